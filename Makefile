@@ -51,7 +51,7 @@ build: tools-present
 	$(CARGO) build --release --locked
 
 ## make lab               the command with simulated devices, and the reproductions of papers: target/release/lockstep-lab
-lab: tools-present
+lab: tools-present-lab
 	$(CARGO) build --release --locked -p lockstep-lab
 
 ## make provider          the module for OpenSSL 3, for CPU and CUDA: target/release/lockstep.so
@@ -60,7 +60,7 @@ provider: tools-present
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_provider.so $(PROVIDER)
 
 ## make provider-lab      the module with the emulator, the simulators and OpenGL in software, for tests and study: target/release/lockstep-lab.so
-provider-lab: tools-present
+provider-lab: tools-present-lab
 	$(CARGO) build --release --locked -p lockstep-lab-provider
 	$(INSTALL) -m 755 $(TARGET)/release/liblockstep_lab_provider.so $(PROVIDER_LAB)
 
@@ -76,15 +76,15 @@ cuda-kernels:
 	tools/cuda_kernels.py --full
 
 ## make wheel             the Python package for Python 3.11 and later: one wheel, in dist/
-wheel: tools-present
+wheel: tools-present-python
 	tools/wheel.sh dist
 
 ## make wheel-arm64       the same for 64-bit Arm, built on x86-64 and tested under QEMU
-wheel-arm64: tools-present
+wheel-arm64: tools-present-python
 	tools/wheel.sh dist --arm64
 
 ## make wheel-freethreaded  the same for a free-threaded Python (PYTHON=path), which no test here runs
-wheel-freethreaded: tools-present
+wheel-freethreaded: tools-present-python
 	tools/wheel.sh dist $(or $(PYTHON),python3t)
 
 ## make install           after make dist: install command, module, configuration and manual pages in PREFIX=/usr/local
@@ -104,7 +104,7 @@ c-library: tools-present
 	tools/c_library.sh $(DIST)/liblockstep_c.a $(TARGET)/c $(abspath $(TARGET)/c)
 
 ## make c-test            the tests of the C interface
-c-test: tools-present
+c-test: tools-present-tests
 	$(CARGO) test $(WORKSPACE) --test capi --test devices
 
 ## make deb               the Debian package of command, provider and C library: dist/lockstep_VERSION_ARCHITECTURE.deb
@@ -125,31 +125,38 @@ deb-arm64: tools-present
 	tools/arm64/run.sh tools/deb.sh $(ARM64_BUILT)/dist dist
 
 ## make deb-check         make deb, and use the package in a clean folder
-deb-check: deb
+deb-check: tools-present-peers deb
 	tools/deb_check.sh dist/lockstep_*_$$(dpkg --print-architecture).deb
 
-## make test              all tests except the longest; installs missing programs, such as Mesa's software devices
-test: tools-present
-	tools/setup.sh gpus
+## make test              all tests except the longest; asks before it installs missing programs (SETUP=yes or CI: without a question; SETUP=no: never)
+test:
+	@tools/setup.sh programs browser
 	tools/test_binaries.py $(TESTS)
-	tools/setup.sh browser
-	tools/setup.sh programs
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
-	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION)" \
+	tools/in_parallel.sh "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION) && $(RUN_PAGES)" \
 		"tools/interop/pyca.py $(TESTED) && tools/bench_page/check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
+
+# The examples of README and docs. After the Python tests, because both install the same packages.
+RUN_PAGES = tools/pages/run.py $(TESTED) $(PYTHON_EXTENSION) $(TESTED_PROVIDER) $(TARGET)/debug/deps/liblockstep_c.a
+
+## make test-pages        run the examples of README and docs, from a clean folder for each page
+.PHONY: test-pages
+test-pages: tools-present-tests
+	$(CARGO) test $(TESTS) --no-run --quiet
+	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
+	$(RUN_PAGES)
 
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
 test-release: build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see devices/cuda/src/machine/failing.rs' >&2; exit 1; }
-	tools/setup.sh browser
-	tools/setup.sh programs
+	tools/setup.sh programs browser
 	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
 		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
 
 ## make test-packages     the Debian package of release builds with machine code for GPUs, used in a clean folder
-test-packages: tools-present
+test-packages: tools-present-peers
 	$(WITH_KERNELS) $(MAKE) build provider
 	$(WITH_KERNELS) $(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
@@ -163,7 +170,7 @@ test-packages-arm64: dist
 	tools/wheel.sh $(TARGET)/packages --arm64
 
 ## make test-provider     the tests of the provider, loaded by OpenSSL and used by real programs
-test-provider: build provider-lab
+test-provider: tools-present-tests build provider-lab
 	$(CARGO) test -p lockstep-provider -p lockstep-provider-library -p lockstep-provider-settings --features lockstep-provider/opengl --locked
 	tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)
 
@@ -177,7 +184,7 @@ test-provider-newest: test-openssl-4.0
 test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newest
 
 # With the features of the whole workspace, so that the builds of `make test` are used.
-test-openssl-%: provider
+test-openssl-%: tools-present-tests provider
 	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 
@@ -191,8 +198,7 @@ soak-check: soak-module
 
 # Built with the tests: only such a module has a device that fails on demand (feature faults of lockstep-cuda). `make test` builds the
 # same module.
-soak-module: tools-present
-	tools/setup.sh programs
+soak-module: tools-present-programs
 	$(CARGO) test $(TESTS) --no-run --quiet
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
 
@@ -200,23 +206,22 @@ soak-module: tools-present
 PYTHON_EXTENSION = $(TARGET)/debug/deps/liblockstep_lab_python.so
 
 ## make python-test       the tests of the Python package: types, and behaviour against pyca
-python-test: tools-present
+python-test: tools-present-tests
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/python_test.sh $(PYTHON_EXTENSION)
 
 ## make torch-test        the tests of the Python package with PyTorch and JAX, which are downloaded once (0.7 GB)
-torch-test: tools-present
+torch-test: tools-present-tests
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/torch_test.sh $(PYTHON_EXTENSION)
 
 ## make test-ray          files and columns on a cluster of three nodes of Ray on this machine, one of which is killed
-test-ray: tools-present
+test-ray: tools-present-tests
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/python_test.sh --cluster $(PYTHON_EXTENSION)
 
 ## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices
-test-wgpu:
-	tools/setup.sh gpus
+test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
@@ -227,26 +232,27 @@ nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
-guides-check: tools-present
+guides-check: tools-present-tests
 	tools/guides/check.py
 
 ## make publish-check     pack the crates for crates.io and compile each package with the others, without uploading (minutes)
-publish-check: tools-present
+publish-check: tools-present-tests
 	tools/publish_check.py
 	$(CARGO) publish --workspace --dry-run --locked
 
 # The command of `make dist` on a file, and the openssl program on its module.
-test-dist: dist
+test-dist: tools-present-peers dist
 	@tools/run.sh $(DIST)/lockstep
 	tools/provider-test/openssl.py $(DIST)/lockstep.so
 
 ## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
-lint: tools-present
+lint: tools-present-tests
 	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
 	tools/guides/check.py --self-test
+	tools/pages/run.py --self-test
 	tools/guides/check.py --no-compile
 	tools/architecture/check.py
 	tools/scale_model.py --self-test
@@ -267,11 +273,11 @@ bench: build
 	$(LOCKSTEP) bench $(SUITE)
 
 ## make bench-files       speed of encrypting files, compared with openssl, age, pyca and cp
-bench-files: build
+bench-files: tools-present-tests build
 	tools/bench/files.py $(LOCKSTEP)
 
 ## make bench-provider    speed of the provider compared with the default provider of the same OpenSSL
-bench-provider: provider
+bench-provider: tools-present-peers provider
 	tools/bench/provider.py $(PROVIDER)
 
 ## make bench-python      speed of the Python package compared with pyca cryptography
@@ -283,7 +289,7 @@ timing:
 	$(CARGO) run --release --locked -p lockstep-cpu --example timing
 
 ## make leak-test         check by valgrind that no branch and no address depends on a key, with controls that leak
-leak-test: tools-present
+leak-test: tools-present-tests
 	tools/leak-test.sh
 
 ## make asan              the kernels under AddressSanitizer
@@ -299,7 +305,7 @@ fuzz:
 	tools/fuzz.sh 10
 
 ## make arrow-rs-test     encrypted Parquet files that arrow-rs writes and reads
-arrow-rs-test: tools-present
+arrow-rs-test: tools-present-tests
 	$(CARGO) test --locked --manifest-path library/parquet/arrow-rs/Cargo.toml --target-dir $(abspath $(TARGET))/arrow-rs
 
 ## make arm64-test        the Arm kernel under QEMU
@@ -338,19 +344,20 @@ qpu-vc4asm:
 	LOCKSTEP_VC4ASM=$(VC4ASM) $(CARGO) test -p lockstep-qpu --locked vc4asm
 
 ## make gpu-check         on a machine with a GPU: self-tests, the suite on each kernel, measurements, openssl, tensors (DEVICE=cuda:0)
-gpu-check: tools-present
+gpu-check: tools-present-peers
 	tools/gpu_check.sh build $(TARGET)/gpu-check
 	LIMIT_TOTAL=$(or $(LIMIT_TOTAL),7200) tools/gpu_check.sh run $(TARGET)/gpu-check $(TARGET)/gpu-check-results $(DEVICE)
 
 ## make gpu-rehearsal     the parts of gpu-check on the emulator and on software devices, with small sizes
-gpu-rehearsal: tools-present
-	tools/setup.sh gpus
-	tools/setup.sh programs
+gpu-rehearsal: tools-present-programs
 	tools/gpu_check.sh rehearsal $(TARGET)/gpu-rehearsal
 	tools/gpu_check/rehearse.sh $(TARGET)/gpu-rehearsal
 
 tools-present:
 	@tools/setup.sh
+
+tools-present-%:
+	@tools/setup.sh $*
 
 clean:
 	$(CARGO) clean

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs shell commands at the same time and prints the output of each when it has ended, in the order of the arguments.
-# If a command fails, the script fails after all commands have ended. A signal ends all commands.
+# If a command fails, the script fails after all commands have ended. A command that has not ended after LIMIT is killed, and has failed.
+# A signal ends all commands.
 #
 #   tools/in_parallel.sh COMMAND...     each COMMAND is one argument
 set -euo pipefail
@@ -9,6 +10,8 @@ set -euo pipefail
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
 }
+# Several times what the longest command takes on 2 cores.
+readonly LIMIT=25m
 logs=$(mktemp -d)
 jobs=()
 # Each job has its own process group, which is ended with this script.
@@ -16,14 +19,21 @@ set -m
 trap 'for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 for command in "$@"; do
-    bash -c "$command" >"$logs/${#jobs[@]}" 2>&1 </dev/null &
+    timeout --kill-after=10 "$LIMIT" bash -c "$command" >"$logs/${#jobs[@]}" 2>&1 </dev/null &
     jobs+=($!)
 done
 
 failed=()
 for index in "${!jobs[@]}"; do
-    wait "${jobs[$index]}" || failed+=("${*:$index+1:1}")
+    status=0
+    wait "${jobs[$index]}" || status=$?
     cat "$logs/$index"
+    # 124 is the status of `timeout`.
+    case $status in
+    0) ;;
+    124) failed+=("${*:$index+1:1} (it had not ended after $LIMIT)") ;;
+    *) failed+=("${*:$index+1:1}") ;;
+    esac
 done
 for command in "${failed[@]+"${failed[@]}"}"; do
     echo "failed: $command" >&2

@@ -93,6 +93,17 @@ def install_cluster():
     write(CLUSTER_STAMP, CLUSTER)
 
 
+def use(cluster=False):
+    """Returns if the script runs in the virtual environment; otherwise starts it again there."""
+    if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
+        return
+    if not is_current():
+        install()
+    if cluster and not is_current(CLUSTER_STAMP, CLUSTER):
+        install_cluster()
+    os.execv(PYTHON, [PYTHON, "-B", *sys.argv])
+
+
 if __name__ == "__main__":
     if sys.version_info < (3, 11):
         sys.exit(f"python_venv: this is Python {sys.version.split()[0]}, and the package needs 3.11 or later")

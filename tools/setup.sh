@@ -1,11 +1,21 @@
 #!/usr/bin/env bash
-# Checks for the programs that the build and the tests call. Installs missing ones from Debian's packages if it is permitted to;
-# otherwise prints their names in one line.
+# Checks for the programs that a target of make calls. Missing ones are installed from Debian's packages:
 #
-#   tools/setup.sh              for `make` and `make run`
+#   SETUP=yes, or CI is set      without a question
+#   SETUP=no                     never
+#   otherwise                    after a question, if there is a terminal; without a terminal never
+#
+# If nothing is installed, the script prints what is missing and fails.
+#
+#   tools/setup.sh              to build: a C compiler
+#   tools/setup.sh lab          to build the simulated devices: a C++ compiler as well
+#   tools/setup.sh python       to build the wheel: Python as well
+#   tools/setup.sh peers        to compile and run tests on a machine with a GPU: OpenSSL's headers, Python, valgrind, ...
+#   tools/setup.sh tests        to compile and run all tests: Mesa's software devices, age and strace as well
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
-#   tools/setup.sh gpus         for make test: Mesa's software devices, age and strace as well
-#   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser as well
+#   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser
+#
+# Several purposes may be given.
 set -euo pipefail
 
 command -v cargo >/dev/null || {
@@ -13,67 +23,113 @@ command -v cargo >/dev/null || {
     exit 1
 }
 
-# Programs, each with the Debian package that contains it.
-wanted="cc:gcc c++:g++ make:make openssl:openssl python3:python3 valgrind:valgrind ssh-keygen:openssh-client script:bsdutils
-    pkg-config:pkgconf"
-case ${1:-} in
-"" | browser) ;;
-# Programs for the tests of the command: peers for comparison, and a program that traces system calls.
-gpus) wanted+=" age:age strace:strace" ;;
-# apache2-bin has Apache's program without a service.
-programs) wanted+=" setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl" ;;
-*)
-    echo "setup: unknown argument $1" >&2
-    exit 2
-    ;;
-esac
-# Servers are in folders of root's PATH.
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 missing=()
-for pair in $wanted; do
-    command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
-done
-# AWS-LC's C needs the C library's headers; interoperability with pyca needs a virtual environment.
-[ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
-python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
-# The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
-echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
-perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
-# The backends wgpu and opengl are tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL.
-if [ "${1:-}" = gpus ]; then
+# Adds a Debian package if there is no such program: PROGRAM:PACKAGE...
+programs() {
+    local pair
+    for pair in "$@"; do
+        command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+    done
+}
+build() {
+    programs cc:gcc
+    # AWS-LC's C needs the C library's headers.
+    [ -e /usr/include/stdio.h ] || missing+=(libc6-dev)
+}
+python() {
+    programs python3:python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3-venv)
+}
+lab() {
+    programs c++:g++
+}
+peers() {
+    lab
+    python
+    programs openssl:openssl valgrind:valgrind ssh-keygen:openssh-client script:bsdutils pkg-config:pkgconf
+    # The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
+    echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
+    perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
+}
+tests() {
+    peers
+    programs age:age strace:strace
+    # The backends wgpu and opengl are tested on Mesa's software devices: lavapipe for Vulkan, llvmpipe for OpenGL.
     ls /usr/share/vulkan/icd.d/lvp_icd.*json >/dev/null 2>&1 || missing+=(mesa-vulkan-drivers)
+    local libraries
     libraries=$(ldconfig -p 2>/dev/null || true)
     [[ $libraries == *libvulkan.so.1* ]] || missing+=(libvulkan1)
     [[ $libraries == *libEGL.so.1* ]] || missing+=(libegl1)
     [[ $libraries == *libEGL_mesa.so.0* ]] || missing+=(libegl-mesa0 libgl1-mesa-dri)
-fi
-# tools/bench_page/check.py shows the page of `lockstep bench` in a browser, which needs a font.
-if [ "${1:-}" = browser ]; then
-    browser=
+}
+servers() {
+    tests
+    # apache2-bin has Apache's program without a service.
+    programs setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl
+}
+browser() {
+    local program
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do
-        ! command -v $program >/dev/null || browser=$program
+        ! command -v $program >/dev/null || return 0
     done
-    [ -n "$browser" ] || missing+=(chromium-headless-shell fonts-dejavu-core)
-fi
+    # A page needs a font.
+    missing+=(chromium-headless-shell fonts-dejavu-core)
+}
+
+# Servers are in folders of root's PATH.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+build
+for purpose in "$@"; do
+    case $purpose in
+    lab | python | peers | tests | browser) $purpose ;;
+    programs) servers ;;
+    *)
+        echo "setup: unknown argument $purpose" >&2
+        exit 2
+        ;;
+    esac
+done
+# A package can be needed for several purposes.
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sed '/^$/d' | sort -u)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
+# Fails, and says what is missing.
+stop() {
+    echo "missing: ${missing[*]}: $1; on Debian: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+}
 root=()
-[ "$(id -u)" = 0 ] || root=(sudo -n)
-if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
-    echo "installing ${missing[*]}"
-    "${root[@]}" apt-get update -q >/dev/null
-    # The tests start their own servers, so nginx must not start as a service. Debian's packages check this file.
-    policy=/usr/sbin/policy-rc.d
-    if [[ " ${missing[*]} " == *" nginx-light "* ]] && ! [ -e $policy ]; then
+[ "$(id -u)" = 0 ] || root=(sudo)
+command -v apt-get >/dev/null || stop "install them"
+[ "$(id -u)" = 0 ] || command -v sudo >/dev/null || stop "install them as root"
+case ${SETUP:-} in
+no) stop "SETUP=no does not install them" ;;
+yes) ;;
+"")
+    if [ -z "${CI:-}" ]; then
+        { [ -t 0 ] && [ -t 2 ]; } || stop "install them, or set SETUP=yes"
+        read -rp "make needs ${missing[*]}. Install them by apt-get? [y/N] " answer || answer=
+        [[ $answer == [yY]* ]] || stop "install them"
+    fi
+    ;;
+*) stop "SETUP is yes or no, not \`$SETUP\`" ;;
+esac
+
+echo "installing ${missing[*]}" >&2
+"${root[@]}" apt-get update -q >/dev/null
+# The tests start their own servers, so nginx must not start as a service, unless it was a service before. Debian's packages check this
+# file.
+policy=/usr/sbin/policy-rc.d
+new_service=
+if [[ " ${missing[*]} " == *" nginx-light "* ]] && ! systemctl cat nginx.service >/dev/null 2>&1; then
+    new_service=yes
+    if ! [ -e $policy ]; then
         trap '"${root[@]}" rm -f "$policy"' EXIT
         printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
         "${root[@]}" chmod 755 $policy
     fi
-    "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
-    if [[ " ${missing[*]} " == *" nginx-light "* ]] && command -v systemctl >/dev/null; then
-        "${root[@]}" systemctl disable -q nginx
-    fi
-else
-    echo "missing: ${missing[*]}: install them, on Debian by: sudo apt-get install ${missing[*]}" >&2
-    exit 1
+fi
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+if [ "$new_service" ] && command -v systemctl >/dev/null; then
+    "${root[@]}" systemctl disable -q nginx
 fi

@@ -19,8 +19,6 @@ ROOT = os.path.dirname(TOOLS)
 sys.path[:0] = [TOOLS, os.path.join(TOOLS, "provider-test")]
 sys.dont_write_bytecode = True
 
-import python_venv  # noqa: E402
-
 
 def alternate(contenders, rounds, seconds=float("inf"), warm_up=True, before=lambda: None, after=lambda number: None):
     """What the contenders return, as lists by name.
@@ -163,17 +161,6 @@ def head(*titles):
     """Prints the head of a table in Markdown."""
     row(*titles)
     print("|" + "---|" * len(titles), flush=True)
-
-
-def use_venv(cluster=False):
-    """Returns if the script runs in the virtual environment of tools/python_venv.py; otherwise starts it again there."""
-    if os.path.realpath(sys.prefix) == os.path.realpath(python_venv.FOLDER):
-        return
-    if not python_venv.is_current():
-        python_venv.install()
-    if cluster and not python_venv.is_current(python_venv.CLUSTER_STAMP, python_venv.CLUSTER):
-        python_venv.install_cluster()
-    os.execv(python_venv.PYTHON, [python_venv.PYTHON, "-B", *sys.argv])
 
 
 def use_package(package, folder):

@@ -14,6 +14,7 @@ import sys
 import tempfile
 
 import harness
+import python_venv
 
 COLUMNS = 8
 ROUNDS = 7
@@ -104,7 +105,7 @@ def main():
     if len(sys.argv) not in (2, 3) or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         sys.exit(2)
-    harness.use_venv()
+    python_venv.use()
     size = int(sys.argv[2]) if len(sys.argv) > 2 else 256
     with tempfile.TemporaryDirectory() as folder:
         harness.use_package(sys.argv[1], folder)

@@ -27,6 +27,7 @@ import sys
 import tempfile
 
 import harness
+import python_venv
 
 BAR = 1.25
 PER_FOLDER = 1000
@@ -120,7 +121,7 @@ def report(given, times):
 
 def main():
     given = arguments()
-    harness.use_venv(cluster=True)
+    python_venv.use(cluster=True)
     given.lockstep = shutil.which(given.lockstep)
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
         harness.use_package(given.package, folder)

@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import harness
+import python_venv
 
 KEY = bytes(range(32))
 MIB = 1 << 20
@@ -117,5 +118,5 @@ if __name__ == "__main__":
         sys.exit(2)
     if sys.argv[1] == "serve":
         sys.exit(serve())
-    harness.use_venv()
+    python_venv.use()
     main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 15)

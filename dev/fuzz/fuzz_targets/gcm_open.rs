@@ -8,9 +8,9 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use lockstep_core::backend::Device;
 use lockstep_core::data::Data;
-use lockstep_modes::{Direction, ccm, gcm};
+use lockstep_modes::{Aead, AeadKey, Direction};
 use lockstep_planner::{Planner, Selection};
-use lockstep_modes::stream::GcmStream;
+use lockstep_modes::stream::AeadStream;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Key};
 use lockstep_cpu::{Cpu, CpuOptions};
@@ -84,8 +84,8 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
             tag: Tag::Expect(&tag),
             status: Status::Pending,
         }];
-        let outcome =
-            if is_gcm { gcm::open(planner, &mut messages) } else { ccm::open(planner, &mut messages) };
+        let mode = if is_gcm { Aead::Gcm } else { Aead::Ccm };
+        let outcome = mode.run_messages(planner, Direction::Decrypt, &mut messages);
         let [AeadMessage { status, .. }] = messages;
         if good {
             assert_eq!((outcome, status), (Ok(()), Status::Done));
@@ -102,8 +102,9 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
         }
         if is_gcm && lawful {
             let planner = Arc::clone(planner);
+            let key = AeadKey::new(Aead::Gcm, key.bytes()).expect("a length of AES");
             let mut stream =
-                GcmStream::new(planner, Direction::Decrypt, key.clone(), nonce).expect("a lawful nonce");
+                AeadStream::new(planner, Direction::Decrypt, &key, nonce, None).expect("a lawful nonce");
             stream.aad(aad).expect("in order");
             let mut data = secret.clone();
             data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("in order"));

@@ -8,9 +8,9 @@ use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Block, Error, Key};
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
+use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, MessageLengths, Padding};
 use lockstep_modes::xts::MAX_DATA_UNIT;
-use lockstep_modes::{Cipher, CipherKey, Direction, Message, ccm, gcm};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Message};
 use lockstep_planner::Planner;
 use lockstep_reference as reference;
 use proptest::collection::vec;
@@ -295,12 +295,12 @@ pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
         let (secret, tag) = reference::gcm::seal(&reference::Aes::new(&key), &nonce, &aad, &plain);
         let tag_len = [4, 8, 12, 13, 14, 15, 16][flip.index(7)];
         let begin = |direction| {
-            let key = Key::new(&key).unwrap();
-            let mut stream = GcmStream::new(planner.clone(), direction, key, &nonce).unwrap();
+            let key = AeadKey::new(Aead::Gcm, &key).unwrap();
+            let mut stream = AeadStream::new(planner.clone(), direction, &key, &nonce, None).unwrap();
             split(&aad, &aad_pieces).into_iter().for_each(|part| stream.aad(part).unwrap());
             stream
         };
-        let feed = |stream: &mut GcmStream, data: &[u8]| {
+        let feed = |stream: &mut AeadStream, data: &[u8]| {
             let mut output = Vec::new();
             for (i, part) in split(data, &pieces).into_iter().enumerate() {
                 let mut place = part.to_vec();
@@ -341,13 +341,13 @@ pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
         let tag_len = [4, 6, 8, 10, 12, 14, 16][flip.index(7)];
         let (secret, tag) = reference::ccm::seal(&reference::Aes::new(&key), &nonce, &aad, &plain, tag_len);
         let begin = |direction| {
-            let (planner, key) = (planner.clone(), Key::new(&key).unwrap());
-            let (aad_len, len) = (aad.len() as u64, plain.len() as u64);
-            let mut stream = CcmStream::new(planner, direction, key, &nonce, aad_len, len, tag_len).unwrap();
+            let (planner, key) = (planner.clone(), AeadKey::new(Aead::Ccm, &key).unwrap());
+            let lengths = MessageLengths { aad: aad.len() as u64, data: plain.len() as u64, tag: tag_len };
+            let mut stream = AeadStream::new(planner, direction, &key, &nonce, Some(lengths)).unwrap();
             split(&aad, &aad_pieces).into_iter().for_each(|part| stream.aad(part).unwrap());
             stream
         };
-        let feed = |stream: &mut CcmStream, data: &[u8]| {
+        let feed = |stream: &mut AeadStream, data: &[u8]| {
             let mut output = Vec::new();
             for (i, part) in split(data, &pieces).into_iter().enumerate() {
                 let mut place = part.to_vec();
@@ -532,7 +532,8 @@ pub fn forgeries_among_others(planner: &Arc<Planner>, cases: u32) {
                 status: Status::Pending,
             })
             .collect();
-        let outcome = if is_gcm { gcm::open(planner, &mut batch) } else { ccm::open(planner, &mut batch) };
+        let mode = if is_gcm { Aead::Gcm } else { Aead::Ccm };
+        let outcome = mode.run_messages(planner, Direction::Decrypt, &mut batch);
         let statuses: Vec<_> = batch.iter().map(|message| message.status).collect();
         drop(batch);
         let all_good = outcomes.iter().all(Option::is_some);

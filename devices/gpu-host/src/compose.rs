@@ -91,23 +91,13 @@ pub fn gcm(
     let len = message.data.len();
     let (whole, mut last) = (len / 16 * 16, Block::default());
     hash_bytes(device, key, &mut hash, message.aad)?;
-    let mut hash_input = |input: &[u8]| {
-        last[..len - whole].copy_from_slice(&input[whole..]);
-        hash_bytes(device, key, &mut hash, &input[..whole])
-    };
-    let mut outcome = Ok(());
-    match &mut message.data {
-        Data::Device { from, to, .. } => {
-            let ciphertext = if opens { from } else { to };
-            let blocks = ciphertext.slice(0..whole);
-            let data = Data::on_device(blocks.clone(), blocks)?;
-            device.run(Pass::Ghash, Segment { key, tweak: None, state: &mut hash, data })?;
-            device.download(&ciphertext.slice(whole..len), &mut last[..len - whole])?;
-        }
-        data if opens => with_input(data, |input| outcome = hash_input(input)),
-        data => with_output(data, |output| outcome = hash_input(output)),
+    let ciphertext = if opens { message.data.input_only() } else { message.data.output_only() };
+    match &ciphertext {
+        Data::Device { from, .. } => device.download(&from.slice(whole..len), &mut last[..len - whole])?,
+        data => with_input(data, |input| last[..len - whole].copy_from_slice(&input[whole..])),
     }
-    outcome?;
+    let data = ciphertext.split_at(whole).0;
+    device.run(Pass::Ghash, Segment { key, tweak: None, state: &mut hash, data })?;
     hash_bytes(device, key, &mut hash, &last[..len - whole])?;
     hash_bytes(device, key, &mut hash, &lengths_block(message.aad.len() as u64, len as u64))?;
     apply_ctr(device, key, counter_block(nonce, 1), Data::in_place(&mut hash[..]))?;

@@ -9,15 +9,8 @@ use std::thread::JoinHandle;
 use lockstep_core::backend::DeviceId;
 use lockstep_core::{Error, Result};
 
-/// Work for the thread.
-type Work<C> = Box<dyn FnOnce(&mut C) -> Ends + Send>;
-
-/// Whether the thread ends after some work.
-enum Ends {
-    No,
-    /// The work panicked, so the state of the context is unknown.
-    Yes,
-}
+/// Work for the thread. The error means that the work panicked, so the state of the context is unknown.
+type Work<C> = Box<dyn FnOnce(&mut C) -> std::thread::Result<()> + Send>;
 
 /// A context and the thread that owns it. Other threads send work, which runs in the order in which it was sent.
 pub struct ContextThread<C> {
@@ -53,8 +46,6 @@ pub struct Promise<T> {
     device: DeviceId,
     process: u32,
     place: Arc<Place<T>>,
-    /// A result that has arrived.
-    arrived: OnceLock<T>,
 }
 
 /// Where the thread puts a result.
@@ -140,14 +131,6 @@ impl<T> Drop for Delivery<T> {
     }
 }
 
-impl<T> Place<T> {
-    /// Waits until the work is done, and takes the result.
-    fn wait(&self) -> Option<T> {
-        self.is_done.wait();
-        self.result.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-}
-
 impl<C: 'static> ContextThread<C> {
     /// Starts a thread that opens a context, and waits until it is open. With `exclusive`, the thread calls the driver only
     /// while it holds this lock, for drivers whose contexts must not be used at the same time.
@@ -168,7 +151,7 @@ impl<C: 'static> ContextThread<C> {
         let state = QueueState { work: VecDeque::new(), is_closed: false };
         let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
         let of_thread = Arc::clone(&queue);
-        let (opened, is_open) = Delivery::new();
+        let (opened, place) = Delivery::new();
         let body = move || {
             let context = {
                 let _alone = lock();
@@ -181,11 +164,11 @@ impl<C: 'static> ContextThread<C> {
             };
             opened.deliver(Ok(()));
             while let Some(work) = of_thread.pop() {
-                let ends = {
+                let outcome = {
                     let _alone = lock();
                     work(&mut context)
                 };
-                if let Ends::Yes = ends {
+                if outcome.is_err() {
                     // The driver may be in any state. Therefore the driver is not called again, not even to close the
                     // context.
                     std::mem::forget(context);
@@ -199,8 +182,9 @@ impl<C: 'static> ContextThread<C> {
             .name(format!("lockstep-{}", device.backend))
             .spawn(body)
             .map_err(|error| failed(device, &format!("no thread for its context: {error}")))?;
-        is_open.wait().ok_or_else(|| failed(device, "its thread has ended"))??;
-        Ok(ContextThread { device, process: std::process::id(), queue, thread: Some(thread) })
+        let process = std::process::id();
+        Promise { device, process, place }.wait()??;
+        Ok(ContextThread { device, process, queue, thread: Some(thread) })
     }
 
     /// Sends work to the thread, and does not wait for it.
@@ -208,19 +192,13 @@ impl<C: 'static> ContextThread<C> {
         let (delivery, place) = Delivery::new();
         let work: Work<C> = Box::new(move |context| {
             // After a panic, `delivery` is dropped without a result, which `Promise::wait` reports as an error.
-            match catch_unwind(AssertUnwindSafe(|| work(context))) {
-                Ok(value) => {
-                    delivery.deliver(value);
-                    Ends::No
-                }
-                Err(_) => Ends::Yes,
-            }
+            catch_unwind(AssertUnwindSafe(|| work(context))).map(|value| delivery.deliver(value))
         });
         if self.process == std::process::id() {
             // If the thread has ended, the work is dropped, and with it the delivery.
             self.queue.push(work);
         }
-        Promise { device: self.device, process: self.process, place, arrived: OnceLock::new() }
+        Promise { device: self.device, process: self.process, place }
     }
 
     /// Runs work on the thread and waits for its result.
@@ -259,34 +237,36 @@ impl<T> Promise<T> {
     /// Waits for the result and takes it.
     ///
     /// # Errors
-    /// The errors of [`Promise::result`].
+    /// [`Error::DeviceFailed`] if this or earlier work panicked, or if another process opened the context and this
+    /// process is a child of it, made by `fork`.
     pub fn wait(self) -> Result<T> {
-        self.result()?;
-        Ok(self.arrived.into_inner().expect("set by `result`"))
+        let result = self.place()?.take();
+        result.ok_or_else(|| self.failed())
     }
 
     /// Waits for the result.
     ///
     /// # Errors
-    /// [`Error::DeviceFailed`] if this or earlier work panicked, or if another process opened the context and this
-    /// process is a child of it, made by `fork`.
-    pub fn result(&self) -> Result<&T> {
-        if let Some(value) = self.arrived.get() {
-            return Ok(value);
-        }
+    /// The errors of [`Promise::wait`].
+    pub fn result(&self) -> Result<T>
+    where
+        T: Clone,
+    {
+        self.place()?.clone().ok_or_else(|| self.failed())
+    }
+
+    /// Waits until the work is done.
+    fn place(&self) -> Result<MutexGuard<'_, Option<T>>> {
         if self.process != std::process::id() {
             let reason = "it was opened before the process was forked: open it after the fork";
             return Err(failed(self.device, reason));
         }
         self.place.is_done.wait();
-        let mut result = self.place.result.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(value) = result.take() {
-            // The value is moved while the place is locked, so that another caller finds it either in the place or in
-            // `arrived`.
-            let _ = self.arrived.set(value);
-        }
-        drop(result);
-        self.arrived.get().ok_or_else(|| failed(self.device, "its driver failed: restart the program"))
+        Ok(self.place.result.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn failed(&self) -> Error {
+        failed(self.device, "its driver failed: restart the program")
     }
 }
 

@@ -82,6 +82,6 @@ impl<C: Default + Send + 'static> HostDevice for Driver<C> {
     }
 
     fn wait(&self, event: &Self::Event) -> Result<()> {
-        event.result()?.clone().map_err(|reason| Error::DeviceFailed { device: self.id, reason })
+        event.result()?.map_err(|reason| Error::DeviceFailed { device: self.id, reason })
     }
 }

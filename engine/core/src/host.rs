@@ -42,10 +42,7 @@ impl<'a> HostData<'a> {
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        match self {
-            HostData::InPlace(data) => data.len(),
-            HostData::Copy { from, .. } | HostData::ReadOnly(from) => from.len(),
-        }
+        self.input().len()
     }
 
     /// True if the length is 0.
@@ -123,12 +120,6 @@ impl<'a> HostData<'a> {
             }
             HostData::ReadOnly(_) => panic!("read-only data have no output"),
         }
-    }
-
-    /// Splits the data into the first bytes, at most `at`, and the rest.
-    pub fn split_at_most(self, at: usize) -> (HostData<'a>, HostData<'a>) {
-        let at = at.min(self.len());
-        self.split_at(at)
     }
 }
 
@@ -253,17 +244,6 @@ impl<'a> Span<'a> {
         if self.len > 0 {
             // SAFETY: `from` and `dst` are valid for `len` bytes. `dst` is borrowed exclusively, so the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
-        }
-    }
-
-    /// Writes the XOR of the input and a mask of the same length.
-    #[inline]
-    pub fn xor(&mut self, mask: &[u8]) {
-        assert_eq!(mask.len(), self.len, "the lengths differ");
-        for (i, mask) in mask.iter().enumerate() {
-            // SAFETY: `i` is below `len`, and both pointers are valid for `len` bytes. Each byte is read before it is
-            // written, so the pointers may be equal.
-            unsafe { *self.dst.add(i) = *self.src.add(i) ^ mask }
         }
     }
 

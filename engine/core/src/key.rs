@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -26,6 +26,12 @@ pub enum KeySize {
 impl KeySize {
     /// All key sizes, smallest first.
     pub const ALL: [KeySize; 3] = [KeySize::Aes128, KeySize::Aes192, KeySize::Aes256];
+
+    /// The size of a key of these bytes.
+    fn of(bytes: &[u8]) -> Result<KeySize> {
+        let got = bytes.len();
+        KeySize::ALL.into_iter().find(|size| size.bytes() == got).ok_or(Error::KeyLength { got })
+    }
 
     /// Key length in bytes.
     pub const fn bytes(self) -> usize {
@@ -52,10 +58,16 @@ impl KeySize {
 /// Expanding a key takes as long as encrypting several blocks, so a key caches its expanded forms. Each backend has its own
 /// form, which [`Key::prepared`] makes at first use. The forms are wiped with the key.
 pub struct Key {
-    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
-    bytes: Box<Zeroizing<[u8; 32]>>,
+    bytes: Bytes,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
+}
+
+/// The bytes of a key, on the heap: a move of the key leaves no copy of them on the stack.
+enum Bytes {
+    One(Box<Zeroizing<[u8; 32]>>),
+    /// One of the keys that [`Key::many`] has made.
+    OfMany(Arc<Zeroizing<Vec<[u8; 32]>>>, usize),
 }
 
 /// One node of a linked list of expanded forms. The list only grows, so that references into it stay valid.
@@ -70,15 +82,30 @@ impl Key {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(bytes: &[u8]) -> Result<Key> {
-        let size = match bytes.len() {
-            16 => KeySize::Aes128,
-            24 => KeySize::Aes192,
-            32 => KeySize::Aes256,
-            got => return Err(Error::KeyLength { got }),
-        };
+        let size = KeySize::of(bytes)?;
         let mut all = Box::new(Zeroizing::new([0; 32]));
         all[..bytes.len()].copy_from_slice(bytes);
-        Ok(Key { bytes: all, size, forms: OnceLock::new() })
+        Ok(Key { bytes: Bytes::One(all), size, forms: OnceLock::new() })
+    }
+
+    /// Keys from their bytes, with one allocation for all. The bytes are wiped when the last of the keys is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Key::new`].
+    pub fn many(keys: &[&[u8]]) -> Result<Vec<Key>> {
+        let mut all = Zeroizing::new(vec![[0; 32]; keys.len()]);
+        for (to, bytes) in all.iter_mut().zip(keys) {
+            KeySize::of(bytes)?;
+            to[..bytes.len()].copy_from_slice(bytes);
+        }
+        let all = Arc::new(all);
+        // `collect` into a result would not allocate for all of them at once.
+        let mut made = Vec::with_capacity(keys.len());
+        for (index, bytes) in keys.iter().enumerate() {
+            let size = KeySize::of(bytes)?;
+            made.push(Key { bytes: Bytes::OfMany(Arc::clone(&all), index), size, forms: OnceLock::new() });
+        }
+        Ok(made)
     }
 
     /// The key's size.
@@ -88,12 +115,16 @@ impl Key {
 
     /// The bytes of the key, for backends and key files. Copies of them must be wiped.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.size.bytes()]
+        let all = match &self.bytes {
+            Bytes::One(bytes) => bytes,
+            Bytes::OfMany(keys, index) => &keys[*index],
+        };
+        &all[..self.size.bytes()]
     }
 
     /// The round keys of FIPS 197, expanded at first use in constant time.
     pub fn round_keys(&self) -> &RoundKeys {
-        self.prepared(|key| RoundKeys::expand(key.bytes(), key.size))
+        self.prepared(RoundKeys::expand)
     }
 
     /// The expanded form of type `T`, which is made at first use. `T` must wipe itself on drop.
@@ -106,7 +137,7 @@ impl Key {
         // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
         // message by GCM-SIV.
         match size_of::<T>() {
-            0..=1024 => stack::wipe::<4096>(),
+            0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
         // Another thread may have added forms in the meantime, of this type or of other types.
@@ -150,9 +181,7 @@ fn form_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<Form
 impl Clone for Key {
     /// The same key, without its expanded forms.
     fn clone(&self) -> Key {
-        let mut bytes = Box::new(Zeroizing::new([0; 32]));
-        bytes.copy_from_slice(&**self.bytes);
-        Key { bytes, size: self.size, forms: OnceLock::new() }
+        Key::new(self.bytes()).expect("the length was checked when the key was made")
     }
 }
 
@@ -189,35 +218,37 @@ impl RoundKeys {
     }
 
     /// KeyExpansion of FIPS 197, section 5.2, with SubWord computed rather than looked up.
-    fn expand(key: &[u8], size: KeySize) -> RoundKeys {
-        let nk = key.len() / 4;
-        let words = 4 * (size.rounds() + 1);
-        let mut w = Zeroizing::new([0u32; 60]);
-        for (word, bytes) in w.iter_mut().zip(key.chunks_exact(4)) {
-            *word = u32::from_le_bytes(bytes.try_into().expect("chunks of four"));
-        }
-        let mut rcon = 1u32;
-        for i in nk..words {
-            let mut t = w[i - 1];
-            if i % nk == 0 {
-                // Little-endian words: RotWord moves byte 1 to byte 0.
-                t = sub_word(t.rotate_right(8)) ^ rcon;
-                rcon = u32::from(xtime4(rcon) as u8);
-            } else if nk > 6 && i % nk == 4 {
-                t = sub_word(t);
-            }
-            w[i] = w[i - nk] ^ t;
-        }
-        let mut expanded = RoundKeys { keys: [[0; 16]; 15], rounds: size.rounds() };
-        for (bytes, word) in expanded.keys.as_flattened_mut().chunks_exact_mut(4).zip(w.iter().take(words)) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
+    fn expand(key: &Key) -> RoundKeys {
+        let mut expanded = RoundKeys { keys: [[0; 16]; 15], rounds: key.size.rounds() };
+        expand(key.bytes(), &mut expanded.keys, sbox::sub_word);
         expanded
     }
 }
 
-fn sub_word(x: u32) -> u32 {
-    u32::from_ne_bytes(sbox::sub_word(x.to_ne_bytes()))
+/// KeyExpansion of FIPS 197, section 5.2: writes the round keys of a key of 16, 24 or 32 bytes, and returns their number.
+/// `sub_word` computes SubWord.
+///
+/// # Panics
+/// If the key has another length.
+pub fn expand(key: &[u8], keys: &mut [Block; 15], sub_word: impl Fn([u8; 4]) -> [u8; 4]) -> usize {
+    assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
+    let nk = key.len() / 4;
+    let (words, _) = keys.as_flattened_mut().as_chunks_mut::<4>();
+    words[..nk].as_flattened_mut().copy_from_slice(key);
+    let mut rcon = 1;
+    for i in nk..4 * (nk + 7) {
+        let mut word = words[i - 1];
+        if i % nk == 0 {
+            word.rotate_left(1);
+            word = sub_word(word);
+            word[0] ^= rcon as u8;
+            rcon = xtime4(rcon);
+        } else if nk == 8 && i % nk == 4 {
+            word = sub_word(word);
+        }
+        words[i] = std::array::from_fn(|j| words[i - nk][j] ^ word[j]);
+    }
+    nk + 7
 }
 
 /// InvMixColumns of FIPS 197, section 5.3.3, on a block, in constant time.
@@ -275,7 +306,22 @@ mod tests {
     fn other_lengths_are_refused() {
         for len in [0, 1, 15, 17, 23, 31, 33, 64] {
             assert_eq!(Key::new(&vec![0; len]).unwrap_err(), Error::KeyLength { got: len });
+            assert_eq!(Key::many(&[&[0; 16], &vec![0; len]]).unwrap_err(), Error::KeyLength { got: len });
         }
+    }
+
+    #[test]
+    fn many_keys_are_each_their_own() {
+        let bytes: Vec<Vec<u8>> =
+            [16, 32, 24, 16].iter().enumerate().map(|(i, &len)| vec![i as u8; len]).collect();
+        let mut keys = Key::many(&bytes.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
+        let last = keys.pop().unwrap();
+        assert!(
+            keys.iter().zip(&bytes).all(|(key, bytes)| key.bytes() == bytes && key.clone().bytes() == bytes)
+        );
+        drop(keys);
+        assert_eq!(last.bytes(), bytes[3]);
+        assert!(Key::many(&[]).unwrap().is_empty());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 //!
 //! | name | written as | type |
 //! |---|---|---|
-//! | backend | `cuda` | [`BackendName`] |
 //! | device that exists | `cpu`, `cuda:0`, `cuda:emu` | [`DeviceId`] |
 //! | devices that a user selects | also `cuda:0,1`, `cuda:all` | [`DeviceSelector`] |
 //! | kernel that a user selects | `cpu/vaes512` | [`KernelName`] |
@@ -16,34 +15,10 @@ use std::fmt;
 /// Former names of backends: `vulkan:0` still selects `wgpu:0`.
 const ALIASES: [(&str, &str); 1] = [("vulkan", "wgpu")];
 
-/// The name of a backend: `cpu`, `cuda`, `wgpu`, `opengl`. Aliases are replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct BackendName(String);
-
-impl BackendName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for BackendName {
-    fn from(text: &str) -> Self {
-        let alias = ALIASES.iter().find(|(alias, _)| *alias == text);
-        BackendName(alias.map_or(text, |(_, name)| name).into())
-    }
-}
-
-impl PartialEq<str> for BackendName {
-    fn eq(&self, other: &str) -> bool {
-        self.0 == other
-    }
-}
-
-impl fmt::Display for BackendName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// The name of a backend; an alias is replaced.
+fn unaliased(backend: &str) -> &str {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == backend);
+    alias.map_or(backend, |(_, name)| name)
 }
 
 /// The name of a device that exists: `cpu`, `cuda:0`, `cuda:emu`.
@@ -79,13 +54,13 @@ impl fmt::Display for DeviceId {
 /// The devices that a user selects: one (`cpu`, `cuda:0`, `wgpu:software`) or several of a backend (`cuda:0,1`, `cuda:all`).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DeviceSelector {
-    backend: BackendName,
+    backend: String,
     unit: Option<String>,
 }
 
 impl DeviceSelector {
-    /// The backend.
-    pub fn backend(&self) -> &BackendName {
+    /// The name of the backend: `cpu`, `cuda`, `wgpu`, `opengl`. Aliases are replaced.
+    pub fn backend(&self) -> &str {
         &self.backend
     }
 
@@ -115,8 +90,10 @@ impl DeviceSelector {
 impl From<&str> for DeviceSelector {
     fn from(text: &str) -> Self {
         match text.split_once(':') {
-            Some((backend, unit)) => DeviceSelector { backend: backend.into(), unit: Some(unit.into()) },
-            None => DeviceSelector { backend: text.into(), unit: None },
+            Some((backend, unit)) => {
+                DeviceSelector { backend: unaliased(backend).into(), unit: Some(unit.into()) }
+            }
+            None => DeviceSelector { backend: unaliased(text).into(), unit: None },
         }
     }
 }
@@ -130,7 +107,7 @@ impl From<DeviceId> for DeviceSelector {
 impl PartialEq<DeviceId> for DeviceSelector {
     /// True if the selector is the name of this one device.
     fn eq(&self, id: &DeviceId) -> bool {
-        self.backend == *id.backend
+        self.backend == id.backend
             && match (self.unit(), id.unit) {
                 (None, Unit::Only) => true,
                 (_, Unit::Number(number)) => self.number() == Some(number),
@@ -144,45 +121,39 @@ impl fmt::Display for DeviceSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.unit {
             Some(unit) => write!(f, "{}:{unit}", self.backend),
-            None => self.backend.fmt(f),
+            None => f.write_str(&self.backend),
         }
     }
 }
 
 /// The kernel that a user selects, such as `cpu/vaes512`: the name of the backend, a slash, and the name of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct KernelName {
-    backend: BackendName,
-    text: String,
-}
+pub struct KernelName(String);
 
 impl KernelName {
-    /// The backend whose devices may have the kernel.
-    pub fn backend(&self) -> &BackendName {
-        &self.backend
+    /// The name of the backend whose devices may have the kernel.
+    pub fn backend(&self) -> &str {
+        self.0.split('/').next().unwrap_or_default()
     }
 
     /// The whole name, as in [`crate::backend::KernelInfo::name`].
     pub fn as_str(&self) -> &str {
-        &self.text
+        &self.0
     }
 }
 
 impl From<&str> for KernelName {
     fn from(text: &str) -> Self {
-        match text.split_once('/') {
-            Some((backend, kernel)) => {
-                let backend = BackendName::from(backend);
-                KernelName { text: format!("{backend}/{kernel}"), backend }
-            }
-            None => KernelName { backend: text.into(), text: BackendName::from(text).0 },
-        }
+        KernelName(match text.split_once('/') {
+            Some((backend, kernel)) => format!("{}/{kernel}", unaliased(backend)),
+            None => unaliased(text).into(),
+        })
     }
 }
 
 impl fmt::Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.0)
     }
 }
 

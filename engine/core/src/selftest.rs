@@ -38,16 +38,24 @@ pub fn passes_first_tests(run: Run<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// The digest of the answers to the tests of an operation.
-fn digest_of(run: Run<'_>, operation: Operation, size: KeySize) -> Result<u64> {
+/// The digest of the answers to the tests of an operation. Public for the test that compares the stored digests.
+///
+/// # Errors
+/// Those of `run`.
+#[doc(hidden)]
+pub fn digest_of(run: Run<'_>, operation: Operation, size: KeySize) -> Result<u64> {
     match operation {
         Operation::Pass(pass) => run_pass(run, pass, size),
         Operation::Fused(fused) => run_fused(run, fused, size),
     }
 }
 
-/// The digest of the answers to the first tests of all operations.
-fn digest_of_first_tests(run: Run<'_>, size: KeySize) -> Result<u64> {
+/// The digest of the answers to the first tests of all operations. Public like [`digest_of`].
+///
+/// # Errors
+/// Those of `run`.
+#[doc(hidden)]
+pub fn digest_of_first_tests(run: Run<'_>, size: KeySize) -> Result<u64> {
     let mut digests = Vec::new();
     for operation in Operation::all().filter(|operation| operation.takes_key(size)) {
         let answer = match operation {
@@ -60,28 +68,6 @@ fn digest_of_first_tests(run: Run<'_>, size: KeySize) -> Result<u64> {
         digests.push(answer.to_le_bytes());
     }
     Ok(digest(&[digests.as_flattened()]))
-}
-
-/// For a test of the planner: the digests that differ from the stored ones, if `run` is the reference implementation.
-///
-/// # Errors
-/// Those of `run`.
-#[doc(hidden)]
-pub fn differences(run: Run<'_>) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for size in KeySize::ALL {
-        for operation in Operation::all().filter(|operation| operation.takes_key(size)) {
-            let digest = digest_of(run, operation, size)?;
-            if digest != answers::expected(operation, size) {
-                found.push(format!("{operation} {size:?}: {digest:#018x}"));
-            }
-        }
-        let first = digest_of_first_tests(run, size)?;
-        if first != answers::FIRST_TESTS[size as usize] {
-            found.push(format!("FIRST_TESTS {size:?}: {first:#018x}"));
-        }
-    }
-    Ok(found)
 }
 
 /// The lengths of the test messages in bytes. More than 64 blocks are needed so that the widest loop (32 blocks of AVX-512)

@@ -12,9 +12,12 @@ use crate::work::{Pass, Segment, Tweak};
 /// Segments are cut at multiples of this number of bytes, which is the size of a page and a multiple of 16.
 const GRAIN: usize = 4096;
 
-/// A part of a segment, and the share that it belongs to.
+/// A part of a segment with its own chaining state, and the share that it belongs to.
 struct Piece<'s> {
     share: usize,
+    /// True for the last piece of a segment.
+    is_last: bool,
+    state: Block,
     key: &'s Key,
     tweak: Option<Tweak<'s>>,
     data: Data<'s>,
@@ -32,18 +35,21 @@ pub fn segments(
     targets: &[usize],
     run: impl FnOnce(Vec<&mut [Segment<'_>]>) -> Result<()>,
 ) -> Result<()> {
-    let mut states = Vec::new();
     let mut pieces = Vec::new();
     let mut distributor = Distributor { targets, share: 0, used: 0 };
     for segment in &mut *segments {
-        distributor.add(pass, segment, &mut states, &mut pieces);
+        distributor.add(pass, segment, &mut pieces);
     }
     let mut counts = vec![0; targets.len().max(1)];
     pieces.iter().for_each(|piece| counts[piece.share] += 1);
     let mut work: Vec<_> = pieces
-        .into_iter()
-        .zip(&mut states)
-        .map(|(Piece { key, tweak, data, .. }, (_, state))| Segment { key, tweak, state, data })
+        .iter_mut()
+        .map(|Piece { key, tweak, state, data, .. }| Segment {
+            key,
+            tweak: *tweak,
+            state,
+            data: data.reborrow(),
+        })
         .collect();
     let mut rest = &mut work[..];
     let mut lists = Vec::new();
@@ -55,9 +61,10 @@ pub fn segments(
     run(lists)?;
     drop(work);
     // The last piece of each segment ends where the segment ends.
-    let mut last = states.iter().filter(|(is_last, _)| *is_last);
-    for segment in segments {
-        *segment.state = last.next().expect("each segment has a last piece").1;
+    let last: Vec<_> = pieces.iter().filter(|piece| piece.is_last).map(|piece| piece.state).collect();
+    drop(pieces);
+    for (segment, state) in segments.iter_mut().zip(last) {
+        *segment.state = state;
     }
     Ok(())
 }
@@ -148,13 +155,7 @@ impl Distributor<'_> {
     }
 
     /// Cuts a segment into pieces, each with its chaining state, and marks the last.
-    fn add<'s>(
-        &mut self,
-        pass: Pass,
-        segment: &'s mut Segment<'_>,
-        states: &mut Vec<(bool, Block)>,
-        pieces: &mut Vec<Piece<'s>>,
-    ) {
+    fn add<'s>(&mut self, pass: Pass, segment: &'s mut Segment<'_>, pieces: &mut Vec<Piece<'s>>) {
         let key = segment.key;
         let mut tweak = segment.tweak;
         let mut state = *segment.state;
@@ -175,9 +176,9 @@ impl Distributor<'_> {
                 continue;
             }
             let (data, later) = rest.split_at(at);
-            states.push((false, state));
-            state = state_after(pass, &state, &data);
-            pieces.push(Piece { share: self.share, key, tweak, data });
+            let after = state_after(pass, &state, &data);
+            pieces.push(Piece { share: self.share, is_last: false, state, key, tweak, data });
+            state = after;
             if let Some(tweak) = &mut tweak {
                 tweak.position += at as u64 / 16;
             }
@@ -185,8 +186,7 @@ impl Distributor<'_> {
             self.next();
         }
         self.used += rest.len();
-        states.push((true, state));
-        pieces.push(Piece { share: self.share, key, tweak, data: rest });
+        pieces.push(Piece { share: self.share, is_last: true, state, key, tweak, data: rest });
     }
 }
 

@@ -27,10 +27,7 @@ impl Tag<'_> {
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        match self {
-            Tag::Write(tag) => tag.len(),
-            Tag::Expect(tag) => tag.len(),
-        }
+        self.bytes().len()
     }
 
     /// The tag to compare with, or the place to write to.

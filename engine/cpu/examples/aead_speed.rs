@@ -15,7 +15,7 @@ use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag, Task};
 use lockstep_cpu::{Cpu, CpuOptions};
-use lockstep_modes::{Cipher, CipherKey, Direction, gcm, gcm_siv, ocb};
+use lockstep_modes::{Aead, Cipher, CipherKey, Direction};
 use lockstep_planner::{Planner, Selection};
 
 #[path = "harness/mod.rs"]
@@ -33,8 +33,6 @@ const ROUNDS: usize = 101;
 const ROUND: Duration = Duration::from_micros(300);
 
 type Call<'a> = Box<dyn FnMut() + 'a>;
-type Mode = fn(&dyn lockstep_modes::Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
-
 /// A call of a task. Sealing is in place, and opening is not, so that each call has the same input.
 fn task<'a>(cpu: &'a Cpu, kernel: KernelId, fused: FusedAead, key: &'a Key, size: usize) -> Call<'a> {
     let (mut data, mut tag) = (vec![1; size], [0; 16]);
@@ -91,20 +89,16 @@ fn message<'a>(
 }
 
 /// A call of a mode; opening is not in place.
-fn mode<'a>(
-    planner: &'a Planner,
-    (seal, open): (Mode, Mode),
-    opens: bool,
-    key: &'a Key,
-    size: usize,
-) -> Call<'a> {
+fn mode<'a>(planner: &'a Planner, aead: Aead, opens: bool, key: &'a Key, size: usize) -> Call<'a> {
     let (mut data, mut tag) = (vec![1; size], [0; 16]);
     let mut output = vec![0; size];
-    seal(planner, &mut [message(false, key, &mut data, None, &mut tag)]).expect("supported");
+    let mut sealed = [message(false, key, &mut data, None, &mut tag)];
+    aead.run_messages(planner, Direction::Encrypt, &mut sealed).expect("supported");
+    let direction = if opens { Direction::Decrypt } else { Direction::Encrypt };
     Box::new(move || {
         let to = opens.then_some(&mut output[..]);
-        let run = if opens { open } else { seal };
-        run(planner, &mut [message(opens, key, black_box(&mut data), to, &mut tag)]).expect("the right tag");
+        let mut messages = [message(opens, key, black_box(&mut data), to, &mut tag)];
+        aead.run_messages(planner, direction, &mut messages).expect("the right tag");
     })
 }
 
@@ -168,14 +162,9 @@ fn calls<'a>(
     if let Ok(aws) = kernel_by_name(cpu, "cpu/aws-lc") {
         all.push(("GcmSeal AWS-LC".into(), task(cpu, aws, FusedAead::GcmSeal, key, size)));
     }
-    let modes: [(&str, (Mode, Mode)); 3] = [
-        ("Gcm", (gcm::seal, gcm::open)),
-        ("Ocb", (ocb::seal, ocb::open)),
-        ("GcmSiv", (gcm_siv::seal, gcm_siv::open)),
-    ];
-    for (name, functions) in modes {
-        all.push((format!("{name}Seal mode"), mode(planner, functions, false, key, size)));
-        all.push((format!("{name}Open mode"), mode(planner, functions, true, key, size)));
+    for aead in [Aead::Gcm, Aead::Ocb, Aead::GcmSiv] {
+        all.push((format!("{aead:?}Seal mode"), mode(planner, aead, false, key, size)));
+        all.push((format!("{aead:?}Open mode"), mode(planner, aead, true, key, size)));
     }
     all
 }

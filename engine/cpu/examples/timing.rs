@@ -18,7 +18,7 @@ use lockstep_core::{Block, Key};
 use lockstep_cpu::kernel::{Kernel, OcbKey, OcbState, Span};
 use lockstep_cpu::soft::Soft;
 use lockstep_cpu::{Cpu, CpuOptions};
-use lockstep_modes::{gcm, gcm_siv};
+use lockstep_modes::{Aead, Direction};
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference as reference;
 
@@ -84,7 +84,7 @@ fn kernel<K: Kernel>(count: usize) {
         },
         |schedule| {
             let mut data = [0x11; 16 * BLOCKS];
-            kernel.ecb_encrypt(schedule, Span::in_place(&mut data));
+            kernel.ecb(schedule, true, Span::in_place(&mut data));
             black_box(data);
         },
     );
@@ -94,12 +94,12 @@ fn kernel<K: Kernel>(count: usize) {
     };
     measure(K::NAME, "encryption of data", count, &mut random, blocks, |data| {
         let mut data = *data;
-        kernel.ecb_encrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, true, Span::in_place(&mut data));
         black_box(data);
     });
     measure(K::NAME, "decryption of data", count, &mut random, blocks, |data| {
         let mut data = *data;
-        kernel.ecb_decrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, false, Span::in_place(&mut data));
         black_box(data);
     });
     let hash_key = kernel.hash_key(&[0x42; 16]);
@@ -136,14 +136,14 @@ fn gcm_siv_seal(kernel: &str, count: usize) {
         // The schedule is made before the measurement.
         let mut tag = [0; 16];
         let mut message = [message(&key, &mut [], Tag::Write(&mut tag))];
-        gcm_siv::seal(&planner, &mut message).expect("valid arguments");
+        Aead::GcmSiv.run_messages(&planner, Direction::Encrypt, &mut message).expect("valid arguments");
         (key, data)
     };
     measure(kernel, "GCM-SIV under keys", count, &mut Random(5), input, |(key, data)| {
         let mut data = *data;
         let mut tag = [0; 16];
         let mut messages = [message(key, &mut data, Tag::Write(&mut tag))];
-        black_box(gcm_siv::seal(&planner, &mut messages).is_err());
+        black_box(Aead::GcmSiv.run_messages(&planner, Direction::Encrypt, &mut messages).is_err());
         black_box((data, tag));
     });
 }
@@ -174,7 +174,7 @@ fn tag_check(kernel: Option<&str>, count: usize) {
         let mut data = [0; 48];
         data.copy_from_slice(&secret);
         let mut messages = [message(&key, &mut data, Tag::Expect(tag))];
-        black_box(gcm::open(&planner, &mut messages).is_err());
+        black_box(Aead::Gcm.run_messages(&planner, Direction::Decrypt, &mut messages).is_err());
     });
 }
 

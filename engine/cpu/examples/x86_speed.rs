@@ -96,8 +96,8 @@ mod x86 {
         for bits in [128, 256] {
             let key = kernel.expand(&[7; 32][..bits / 8]);
             let mut r: Block = [3; 16];
-            table.row(&format!("ecb-{bits} encrypt"), |data| kernel.ecb_encrypt(&key, Span::in_place(data)));
-            table.row(&format!("ecb-{bits} decrypt"), |data| kernel.ecb_decrypt(&key, Span::in_place(data)));
+            table.row(&format!("ecb-{bits} encrypt"), |data| kernel.ecb(&key, true, Span::in_place(data)));
+            table.row(&format!("ecb-{bits} decrypt"), |data| kernel.ecb(&key, false, Span::in_place(data)));
             table.row(&format!("ctr-{bits}"), |data| kernel.ctr(&key, &mut r, Span::in_place(data)));
             table.row(&format!("ctr32-{bits}"), |data| kernel.ctr32(&key, &mut r, Span::in_place(data)));
             table.row(&format!("cbc-{bits} decrypt"), |data| {
@@ -107,10 +107,10 @@ mod x86 {
                 kernel.cfb128_decrypt(&key, &mut r, Span::in_place(data));
             });
             table.row(&format!("xts-{bits} encrypt"), |data| {
-                kernel.xts_encrypt(&key, &mut r, Span::in_place(data));
+                kernel.xts(&key, true, &mut r, Span::in_place(data));
             });
             table.row(&format!("xts-{bits} decrypt"), |data| {
-                kernel.xts_decrypt(&key, &mut r, Span::in_place(data));
+                kernel.xts(&key, false, &mut r, Span::in_place(data));
             });
             table.row(&format!("cbc-{bits} encrypt, one message"), |data| {
                 let data = Span::in_place(data);
@@ -129,7 +129,7 @@ mod x86 {
                 let keys: Vec<_> = own[..count].iter().collect();
                 let mut blocks = vec![[0; 16]; count];
                 table.figure(&format!("encrypt_each-{bits} of {count}"), "ns", || {
-                    1.0 / speed(1, || kernel.encrypt_each(&keys, black_box(&mut blocks)))
+                    1.0 / speed(1, || kernel.each(&keys, true, black_box(&mut blocks)))
                 });
             }
         }

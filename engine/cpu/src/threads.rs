@@ -10,12 +10,16 @@ const LEAST_SHARE: usize = 1 << 20;
 /// Smallest number of bytes for a thread in serial passes, which take about 15 times as long for a byte.
 const LEAST_SERIAL_SHARE: usize = 1 << 16;
 
+/// Makes the calls of a thread: an [`Entry`](crate::kernel::entry::Entry) around them.
+pub(crate) type Enter<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
+
 /// Runs `run` over all segments, on several threads if there is enough to do.
 pub(crate) fn spread(
     pass: Pass,
     segments: &mut [Segment<'_>],
     threads: usize,
     run: &(dyn Fn(Pass, &mut [Segment<'_>]) + Sync),
+    enter: Enter<'_>,
 ) {
     let bytes: usize = segments.iter().map(|segment| segment.data.len()).sum();
     let least = if pass.is_serial() { LEAST_SERIAL_SHARE } else { LEAST_SHARE };
@@ -27,7 +31,7 @@ pub(crate) fn spread(
     let done = share::segments(pass, segments, &targets, |mut lists| {
         // An empty list needs no thread.
         lists.retain(|list| !list.is_empty());
-        share::at_once(lists, |segments| run(pass, segments));
+        share::at_once(lists, |segments| enter(&mut || run(pass, segments)));
         Ok(())
     });
     done.expect("kernels do not fail");
@@ -38,6 +42,7 @@ pub(crate) fn spread_messages(
     messages: &mut [AeadMessage<'_>],
     threads: usize,
     run: &(dyn Fn(&mut [AeadMessage<'_>]) + Sync),
+    enter: Enter<'_>,
 ) {
     // The key and the tag of a message cost about as much as 1 KiB of data.
     let weight = |message: &AeadMessage<'_>| message.data.len() + 1024;
@@ -49,5 +54,5 @@ pub(crate) fn spread_messages(
     let targets = vec![bytes.div_ceil(shares); shares];
     let mut lists = share::items(messages, &targets, weight);
     lists.retain(|list| !list.is_empty());
-    share::at_once(lists, run);
+    share::at_once(lists, |messages| enter(&mut || run(messages)));
 }

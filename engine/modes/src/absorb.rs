@@ -1,13 +1,12 @@
 //! Data added to hashes and MACs by the read-only passes: GHASH, POLYVAL and CBC-MAC.
 
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment};
+use lockstep_core::{Block, Key, Result};
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::transfer;
+use crate::{run_pass, transfer};
 
 /// Adds whole blocks of host memory.
 pub(crate) fn blocks(
@@ -57,43 +56,25 @@ impl Side {
             Side::Output => data.output_only(),
         }
     }
-
-    /// Copies bytes from offset `at` to the host.
-    pub(crate) fn fetch(
-        self,
-        executor: &dyn Executor,
-        data: &mut Data<'_>,
-        at: usize,
-        bytes: &mut [u8],
-    ) -> Result<()> {
-        match self {
-            Side::Input => transfer::fetch_input(executor, data, at, bytes),
-            Side::Output => transfer::fetch_output(executor, data, at, bytes),
-        }
-    }
 }
 
-/// The data of a message, and the hash or MAC to which they are added.
-pub(crate) struct Absorbed<'a, 'd> {
-    pub(crate) key: &'a Key,
-    pub(crate) state: &'a mut Block,
-    pub(crate) data: &'a mut Data<'d>,
-}
+/// The key of a message, the hash or MAC, the data that are added to it, and a last block.
+pub(crate) type Absorbed<'a, 'd> = (&'a Key, &'a mut Block, &'a mut Data<'d>, Option<Block>);
 
 /// Adds the data of all messages, padded with zeros to whole blocks, and then a last block if it is given.
 pub(crate) fn data<'a, 'd: 'a>(
     executor: &dyn Executor,
     pass: Pass,
     side: Side,
-    messages: impl Iterator<Item = (Absorbed<'a, 'd>, Option<Block>)>,
+    messages: impl Iterator<Item = Absorbed<'a, 'd>>,
 ) -> Result<()> {
     let mut messages: Vec<_> = messages.collect();
     // The last partial block of each message, and its last block.
     let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
     let mut lengths = Vec::with_capacity(messages.len());
-    for ((message, last), end) in messages.iter_mut().zip(&mut *ends) {
-        let (len, tail) = (message.data.len(), message.data.len() % 16);
-        side.fetch(executor, message.data, len - tail, &mut end[..tail])?;
+    for ((.., data, last), end) in messages.iter_mut().zip(&mut *ends) {
+        let (len, tail) = (data.len(), data.len() % 16);
+        transfer::fetch_input(executor, &side.of(data), len - tail, &mut end[..tail])?;
         let mut end_len = tail.next_multiple_of(16);
         if let Some(last) = last {
             end[end_len..end_len + 16].copy_from_slice(last);
@@ -101,17 +82,14 @@ pub(crate) fn data<'a, 'd: 'a>(
         }
         lengths.push(end_len);
     }
-    let with_blocks = messages.iter_mut().filter(|(message, _)| message.data.len() >= 16);
-    let segments = with_blocks.map(|(message, _)| {
-        let whole = message.data.len() & !15;
-        let data = side.of(message.data).split_at(whole).0;
-        Segment { key: message.key, tweak: None, state: message.state, data }
+    let with_blocks = messages.iter_mut().filter(|(_, _, data, _)| data.len() >= 16);
+    let blocks = with_blocks.map(|(key, state, data, _)| {
+        let whole = data.len() & !15;
+        (*key, &mut **state, side.of(data).split_at(whole).0)
     });
-    executor.run_pass(pass, &mut segments.collect::<Vec<_>>())?;
+    run_pass(executor, pass, blocks)?;
     let with_end = messages.iter_mut().zip(ends.iter().zip(lengths)).filter(|(_, (_, len))| *len > 0);
-    let segments = with_end.map(|((message, _), (end, len))| {
-        let data = Data::read_only(&end[..len]);
-        Segment { key: message.key, tweak: None, state: message.state, data }
-    });
-    executor.run_pass(pass, &mut segments.collect::<Vec<_>>())
+    let ends =
+        with_end.map(|((key, state, ..), (end, len))| (*key, &mut **state, Data::read_only(&end[..len])));
+    run_pass(executor, pass, ends)
 }

@@ -3,13 +3,11 @@
 use std::ops::Range;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
+use lockstep_core::{Error, Key, KeySize, Result};
 
 use crate::executor::Executor;
-use crate::siv::{SivKey, SivMessage};
-use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, siv, xaes};
+use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, run_mode, siv, xaes};
 
 pub use crate::lengths::Lengths;
 
@@ -58,20 +56,24 @@ pub struct Row {
     /// The maximum length of a message in bytes. In CCM a nonce of more than 7 bytes lowers it.
     pub max_data: u64,
     /// The fused AEADs that a device may have for the mode: sealing and opening.
-    fused: Option<[FusedAead; 2]>,
+    pub fused: Option<[FusedAead; 2]>,
     /// The passes that compose the mode: for sealing and for opening.
     passes: [&'static [Pass]; 2],
     run: Run,
 }
 
-/// A function that seals or opens messages.
-type RunMessages = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
+/// Checks the lengths of a message.
+type Check = fn(&AeadMessage<'_>) -> Result<()>;
+
+/// Seals or opens messages whose keys have the same size and whose lengths have been checked. After an error, outputs that may have
+/// been written are zeroed.
+type Process = fn(&dyn Executor, Direction, &mut [AeadMessage<'_>]) -> Result<()>;
 
 /// The functions of a mode.
 #[derive(Debug)]
 enum Run {
-    /// Sealing and opening, in a mode with one AES key.
-    OneKey([RunMessages; 2]),
+    /// In a mode with one AES key.
+    OneKey(Check, Process),
     /// SIV, which has two AES keys.
     Siv,
 }
@@ -104,7 +106,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         max_data: gcm::MAX_DATA,
         fused: Some(gcm::FUSED),
         passes: [&[Pass::Ctr32, Pass::Ghash]; 2],
-        run: Run::OneKey([gcm::seal, gcm::open]),
+        run: Run::OneKey(gcm::check_message, gcm::run),
         ..USUAL
     },
     Row {
@@ -114,9 +116,9 @@ static TABLE: [Row; Aead::ALL.len()] = [
         key_words: "a key of 16 or 32 bytes",
         nonces: Lengths { ranges: &[12..=12], words: "12" },
         max_data: gcm_siv::MAX_DATA,
-        fused: Some([FusedAead::GcmSivSeal, FusedAead::GcmSivOpen]),
+        fused: Some(gcm_siv::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::CtrLittle32, Pass::Polyval]; 2],
-        run: Run::OneKey([gcm_siv::seal, gcm_siv::open]),
+        run: Run::OneKey(|message| FusedAead::GcmSivSeal.check_lengths(message), gcm_siv::run),
         ..USUAL
     },
     Row {
@@ -125,9 +127,9 @@ static TABLE: [Row; Aead::ALL.len()] = [
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
         max_data: ocb::MAX_DATA,
-        fused: Some([FusedAead::OcbSeal, FusedAead::OcbOpen]),
+        fused: Some(ocb::FUSED),
         passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
-        run: Run::OneKey([ocb::seal, ocb::open]),
+        run: Run::OneKey(|message| FusedAead::OcbSeal.check_lengths(message), ocb::run),
         ..USUAL
     },
     Row {
@@ -151,7 +153,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         tags: ccm::TAGS,
         streams: true,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
-        run: Run::OneKey([ccm::seal, ccm::open]),
+        run: Run::OneKey(ccm::check_message, ccm::run),
         ..USUAL
     },
     Row {
@@ -162,7 +164,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         nonces: xaes::NONCES,
         max_data: gcm::MAX_DATA,
         passes: [&[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash]; 2],
-        run: Run::OneKey([xaes::seal, xaes::open]),
+        run: Run::OneKey(xaes::check_message, xaes::run),
         ..USUAL
     },
     Row {
@@ -171,7 +173,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         nonces: ANY_NONCES,
         tags: eax::TAGS,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
-        run: Run::OneKey([eax::seal, eax::open]),
+        run: Run::OneKey(eax::check_message, eax::run),
         ..USUAL
     },
 ];
@@ -248,8 +250,8 @@ impl Aead {
     /// Encrypts and authenticates each message. All messages have keys of this mode.
     ///
     /// # Errors
-    /// [`Error::Order`] for a key of another mode, or for several strings of associated data in a mode other than SIV; the errors
-    /// of the mode's `seal`.
+    /// [`Error::Order`] for a key of another mode, or for several strings of associated data in a mode other than SIV; [`Error::IvLength`],
+    /// [`Error::TagLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
     ///
     #[doc = include_str!("after_error.md")]
     pub fn seal(self, executor: &dyn Executor, messages: &mut [Message<'_>]) -> Result<()> {
@@ -260,7 +262,7 @@ impl Aead {
     /// field `status` of each message has its result.
     ///
     /// # Errors
-    /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`Aead::seal`] and of the mode's `open`.
+    /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`Aead::seal`].
     ///
     #[doc = include_str!("after_error.md")]
     pub fn open(self, executor: &dyn Executor, messages: &mut [Message<'_>]) -> Result<()> {
@@ -279,34 +281,68 @@ impl Aead {
     ) -> Result<()> {
         messages.iter_mut().for_each(|message| message.status = Status::Pending);
         if messages.iter().any(|message| message.key.mode != self) {
+            return Err(OTHER_KEY);
+        }
+        if let Run::Siv = self.row().run {
+            let sources: Vec<_> = messages.iter().map(Message::siv_source).collect();
+            return run_converted(messages, |messages| siv::run(executor, direction, messages, &sources));
+        }
+        if messages.iter().any(|message| message.aad.len() > 1) {
             return Err(Error::Order {
-                what: "a key of another mode: make the key for the mode that uses it",
+                what: "several strings of associated data: only SIV takes more than one",
             });
         }
-        match &self.row().run {
-            Run::Siv => run_siv(executor, direction, messages),
-            Run::OneKey(functions) => with_one_key(executor, messages, functions[direction as usize]),
+        run_converted(messages, |messages| self.run_messages(executor, direction, messages))
+    }
+
+    /// Does the same as [`Aead::run`] for messages with the AES key, in a mode with one AES key. `AES-192-GCM-SIV`, which only OpenSSL
+    /// has, is allowed too.
+    ///
+    /// # Errors
+    /// Those of [`Aead::run`]; [`Error::Order`] for SIV.
+    ///
+    #[doc = include_str!("after_error.md")]
+    pub fn run_messages(
+        self,
+        executor: &dyn Executor,
+        direction: Direction,
+        messages: &mut [AeadMessage<'_>],
+    ) -> Result<()> {
+        let Run::OneKey(check, process) = self.row().run else { return Err(OTHER_KEY) };
+        run_mode(executor, direction, messages, check, |messages| process(executor, direction, messages))
+    }
+}
+
+impl Aead {
+    fn check_key(self, bytes: &[u8]) -> Result<()> {
+        let Row { name, key_lengths, key_words, .. } = *self.row();
+        match key_lengths.contains(&bytes.len()) {
+            true => Ok(()),
+            false => Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() }),
         }
     }
 }
 
-fn with_one_key(
-    executor: &dyn Executor,
+const OTHER_KEY: Error =
+    Error::Order { what: "a key of another mode: make the key for the mode that uses it" };
+
+/// Runs messages with one AES key and at most one string of associated data.
+fn run_converted(
     messages: &mut [Message<'_>],
-    run: fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>,
+    run: impl FnOnce(&mut [AeadMessage<'_>]) -> Result<()>,
 ) -> Result<()> {
     // A single message is the common case. It needs no allocation.
     if let [message] = messages {
-        let mut single = [message.as_aead_message()?];
-        let outcome = run(executor, &mut single);
-        let status = single[0].status;
+        let mut single = [message.as_aead_message()];
+        let outcome = run(&mut single);
+        let [AeadMessage { status, .. }] = single;
         message.status = status;
         return outcome;
     }
-    let mut converted = messages.iter_mut().map(Message::as_aead_message).collect::<Result<Vec<_>>>()?;
-    let outcome = run(executor, &mut converted);
+    let mut converted: Vec<_> = messages.iter_mut().map(Message::as_aead_message).collect();
+    let outcome = run(&mut converted);
     let statuses = crate::statuses(converted);
-    set_statuses(messages, &statuses);
+    messages.iter_mut().zip(statuses).for_each(|(message, status)| message.status = status);
     outcome
 }
 
@@ -326,13 +362,10 @@ const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 #[derive(Debug, Clone)]
 pub struct AeadKey {
     mode: Aead,
-    keys: Keys,
-}
-
-#[derive(Debug, Clone)]
-enum Keys {
-    One(Key),
-    Siv(SivKey),
+    /// The AES key; in SIV the key of S2V.
+    key: Key,
+    /// The key of CTR, in SIV. A box: without a key it has no bytes that a move could fill with what the stack holds.
+    ctr: Option<Box<Key>>,
 }
 
 impl AeadKey {
@@ -341,15 +374,25 @@ impl AeadKey {
     /// # Errors
     /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
-        let Row { name, key_lengths, key_words, .. } = *mode.row();
-        if !key_lengths.contains(&bytes.len()) {
-            return Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() });
-        }
-        let keys = match mode.row().run {
-            Run::Siv => Keys::Siv(SivKey::new(bytes)?),
-            Run::OneKey(_) => Keys::One(Key::new(bytes)?),
+        mode.check_key(bytes)?;
+        let (key, ctr) = match mode.row().run {
+            Run::Siv => bytes.split_at(bytes.len() / 2),
+            Run::OneKey(..) => (bytes, &[][..]),
         };
-        Ok(AeadKey { mode, keys })
+        let ctr = if ctr.is_empty() { None } else { Some(Box::new(Key::new(ctr)?)) };
+        Ok(AeadKey { mode, key: Key::new(key)?, ctr })
+    }
+
+    /// Keys for a mode, which need less time to make than one by one. Their bytes are wiped when the last of them is dropped.
+    ///
+    /// # Errors
+    /// Those of [`AeadKey::new`].
+    pub fn many(mode: Aead, keys: &[&[u8]]) -> Result<Vec<AeadKey>> {
+        if let Run::Siv = mode.row().run {
+            return keys.iter().map(|bytes| AeadKey::new(mode, bytes)).collect();
+        }
+        keys.iter().try_for_each(|bytes| mode.check_key(bytes))?;
+        Ok(Key::many(keys)?.into_iter().map(|key| AeadKey { mode, key, ctr: None }).collect())
     }
 
     /// The mode.
@@ -360,19 +403,13 @@ impl AeadKey {
 
     /// The size of the AES key, or of each of the two AES keys.
     pub fn size(&self) -> KeySize {
-        match &self.keys {
-            Keys::One(key) => key.size(),
-            Keys::Siv(keys) => keys.size(),
-        }
+        self.key.size()
     }
 
     /// The AES key; `None` for SIV, which has two keys.
     #[inline]
     pub fn key(&self) -> Option<&Key> {
-        match &self.keys {
-            Keys::One(key) => Some(key),
-            Keys::Siv(_) => None,
-        }
+        if self.ctr.is_none() { Some(&self.key) } else { None }
     }
 }
 
@@ -403,55 +440,18 @@ impl std::fmt::Debug for Message<'_> {
     }
 }
 
-impl Message<'_> {
-    fn as_aead_message(&mut self) -> Result<AeadMessage<'_>> {
-        let Keys::One(key) = &self.key.keys else { unreachable!("the mode of the key was checked") };
-        let aad = match self.aad {
-            [] => &[][..],
-            [aad] => *aad,
-            _ => {
-                return Err(Error::Order {
-                    what: "several strings of associated data: only SIV takes more than one",
-                });
-            }
-        };
-        let tag = match &mut self.tag {
-            Tag::Write(tag) => Tag::Write(tag),
-            Tag::Expect(tag) => Tag::Expect(tag),
-        };
-        Ok(AeadMessage { key, nonce: self.nonce, aad, data: self.data.reborrow(), tag, status: self.status })
+impl<'d> Message<'d> {
+    /// The message without all strings of associated data but the first.
+    fn as_aead_message(&mut self) -> AeadMessage<'_> {
+        let aad = self.aad.first().copied().unwrap_or_default();
+        let (data, tag) = (self.data.reborrow(), self.tag.reborrow());
+        AeadMessage { key: &self.key.key, nonce: self.nonce, aad, data, tag, status: self.status }
     }
-}
 
-fn run_siv(executor: &dyn Executor, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
-    // The strings of all messages, which must live as long as the messages.
-    let strings: Vec<Vec<&[u8]>> = messages
-        .iter()
-        .map(|message| {
-            let nonce = (!message.nonce.is_empty()).then_some(message.nonce);
-            message.aad.iter().copied().chain(nonce).collect()
-        })
-        .collect();
-    let converted = messages.iter_mut().zip(&strings).map(|(message, aad)| {
-        let Keys::Siv(key) = &message.key.keys else { unreachable!("the mode of the key was checked") };
-        let tag = match &mut message.tag {
-            Tag::Write(tag) => Tag::Write(tag),
-            Tag::Expect(tag) => Tag::Expect(tag),
-        };
-        SivMessage { key, aad, data: message.data.reborrow(), tag, status: Status::Pending }
-    });
-    let mut converted: Vec<_> = converted.collect();
-    let outcome = match direction {
-        Direction::Encrypt => siv::seal(executor, &mut converted),
-        Direction::Decrypt => siv::open(executor, &mut converted),
-    };
-    let statuses: Vec<_> = converted.iter().map(|message| message.status).collect();
-    set_statuses(messages, &statuses);
-    outcome
-}
-
-fn set_statuses(messages: &mut [Message<'_>], statuses: &[Status]) {
-    for (message, status) in messages.iter_mut().zip(statuses) {
-        message.status = *status;
+    /// The parts of a message of SIV that [`AeadMessage`] does not have.
+    fn siv_source(&self) -> siv::Source<'d> {
+        let ctr = self.key.ctr.as_deref().expect("the mode of the key was checked");
+        let nonce = (!self.nonce.is_empty()).then_some(self.nonce);
+        siv::Source { ctr, strings: self.aad.iter().copied().chain(nonce).collect() }
     }
 }

@@ -9,7 +9,7 @@ use lockstep_core::{Block, Error, Key};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::executor::Executor;
-use crate::incremental::{BlockIo, InPlaceIo, KeyedExecutor, Planned};
+use crate::incremental::{BlockIo, KeyedExecutor, Planned, SliceIo};
 use crate::message::Direction;
 
 /// The order of the last two ciphertext blocks. Let C(n-1)* be the stolen block without the bytes that were stolen.
@@ -37,33 +37,21 @@ impl Variant {
     }
 }
 
-/// Encrypts a message in host memory, in place. The message has at least 16 bytes. `iv` is set to C(n), the encryption of
-/// the last block.
+/// Encrypts or decrypts a message in host memory, in place. The message has at least 16 bytes. `iv` is set to C(n), the
+/// encryption of the last block.
 ///
 /// # Errors
 /// [`Error::DataLength`] before anything is done; errors of devices.
-pub fn encrypt(
+pub fn run_in_place(
     executor: &dyn Executor,
+    direction: Direction,
     key: &Key,
     variant: Variant,
     iv: &mut Block,
     data: &mut [u8],
 ) -> Result<(), Error> {
-    run(&mut Planned::new(executor, key), Direction::Encrypt, variant, iv, &mut InPlaceIo(data))
-}
-
-/// Decrypts a message in place. `iv` is updated as by [`encrypt`].
-///
-/// # Errors
-/// The errors of [`encrypt`].
-pub fn decrypt(
-    executor: &dyn Executor,
-    key: &Key,
-    variant: Variant,
-    iv: &mut Block,
-    data: &mut [u8],
-) -> Result<(), Error> {
-    run(&mut Planned::new(executor, key), Direction::Decrypt, variant, iv, &mut InPlaceIo(data))
+    let mut io = SliceIo { input: None, output: data };
+    run(&mut Planned::new(executor, key), direction, variant, iv, &mut io)
 }
 
 /// Encrypts or decrypts a whole message of at least 16 bytes. `state` is the IV, and is set to C(n).

@@ -1,46 +1,16 @@
 //! The modes without authentication. Each mode consists of one pass; XTS also has ciphertext stealing.
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, KeySize};
 use lockstep_core::work::Segment;
+use lockstep_core::{Block, Error, KeySize, Result};
 
 use crate::executor::Executor;
 use crate::message::{Cipher, CipherKey, Direction, Message};
 use crate::xts;
 
 impl Cipher {
-    /// Encrypts one message in host memory, in place. The IV is updated as documented for
-    /// [`Pass`](lockstep_core::work::Pass). The next call then continues the message, if this call ended at a block
-    /// boundary.
-    ///
-    /// # Errors
-    /// The errors of [`Cipher::run`].
-    pub fn encrypt(
-        self,
-        executor: &dyn Executor,
-        key: &CipherKey,
-        iv: &mut Block,
-        data: &mut [u8],
-    ) -> Result<()> {
-        self.one(executor, Direction::Encrypt, key, iv, Data::in_place(data))
-    }
-
-    /// Decrypts one message in place. The IV is updated as by [`Cipher::encrypt`].
-    ///
-    /// # Errors
-    /// The errors of [`Cipher::run`].
-    pub fn decrypt(
-        self,
-        executor: &dyn Executor,
-        key: &CipherKey,
-        iv: &mut Block,
-        data: &mut [u8],
-    ) -> Result<()> {
-        self.one(executor, Direction::Decrypt, key, iv, Data::in_place(data))
-    }
-
-    /// Processes one message, without allocating.
+    /// Processes one message, without allocating. The IV is updated as documented for [`Pass`](lockstep_core::work::Pass). The next
+    /// call then continues the message, if this call ended at a block boundary.
     ///
     /// # Errors
     /// The errors of [`Cipher::run`].
@@ -92,8 +62,8 @@ impl Cipher {
         if is_xts == key.tweak().is_some() {
             return Ok(());
         }
-        let expected = if is_xts { "two keys" } else { "one key" };
-        Err(Error::ModeKey { mode: self.name(), expected, got: key.bytes() })
+        let (expected, keys) = if is_xts { ("two keys", 1) } else { ("one key", 2) };
+        Err(Error::ModeKey { mode: self.name(), expected, got: keys * key.data().bytes().len() })
     }
 
     fn check(self, key: &CipherKey, data: &Data<'_>) -> Result<()> {

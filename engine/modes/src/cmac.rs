@@ -3,35 +3,20 @@
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
+use crate::run_pass;
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key, KeySize};
-use lockstep_core::work::{Pass, Segment};
+use lockstep_core::work::Pass;
+use lockstep_core::{Block, Key, KeySize, Result};
 
 /// Computes the CMAC of each message, in one batch.
 ///
 /// # Errors
 /// Errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
+    messages.iter_mut().for_each(|message| *message.mac = [0; 16]);
     for size in KeySize::ALL {
-        let of_size = |message: &&mut CmacMessage<'_>| message.key.size() == size;
-        let mut segments = Vec::new();
-        for message in messages.iter_mut().filter(of_size) {
-            *message.mac = [0; 16];
-            let (blocks, _) = split_last(message.data);
-            if !blocks.is_empty() {
-                let data = Data::read_only(blocks);
-                segments.push(Segment { key: message.key, tweak: None, state: message.mac, data });
-            }
-        }
-        executor.run_pass(Pass::CbcMac, &mut segments)?;
-        drop(segments);
-        let ends = messages.iter_mut().filter(of_size).map(|message| End {
-            key: message.key,
-            mac: message.mac,
-            last: split_last(message.data).1,
-        });
-        finish(executor, &mut ends.collect::<Vec<_>>())?;
+        let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
+        finish(executor, &mut of_size.map(CmacMessage::reborrow).collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -56,47 +41,44 @@ impl std::fmt::Debug for CmacMessage<'_> {
     }
 }
 
-/// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all
-/// blocks before it.
-fn split_last(data: &[u8]) -> (&[u8], &[u8]) {
-    data.split_at(data.len().saturating_sub(1) & !15)
-}
-
-/// The end of a message: its last 0 to 16 bytes, and the CBC-MAC of everything before.
-pub(crate) struct End<'d> {
-    pub(crate) key: &'d Key,
-    pub(crate) mac: &'d mut Block,
-    pub(crate) last: &'d [u8],
-}
-
-/// Completes the MACs: adds the ends of the messages, masked with the subkeys (SP 800-38B, 6.1 and 6.2). All keys have the
-/// same size.
-pub(crate) fn finish(executor: &dyn Executor, ends: &mut [End<'_>]) -> Result<()> {
-    let mut blocks = Zeroizing::new(vec![[0; 16]; ends.len()]);
-    // The encryption of a zero block is its CBC-MAC.
-    let zeros = [0; 16];
-    let subkeys = ends.iter().zip(&mut *blocks).map(|(end, subkey)| Segment {
-        key: end.key,
-        tweak: None,
-        state: subkey,
-        data: Data::read_only(&zeros),
-    });
-    executor.run_pass(Pass::CbcMac, &mut subkeys.collect::<Vec<_>>())?;
-    for (end, block) in ends.iter().zip(&mut *blocks) {
-        double(block);
-        if end.last.len() < 16 {
-            double(block);
-            block[end.last.len()] ^= 0x80;
-        }
-        block.iter_mut().zip(end.last).for_each(|(byte, data)| *byte ^= data);
+impl<'d> CmacMessage<'d> {
+    fn reborrow(&mut self) -> CmacMessage<'_> {
+        CmacMessage { key: self.key, data: self.data, mac: self.mac }
     }
-    let lasts = ends.iter_mut().zip(&*blocks).map(|(end, block)| Segment {
-        key: end.key,
-        tweak: None,
-        state: end.mac,
-        data: Data::read_only(block),
+
+    /// Splits off the last block, which has 1 to 16 bytes, or 0 bytes for an empty message. The first part consists of all
+    /// blocks before it.
+    fn split_last(&self) -> (&'d [u8], &'d [u8]) {
+        self.data.split_at(self.data.len().saturating_sub(1) & !15)
+    }
+}
+
+/// Completes the MACs: adds the data, which are the ends of the messages, with the last blocks masked with the subkeys
+/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data. All keys have the same size.
+pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> Result<()> {
+    let long = ends.iter_mut().filter(|end| end.data.len() > 16);
+    let blocks = long.map(|end| {
+        let blocks = end.split_last().0;
+        (end.key, &mut *end.mac, Data::read_only(blocks))
     });
-    executor.run_pass(Pass::CbcMac, &mut lasts.collect::<Vec<_>>())
+    run_pass(executor, Pass::CbcMac, blocks)?;
+    let mut lasts = Zeroizing::new(vec![[0; 16]; ends.len()]);
+    // The encryption of a zero block is its CBC-MAC.
+    let subkeys =
+        ends.iter().zip(&mut *lasts).map(|(end, subkey)| (end.key, subkey, Data::read_only(&[0; 16])));
+    run_pass(executor, Pass::CbcMac, subkeys)?;
+    for (end, block) in ends.iter().zip(&mut *lasts) {
+        let last = end.split_last().1;
+        double(block);
+        if last.len() < 16 {
+            double(block);
+            block[last.len()] ^= 0x80;
+        }
+        block.iter_mut().zip(last).for_each(|(byte, data)| *byte ^= data);
+    }
+    let lasts =
+        ends.iter_mut().zip(&*lasts).map(|(end, block)| (end.key, &mut *end.mac, Data::read_only(block)));
+    run_pass(executor, Pass::CbcMac, lasts)
 }
 
 /// Doubling in GF(2^128), most significant bit first.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::Result;
 use lockstep_core::backend::{DeviceId, DeviceMemory};
-use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
+use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Stream};
 
 /// Runs passes and fused AEADs on a device and waits for their completion.
 ///
@@ -30,6 +30,11 @@ pub trait Executor: Send + Sync {
     /// # Errors
     /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory>;
+
+    /// The stream for copies from and to the memory of a device.
+    fn stream(&self, _device: DeviceId) -> Stream {
+        Stream::default()
+    }
 }
 
 impl<E: Executor + ?Sized> Executor for Arc<E> {
@@ -43,5 +48,9 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
         (**self).memory(device)
+    }
+
+    fn stream(&self, device: DeviceId) -> Stream {
+        (**self).stream(device)
     }
 }

@@ -8,11 +8,11 @@ use zeroize::Zeroizing;
 
 use crate::absorb::{self, Side};
 use crate::executor::Executor;
-use crate::{Direction, pieces, transfer};
+use crate::{Direction, ecb, pieces, transfer};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
+use lockstep_core::ocb::xor;
 use lockstep_core::work::{Pass, Segment};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// A key of HCTR2 with the values that are derived from it.
 pub struct Hctr2Key {
@@ -103,7 +103,7 @@ fn hash_of_data(
     }
     if tail > 0 {
         let mut last = Zeroizing::new([0; 16]);
-        side.fetch(executor, data, len - tail, &mut last[..tail])?;
+        transfer::fetch_input(executor, &side.of(data), len - tail, &mut last[..tail])?;
         last[tail] = 1;
         absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &*last)?;
     }
@@ -121,18 +121,7 @@ fn xctr(executor: &dyn Executor, key: &Key, s: &Block, at: usize, piece: &mut [u
     Ok(())
 }
 
-/// ECB over host memory.
-fn ecb(executor: &dyn Executor, direction: Direction, key: &Key, blocks: &mut [u8]) -> Result<()> {
-    let pass = if direction == Direction::Encrypt { Pass::EcbEncrypt } else { Pass::EcbDecrypt };
-    let data = Data::in_place(blocks);
-    executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])
-}
-
 /// A number as a little-endian block.
 fn number(value: u128) -> Block {
     value.to_le_bytes()
-}
-
-fn xor(block: &mut Block, mask: &Block) {
-    block.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
 }

@@ -2,9 +2,10 @@
 //!
 //! [`Cipher`] implements the modes without authentication, for one message or a batch. [`hctr2`] and [`cbc_cts`] (CBC with
 //! ciphertext stealing) implement two more. [`gcm`], [`gcm_siv`], [`ocb`], [`siv`], [`xaes`], [`ccm`] and [`eax`] implement the
-//! authenticated modes, and [`aead`] has a common type for these. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`]
-//! compute MACs. These functions take whole messages and return when the messages have been processed. [`stream`] has the
-//! incremental forms, which use the engine of [`incremental`].
+//! authenticated modes. The functions `run` of these modules expect messages whose lengths have been checked; [`Aead::run`] and
+//! [`Aead::run_messages`] check them. [`key_wrap`] wraps keys. [`cmac`] and [`gcm::gmac`] compute MACs. These functions take whole
+//! messages and return when the messages have been processed. [`stream`] has the incremental forms, which use the engine of
+//! [`incremental`].
 #![forbid(unsafe_code)]
 
 mod absorb;
@@ -13,6 +14,7 @@ pub mod cbc_cts;
 pub mod ccm;
 mod cipher;
 pub mod cmac;
+mod composed;
 pub mod eax;
 pub mod executor;
 pub mod gcm;
@@ -32,10 +34,9 @@ pub mod xaes;
 pub mod xts;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
+use lockstep_core::{Block, Error, Key, KeySize, Result};
 
 pub use aead::{Aead, AeadKey};
 pub use executor::Executor;
@@ -141,28 +142,32 @@ fn zero_failed(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Res
     failed.map(|message| transfer::zero_output(executor, &mut message.data)).fold(Ok(()), Result::and)
 }
 
-/// Runs a pass of CTR over the data of messages, each with its key and its counter.
-fn ctr<'a, 'd: 'a>(
+/// Runs a pass over data, each with its key and its chaining state. All keys have the same size.
+fn run_pass<'d>(
     executor: &dyn Executor,
     pass: Pass,
-    messages: impl Iterator<Item = (&'a Key, &'a mut Block, &'a mut Data<'d>)>,
+    parts: impl Iterator<Item = (&'d Key, &'d mut Block, Data<'d>)>,
 ) -> Result<()> {
-    let with_data = messages.filter(|(_, _, data)| !data.is_empty());
-    let segments =
-        with_data.map(|(key, state, data)| Segment { key, tweak: None, state, data: data.reborrow() });
+    let segments = parts.map(|(key, state, data)| Segment { key, tweak: None, state, data });
     executor.run_pass(pass, &mut segments.collect::<Vec<_>>())
 }
 
-/// Encrypts the same number of separate blocks for each message, under the message's key. All keys have the same size.
-fn encrypt_blocks(executor: &dyn Executor, messages: &[AeadMessage<'_>], blocks: &mut [Block]) -> Result<()> {
-    let count = blocks.len() / messages.len().max(1);
-    let mut unused = vec![Block::default(); messages.len()];
-    let parts = messages.iter().zip(blocks.chunks_mut(count.max(1))).zip(&mut unused);
-    let segments = parts.map(|((message, blocks), state)| Segment {
-        key: message.key,
-        tweak: None,
-        state,
-        data: Data::in_place(blocks.as_flattened_mut()),
-    });
-    executor.run_pass(Pass::EcbEncrypt, &mut segments.collect::<Vec<_>>())
+/// Encrypts or decrypts separate blocks in host memory.
+fn ecb(executor: &dyn Executor, direction: Direction, key: &Key, blocks: &mut [u8]) -> Result<()> {
+    let (state, data) = (&mut Block::default(), Data::in_place(blocks));
+    let segment = Segment { key, tweak: None, state, data };
+    executor.run_pass(Cipher::Ecb.pass(direction), &mut [segment])
+}
+
+/// Encrypts the same number of separate blocks under each key. All keys have the same size.
+fn encrypt_blocks<'d>(
+    executor: &dyn Executor,
+    keys: impl ExactSizeIterator<Item = &'d Key>,
+    blocks: &'d mut [Block],
+) -> Result<()> {
+    let count = (blocks.len() / keys.len().max(1)).max(1);
+    let mut unused = vec![Block::default(); keys.len()];
+    let parts = keys.zip(blocks.chunks_mut(count)).zip(&mut unused);
+    let parts = parts.map(|((key, blocks), state)| (key, state, Data::in_place(blocks.as_flattened_mut())));
+    run_pass(executor, Pass::EcbEncrypt, parts)
 }

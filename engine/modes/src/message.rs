@@ -3,9 +3,8 @@
 use subtle::ConstantTimeEq;
 
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{Pass, Segment, Tweak};
+use lockstep_core::{Block, Error, Key, Result};
 
 /// A mode of operation without authentication.
 ///
@@ -57,19 +56,24 @@ impl Cipher {
         Cipher::Xts,
     ];
 
+    /// The name of the mode in error messages, and the passes of encryption and decryption.
+    const fn properties(self) -> (&'static str, [Pass; 2]) {
+        match self {
+            Cipher::Ecb => ("ECB", [Pass::EcbEncrypt, Pass::EcbDecrypt]),
+            Cipher::Cbc => ("CBC", [Pass::CbcEncrypt, Pass::CbcDecrypt]),
+            Cipher::Pcbc => ("PCBC", [Pass::PcbcEncrypt, Pass::PcbcDecrypt]),
+            Cipher::Cfb128 => ("CFB", [Pass::Cfb128Encrypt, Pass::Cfb128Decrypt]),
+            Cipher::Cfb8 => ("CFB8", [Pass::Cfb8Encrypt, Pass::Cfb8Decrypt]),
+            Cipher::Cfb1 => ("CFB1", [Pass::Cfb1Encrypt, Pass::Cfb1Decrypt]),
+            Cipher::Ofb => ("OFB", [Pass::Ofb; 2]),
+            Cipher::Ctr => ("CTR", [Pass::Ctr; 2]),
+            Cipher::Xts => ("XTS", [Pass::XtsEncrypt, Pass::XtsDecrypt]),
+        }
+    }
+
     /// The name of the mode in error messages.
     pub const fn name(self) -> &'static str {
-        match self {
-            Cipher::Ecb => "ECB",
-            Cipher::Cbc => "CBC",
-            Cipher::Pcbc => "PCBC",
-            Cipher::Cfb128 => "CFB",
-            Cipher::Cfb8 => "CFB8",
-            Cipher::Cfb1 => "CFB1",
-            Cipher::Ofb => "OFB",
-            Cipher::Ctr => "CTR",
-            Cipher::Xts => "XTS",
-        }
+        self.properties().0
     }
 
     /// True if a message may have any length and the ciphertext has the same length as the plaintext.
@@ -84,24 +88,7 @@ impl Cipher {
 
     /// The pass for the blocks of the mode.
     pub const fn pass(self, direction: Direction) -> Pass {
-        match (self, direction) {
-            (Cipher::Ecb, Direction::Encrypt) => Pass::EcbEncrypt,
-            (Cipher::Ecb, Direction::Decrypt) => Pass::EcbDecrypt,
-            (Cipher::Cbc, Direction::Encrypt) => Pass::CbcEncrypt,
-            (Cipher::Cbc, Direction::Decrypt) => Pass::CbcDecrypt,
-            (Cipher::Pcbc, Direction::Encrypt) => Pass::PcbcEncrypt,
-            (Cipher::Pcbc, Direction::Decrypt) => Pass::PcbcDecrypt,
-            (Cipher::Cfb128, Direction::Encrypt) => Pass::Cfb128Encrypt,
-            (Cipher::Cfb128, Direction::Decrypt) => Pass::Cfb128Decrypt,
-            (Cipher::Cfb8, Direction::Encrypt) => Pass::Cfb8Encrypt,
-            (Cipher::Cfb8, Direction::Decrypt) => Pass::Cfb8Decrypt,
-            (Cipher::Cfb1, Direction::Encrypt) => Pass::Cfb1Encrypt,
-            (Cipher::Cfb1, Direction::Decrypt) => Pass::Cfb1Decrypt,
-            (Cipher::Ofb, _) => Pass::Ofb,
-            (Cipher::Ctr, _) => Pass::Ctr,
-            (Cipher::Xts, Direction::Encrypt) => Pass::XtsEncrypt,
-            (Cipher::Xts, Direction::Decrypt) => Pass::XtsDecrypt,
-        }
+        self.properties().1[direction as usize]
     }
 }
 
@@ -141,11 +128,6 @@ impl CipherKey {
     /// The key that encrypts the tweak, for XTS.
     pub fn tweak(&self) -> Option<&Key> {
         self.tweak.as_ref()
-    }
-
-    /// Length of the whole key in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        self.data.bytes().len() * if self.tweak.is_some() { 2 } else { 1 }
     }
 }
 

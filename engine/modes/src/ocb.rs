@@ -1,94 +1,82 @@
 //! AES-OCB3 (RFC 7253): each block is masked with an offset that depends on its position, and is encrypted once.
 //!
-//! A nonce must never be used twice with the same key. The patents on OCB were abandoned in 2021.
+//! Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The length of the tag is part of the input: a tag is not the beginning of
+//! a longer tag. A nonce must never be used twice with the same key. The patents on OCB were abandoned in 2021.
 
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::{Direction, encrypt_blocks, invalidate, pieces, run_fused, run_mode, transfer, zero_failed};
-use lockstep_core::data::Data;
-use lockstep_core::error::Result;
+use crate::{Direction, ecb, encrypt_blocks, invalidate, pieces, run_fused, transfer, zero_failed};
 use lockstep_core::gcm::settle;
-use lockstep_core::key::{Block, Key};
 pub use lockstep_core::ocb::MAX_DATA;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
-use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment};
+use lockstep_core::work::{AeadMessage, FusedAead};
+use lockstep_core::{Block, Key, Result};
 
-/// Encrypts and authenticates each message. Nonces have 1 to 15 bytes, and tags have 1 to 16 bytes. The length of the tag is
-/// part of the input: a tag is not the beginning of a longer tag.
-///
-/// # Errors
-/// [`Error::TagLength`](lockstep_core::Error::TagLength), [`Error::IvLength`](lockstep_core::Error::IvLength), [`Error::TooLong`](lockstep_core::Error::TooLong) before anything is done; [`Error::NotSealed`](lockstep_core::Error::NotSealed); errors of
-/// devices.
-///
-#[doc = include_str!("after_error.md")]
-pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run_as(executor, Direction::Encrypt, FusedAead::OcbSeal, messages)
-}
-
-/// Decrypts and checks each message. The output of a message whose tag is wrong is zeroed before this function returns; the
-/// other outputs are valid. The field `status` of each message has its result.
-///
-/// # Errors
-/// [`Error::AuthenticationFailed`](lockstep_core::Error::AuthenticationFailed) if any tag was wrong; otherwise the errors of [`seal`].
-///
-#[doc = include_str!("after_error.md")]
-pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    run_as(executor, Direction::Decrypt, FusedAead::OcbOpen, messages)
-}
-
-fn run_as(
-    executor: &dyn Executor,
-    direction: Direction,
-    fused: FusedAead,
-    messages: &mut [AeadMessage<'_>],
-) -> Result<()> {
-    let check = |message: &AeadMessage<'_>| fused.check_lengths(message);
-    run_mode(executor, direction, messages, check, |messages| seal_or_open(executor, fused, messages))
-}
+/// The fused AEADs of OCB3: sealing and opening.
+pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::OcbSeal, FusedAead::OcbOpen];
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked. Uses the fused
 /// AEAD if the executor supports it, otherwise passes. The output of a message whose tag is wrong is zeroed.
 ///
 /// # Errors
 /// Errors of devices.
-pub fn seal_or_open(
-    executor: &dyn Executor,
-    fused: FusedAead,
-    messages: &mut [AeadMessage<'_>],
-) -> Result<()> {
-    if run_fused(executor, fused, messages)? {
+pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    if run_fused(executor, FUSED[direction as usize], messages)? {
         return Ok(());
     }
-    let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
-    let mut states = start(executor, messages)?;
+    let nonces: Vec<_> = messages.iter().map(|it| (it.key, it.nonce, it.tag.len())).collect();
+    let mut offsets = Offsets::of(executor, &nonces)?;
     // The tag is computed from the plaintext. The plaintext must be zeroed if the check fails or does not happen.
-    run(executor, direction, messages, &mut states)
+    run_passes(executor, direction, messages, &mut offsets)
         .and_then(|()| zero_failed(executor, messages))
         .inspect_err(|_| invalidate(executor, messages))
 }
 
-/// The state of a message.
+/// The masks of a key, and an offset.
 #[derive(Default)]
-struct State {
-    masks: Masks,
+pub struct Offsets {
+    /// The masks.
+    pub masks: Masks,
     /// The offset of the last processed block; before the first block, the offset that is derived from the nonce.
-    offset: Zeroizing<Block>,
-    /// The XOR of all plaintext blocks, then the tag.
-    checksum: Zeroizing<Block>,
+    pub offset: Zeroizing<Block>,
+}
+
+impl Offsets {
+    /// The masks and the first offsets for these keys, nonces and lengths of tags. All keys have the same size.
+    ///
+    /// # Errors
+    /// Errors of devices.
+    pub fn of(executor: &dyn Executor, nonces: &[(&Key, &[u8], usize)]) -> Result<Vec<Offsets>> {
+        let mut blocks = Zeroizing::new(vec![[0; 16]; 2 * nonces.len()]);
+        for ((_, nonce, tag_len), blocks) in nonces.iter().zip(blocks.chunks_mut(2)) {
+            blocks[1] = nonce_block(nonce, *tag_len).0;
+        }
+        encrypt_blocks(executor, nonces.iter().map(|(key, ..)| *key), &mut blocks)?;
+        // The offsets are filled in their final place, because moving them would leave copies of the masks.
+        let mut all: Vec<Offsets> = nonces.iter().map(|_| Offsets::default()).collect();
+        for (((_, nonce, tag_len), offsets), blocks) in nonces.iter().zip(&mut all).zip(blocks.chunks(2)) {
+            offsets.masks.fill(&blocks[0]);
+            *offsets.offset = first_offset(&blocks[1], nonce_block(nonce, *tag_len).1);
+        }
+        Ok(all)
+    }
 }
 
 /// Composes OCB of ECB, on messages whose keys have the same size.
-fn run(
+fn run_passes(
     executor: &dyn Executor,
     direction: Direction,
     messages: &mut [AeadMessage<'_>],
-    states: &mut [State],
+    all_offsets: &mut [Offsets],
 ) -> Result<()> {
-    for (message, state) in messages.iter_mut().zip(&mut *states) {
+    // The XOR of all plaintext blocks, then the tag.
+    let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
+    for ((message, Offsets { masks, offset }), checksum) in
+        messages.iter_mut().zip(&mut *all_offsets).zip(&mut *tags)
+    {
         let whole = message.data.len() & !15;
         let key = message.key;
-        let State { masks, offset, checksum } = state;
         pieces::process(executor, &mut message.data, 0..whole, |at, piece| {
             if direction == Direction::Encrypt {
                 add(checksum, piece);
@@ -100,35 +88,17 @@ fn run(
             Ok(())
         })?;
     }
-    partial_blocks(executor, direction, messages, states)?;
-    let mut tags = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    for (tag, state) in tags.iter_mut().zip(&*states) {
-        *tag = *state.checksum;
-        xor(tag, &state.offset);
-        xor(tag, &state.masks.dollar);
+    partial_blocks(executor, direction, messages, all_offsets, &mut tags)?;
+    for (tag, offsets) in tags.iter_mut().zip(&*all_offsets) {
+        xor(tag, &offsets.offset);
+        xor(tag, &offsets.masks.dollar);
     }
-    encrypt_blocks(executor, messages, &mut tags)?;
-    for ((message, state), tag) in messages.iter_mut().zip(states).zip(&mut *tags) {
-        xor(tag, &*hash(executor, message.key, &state.masks, message.aad)?);
+    encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut tags)?;
+    for ((message, offsets), tag) in messages.iter_mut().zip(all_offsets).zip(&mut *tags) {
+        xor(tag, &*hash(executor, message.key, &offsets.masks, message.aad)?);
         message.status = settle(&mut message.tag, tag);
     }
     Ok(())
-}
-
-/// The masks of the keys and the first offsets.
-fn start(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
-    let mut blocks = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
-    for (message, blocks) in messages.iter().zip(blocks.chunks_mut(2)) {
-        blocks[1] = nonce_block(message.nonce, message.tag.len()).0;
-    }
-    encrypt_blocks(executor, messages, &mut blocks)?;
-    // The states are filled in their final place, because moving them would leave copies of the masks.
-    let mut states: Vec<State> = messages.iter().map(|_| State::default()).collect();
-    for ((message, state), blocks) in messages.iter().zip(&mut states).zip(blocks.chunks(2)) {
-        state.masks.fill(&blocks[0]);
-        *state.offset = first_offset(&blocks[1], nonce_block(message.nonce, message.tag.len()).1);
-    }
-    Ok(states)
 }
 
 /// Encrypts or decrypts whole blocks, each masked with its offset. `before` is the number of blocks before them.
@@ -143,16 +113,15 @@ fn masked(
 ) -> Result<()> {
     let first = Zeroizing::new(*offset);
     mask(masks, offset, before, blocks);
-    let pass = if direction == Direction::Encrypt { Pass::EcbEncrypt } else { Pass::EcbDecrypt };
-    let data = Data::in_place(blocks);
-    executor.run_pass(pass, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])?;
+    ecb(executor, direction, key, blocks)?;
     *offset = *first;
     mask(masks, offset, before, blocks);
     Ok(())
 }
 
-/// XORs each block with its offset.
-fn mask(masks: &Masks, offset: &mut Block, before: u64, blocks: &mut [u8]) {
+/// XORs each whole block with its offset. `before` is the number of blocks before them, and `offset` is the offset of the last of
+/// these. It becomes the offset of the last whole block.
+pub fn mask(masks: &Masks, offset: &mut Block, before: u64, blocks: &mut [u8]) {
     for (number, block) in (before + 1..).zip(blocks.as_chunks_mut().0) {
         masks.advance(offset, number);
         xor(block, offset);
@@ -169,17 +138,18 @@ fn partial_blocks(
     executor: &dyn Executor,
     direction: Direction,
     messages: &mut [AeadMessage<'_>],
-    states: &mut [State],
+    all_offsets: &mut [Offsets],
+    checksums: &mut [Block],
 ) -> Result<()> {
     let mut pads = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    for ((message, state), pad) in messages.iter().zip(&mut *states).zip(&mut *pads) {
+    for ((message, Offsets { masks, offset }), pad) in messages.iter().zip(all_offsets).zip(&mut *pads) {
         if message.data.len() % 16 > 0 {
-            xor(&mut state.offset, &state.masks.star);
-            *pad = *state.offset;
+            xor(offset, &masks.star);
+            *pad = **offset;
         }
     }
-    encrypt_blocks(executor, messages, &mut pads)?;
-    for ((message, state), pad) in messages.iter_mut().zip(states).zip(&*pads) {
+    encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut pads)?;
+    for ((message, checksum), pad) in messages.iter_mut().zip(checksums).zip(&*pads) {
         let tail = message.data.len() % 16;
         if tail == 0 {
             continue;
@@ -193,8 +163,8 @@ fn partial_blocks(
         }
         transfer::store_output(executor, &mut message.data, at, &output[..tail])?;
         let plaintext = if direction == Direction::Encrypt { &input } else { &output };
-        xor(&mut state.checksum, plaintext);
-        state.checksum[tail] ^= 0x80;
+        xor(checksum, plaintext);
+        checksum[tail] ^= 0x80;
     }
     Ok(())
 }
@@ -215,8 +185,7 @@ fn hash(executor: &dyn Executor, key: &Key, masks: &Masks, aad: &[u8]) -> Result
         xor(last, &offset);
         xor(last, &masks.star);
     }
-    let data = Data::in_place(&mut blocks);
-    executor.run_pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut [0; 16], data }])?;
+    ecb(executor, Direction::Encrypt, key, &mut blocks)?;
     add(&mut sum, &blocks);
     Ok(sum)
 }

@@ -2,8 +2,7 @@
 
 use subtle::{Choice, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
 
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Block;
+use lockstep_core::{Block, Error, Result};
 
 /// The last block of a message: its last 0 to 15 bytes, padded.
 pub fn pad(tail: &[u8]) -> Block {

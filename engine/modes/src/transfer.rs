@@ -3,7 +3,6 @@
 
 use lockstep_core::Result;
 use lockstep_core::data::Data;
-use lockstep_core::work::Stream;
 
 use crate::executor::Executor;
 
@@ -17,7 +16,8 @@ pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &
         Data::Host(data) => bytes.copy_from_slice(&data.input()[range]),
         Data::Pinned { from, .. } => bytes.copy_from_slice(&from.buffer().lock()[from.range()][range]),
         Data::Device { from, .. } => {
-            executor.memory(from.device())?.download(&from.slice(range), bytes, Stream::default())?;
+            let stream = executor.stream(from.device());
+            executor.memory(from.device())?.download(&from.slice(range), bytes, stream)?;
         }
     }
     Ok(())
@@ -41,7 +41,8 @@ pub fn store_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, byt
         Data::Host(data) => data.output()[range].copy_from_slice(bytes),
         Data::Pinned { to, .. } => to.buffer().lock()[to.range()][range].copy_from_slice(bytes),
         Data::Device { to, .. } => {
-            executor.memory(to.device())?.upload(bytes, &to.slice(range), Stream::default())?;
+            let stream = executor.stream(to.device());
+            executor.memory(to.device())?.upload(bytes, &to.slice(range), stream)?;
         }
     }
     Ok(())

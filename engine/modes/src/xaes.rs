@@ -1,86 +1,56 @@
 //! XAES-256-GCM (C2SP): GCM with a key that is derived from the first half of a nonce of 24 bytes.
 //!
-//! Random nonces are safe for 2^80 messages per key.
+//! Keys have 32 bytes, nonces have 24 bytes, and tags have 16 bytes. Random nonces are safe for 2^80 messages per key.
 
 use zeroize::Zeroizing;
 
 use crate::cmac::double;
 use crate::executor::Executor;
 use crate::lengths::Lengths;
-use crate::{Direction, check_tags, encrypt_blocks, gcm};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Key, KeySize};
+use crate::message::Direction;
+use crate::{encrypt_blocks, gcm, statuses};
+use lockstep_core::ocb::xor;
 use lockstep_core::work::AeadMessage;
+use lockstep_core::{Error, Key, KeySize, Result};
 
 /// The length of nonces.
 pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };
 /// The length of tags.
 const TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
-/// Encrypts and authenticates each message. Keys have 32 bytes, nonces have 24 bytes, and tags have 16 bytes.
+/// Runs GCM with the keys that are derived from the nonces. The lengths of the messages must have been checked.
 ///
 /// # Errors
-/// [`Error::ModeKey`], [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`] before anything is done;
-/// [`Error::NotSealed`]; errors of devices.
-///
-#[doc = include_str!("after_error.md")]
-pub fn seal(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Encrypt)?;
-    with_derived_keys(executor, messages, |messages| gcm::seal(executor, messages))
-}
-
-/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
-/// field `status` of each message has its result.
-///
-/// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
-///
-#[doc = include_str!("after_error.md")]
-pub fn open(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    check_all(messages, Direction::Decrypt)?;
-    with_derived_keys(executor, messages, |messages| gcm::open(executor, messages))
-}
-
-fn check_all(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
-    for message in &*messages {
-        if message.key.size() != KeySize::Aes256 {
-            let got = message.key.size().bytes();
-            return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
-        }
-        NONCES.check_nonce("XAES-256-GCM", message.nonce.len())?;
-        TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
-        gcm::check(12, 16, message.data.len() as u64)?;
-        gcm::check_aad(message.aad.len() as u64)?;
-    }
-    check_tags(messages, direction)
-}
-
-/// Runs GCM with the keys that are derived from the nonces.
-fn with_derived_keys(
-    executor: &dyn Executor,
-    messages: &mut [AeadMessage<'_>],
-    run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
-) -> Result<()> {
+/// Errors of devices.
+pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let keys = derive(executor, messages)?;
     let derived = messages.iter_mut().zip(&keys).map(|(message, key)| {
         let nonce = &message.nonce[12..];
-        let mut derived = message.reborrow();
-        (derived.key, derived.nonce) = (key, nonce);
-        derived
+        AeadMessage { key, nonce, ..message.reborrow() }
     });
     let mut derived: Vec<_> = derived.collect();
-    let outcome = run(&mut derived);
-    let statuses = crate::statuses(derived);
-    for (message, status) in messages.iter_mut().zip(statuses) {
-        message.status = status;
-    }
+    let outcome = gcm::run(executor, direction, &mut derived);
+    let statuses = statuses(derived);
+    messages.iter_mut().zip(statuses).for_each(|(message, status)| message.status = status);
     outcome
+}
+
+/// Checks the lengths of a message.
+pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
+    if message.key.size() != KeySize::Aes256 {
+        let got = message.key.size().bytes();
+        return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
+    }
+    NONCES.check_nonce("XAES-256-GCM", message.nonce.len())?;
+    TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
+    gcm::check(12, 16, message.data.len() as u64)?;
+    gcm::check_aad(message.aad.len() as u64)
 }
 
 /// Derives the keys of all messages: SP 800-108r1 in counter mode with CMAC, which takes two blocks for each key.
 fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<Key>> {
     let mut subkeys = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    encrypt_blocks(executor, messages, &mut subkeys)?;
+    encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut subkeys)?;
     let mut keys = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
     for ((message, subkey), blocks) in messages.iter().zip(&mut *subkeys).zip(keys.chunks_mut(2)) {
         // The input of CMAC is one whole block, so it is masked with the first subkey (SP 800-38B, 6.1).
@@ -88,10 +58,10 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
         for (counter, block) in (1..).zip(blocks) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);
             block[4..].copy_from_slice(&message.nonce[..12]);
-            block.iter_mut().zip(&*subkey).for_each(|(byte, mask)| *byte ^= mask);
+            xor(block, subkey);
         }
     }
-    encrypt_blocks(executor, messages, &mut keys)?;
+    encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut keys)?;
     // A vector that grows would leave copies of keys that are not wiped.
     let mut derived = Vec::with_capacity(messages.len());
     for key in keys.chunks(2) {

@@ -2,15 +2,14 @@
 //! block, ciphertext stealing takes a second pass over one block of each message. For decryption, it also takes a third pass
 //! over one block of each message.
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::message::{Cipher, Direction, Message};
-use crate::transfer;
+use crate::transfer::{fetch_input, fetch_output, store_output};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, KeySize};
-use lockstep_core::work::{Segment, Tweak};
+use lockstep_core::work::Segment;
+use lockstep_core::{Block, Error, KeySize, Result};
 
 /// Maximum data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
 pub const MAX_DATA_UNIT: u64 = 1 << 24;
@@ -37,126 +36,93 @@ pub(crate) fn run(
         return executor.run_pass(pass, &mut [message.segment(start)]);
     }
     for size in KeySize::ALL {
-        let mut units = Vec::new();
-        let mut all_stealing = Vec::new();
-        for message in messages.iter_mut().filter(|message| message.key.data().size() == size) {
-            if message.data.len() % 16 == 0 {
-                units.push(message.segment(start));
-            } else {
-                all_stealing.push(Stealing::new(direction, start, message));
-            }
+        let of_size = messages.iter_mut().filter(|message| message.key.data().size() == size);
+        let mut of_size: Vec<_> = of_size.map(|message| Unit::new(direction, start, message)).collect();
+        executor.run_pass(pass, &mut of_size.iter_mut().map(Unit::whole_blocks).collect::<Vec<_>>())?;
+        of_size.retain(Unit::steals);
+        for unit in &mut of_size {
+            unit.load(executor)?;
         }
-        units.extend(all_stealing.iter_mut().map(Stealing::whole_blocks));
-        executor.run_pass(pass, &mut units)?;
-        drop(units);
-        for stealing in &mut all_stealing {
-            stealing.load(executor)?;
-        }
-        executor.run_pass(pass, &mut all_stealing.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
+        executor.run_pass(pass, &mut of_size.iter_mut().map(Unit::apart).collect::<Vec<_>>())?;
         if direction == Direction::Decrypt {
-            for stealing in &mut all_stealing {
-                stealing.swap_tail(executor)?;
-                stealing.position -= 1;
+            for unit in &mut of_size {
+                unit.swap_tail(executor)?;
+                unit.position -= 1;
             }
-            executor.run_pass(pass, &mut all_stealing.iter_mut().map(Stealing::apart).collect::<Vec<_>>())?;
+            executor.run_pass(pass, &mut of_size.iter_mut().map(Unit::apart).collect::<Vec<_>>())?;
         }
-        for stealing in &mut all_stealing {
-            stealing.store(executor)?;
+        for unit in &mut of_size {
+            store_output(executor, &mut unit.message.data, 16 * (unit.blocks - 1), &*unit.scratch)?;
         }
     }
     Ok(())
 }
 
-/// A data unit of n whole blocks and a partial one.
+/// A data unit of n whole blocks and perhaps a partial one.
 ///
 /// Encryption: blocks 0 to n-1 are encrypted normally. Then the partial block is completed with bytes of the last ciphertext
 /// block, encrypted as block n, and stored in place of the last ciphertext block. The first bytes of the replaced block
 /// become the partial ciphertext. Decryption reverses this, so block n is processed before block n-1.
-struct Stealing<'m> {
+struct Unit<'m, 'd> {
     direction: Direction,
-    key: &'m crate::CipherKey,
-    data: Data<'m>,
-    /// Number of whole blocks of `data`.
+    message: &'m mut Message<'d>,
+    /// Number of whole blocks.
     blocks: usize,
-    /// Number of blocks of the data unit before `data`.
+    /// Number of blocks of the data unit before the data.
     start: u64,
     /// The block that is processed separately.
-    scratch: Block,
+    scratch: Zeroizing<Block>,
     /// The position of this block in the data unit.
     position: u64,
-    /// A copy of the tweak of the data unit, for the passes.
-    tweak: Block,
 }
 
-impl<'m> Stealing<'m> {
-    fn new(direction: Direction, start: u64, message: &'m mut Message<'_>) -> Self {
+impl<'m, 'd> Unit<'m, 'd> {
+    fn new(direction: Direction, start: u64, message: &'m mut Message<'d>) -> Self {
         let blocks = message.data.len() / 16;
-        Stealing {
-            direction,
-            key: message.key,
-            data: message.data.reborrow(),
-            blocks,
-            start,
-            scratch: [0; 16],
-            position: start + blocks as u64,
-            tweak: *message.iv,
-        }
+        let position = start + blocks as u64;
+        Unit { direction, message, blocks, start, scratch: Zeroizing::default(), position }
     }
 
-    fn segment<'s>(
-        key: &'s crate::CipherKey,
-        tweak: &'s mut Block,
-        position: u64,
-        data: Data<'s>,
-    ) -> Segment<'s> {
-        let place = key.tweak().map(|key| Tweak { key, position });
-        Segment { key: key.data(), tweak: place, state: tweak, data }
+    /// True if there is a partial block.
+    fn steals(&self) -> bool {
+        !self.message.data.len().is_multiple_of(16)
     }
 
     /// The blocks that are processed normally.
     fn whole_blocks(&mut self) -> Segment<'_> {
-        let whole = if self.direction == Direction::Encrypt { self.blocks } else { self.blocks - 1 };
-        Self::segment(self.key, &mut self.tweak, self.start, self.data.reborrow().split_at(16 * whole).0)
+        let apart = usize::from(self.steals() && self.direction == Direction::Decrypt);
+        let segment = self.message.segment(self.start);
+        Segment { data: segment.data.split_at(16 * (self.blocks - apart)).0, ..segment }
     }
 
     /// The scratch block.
     fn apart(&mut self) -> Segment<'_> {
-        Self::segment(self.key, &mut self.tweak, self.position, Data::in_place(&mut self.scratch))
+        let data = Data::in_place(&mut *self.scratch);
+        Segment { data, ..self.message.segment(self.position) }
     }
 
     /// Fills the scratch block for its first pass.
     fn load(&mut self, executor: &dyn Executor) -> Result<()> {
-        let last = 16 * (self.blocks - 1);
+        let (data, last) = (&mut self.message.data, 16 * (self.blocks - 1));
         match self.direction {
             Direction::Encrypt => {
-                transfer::fetch_output(executor, &mut self.data, last, &mut self.scratch)?;
+                fetch_output(executor, data, last, &mut *self.scratch)?;
                 self.swap_tail(executor)
             }
-            Direction::Decrypt => transfer::fetch_input(executor, &self.data, last, &mut self.scratch),
+            Direction::Decrypt => fetch_input(executor, data, last, &mut *self.scratch),
         }
     }
 
     /// Writes the start of the scratch block to the partial block at the end of the output, and replaces this start by the
     /// partial block of the input.
     fn swap_tail(&mut self, executor: &dyn Executor) -> Result<()> {
-        let start = 16 * self.blocks;
-        let tail = self.data.len() - start;
-        let mut input = [0; 16];
-        transfer::fetch_input(executor, &self.data, start, &mut input[..tail])?;
-        transfer::store_output(executor, &mut self.data, start, &self.scratch[..tail])?;
-        self.scratch[..tail].copy_from_slice(&input[..tail]);
-        input.zeroize();
+        let (data, start) = (&mut self.message.data, 16 * self.blocks);
+        let scratch = &mut self.scratch[..data.len() - start];
+        let mut input = Zeroizing::new([0; 16]);
+        let input = &mut input[..scratch.len()];
+        fetch_input(executor, data, start, input)?;
+        store_output(executor, data, start, scratch)?;
+        scratch.copy_from_slice(input);
         Ok(())
-    }
-
-    /// Writes the scratch block as the last whole block of the result.
-    fn store(&mut self, executor: &dyn Executor) -> Result<()> {
-        transfer::store_output(executor, &mut self.data, 16 * (self.blocks - 1), &self.scratch)
-    }
-}
-
-impl Drop for Stealing<'_> {
-    fn drop(&mut self) {
-        self.scratch.zeroize();
     }
 }

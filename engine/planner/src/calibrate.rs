@@ -13,7 +13,6 @@
 mod measure;
 mod store;
 
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Instant;
 
@@ -22,9 +21,8 @@ use crate::timing::{Shape, Timing};
 use crate::verify::Verify;
 use lockstep_cache::Cache;
 use lockstep_core::backend::{Device, DeviceId};
-use lockstep_core::error::Result;
-use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Task};
+use lockstep_core::{KeySize, Result};
 
 pub use measure::Place;
 use measure::{Bench, Samples, Subject};
@@ -133,8 +131,7 @@ impl Calibrator {
     /// Reads the stored measurements of those operations whose measurements are complete.
     pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
-        let stores: Vec<Store> =
-            table.entries().iter().map(|entry| Store::read(cache, &*entry.device)).collect();
+        let stores: Vec<Store> = table.devices.iter().map(|device| Store::read(cache, &**device)).collect();
         for (operation, key) in all_choices() {
             let choice = table.choice(operation, key);
             let found: Vec<Measured> = choice
@@ -143,21 +140,20 @@ impl Calibrator {
                 .map(|candidate| {
                     let verify = verification_of(&*table.entry_of(candidate).device, verify);
                     let kernel = table.kernel_name(candidate);
-                    let of = |place| stores[candidate.entry].timing(kernel, operation, key, place, verify);
-                    Measured { host: of(Place::Host), device: of(Place::Device) }
+                    Place::ALL.map(|it| stores[candidate.entry].timing(kernel, operation, key, it, verify))
                 })
                 .collect();
             // The measurements are complete if one kernel of each device has been measured: the other kernels may have
             // failed in the measurement.
             let has_any = |entry: usize| {
                 let mut of_device = choice.candidates.iter().zip(&found).filter(|(it, _)| it.entry == entry);
-                of_device.any(|(_, measured)| measured.host.is_some())
+                of_device.any(|(_, measured)| measured[0].is_some())
             };
             let is_complete = choice
                 .candidates
                 .iter()
                 .all(|it| has_any(it.entry) || !is_promising(table, operation, key, it));
-            if is_complete && found.iter().any(|measured| measured.host.is_some()) {
+            if is_complete && found.iter().any(|measured| measured[0].is_some()) {
                 choice.set_measured(found);
             }
         }
@@ -178,7 +174,7 @@ impl Calibrator {
         };
         let mut bench = Bench::new(&*self.clock);
         let all = measure_choice(&mut bench, subject, operation, key, &[Place::Host]);
-        self.keep(subject, &[(operation, key, &all)]);
+        self.keep(subject, &findings(subject.table, operation, key, &all));
         Some(all)
     }
 
@@ -190,65 +186,51 @@ impl Calibrator {
         subject: &Measurable<'_>,
         report: &mut dyn FnMut(usize, usize),
     ) -> Vec<Finding> {
-        let table = subject.table;
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bench = Bench::new(&*self.clock);
-        let places = [Place::Host, Place::Device];
-        let mut findings = Vec::new();
+        let mut all = Vec::new();
         for (done, operation) in Operation::all().enumerate() {
             report(done, Operation::COUNT);
-            let all =
-                KeySize::ALL.map(|key| (key, measure_choice(&mut bench, subject, operation, key, &places)));
-            self.keep(subject, &all.each_ref().map(|(key, all)| (operation, *key, all)));
-            for (key, all) in &all {
-                for (candidate, measured) in table.choice(operation, *key).candidates.iter().zip(all) {
-                    let device = table.entry_of(candidate).device.id();
-                    let kernel = table.kernel_name(candidate);
-                    findings.extend(measured.by_place().map(|(place, timing)| Finding {
-                        device,
-                        kernel,
-                        operation,
-                        key: *key,
-                        place,
-                        timing: timing.clone(),
-                    }));
-                }
+            let before = all.len();
+            for key in KeySize::ALL {
+                let measured = measure_choice(&mut bench, subject, operation, key, &Place::ALL);
+                all.extend(findings(subject.table, operation, key, &measured));
             }
+            self.keep(subject, &all[before..]);
         }
         report(Operation::COUNT, Operation::COUNT);
-        findings
+        all
     }
 
     /// Adds measurements to the stored measurements.
-    fn keep(&self, subject: &Measurable<'_>, measurements: &[(Operation, KeySize, &Vec<Measured>)]) {
-        let (Some(cache), table) = (&self.cache, subject.table) else { return };
-        for (index, entry) in table.entries().iter().enumerate() {
-            let mut new = Vec::new();
-            for &(operation, key, all) in measurements {
-                let candidates = table.choice(operation, key).candidates.iter().zip(all);
-                for (candidate, measured) in candidates.filter(|(candidate, _)| candidate.entry == index) {
-                    for (place, timing) in measured.by_place() {
-                        let verify = verification_of(&*entry.device, subject.verify);
-                        let kernel = table.kernel_name(candidate).to_owned();
-                        new.push(Entry { kernel, operation, key, place, verify, timing: timing.clone() });
-                    }
-                }
+    fn keep(&self, subject: &Measurable<'_>, findings: &[Finding]) {
+        let Some(cache) = &self.cache else { return };
+        for device in &subject.table.devices {
+            let mut new = findings.iter().filter(|finding| finding.device == device.id()).peekable();
+            if new.peek().is_none() {
+                continue;
             }
-            if !new.is_empty() {
-                let mut store = Store::read(cache, &*entry.device);
-                new.into_iter().for_each(|entry| store.set(entry));
-                // If the file cannot be written, the next process measures again.
-                let _ = store.write(cache, &*entry.device);
+            let verify = verification_of(&**device, subject.verify);
+            let mut store = Store::read(cache, &**device);
+            for Finding { kernel, operation, key, place, timing, .. } in new.cloned() {
+                store.set(Entry { kernel: kernel.to_owned(), operation, key, place, verify, timing });
             }
+            // If the file cannot be written, the next process measures again.
+            let _ = store.write(cache, &**device);
         }
     }
 }
 
-impl Measured {
-    fn by_place(&self) -> impl Iterator<Item = (Place, &Timing)> {
-        let all = [(Place::Host, &self.host), (Place::Device, &self.device)];
-        all.into_iter().filter_map(|(place, timing)| Some((place, timing.as_ref()?)))
-    }
+/// The measured times of the candidates for an operation.
+fn findings(table: &CandidateTable, operation: Operation, key: KeySize, all: &[Measured]) -> Vec<Finding> {
+    let candidates = table.choice(operation, key).candidates.iter().zip(all);
+    let findings = candidates.flat_map(|(candidate, measured)| {
+        let (device, kernel) = (table.entry_of(candidate).device.id(), table.kernel_name(candidate));
+        Place::ALL.into_iter().zip(measured.clone()).filter_map(move |(place, timing)| {
+            Some(Finding { device, kernel, operation, key, place, timing: timing? })
+        })
+    });
+    findings.collect()
 }
 
 fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
@@ -275,15 +257,11 @@ fn measure_choice(
         let mut samples = |candidate: &Candidate, place| {
             let entry = table.entry_of(candidate);
             let is_there = place == Place::Host || entry.device.memory().is_some();
-            // If a device fails, the CPU repeats the work. The time of such a run is not a measurement of the device.
-            let failures = || entry.failures.load(Ordering::Relaxed);
             let run = |task: Task<'_, '_>| (subject.run)(candidate, task);
-            let subject =
-                Subject { device: &*entry.device, run: &run, failures: &failures, operation, key, place };
-            let is_wanted = is_there && places.contains(&place);
-            is_wanted.then(|| bench.samples(subject).ok()).flatten()
+            let subject = Subject { entry, run: &run, operation, key, place };
+            if is_there && places.contains(&place) { bench.samples(subject).ok() } else { None }
         };
-        let both = |it: &&Candidate| [Place::Host, Place::Device].map(|place| samples(it, place));
+        let both = |it: &&Candidate| Place::ALL.map(|place| samples(it, place));
         measured.iter().map(both).collect()
     };
     let (first, second) = (round(), round());
@@ -291,11 +269,10 @@ fn measure_choice(
     for (candidate, (first, second)) in measured.iter().zip(first.into_iter().zip(second)) {
         let same = |other: &Candidate| (other.entry, other.kernel) == (candidate.entry, candidate.kernel);
         let index = candidates.iter().position(same).expect("it is one of them");
-        let [host, device] = std::array::from_fn(|place| {
+        all[index] = std::array::from_fn(|place| {
             let both = first[place].clone().zip(second[place].clone());
             both.and_then(|(first, second)| first.best_of(second).timing(operation))
         });
-        all[index] = Measured { host, device };
     }
     all
 }

@@ -7,9 +7,8 @@ use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
 use lockstep_core::backend::{Device, DeviceId, KernelId, kernel_by_name};
-use lockstep_core::error::Result;
-use lockstep_core::key::KeySize;
 use lockstep_core::work::Operation;
+use lockstep_core::{KeySize, Result};
 
 /// After this number of failures, a device is no longer chosen, unless the user named it. A single failure may be an
 /// accident. Each failure costs time, because the CPU repeats the work.
@@ -50,11 +49,8 @@ pub(crate) struct DeviceEntry {
 #[derive(Default)]
 pub(crate) struct Choice {
     pub(crate) candidates: Vec<Candidate>,
-    /// Indices of the candidates that may be the fastest as long as no times are measured: the others are slower than a
-    /// candidate of the same device for work of every shape.
-    leaders: Vec<usize>,
-    /// The only leader, if its device is trusted and its self-test has succeeded: its index, and the nanoseconds for each byte
-    /// of long data that the device states.
+    /// The candidate that is the fastest for work of every shape as long as no times are measured, if its device is trusted and
+    /// its self-test has succeeded: its index, and the nanoseconds for each byte of long data that the device states.
     sole: OnceLock<(usize, f64)>,
     /// Measured times, by candidate.
     pub(crate) measured: OnceLock<Vec<Measured>>,
@@ -82,11 +78,7 @@ pub(crate) struct Candidate {
 }
 
 /// The measured times of a candidate, for data in host memory and in the device's memory; `None` where it was not measured.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Measured {
-    pub(crate) host: Option<Timing>,
-    pub(crate) device: Option<Timing>,
-}
+pub(crate) type Measured = [Option<Timing>; 2];
 
 impl DeviceEntry {
     fn new(device: Arc<dyn Device>) -> Arc<DeviceEntry> {
@@ -148,7 +140,6 @@ impl CandidateTable {
                 }
             }
         }
-        choices.iter_mut().flatten().for_each(Choice::find_leaders);
         CandidateTable { devices, entries, choices, forced, has_failures: AtomicBool::new(false) }
     }
 
@@ -173,10 +164,6 @@ impl CandidateTable {
         self.entries.iter().find(|entry| entry.device.id() == id)
     }
 
-    pub(crate) fn entries(&self) -> &[Arc<DeviceEntry>] {
-        &self.entries
-    }
-
     pub(crate) fn has(&self, id: DeviceId) -> bool {
         self.entry(id).is_some()
     }
@@ -185,36 +172,33 @@ impl CandidateTable {
         self.entry_of(candidate).prove(candidate.kernel, operation)
     }
 
-    /// The index of the fastest candidate, and its time in nanoseconds. If `gives_up` is true, devices that have failed too
-    /// often are left out.
+    /// The index of the fastest candidate whose self-test succeeds, and its time in nanoseconds. If `gives_up` is true, devices that
+    /// have failed too often are left out.
     pub(crate) fn fastest(&self, wanted: Wanted, gives_up: bool) -> Option<(usize, f64)> {
         let choice = self.choice(wanted.operation, wanted.key);
-        if choice.measured.get().is_none() && !gives_up {
-            let (best, has_failed) = self.fastest_of(choice.leaders.iter().copied(), wanted, gives_up);
-            if !has_failed {
-                self.find_sole(choice, wanted.operation);
-                return best;
+        loop {
+            let (index, ns) = self.estimate(choice, wanted, gives_up)?;
+            let candidate = &choice.candidates[index];
+            // A candidate whose self-test has failed is not estimated again.
+            if self.prove(candidate, wanted.operation).is_ok() {
+                if choice.sole.get().is_none() && self.entry_of(candidate).is_trusted {
+                    choice.find_sole(index);
+                }
+                return Some((index, ns));
             }
         }
-        self.fastest_of(0..choice.candidates.len(), wanted, gives_up).0
     }
 
-    /// The fastest of the candidates with these indices, and whether a candidate failed its self-test.
-    fn fastest_of(
-        &self,
-        indices: impl Iterator<Item = usize>,
-        wanted: Wanted,
-        gives_up: bool,
-    ) -> (Option<(usize, f64)>, bool) {
-        let Wanted { operation, key, shape, resident } = wanted;
-        let choice = self.choice(operation, key);
-        let mut has_failed = false;
+    /// The candidate with the shortest time among those whose self-test has succeeded or has not run.
+    fn estimate(&self, choice: &Choice, wanted: Wanted, gives_up: bool) -> Option<(usize, f64)> {
+        let Wanted { operation, shape, resident, .. } = wanted;
         let mut best: Option<(usize, f64)> = None;
         let mut best_entry = usize::MAX;
-        for index in indices {
-            let candidate = &choice.candidates[index];
+        for (index, candidate) in choice.candidates.iter().enumerate() {
             let entry = self.entry_of(candidate);
-            if resident.is_some_and(|id| entry.device.id() != id) || (gives_up && self.is_given_up(candidate))
+            if resident.is_some_and(|id| entry.device.id() != id)
+                || gives_up && self.is_given_up(candidate)
+                || self.proof(candidate, operation).is_some_and(Result::is_err)
             {
                 continue;
             }
@@ -227,31 +211,12 @@ impl CandidateTable {
             let is_same_device =
                 candidate.entry == best_entry && choice.is_measured(index, resident.is_some());
             let factor = if is_same_device { MIN_SPEEDUP } else { 1.0 };
-            if factor * ns >= best.map_or(f64::INFINITY, |(_, least)| least) {
-                continue;
-            }
-            if self.prove(candidate, operation).is_ok() {
+            if factor * ns < best.map_or(f64::INFINITY, |(_, least)| least) {
                 best = Some((index, ns));
                 best_entry = candidate.entry;
-            } else {
-                has_failed = true;
             }
         }
-        (best, has_failed)
-    }
-
-    /// Stores the only leader of an operation once the self-test of the leader has succeeded.
-    fn find_sole(&self, choice: &Choice, operation: Operation) {
-        if let [index] = choice.leaders[..]
-            && choice.sole.get().is_none()
-        {
-            let candidate = &choice.candidates[index];
-            let is_proven = matches!(self.proof(candidate, operation), Some(Ok(())));
-            if self.entry_of(candidate).is_trusted && is_proven {
-                const LONG: usize = 1 << 20;
-                let _ = choice.sole.set((index, candidate.stated.ns(LONG.into()) / LONG as f64));
-            }
-        }
+        best
     }
 
     /// The outcome of a self-test, if it has run.
@@ -284,18 +249,13 @@ impl CandidateTable {
 }
 
 impl Choice {
-    fn find_leaders(&mut self) {
-        let all = &self.candidates;
-        // Of two equal candidates, the first is chosen.
-        let is_led = |index: usize| {
-            (0..all.len()).any(|other| {
-                let (one, two) = (&all[other], &all[index]);
-                one.entry == two.entry
-                    && one.stated.is_at_most(&two.stated)
-                    && (other < index || !two.stated.is_at_most(&one.stated))
-            })
-        };
-        self.leaders = (0..all.len()).filter(|&index| !is_led(index)).collect();
+    /// Stores a candidate if no other candidate is faster, as its device states, for work of any shape.
+    fn find_sole(&self, index: usize) {
+        const LONG: usize = 1 << 20;
+        let stated = &self.candidates[index].stated;
+        if self.candidates.iter().all(|other| stated.is_at_most(&other.stated)) {
+            let _ = self.sole.set((index, stated.ns(LONG.into()) / LONG as f64));
+        }
     }
 
     /// The only candidate that may be chosen, if it is known, and the nanoseconds for each byte of long data that its device
@@ -325,8 +285,7 @@ impl Choice {
     }
 
     fn timing(&self, index: usize, is_resident: bool) -> Option<&Timing> {
-        let measured = self.measured.get()?.get(index)?;
-        if is_resident { measured.device.as_ref() } else { measured.host.as_ref() }
+        self.measured.get()?.get(index)?[usize::from(is_resident)].as_ref()
     }
 
     pub(crate) fn is_measured(&self, index: usize, is_resident: bool) -> bool {

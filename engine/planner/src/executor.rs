@@ -1,6 +1,7 @@
-//! The planner as the executor of the modes.
+//! The planner as the executor of the modes, and the executor for work on device memory on a stream of the caller.
 
 use lockstep_core::backend::{DeviceId, DeviceMemory};
+use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
 use lockstep_core::{Error, Result};
 use lockstep_modes::Executor;
@@ -10,7 +11,7 @@ use crate::timing::Shape;
 
 impl Planner {
     /// Runs a pass. Work on device memory runs on the stream.
-    pub(crate) fn run_pass_on(&self, stream: Stream, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+    fn run_pass_on(&self, stream: Stream, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
         let Some(first) = segments.first() else { return Ok(()) };
         let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
         let plan = self.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
@@ -19,7 +20,7 @@ impl Planner {
 
     /// Runs a fused AEAD. Returns false if the mode has to compose the AEAD of passes, because no kernel supports it for this
     /// memory, or because all such kernels failed the self-test. Work on device memory runs on the stream.
-    pub(crate) fn run_fused_on(
+    fn run_fused_on(
         &self,
         stream: Stream,
         fused: FusedAead,
@@ -47,5 +48,55 @@ impl Executor for Planner {
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
         let out_of_reach = || Error::OutOfReach { device, what: "memory of its own".into() };
         self.device(device)?.memory().ok_or_else(out_of_reach)
+    }
+}
+
+/// An executor that runs work on the memory of a device on one stream, and waits for it. Work on host memory, such as the
+/// blocks that a mode encrypts on the host, has no stream.
+pub struct OnStream<'p> {
+    planner: &'p Planner,
+    device: DeviceId,
+    stream: Stream,
+    memory: &'p dyn DeviceMemory,
+}
+
+impl<'p> OnStream<'p> {
+    /// An executor for the memory of this device.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::UnknownDevice`], or [`lockstep_core::Error::OutOfReach`] if the device has no memory of its own.
+    pub fn new(planner: &'p Planner, device: DeviceId, stream: Stream) -> Result<OnStream<'p>> {
+        Ok(OnStream { planner, device, stream, memory: planner.memory(device)? })
+    }
+
+    /// The memory of the device.
+    pub fn device_memory(&self) -> &'p dyn DeviceMemory {
+        self.memory
+    }
+
+    /// The stream for work on these data.
+    fn stream_of(&self, data: Option<&Data<'_>>) -> Stream {
+        data.and_then(Data::device).map_or(Stream::default(), |device| self.stream(device))
+    }
+}
+
+impl Executor for OnStream<'_> {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        let stream = self.stream_of(segments.first().map(|segment| &segment.data));
+        self.planner.run_pass_on(stream, pass, segments)
+    }
+
+    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
+        let stream = self.stream_of(messages.first().map(|message| &message.data));
+        self.planner.run_fused_on(stream, fused, messages)
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
+        self.planner.memory(device)
+    }
+
+    /// Another device has other streams.
+    fn stream(&self, device: DeviceId) -> Stream {
+        if device == self.device { self.stream } else { Stream::default() }
     }
 }

@@ -14,7 +14,6 @@ pub mod calibrate;
 mod candidates;
 mod executor;
 pub mod group;
-mod on_stream;
 mod planner;
 mod selection;
 pub mod selftest;
@@ -23,6 +22,6 @@ pub mod timing;
 pub mod verify;
 
 pub use candidates::MIN_SPEEDUP;
-pub use on_stream::OnStream;
+pub use executor::OnStream;
 pub use planner::{Considered, Decision, Discover, Plan, Planner};
 pub use selection::Selection;

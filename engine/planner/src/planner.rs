@@ -23,9 +23,8 @@ use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::KeySize;
 use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::{Error, KeySize, Result};
 
 use decisions::Decisions;
 pub use decisions::{Considered, Decision};
@@ -84,6 +83,13 @@ struct LazyDiscovery {
     after: AtomicU64,
     /// Estimated nanoseconds of work so far.
     spent: AtomicU64,
+}
+
+impl LazyDiscovery {
+    /// Adds the estimated time of work. Returns true if discovery is due.
+    fn count(&self, ns: f64) -> bool {
+        count_towards(self.after.load(Ordering::Relaxed), &self.spent, ns)
+    }
 }
 
 /// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit.
@@ -145,19 +151,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-impl IncidentLog for Planner {
-    fn record_incident(&self, incident: Error) {
-        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
-            self.table().count_failure(*device);
-        }
-        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
-        if incidents.len() < MAX_INCIDENTS {
-            incidents.push(incident);
-        }
-    }
-}
-
-/// Work that is being run on a device.
+/// Time of work that a device has not ended, until the drop, which also takes place if the work panics.
 struct Queued<'p>(&'p DeviceEntry, u64);
 
 impl<'p> Queued<'p> {
@@ -170,6 +164,18 @@ impl<'p> Queued<'p> {
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.queued_ns.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+impl IncidentLog for Planner {
+    fn record_incident(&self, incident: Error) {
+        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
+            self.table().count_failure(*device);
+        }
+        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        if incidents.len() < MAX_INCIDENTS {
+            incidents.push(incident);
+        }
     }
 }
 
@@ -361,33 +367,30 @@ impl Planner {
     /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
     /// because the work may start the discovery of other devices, or because earlier measurements have not been read.
     fn count_sole_work(&self, bytes: usize, ns_per_byte: f64) -> bool {
-        if bytes < MIN_COUNTED_BYTES {
-            return false;
-        }
-        let undiscovered = self.discovery.as_ref().filter(|_| self.all.get().is_none());
-        let count = |discovery: &LazyDiscovery| {
-            let limit = discovery.after.load(Ordering::Relaxed);
-            count_towards(limit, &discovery.spent, bytes as f64 * ns_per_byte)
-        };
-        !self.recalled.is_completed() || undiscovered.is_some_and(count)
+        let is_due = |discovery: &LazyDiscovery| discovery.count(bytes as f64 * ns_per_byte);
+        bytes >= MIN_COUNTED_BYTES
+            && (!self.recalled.is_completed() || self.undiscovered().is_some_and(is_due))
+    }
+
+    /// The discovery, until it has ended.
+    fn undiscovered(&self) -> Option<&LazyDiscovery> {
+        self.discovery.as_ref().filter(|_| self.all.get().is_none())
     }
 
     /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
     /// is large, is not copied.
     #[inline]
     fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
-        let error = match submitted {
+        let outcome = match submitted {
             Ok(Completion::Done) => return Ok(()),
-            Ok(pending) => match pending.wait() {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            },
-            Err(error) => error,
+            Ok(pending) => pending.wait(),
+            Err(error) => Err(error),
         };
-        if let Error::DeviceFailed { device, .. } = &error {
-            self.table().count_failure(*device);
-        }
-        Err(error)
+        outcome.inspect_err(|error| {
+            if let Error::DeviceFailed { device, .. } = error {
+                self.table().count_failure(*device);
+            }
+        })
     }
 
     fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
@@ -437,9 +440,8 @@ impl Planner {
             self.recall();
             return true;
         }
-        if let Some(discovery) = self.discovery.as_ref().filter(|_| self.all.get().is_none()) {
-            let is_due = count_towards(discovery.after.load(Ordering::Relaxed), &discovery.spent, ns)
-                && !discovery.has_started.swap(true, Ordering::Relaxed);
+        if let Some(discovery) = self.undiscovered() {
+            let is_due = discovery.count(ns) && !discovery.has_started.swap(true, Ordering::Relaxed);
             if is_due {
                 self.all();
             }

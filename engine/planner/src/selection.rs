@@ -44,7 +44,7 @@ pub(crate) fn select(
         let Some(device) = devices.iter().find(|device| backend == device.id().backend) else {
             // The name of the backend can be a part of a key.
             let is_key = shown::may_be_key(name.as_str().as_bytes());
-            let name = if is_key { shown::KEY_AS_NAME } else { backend.as_str() };
+            let name = if is_key { shown::KEY_AS_NAME } else { backend };
             return Err(Error::UnknownDevice { name: name.into(), known: known(&devices) });
         };
         kernel_by_name(&**device, name.as_str())?;

@@ -22,11 +22,12 @@ mod resident;
 use crate::target::Target;
 use lockstep_core::backend::Completion;
 use lockstep_core::data::{Data, HostData};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Block;
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
-use lockstep_modes::{Executor, gcm, gcm_siv, ocb, transfer};
+use lockstep_core::work::{
+    AeadMessage, FusedAead, Operation, Pass, Segment, Status, Stream, Tag, Task, Work,
+};
+use lockstep_core::{Block, Error, Result};
+use lockstep_modes::{Direction, Executor, gcm, gcm_siv, ocb, transfer};
 use pieces::Piece;
 use resident::Waits;
 
@@ -114,6 +115,11 @@ fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
     }
 }
 
+/// True for a message of an AEAD that was refused. Its output is all zeros.
+fn is_refused(all: &Messages<'_, '_>, index: usize) -> bool {
+    all.aead(index).is_some_and(|message| message.status != Status::Done)
+}
+
 fn output<'a>(messages: &'a mut Messages<'_, '_>, index: usize) -> &'a mut [u8] {
     match messages.data_mut(index) {
         Data::Host(data) => data.output(),
@@ -151,42 +157,18 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
         Ok(all) => all,
         Err(table) => return target.submit(Work { stream, task: Task::Table(operation, table) })?.wait(),
     };
-    pass_of(operation)?;
+    let pass = pass_of(operation)?;
     // The chaining states and offsets that the verification computes require valid nonces.
     all.check_lengths(operation)?;
     let states = all.states();
+    let call = Call { target, verifier, operation, pass, states: &states };
     let reads_only = operation.is_read_only();
     let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
-        run_on_host(target, verifier, operation, &mut all, &states)
+        call.run_on_host(&mut all)
     } else {
-        run_resident(target, verifier, stream, operation, &mut all)
+        call.run_resident(stream, &mut all)
     };
-    outcome.inspect_err(|_| {
-        all.invalidate(true);
-        for (index, state) in states.iter().enumerate() {
-            all.set_chaining_state(index, *state);
-        }
-    })
-}
-
-fn run_resident(
-    target: Target<'_>,
-    verifier: &Verifier<'_>,
-    stream: lockstep_core::work::Stream,
-    operation: Operation,
-    all: &mut Messages<'_, '_>,
-) -> Result<()> {
-    let work = Work { stream, task: all.reborrow().into_task(operation) };
-    let zeroed = resident::start(target, *verifier, work, Waits::Now)?.finish()?;
-    // Only the output of refused messages may be all zeros.
-    let is_refused = |index: &usize| all.aead(*index).is_some_and(|message| message.status != Status::Done);
-    if zeroed.iter().all(is_refused) {
-        return Ok(());
-    }
-    for index in 0..all.len() {
-        let _ = transfer::zero_output(target.executor, all.data_mut(index));
-    }
-    Err(Error::WrongResult { device: target.device.id() })
+    outcome.inspect_err(|_| call.reset(&mut all))
 }
 
 /// Starts work. Results that stay on the device are verified when the completion is waited for.
@@ -198,123 +180,150 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     resident::start(target, verifier, work, Waits::Later).map(resident::Started::completion)
 }
 
-fn run_on_host(
-    target: Target<'_>,
-    verifier: &Verifier<'_>,
-    operation: Operation,
-    all: &mut Messages<'_, '_>,
-    states: &[Block],
-) -> Result<()> {
-    let Some(originals) = Originals::keep(all) else {
-        let reason = "no memory to verify its results by".into();
-        target.incidents.record_incident(Error::DeviceFailed { device: target.device.id(), reason });
-        return run_trusted(verifier, operation, all.reborrow());
-    };
-    let check = Check { verifier, operation, originals: &originals, states };
-    let outcome = target
-        .submit(all.reborrow().into_task(operation))
-        .and_then(Completion::wait)
-        .and_then(|()| check.agrees(all));
-    let incident = match outcome {
-        Ok(true) => return Ok(()),
-        Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
-        Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
-        Err(error) => Err(error),
-    };
-    let repeated = incident.and_then(|incident| {
-        all.invalidate(true);
-        for (index, state) in states.iter().enumerate() {
-            if let Some(original) = &originals.0[index] {
-                output(all, index).copy_from_slice(original);
-            }
-            all.set_chaining_state(index, *state);
-        }
-        run_trusted(verifier, operation, all.reborrow())?;
-        target.incidents.record_incident(incident);
-        Ok(())
-    });
-    repeated.inspect_err(|_| all.zero_host_output())
-}
-
-/// Does the work with the trusted devices.
-fn run_trusted(verifier: &Verifier<'_>, operation: Operation, all: Messages<'_, '_>) -> Result<()> {
-    match (operation, all) {
-        (Operation::Pass(pass), Messages::Segments(segments)) => verifier.trusted.run_pass(pass, segments),
-        (Operation::Fused(fused), Messages::Aead(messages)) => match fused {
-            FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::seal_or_open(verifier.trusted, fused, messages),
-            FusedAead::OcbSeal | FusedAead::OcbOpen => ocb::seal_or_open(verifier.trusted, fused, messages),
-            FusedAead::GcmSivSeal => gcm_siv::seal(verifier.trusted, messages),
-            FusedAead::GcmSivOpen => gcm_siv::open(verifier.trusted, messages),
-        },
-        _ => unreachable!("passes have segments, and fused AEADs have messages"),
-    }
-}
-
-/// The comparison of results with the input from which the device computed them.
-struct Check<'a> {
+/// A call whose results are verified.
+struct Call<'a> {
+    target: Target<'a>,
     verifier: &'a Verifier<'a>,
     operation: Operation,
-    originals: &'a Originals,
+    pass: Pass,
     /// The chaining states before the work.
     states: &'a [Block],
 }
 
-impl Check<'_> {
+impl Call<'_> {
+    fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
+        let Call { target, operation, .. } = *self;
+        let work = Work { stream, task: all.reborrow().into_task(operation) };
+        let zeroed = resident::start(target, *self.verifier, work, Waits::Now)?.finish()?;
+        // Only the output of refused messages may be all zeros.
+        if zeroed.iter().all(|&index| is_refused(all, index)) {
+            return Ok(());
+        }
+        for index in 0..all.len() {
+            let _ = transfer::zero_output(target.executor, all.data_mut(index));
+        }
+        Err(Error::WrongResult { device: target.device.id() })
+    }
+
+    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<()> {
+        let Call { target, verifier, operation, .. } = *self;
+        let Some(originals) = Originals::keep(all) else {
+            let reason = "no memory to verify its results by".into();
+            target.incidents.record_incident(Error::DeviceFailed { device: target.device.id(), reason });
+            return self.run_trusted(all.reborrow());
+        };
+        let outcome = target
+            .submit(all.reborrow().into_task(operation))
+            .and_then(Completion::wait)
+            .and_then(|()| self.agrees(&originals, all));
+        let incident = match outcome {
+            Ok(true) => return Ok(()),
+            Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
+            Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
+            Err(error) => Err(error),
+        };
+        let repeated = incident.and_then(|incident| {
+            self.reset(all);
+            for (index, original) in originals.0.iter().enumerate() {
+                if let Some(original) = original {
+                    output(all, index).copy_from_slice(original);
+                }
+            }
+            self.run_trusted(all.reborrow())?;
+            target.incidents.record_incident(incident);
+            Ok(())
+        });
+        repeated.inspect_err(|_| all.zero_host_output())
+    }
+
+    /// Marks all messages as not processed, and restores the chaining states.
+    fn reset(&self, all: &mut Messages<'_, '_>) {
+        all.invalidate(true);
+        for (index, state) in self.states.iter().enumerate() {
+            all.set_chaining_state(index, *state);
+        }
+    }
+
+    /// Does the work with the trusted devices.
+    fn run_trusted(&self, all: Messages<'_, '_>) -> Result<()> {
+        let trusted = self.verifier.trusted;
+        match (self.operation, all) {
+            (Operation::Pass(pass), Messages::Segments(segments)) => trusted.run_pass(pass, segments),
+            (Operation::Fused(fused), Messages::Aead(messages)) => {
+                let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+                let run = match fused {
+                    FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::run,
+                    FusedAead::OcbSeal | FusedAead::OcbOpen => ocb::run,
+                    FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => gcm_siv::run,
+                };
+                run(trusted, direction, messages)
+            }
+            _ => unreachable!("passes have segments, and fused AEADs have messages"),
+        }
+    }
+
     /// True if the results are right, as far as they are verified.
-    fn agrees(&self, all: &mut Messages<'_, '_>) -> Result<bool> {
+    fn agrees(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<bool> {
         let count = all.len();
         if self.verifier.verify == Verify::Full {
-            return self.whole_messages_agree(all, &(0..count).collect::<Vec<_>>());
+            return self.whole_messages_agree(originals, all, &(0..count).collect::<Vec<_>>());
         }
         let len = |index| all.data(index).len() + all.aead(index).map_or(0, |message| message.aad.len());
         let some = pieces::sampled_messages(self.verifier, &(0..count).map(len).collect::<Vec<_>>());
         Ok(match self.operation {
-            Operation::Pass(pass) if pass.is_read_only() => self.whole_messages_agree(all, &some)?,
-            Operation::Pass(pass) => self.chaining_states_agree(pass, all) && self.samples_agree(all)?,
-            Operation::Fused(_) => self.samples_agree(all)? && self.whole_messages_agree(all, &some)?,
+            Operation::Pass(pass) if pass.is_read_only() => {
+                self.whole_messages_agree(originals, all, &some)?
+            }
+            Operation::Pass(_) => {
+                self.chaining_states_agree(originals, all) && self.samples_agree(originals, all)?
+            }
+            Operation::Fused(_) => {
+                self.samples_agree(originals, all)? && self.whole_messages_agree(originals, all, &some)?
+            }
         })
     }
 
     /// Compares the chaining states after whole blocks with the states that follow from input and output.
-    fn chaining_states_agree(&self, pass: Pass, all: &mut Messages<'_, '_>) -> bool {
+    fn chaining_states_agree(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> bool {
         (0..all.len()).all(|index| {
             let bytes = all.data(index).len();
             if bytes < 16 || !bytes.is_multiple_of(16) {
                 return true;
             }
             let last: Block = *output(all, index).last_chunk().expect("16 bytes at least");
-            let input: Block = *self.originals.input(all, index).last_chunk().expect("16 bytes at least");
-            all.state(index) == pieces::state_of(pass, &self.states[index], bytes / 16, &input, &last)
+            let input: Block = *originals.input(all, index).last_chunk().expect("16 bytes at least");
+            all.state(index) == pieces::state_of(self.pass, &self.states[index], bytes / 16, &input, &last)
         })
     }
 
     /// Computes sampled blocks again.
-    fn samples_agree(&self, all: &mut Messages<'_, '_>) -> Result<bool> {
+    fn samples_agree(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<bool> {
         // The output of a refused message is all zeros.
-        let is_refused = |index| all.aead(index).is_some_and(|message| message.status != Status::Done);
         let lengths: Vec<usize> =
-            (0..all.len()).map(|i| if is_refused(i) { 0 } else { all.data(i).len() }).collect();
+            (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
         let mut pieces = Vec::new();
         let sampled = pieces::sampled_blocks(self.verifier, &lengths);
-        // Vectors that grow would leave copies of plaintext behind, which are not wiped.
-        let room = || Zeroizing::new(Vec::with_capacity(16 * sampled.len()));
+        // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece has at most two blocks.
+        let room = || Zeroizing::new(Vec::with_capacity(2 * 16 * sampled.len()));
         let (mut input, mut found) = (room(), room());
-        for (message, number) in sampled.iter().copied() {
-            let (key, tweak, state) = (all.key(message), all.tweak(message), self.states[message]);
-            let ocb_nonce = ocb_nonce(self.operation, all.aead(message));
-            let piece = Piece { message, key, tweak, state, ocb_nonce, number, bytes: 16 };
-            input.extend_from_slice(&self.originals.input(all, message)[piece.range()]);
-            found.extend_from_slice(&output(all, message)[piece.range()]);
+        for place in sampled.iter().copied() {
+            let piece = Piece::of(all, self.operation, self.states[place.0], place, 16);
+            input.extend_from_slice(&originals.input(all, place.0)[piece.range()]);
+            found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
         }
-        let pass = pass_of(self.operation)?;
-        Ok(pieces::compare(self.verifier, pass, &pieces, &input, &found)?.is_empty())
+        Ok(pieces::compare(self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
     }
 
     /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
-    fn whole_messages_agree(&self, all: &mut Messages<'_, '_>, chosen: &[usize]) -> Result<bool> {
+    fn whole_messages_agree(
+        &self,
+        originals: &Originals,
+        all: &mut Messages<'_, '_>,
+        chosen: &[usize],
+    ) -> Result<bool> {
         let mut copies: Vec<Zeroizing<Vec<u8>>> =
-            chosen.iter().map(|&index| Zeroizing::new(self.originals.input(all, index).to_vec())).collect();
+            chosen.iter().map(|&index| Zeroizing::new(originals.input(all, index).to_vec())).collect();
         // The chaining states of segments, or the tags of messages.
         let mut blocks =
             Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());
@@ -329,7 +338,7 @@ impl Check<'_> {
                         Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
                     })
                     .collect();
-                run_trusted(self.verifier, self.operation, Messages::Segments(&mut again))?;
+                self.run_trusted(Messages::Segments(&mut again))?;
             }
             Messages::Aead(messages) => {
                 let mut again: Vec<AeadMessage<'_>> = again
@@ -343,7 +352,7 @@ impl Check<'_> {
                         AeadMessage { key, nonce, aad, data, tag, status }
                     })
                     .collect();
-                run_trusted(self.verifier, self.operation, Messages::Aead(&mut again))?;
+                self.run_trusted(Messages::Aead(&mut again))?;
                 statuses.extend(again.iter().map(|message| message.status));
             }
         }

@@ -7,7 +7,7 @@ use lockstep::aead::{self, Aead, Data, Message as AeadMessage, Status, Tag};
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, Call, MemoryRange};
 
 /// GCM (SP 800-38D). Keys of 16, 24 or 32 bytes, nonces of at least 1 byte (usually 12), tags of 4, 8 or 12 to 16 bytes.
 pub const LOCKSTEP_AEAD_GCM: c_int = 1;
@@ -77,7 +77,7 @@ pub struct Message {
 
 /// The mode that a number LOCKSTEP_AEAD_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Aead> {
-    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode", "a number LOCKSTEP_AEAD_")
+    ffi::numbered(&Aead::ALL, 1, number, "an authenticated mode: use a number LOCKSTEP_AEAD_")
 }
 
 /// Makes a key for an authenticated mode (a number LOCKSTEP_AEAD_) from its bytes, which are copied.
@@ -121,12 +121,11 @@ pub unsafe extern "C" fn lockstep_aead_seal(
     tag_len: usize,
 ) -> c_int {
     ffi::call(|call| {
-        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
-        let nonce = call.input(nonce, nonce_len, "the nonce")?;
-        let aad = call.input(aad, aad_len, "the associated data")?;
+        let engine = ffi::object(engine, "the engine")?;
+        let (key, nonce, aad) = parts(call, key, (nonce, nonce_len), (aad, aad_len))?;
         let data = call.data(input, output, len)?;
         let tag = call.output(tag, tag_len, "the tag")?;
-        engine.run(|engine| Ok(key.seal_parts(engine, nonce, strings(&aad), data, tag)?))
+        engine.run(|engine| Ok(key.run(engine, nonce, strings(&aad), data, Tag::Write(tag))?))
     })
 }
 
@@ -149,16 +148,15 @@ pub unsafe extern "C" fn lockstep_aead_open(
     output: *mut u8,
 ) -> c_int {
     ffi::call(|call| {
-        let (engine, key) = (ffi::object(engine, "the engine")?, &ffi::object(key, "the key")?.key);
-        let nonce = call.input(nonce, nonce_len, "the nonce")?;
-        let aad = call.input(aad, aad_len, "the associated data")?;
+        let engine = ffi::object(engine, "the engine")?;
+        let (key, nonce, aad) = parts(call, key, (nonce, nonce_len), (aad, aad_len))?;
         let data = call.data(input, output, len)?;
         let tag = call.input(tag, tag_len, "the tag")?;
         // A call with wrong lengths does not change the output; any other failure of the library zeroes it.
         let row = key.mode().row();
-        row.nonces.check_nonce(row.name, nonce_len)?;
+        row.nonces.check_nonce(row.name, nonce.len())?;
         row.tags.check_tag(row.name, tag_len)?;
-        engine.run(|engine| Ok(key.open_parts(engine, nonce, strings(&aad), data, tag)?))
+        engine.run(|engine| Ok(key.run(engine, nonce, strings(&aad), data, Tag::Expect(tag))?))
     })
 }
 
@@ -189,7 +187,9 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
 }
 
 unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> c_int {
-    with_statuses(messages, count, |list, outcomes| {
+    let array = (messages, count, "the array of messages");
+    let status: fn(&mut Message) -> &mut c_int = |message| &mut message.status;
+    with_statuses(array, status, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
         let mut ranges = vec![MemoryRange::written(messages, count)];
         let mut strings = Vec::with_capacity(count);
@@ -215,8 +215,7 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
             true => Ok(aead::seal(engine, &mut converted)?),
             false => Ok(aead::open(engine, &mut converted)?),
         });
-        let failure = outcome.as_ref().err().map(Failure::code);
-        if failure.is_none_or(|code| code == LOCKSTEP_ERROR_AUTHENTICATION) {
+        if outcome.as_ref().err().is_none_or(|failure| failure.code == LOCKSTEP_ERROR_AUTHENTICATION) {
             outcomes.extend(converted.iter().map(|message| message.status));
         }
         outcome
@@ -242,54 +241,50 @@ pub(crate) fn strings<'a>(aad: &'a &'a [u8]) -> &'a [&'a [u8]] {
     if aad.is_empty() { &[] } else { slice::from_ref(aad) }
 }
 
-/// A message of C whose outcome the call writes.
-pub(crate) trait HasStatus: Copy {
-    /// The array of such messages, in error messages.
-    const ARRAY: &'static str;
-
-    fn status(&mut self) -> &mut c_int;
+/// The key, the nonce and the associated data of a message.
+pub(crate) unsafe fn parts<'a>(
+    call: &mut Call<'a>,
+    key: *const Key,
+    (nonce, nonce_len): (*const u8, usize),
+    (aad, aad_len): (*const u8, usize),
+) -> Outcome<(&'a aead::Key, &'a [u8], &'a [u8])> {
+    let key: &'a Key = ffi::object(key, "the key")?;
+    let nonce = call.input(nonce, nonce_len, "the nonce")?;
+    Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
-impl HasStatus for Message {
-    const ARRAY: &'static str = "the array of messages";
-
-    fn status(&mut self) -> &mut c_int {
-        &mut self.status
-    }
-}
-
-/// Runs a call on an array of messages. `work` gets a copy of the array, so that writes of the call do not affect the messages, and adds
-/// their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look like an
-/// outcome of this call.
-pub(crate) unsafe fn with_statuses<T: HasStatus>(
-    messages: *mut T,
-    count: usize,
+/// Runs a call on an array of messages, with its name. `work` gets a copy of the array, so that writes of the call do not affect the
+/// messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look
+/// like an outcome of this call.
+pub(crate) unsafe fn with_statuses<T: Copy>(
+    (messages, count, name): (*mut T, usize, &str),
+    status: fn(&mut T) -> &mut c_int,
     work: impl FnOnce(&[T], &mut Vec<Status>) -> Outcome<()>,
 ) -> c_int {
     ffi::call(|_| {
-        let array = ffi::output(messages, count, T::ARRAY)?;
-        array.iter_mut().for_each(|message| *message.status() = LOCKSTEP_STATUS_PENDING);
+        let array = Call::checked().output(messages, count, name)?;
+        array.iter_mut().for_each(|message| *status(message) = LOCKSTEP_STATUS_PENDING);
         let mut outcomes = Vec::new();
         let copy = array.to_vec();
         let outcome = work(&copy, &mut outcomes);
-        let array = ffi::output(messages, outcomes.len(), T::ARRAY)?;
-        array.iter_mut().zip(outcomes).for_each(|(message, outcome)| *message.status() = outcome as c_int);
+        let array = Call::checked().output(messages, outcomes.len(), name)?;
+        array.iter_mut().zip(outcomes).for_each(|(message, outcome)| *status(message) = outcome as c_int);
         outcome
     })
 }
 
 /// Converts a message whose memory overlaps nothing that it must not overlap.
 unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Outcome<AeadMessage<'a>> {
-    let key: &'a Key = ffi::object(message.key, "the key")?;
+    let (key, mut call): (&'a Key, _) = (ffi::object(message.key, "the key")?, Call::checked());
     let tag = match seals {
-        true => Tag::Write(ffi::output(message.tag, message.tag_len, "the tag")?),
+        true => Tag::Write(call.output(message.tag, message.tag_len, "the tag")?),
         false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
     };
     Ok(AeadMessage {
         key: &key.key,
         nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
         aad,
-        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+        data: Data::Host(call.data(message.input, message.output, message.len)?),
         tag,
         status: Status::Pending,
     })

@@ -54,7 +54,7 @@ pub unsafe extern "C" fn lockstep_cbc_cts_decrypt(
 
 /// The variant that a number LOCKSTEP_CTS_ stands for.
 pub(crate) fn variant(number: c_int) -> Outcome<Variant> {
-    ffi::numbered(&Variant::ALL, 1, number, "a variant", "a number LOCKSTEP_CTS_")
+    ffi::numbered(&Variant::ALL, 1, number, "a variant: use a number LOCKSTEP_CTS_")
 }
 
 unsafe fn run(
@@ -80,15 +80,8 @@ unsafe fn run(
                 to.copy_from_slice(from);
             }
             let data = data.output();
-            let outcome = match direction {
-                Direction::Encrypt => cbc_cts::encrypt(executor, key, variant, iv, data),
-                Direction::Decrypt => cbc_cts::decrypt(executor, key, variant, iv, data),
-            };
-            if outcome.is_err() {
-                // A copy of the input must not look like a result.
-                data.zeroize();
-            }
-            outcome
+            // A copy of the input must not look like a result.
+            cbc_cts::run_in_place(executor, direction, key, variant, iv, data).inspect_err(|_| data.zeroize())
         })
     })
 }

@@ -8,7 +8,7 @@ use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, Call, MemoryRange};
 
 /// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
 pub const LOCKSTEP_CIPHER_ECB: c_int = 1;
@@ -57,13 +57,13 @@ pub struct CipherMessage {
 
 /// The mode that a number LOCKSTEP_CIPHER_ stands for.
 pub(crate) fn mode(number: c_int) -> Outcome<Cipher> {
-    ffi::numbered(&Cipher::ALL, 1, number, "a mode without authentication", "a number LOCKSTEP_CIPHER_")
+    ffi::numbered(&Cipher::ALL, 1, number, "a mode without authentication: use a number LOCKSTEP_CIPHER_")
 }
 
 /// The direction that LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT stands for.
 pub(crate) fn direction(number: c_int) -> Outcome<Direction> {
     let directions = [Direction::Encrypt, Direction::Decrypt];
-    ffi::numbered(&directions, 1, number, "a direction", "LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT")
+    ffi::numbered(&directions, 1, number, "a direction: use LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT")
 }
 
 /// Makes a key for a mode (a number LOCKSTEP_CIPHER_) from its bytes, which are copied: 16, 24 or 32 bytes, or 32 or 64 for
@@ -201,10 +201,11 @@ unsafe fn convert<'a>(
     message: &CipherMessage,
     unused: &'a mut Block,
 ) -> Outcome<ModeMessage<'a>> {
+    let mut call = Call::checked();
     Ok(ModeMessage {
         key: &ffi::object(message.key, "the key")?.key,
-        iv: if has_iv(cipher) { ffi::block(message.iv, "the IV")? } else { unused },
-        data: Data::Host(ffi::data(message.input, message.output, message.len)?),
+        iv: if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused },
+        data: Data::Host(call.data(message.input, message.output, message.len)?),
     })
 }
 

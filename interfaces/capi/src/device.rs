@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
+use std::sync::Mutex;
 
 use lockstep::hazmat::Error;
 use lockstep::hazmat::backend::{DeviceBuffer as Owner, DeviceId, DeviceMemory};
@@ -16,16 +17,10 @@ use crate::ffi;
 /// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
 pub struct DeviceBuffer {
     pub(crate) slice: DeviceSlice,
-    /// The allocation, if it is ours. It is dropped before the engine.
-    _owner: Option<Allocation>,
+    /// The allocation, if it is ours. It is dropped before the engine. It is only dropped; the lock makes it `Sync`.
+    _owner: Option<Mutex<Box<dyn Owner>>>,
     engine: Engine,
 }
-
-/// Owned memory of a device, which is only dropped.
-struct Allocation(#[allow(dead_code, reason = "held until it is dropped")] Box<dyn Owner>);
-
-// SAFETY: the owner is `Send`, and no shared reference to it is ever used.
-unsafe impl Sync for Allocation {}
 
 /// A part of a device buffer.
 #[repr(C)]
@@ -51,9 +46,9 @@ pub unsafe extern "C" fn lockstep_device_allocate(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    new_buffer(engine, device, buffer, |_, memory, _| {
+    new_buffer(engine, device, buffer, |memory, _| {
         let owner = memory.allocate(len)?;
-        Ok((owner.slice(), Some(Allocation(owner))))
+        Ok((owner.slice(), Some(owner)))
     })
 }
 
@@ -73,7 +68,7 @@ pub unsafe extern "C" fn lockstep_device_wrap(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    new_buffer(engine, device, buffer, |engine, memory, id| {
+    new_buffer(engine, device, buffer, |_, id| {
         if len > 0 {
             ffi::check_pointer(pointer, "the device memory")?;
         }
@@ -83,7 +78,8 @@ pub unsafe extern "C" fn lockstep_device_wrap(
                 "the memory ends behind the last address: pass its length",
             ));
         }
-        if !engine.has_addresses(memory, id)? {
+        // The other backends number their buffers.
+        if id.backend != "cuda" {
             let what = "memory at an address: allocate by lockstep_device_allocate".into();
             return Err(Error::OutOfReach { device: id, what }.into());
         }
@@ -96,16 +92,16 @@ unsafe fn new_buffer(
     engine: *const Engine,
     device: *const c_char,
     buffer: *mut *mut DeviceBuffer,
-    make: impl FnOnce(&Engine, &dyn DeviceMemory, DeviceId) -> Outcome<(DeviceSlice, Option<Allocation>)>,
+    make: impl FnOnce(&dyn DeviceMemory, DeviceId) -> Outcome<(DeviceSlice, Option<Box<dyn Owner>>)>,
 ) -> c_int {
     ffi::new_object(buffer, |_| {
         let name = ffi::text(device, "the device")?;
         let engine = ffi::object(engine, "the engine")?;
         let (slice, owner) = engine.run(|inner| {
             let id = Engine::device(inner, name)?.id();
-            make(engine, inner.planner().memory(id)?, id)
+            make(inner.planner().memory(id)?, id)
         })?;
-        Ok(DeviceBuffer { slice, _owner: owner, engine: engine.clone() })
+        Ok(DeviceBuffer { slice, _owner: owner.map(Mutex::new), engine: engine.clone() })
     })
 }
 

@@ -3,13 +3,11 @@
 use std::ffi::{c_int, c_void};
 use std::thread::{self, ThreadId};
 
-use lockstep::aead::Aead;
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::Completion as WorkCompletion;
-use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::timing::Shape;
-use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
+use lockstep::hazmat::work::{Operation, Table, Task, Work};
 
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
@@ -59,7 +57,7 @@ unsafe impl ffi::Options for DeviceTable {
 /// Work on a device that was started. It may be used only by the thread that started it.
 pub struct Completion {
     /// Dropped before the engine, whose planner it borrows.
-    work: Option<WorkCompletion<'static>>,
+    work: WorkCompletion<'static>,
     engine: Engine,
     starter: ThreadId,
 }
@@ -79,7 +77,14 @@ pub unsafe extern "C" fn lockstep_device_table_aead(
     stream: *mut c_void,
     completion: *mut *mut Completion,
 ) -> c_int {
-    let operation = || Ok(Operation::Fused(fused(aead::mode(aead)?, cipher::direction(direction)?)?));
+    let operation = || {
+        let (mode, direction) = (aead::mode(aead)?, cipher::direction(direction)?);
+        let fused = mode.row().fused.ok_or_else(|| {
+            let message = format!("{mode} has no tables in device memory: use GCM, or lockstep_device_seal");
+            Failure::new(LOCKSTEP_ERROR_UNSUPPORTED, message)
+        })?;
+        Ok(Operation::Fused(fused[direction as usize]))
+    };
     start(engine, operation, table, stream, completion)
 }
 
@@ -110,7 +115,7 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
         let completion = ffi::object(completion, "the completion")?;
         completion.check_thread()?;
         completion.engine.check_process()?;
-        is_ready = completion.work.as_ref().is_none_or(WorkCompletion::is_ready);
+        is_ready = completion.work.is_ready();
         Ok(())
     });
     c_int::from(is_ready)
@@ -128,23 +133,9 @@ pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -
         // After a fork the completion is leaked: see `free_with_engine`.
         started.engine.check_process()?;
         // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of `ffi`.
-        let mut completion = unsafe { Box::from_raw(completion) };
+        let completion = unsafe { Box::from_raw(completion) };
         completion.wait()
     })
-}
-
-/// The operation of a mode, for all messages at once.
-fn fused(aead: Aead, direction: Direction) -> Outcome<FusedAead> {
-    let [seal, open] = match aead {
-        Aead::Gcm => [FusedAead::GcmSeal, FusedAead::GcmOpen],
-        Aead::Ocb => [FusedAead::OcbSeal, FusedAead::OcbOpen],
-        Aead::GcmSiv => [FusedAead::GcmSivSeal, FusedAead::GcmSivOpen],
-        other => {
-            let message = format!("{other} has no tables in device memory: use GCM, or lockstep_device_seal");
-            return Err(Failure::new(LOCKSTEP_ERROR_UNSUPPORTED, message));
-        }
-    };
-    Ok(if direction == Direction::Encrypt { seal } else { open })
 }
 
 unsafe fn start(
@@ -177,7 +168,7 @@ fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_voi
         let plan = planner.plan(operation, key, shape, Some(table.from.device()))?;
         Ok(plan.submit(Work { stream: handle(stream), task: Task::Table(operation, Box::new(table)) })?)
     })?;
-    Ok(Completion { work: Some(work), engine, starter: thread::current().id() })
+    Ok(Completion { work, engine, starter: thread::current().id() })
 }
 
 /// The sizes by which the planner chooses. The host does not know the lengths, so each message counts as `longest` bytes, but
@@ -219,8 +210,8 @@ impl Completion {
         Err(Failure::new(LOCKSTEP_ERROR_ORDER, message))
     }
 
-    fn wait(&mut self) -> Outcome<()> {
-        let work = self.work.take();
-        self.engine.run(|_| Ok(work.map_or(Ok(()), WorkCompletion::wait)?))
+    fn wait(self) -> Outcome<()> {
+        let Completion { work, engine, .. } = self;
+        engine.run(|_| Ok(work.wait()?))
     }
 }

@@ -2,12 +2,12 @@
 
 use std::ffi::{c_int, c_void};
 
-use lockstep::aead::{Aead, AeadKey, Data, Message, Status, Tag};
+use lockstep::aead::{self, Aead, Data, Message, Status, Tag};
 use lockstep::hazmat::Block;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::planner::OnStream;
 
-use crate::aead::{Key, strings};
+use crate::aead::{Key, parts, strings};
 use crate::cipher::{self, CipherKey};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn lockstep_device_seal(
     stream: *mut c_void,
 ) -> c_int {
     ffi::call(|call| {
-        let message = message(call, key, (nonce, nonce_len), (aad, aad_len))?;
+        let message = parts(call, key, (nonce, nonce_len), (aad, aad_len))?;
         let tag = Tag::Write(call.output(tag, tag_len, "the tag")?);
         run(engine, message, (from, to), tag, stream)
     })
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn lockstep_device_open(
     stream: *mut c_void,
 ) -> c_int {
     ffi::call(|call| {
-        let message = message(call, key, (nonce, nonce_len), (aad, aad_len))?;
+        let message = parts(call, key, (nonce, nonce_len), (aad, aad_len))?;
         let tag = Tag::Expect(call.input(tag, tag_len, "the tag")?);
         run(engine, message, (from, to), tag, stream)
     })
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn lockstep_device_open(
 /// Runs an authenticated mode.
 unsafe fn run(
     engine: *const Engine,
-    (key, nonce, aad): (&AeadKey, &[u8], &[u8]),
+    (key, nonce, aad): (&aead::Key, &[u8], &[u8]),
     data: (*const DeviceRange, *const DeviceRange),
     tag: Tag<'_>,
     stream: *mut c_void,
@@ -105,18 +105,6 @@ unsafe fn run(
         let message = Message { key, nonce, aad, data, tag, status: Status::Pending };
         run(mode, executor, &mut [message])
     })
-}
-
-/// The key, the nonce and the associated data of a message.
-unsafe fn message<'a>(
-    call: &mut ffi::Call<'a>,
-    key: *const Key,
-    (nonce, nonce_len): (*const u8, usize),
-    (aad, aad_len): (*const u8, usize),
-) -> Outcome<(&'a AeadKey, &'a [u8], &'a [u8])> {
-    let key: &'a Key = ffi::object(key, "the key")?;
-    let nonce = call.input(nonce, nonce_len, "the nonce")?;
-    Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
 /// Runs work on memory of a device, on one of its streams.

@@ -2,11 +2,10 @@
 
 use std::ffi::{c_char, c_int};
 use std::process;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use lockstep::engine::Verify;
-use lockstep::hazmat::backend::{Device, DeviceId, DeviceMemory, DeviceSelector};
-use lockstep::hazmat::data::BufferHandle;
+use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::shown;
 
@@ -28,8 +27,6 @@ pub struct Engine {
     inner: lockstep::Engine,
     /// The process in which the engine has opened devices other than the CPU.
     opened_in: Arc<OnceLock<u32>>,
-    /// Whether the memory of these devices has addresses.
-    addressing: Arc<Mutex<Vec<(DeviceId, bool)>>>,
 }
 
 /// Options of an engine. Zeros are the defaults.
@@ -65,35 +62,29 @@ pub unsafe extern "C" fn lockstep_engine_new(
 ) -> c_int {
     ffi::new_object(engine, |_| {
         let options = ffi::options(options)?;
-        let device = ffi::text(options.device, "the device")?;
-        let kernel = ffi::text(options.kernel, "the kernel")?;
-        let engine = build(device, kernel, options.threads, options.verify)?;
+        let mut builder = lockstep::Engine::builder();
+        if let Some(device) = ffi::text(options.device, "the device")? {
+            builder = builder.device(device);
+        }
+        if let Some(kernel) = ffi::text(options.kernel, "the kernel")? {
+            builder = builder.kernel(kernel);
+        }
+        if options.threads != 0 {
+            builder = builder.threads(options.threads as usize);
+        }
+        builder = match options.verify {
+            LOCKSTEP_VERIFY_DEFAULT => builder,
+            LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
+            LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
+            LOCKSTEP_VERIFY_FULL => builder.verify(Verify::Full),
+            other => {
+                return Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_")));
+            }
+        };
+        let engine = Engine { inner: builder.build()?, opened_in: Arc::default() };
         engine.note_devices();
         Ok(engine)
     })
-}
-
-fn build(device: Option<&str>, kernel: Option<&str>, threads: u32, verify: c_int) -> Outcome<Engine> {
-    let mut builder = lockstep::Engine::builder();
-    if let Some(device) = device {
-        builder = builder.device(device);
-    }
-    if let Some(kernel) = kernel {
-        builder = builder.kernel(kernel);
-    }
-    if threads != 0 {
-        builder = builder.threads(threads as usize);
-    }
-    builder = match verify {
-        LOCKSTEP_VERIFY_DEFAULT => builder,
-        LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
-        LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
-        LOCKSTEP_VERIFY_FULL => builder.verify(Verify::Full),
-        other => {
-            return Err(Failure::argument(format!("`verify` is {other}: use a number LOCKSTEP_VERIFY_")));
-        }
-    };
-    Ok(Engine { inner: builder.build()?, opened_in: Arc::default(), addressing: Arc::default() })
 }
 
 /// Frees an engine. No call may be using it. Objects that were made with the engine stay valid. NULL is permitted.
@@ -191,18 +182,6 @@ impl Engine {
         }
     }
 
-    /// Whether memory of the device has addresses. Only the first call allocates memory to find out, because freeing memory
-    /// waits for all work on the device.
-    pub(crate) fn has_addresses(&self, memory: &dyn DeviceMemory, device: DeviceId) -> Outcome<bool> {
-        let mut known = self.addressing.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, has_addresses)) = known.iter().find(|(known, _)| *known == device) {
-            return Ok(*has_addresses);
-        }
-        let has_addresses = memory.allocate(1)?.slice().buffer() == BufferHandle::ADDRESS_SPACE;
-        known.push((device, has_addresses));
-        Ok(has_addresses)
-    }
-
     /// The device of this name, or, without a name, the first device with memory of its own.
     pub(crate) fn device<'e>(engine: &'e lockstep::Engine, name: Option<&str>) -> Outcome<&'e dyn Device> {
         let mut devices = engine.devices().iter();
@@ -212,71 +191,15 @@ impl Engine {
         };
         found.map(|device| &**device).ok_or_else(|| {
             let known: Vec<_> = engine.devices().iter().map(|device| device.id().to_string()).collect();
-            let wanted = name.map_or("device with memory of its own".into(), |name| {
-                format!("device `{}`", shown::name(name))
-            });
             let known = known.join(", ");
+            let wanted = match name {
+                Some(name) => format!("device `{}`", shown::name(name)),
+                None => "device with memory of its own".into(),
+            };
             let message = format!(
                 "the engine has no {wanted}: it has {known}; make an engine with the option `device`"
             );
             Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use lockstep::hazmat::backend::{DeviceBuffer, Fetch, Unit};
-    use lockstep::hazmat::data::DeviceSlice;
-    use lockstep::hazmat::work::Stream;
-    use lockstep::hazmat::{Error, Result};
-
-    use super::*;
-
-    const DEVICE: DeviceId = DeviceId { backend: "cuda", unit: Unit::Number(0) };
-
-    /// Counts allocations.
-    struct Counting(AtomicUsize);
-
-    struct Buffer;
-
-    impl DeviceBuffer for Buffer {
-        fn slice(&self) -> DeviceSlice {
-            // SAFETY: the slice is not given to any work.
-            unsafe { DeviceSlice::from_raw(DEVICE, 4096, 1) }
-        }
-    }
-
-    impl DeviceMemory for Counting {
-        fn allocate(&self, _: usize) -> Result<Box<dyn DeviceBuffer>> {
-            self.0.fetch_add(1, Ordering::Relaxed);
-            Ok(Box::new(Buffer))
-        }
-
-        fn upload(&self, _: &[u8], _: &DeviceSlice, _: Stream) -> Result<()> {
-            Err(Error::NotSealed)
-        }
-
-        fn download(&self, _: &DeviceSlice, _: &mut [u8], _: Stream) -> Result<()> {
-            Err(Error::NotSealed)
-        }
-
-        fn fetch(&self, _: &[DeviceSlice], _: Stream) -> Result<Box<dyn Fetch>> {
-            Err(Error::NotSealed)
-        }
-    }
-
-    /// Freeing memory of a device waits for all work on the device, so wrapping a pointer must not allocate and free memory
-    /// each time.
-    #[test]
-    fn only_the_first_wrapped_pointer_allocates() {
-        let engine = build(Some("cpu"), None, 1, LOCKSTEP_VERIFY_DEFAULT).unwrap();
-        let memory = Counting(AtomicUsize::new(0));
-        for _ in 0..3 {
-            assert!(engine.clone().has_addresses(&memory, DEVICE).unwrap());
-        }
-        assert_eq!(memory.0.into_inner(), 1);
     }
 }

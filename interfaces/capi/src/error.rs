@@ -164,7 +164,7 @@ fn text(code: c_int) -> Option<&'static CStr> {
 /// The failure of a call.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    code: c_int,
+    pub(crate) code: c_int,
     message: String,
 }
 
@@ -180,11 +180,6 @@ impl Failure {
     /// An argument with a value that does not exist.
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
         Failure::new(LOCKSTEP_ERROR_ARGUMENT, message)
-    }
-
-    /// The code of the interface.
-    pub(crate) fn code(&self) -> c_int {
-        self.code
     }
 
     /// Stores the message for the thread, and returns the code.

@@ -113,6 +113,8 @@ pub(crate) struct Call<'a> {
     /// The memory of the call so far.
     ranges: [MemoryRange; MAX_RANGES],
     count: usize,
+    /// True if the memory was checked by [`check_overlap`]. Then it is not compared again.
+    is_checked: bool,
     time: PhantomData<&'a mut [u8]>,
 }
 
@@ -120,7 +122,15 @@ pub(crate) struct Call<'a> {
 const MAX_RANGES: usize = 8;
 
 impl<'a> Call<'a> {
+    /// For the messages of a batch. The caller checks by [`check_overlap`] that their memory overlaps nothing else.
+    pub(crate) fn checked() -> Call<'a> {
+        Call { is_checked: true, ..Call::default() }
+    }
+
     fn add(&mut self, range: MemoryRange) -> Outcome<()> {
+        if self.is_checked {
+            return Ok(());
+        }
         if self.ranges[..self.count].iter().any(|other| other.collides(&range)) {
             return Err(overlap());
         }
@@ -151,8 +161,11 @@ impl<'a> Call<'a> {
     ) -> Outcome<&'a mut [T]> {
         check_memory(pointer, count, name)?;
         self.add(MemoryRange::written(pointer, count))?;
+        if count == 0 {
+            return Ok(&mut []);
+        }
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        unsafe { output(pointer, count, name) }
+        Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
     }
 
     /// The place for a result.
@@ -178,8 +191,8 @@ impl<'a> Call<'a> {
     /// A block that is read and written.
     pub(crate) unsafe fn block(&mut self, pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
         self.add(MemoryRange::written(pointer, size_of::<Block>()))?;
-        // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        unsafe { block(pointer, name) }
+        // SAFETY: the contract of the module. The memory overlaps no other memory of the call. Bytes need no alignment.
+        unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
     }
 
     /// Data in place or out of place.
@@ -188,7 +201,7 @@ impl<'a> Call<'a> {
         self.add(MemoryRange::input(from, to, len))?;
         self.add(MemoryRange::written(to, len))?;
         // SAFETY: the contract of the module. The two are the same memory or disjoint.
-        unsafe { data(from, to, len) }
+        Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
     }
 
     /// A copy of an input that may start where the output starts. The copy is wiped on drop.
@@ -205,7 +218,8 @@ impl<'a> Call<'a> {
     }
 }
 
-fn null(name: &str) -> Failure {
+/// The failure for a null pointer.
+pub(crate) fn null(name: &str) -> Failure {
     Failure::new(LOCKSTEP_ERROR_NULL, format!("{name} is a null pointer: pass a valid pointer"))
 }
 
@@ -220,11 +234,6 @@ fn overlap() -> Failure {
 /// Fails if a pointer is null.
 pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome<()> {
     if pointer.is_null() { Err(null(name)) } else { Ok(()) }
-}
-
-/// Fails if there is no callback.
-pub(crate) fn check_callback(is_given: bool, name: &str) -> Outcome<()> {
-    if is_given { Ok(()) } else { Err(null(name)) }
 }
 
 /// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
@@ -266,29 +275,6 @@ pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
-/// Elements that are written. The pointer may be null if there are none. They overlap no other memory of the call.
-pub(crate) unsafe fn output<'a, T>(pointer: *mut T, count: usize, name: &str) -> Outcome<&'a mut [T]> {
-    check_memory(pointer, count, name)?;
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else.
-    Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
-}
-
-/// A block that is read and written. It overlaps no other memory of the call.
-pub(crate) unsafe fn block<'a>(pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
-    // SAFETY: the contract of the module. The caller guarantees that the memory overlaps nothing else. Bytes need no alignment.
-    unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
-}
-
-/// Data in place or out of place. The two are the same memory or disjoint, and the output overlaps no other memory of the call.
-pub(crate) unsafe fn data<'a>(from: *const u8, to: *mut u8, len: usize) -> Outcome<HostData<'a>> {
-    check_data(from, to, len)?;
-    // SAFETY: the contract of the module. The caller guarantees that the memory is the same or disjoint.
-    Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
-}
-
 /// A path.
 pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
     check_pointer(text, name)?;
@@ -315,18 +301,11 @@ unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
 
-/// The value that a number of C stands for: the values of a list are numbered from `first` on.
-pub(crate) fn numbered<T: Copy>(
-    values: &[T],
-    first: c_int,
-    number: c_int,
-    what: &str,
-    numbers: &str,
-) -> Outcome<T> {
+/// The value that a number of C stands for: the values of a list are numbered from `first` on. `expected` is for the message.
+pub(crate) fn numbered<T: Copy>(values: &[T], first: c_int, number: c_int, expected: &str) -> Outcome<T> {
     let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
-    index
-        .and_then(|index| values.get(index).copied())
-        .ok_or_else(|| Failure::argument(format!("{number} is not {what}: use {numbers}")))
+    let value = index.and_then(|index| values.get(index).copied());
+    value.ok_or_else(|| Failure::argument(format!("{number} is not {expected}")))
 }
 
 /// Copies a result to the beginning of an output.

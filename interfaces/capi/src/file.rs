@@ -2,12 +2,13 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use lockstep::{FileOptions as RustOptions, Sparse, Summary as StreamSummary};
+use lockstep::aead::Direction;
+use lockstep::{FileOptions as RustOptions, Sparse};
 
 use crate::engine::Engine;
-use crate::ffi;
+use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
-use crate::stream::{Control, ProgressFn, Summary};
+use crate::stream::{ProgressFn, Summary, with_options};
 
 /// Options of files. Zeros are the defaults.
 #[repr(C)]
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn lockstep_encrypt_file(
     options: *const FileOptions,
     summary: *mut Summary,
 ) -> c_int {
-    run(engine, key, (context, context_len), (from, to), options, summary, lockstep::encrypt_file)
+    run(Direction::Encrypt, engine, key, (context, context_len), (from, to), options, summary)
 }
 
 /// Decrypts a file to a file. The output appears complete and verified or not at all. The arguments are those of
@@ -76,27 +77,17 @@ pub unsafe extern "C" fn lockstep_decrypt_file(
     options: *const FileOptions,
     summary: *mut Summary,
 ) -> c_int {
-    run(engine, key, (context, context_len), (from, to), options, summary, lockstep::decrypt_file)
+    run(Direction::Decrypt, engine, key, (context, context_len), (from, to), options, summary)
 }
 
-/// A function of the Rust library that processes a file.
-type Process = fn(
-    &lockstep::Engine,
-    &lockstep::FileKey,
-    &[u8],
-    &std::path::Path,
-    &std::path::Path,
-    RustOptions<'_>,
-) -> lockstep::Result<lockstep::Summary>;
-
 unsafe fn run(
+    direction: Direction,
     engine: *const Engine,
     key: *const FileKey,
     (context, context_len): (*const u8, usize),
     (from, to): (*const c_char, *const c_char),
     options: *const FileOptions,
     summary: *mut Summary,
-    process: Process,
 ) -> c_int {
     ffi::call(|call| {
         let summary = call.optional_result(summary)?;
@@ -107,22 +98,26 @@ unsafe fn run(
         let options = ffi::options(options)?;
         let (force, sync) = (options.force != 0, options.sync != 0);
         let sparse = if options.no_holes != 0 { Sparse::Never } else { Sparse::Always };
-        let control = Control::new(options.progress, options.progress_user, options.threads);
+        let FileOptions { progress, progress_user, threads, .. } = options;
         let done = engine.run(|engine| {
-            control.run(|stream| {
+            with_options(progress, User(progress_user), threads, |stream| {
                 let stream = stream.partial(options.partial != 0);
-                Ok(process(engine, key, context, from, to, RustOptions { stream, force, sync, sparse }))
+                let options = RustOptions { stream, force, sync, sparse };
+                Ok(match direction {
+                    Direction::Encrypt => lockstep::encrypt_file(engine, key, context, from, to, options),
+                    Direction::Decrypt => lockstep::decrypt_file(engine, key, context, from, to, options),
+                })
             })
         })?;
         let result = match &done {
-            Ok(done) => Some(*done),
+            Ok(done) => Some((*done).into()),
             Err(lockstep::Error::Partial { verified, .. }) => {
-                Some(StreamSummary { plaintext_len: *verified, ciphertext_len: 0 })
+                Some(Summary { plaintext_len: *verified, ciphertext_len: 0 })
             }
             Err(_) => None,
         };
         if let (Some(summary), Some(result)) = (summary, result) {
-            summary.write(result.into());
+            summary.write(result);
         }
         done?;
         Ok(())

@@ -2,8 +2,8 @@
 
 use std::ffi::c_int;
 
-use lockstep::hazmat::mode::{Executor, key_wrap};
-use lockstep::hazmat::{Error, Key};
+use lockstep::hazmat::mode::Direction;
+use lockstep::hazmat::mode::key_wrap::{self, Icv};
 use zeroize::Zeroizing;
 
 use crate::cipher::CipherKey;
@@ -25,10 +25,7 @@ pub unsafe extern "C" fn lockstep_key_wrap(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
-        key_wrap::wrap(executor, key, input).map(Zeroizing::new)
-    };
-    run(wrap, engine, key, (input, len), (output, room), output_len)
+    run(Direction::Encrypt, Icv::KW, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KW, RFC 3394). The result is 8 bytes shorter than the input.
@@ -44,7 +41,7 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    run(key_wrap::unwrap, engine, key, (input, len), (output, room), output_len)
+    run(Direction::Decrypt, Icv::KW, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
@@ -59,10 +56,7 @@ pub unsafe extern "C" fn lockstep_key_wrap_padded(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    let wrap = |executor: &dyn Executor, key: &Key, input: &[u8]| {
-        key_wrap::wrap_padded(executor, key, input).map(Zeroizing::new)
-    };
-    run(wrap, engine, key, (input, len), (output, room), output_len)
+    run(Direction::Encrypt, Icv::KWP, engine, key, (input, len), (output, room), output_len)
 }
 
 /// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
@@ -78,11 +72,12 @@ pub unsafe extern "C" fn lockstep_key_unwrap_padded(
     room: usize,
     output_len: *mut usize,
 ) -> c_int {
-    run(key_wrap::unwrap_padded, engine, key, (input, len), (output, room), output_len)
+    run(Direction::Decrypt, Icv::KWP, engine, key, (input, len), (output, room), output_len)
 }
 
 unsafe fn run(
-    wrap: impl FnOnce(&dyn Executor, &Key, &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>,
+    direction: Direction,
+    icv: Icv,
     engine: *const Engine,
     key: *const CipherKey,
     (input, len): (*const u8, usize),
@@ -94,7 +89,10 @@ unsafe fn run(
         let input = call.copied_input(input, len, output)?;
         let output = call.output(output, room, "the output")?;
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
-        let result = engine.run_mode(|executor| wrap(executor, key, &input))?;
+        let result = engine.run_mode(|executor| match direction {
+            Direction::Encrypt => key_wrap::wrap(executor, key, icv, &input).map(Zeroizing::new),
+            Direction::Decrypt => key_wrap::unwrap(executor, key, icv, &input),
+        })?;
         ffi::copy_result(&result, output)?;
         output_len.write(result.len());
         Ok(())

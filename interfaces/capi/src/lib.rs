@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(cbc_cts::variant(number).unwrap(), variant);
         }
         for wrong in [i32::MIN, -1, 0, 4] {
-            assert!(ffi::numbered(&Variant::ALL, 1, wrong, "", "").is_err());
+            assert!(ffi::numbered(&Variant::ALL, 1, wrong, "").is_err());
         }
     }
 }

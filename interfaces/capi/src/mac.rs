@@ -10,7 +10,7 @@ use crate::aead::Key;
 use crate::cipher::CipherKey;
 use crate::engine::Engine;
 use crate::error::Outcome;
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, Call, MemoryRange};
 
 /// A message for CMAC.
 #[repr(C)]
@@ -64,7 +64,7 @@ unsafe fn run(engine: *const Engine, messages: &[MacMessage]) -> Outcome<()> {
         Ok(CmacMessage {
             key: ffi::object(message.key, "the key")?.single()?,
             data: ffi::input(message.input, message.len, "the data")?,
-            mac: ffi::block(message.mac, "the MAC")?,
+            mac: Call::checked().block(message.mac, "the MAC")?,
         })
     });
     let mut converted = converted.collect::<Outcome<Vec<_>>>()?;

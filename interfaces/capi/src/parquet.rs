@@ -3,19 +3,18 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::ptr;
+use std::sync::Arc;
 
+use lockstep::OutputOptions;
 use lockstep::file::open_input;
-use lockstep_parquet::{
-    Algorithm, ColumnKey, Error, FileOptions as OutputOptions, KeySource, Keys, PlainView, Policy,
-    ReadOptions,
-};
+use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, Keys, PlainView, Policy, ReadOptions};
 use zeroize::Zeroizing;
 
 use crate::engine::{Engine, free_with_engine};
 use crate::error::{Failure, Outcome};
 use crate::ffi::{self, User};
 use crate::file::FileOptions;
-use crate::reader::{ReadAtFn, Source};
+use crate::reader::{self, ReadAtFn, Source};
 
 /// All modules are encrypted by GCM.
 pub const LOCKSTEP_PARQUET_AES_GCM_V1: c_int = 0;
@@ -155,63 +154,53 @@ pub struct ParquetReader {
     engine: Engine,
 }
 
-/// Where keys come from.
-enum KeyFinder {
-    Keys(Keys),
-    Callback { find: ParquetKeyFn, user: User },
+/// A callback that finds keys.
+struct KeyCallback {
+    find: ParquetKeyFn,
+    user: User,
 }
 
 /// The result of looking for a key.
 type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
 
-/// Looks for a key by a callback.
-fn find_key(find: ParquetKeyFn, user: User, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
-    let failed = |what: String| Error::KeySource(io::Error::other(what));
-    let Some(find) = find else { return Ok(None) };
-    let column = column.map(CString::new).transpose();
-    let column = column.map_err(|_| failed("the path of a column has a null byte".into()))?;
-    let name = column.as_ref().map_or(ptr::null(), |name| name.as_ptr());
-    let (metadata, metadata_len) = metadata.map_or((ptr::null(), 0), |it| (it.as_ptr(), it.len()));
-    let mut key = Zeroizing::new(vec![0; MAX_KEY]);
-    let mut len = 0;
-    // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length: the contract of `ffi`.
-    let code = unsafe { find(user.0, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
-    if code != 0 {
-        return Err(failed(format!("the key callback returned {code}")));
+impl KeyCallback {
+    fn key(&self, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+        let failed = |what: String| Error::KeySource(io::Error::other(what));
+        let Some(find) = self.find else { return Ok(None) };
+        let column = column.map(CString::new).transpose();
+        let column = column.map_err(|_| failed("the path of a column has a null byte".into()))?;
+        let name = column.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        let (metadata, metadata_len) = metadata.map_or((ptr::null(), 0), |it| (it.as_ptr(), it.len()));
+        let mut key = Zeroizing::new(vec![0; MAX_KEY]);
+        let mut len = 0;
+        // SAFETY: the callback takes its own argument, and writes at most 32 bytes and a length: the contract of `ffi`.
+        let code = unsafe { find(self.user.0, name, metadata, metadata_len, key.as_mut_ptr(), &mut len) };
+        if code != 0 {
+            return Err(failed(format!("the key callback returned {code}")));
+        }
+        if len > MAX_KEY {
+            let what = format!("the key callback returned a key of {len} bytes: use 16, 24 or 32 bytes");
+            return Err(failed(what));
+        }
+        key.truncate(len);
+        Ok((len > 0).then_some(key))
     }
-    if len > MAX_KEY {
-        let what = format!("the key callback returned a key of {len} bytes: use 16, 24 or 32 bytes");
-        return Err(failed(what));
-    }
-    key.truncate(len);
-    Ok((len > 0).then_some(key))
 }
 
-impl KeySource for KeyFinder {
+impl KeySource for KeyCallback {
     fn footer_key(&self, metadata: Option<&[u8]>) -> Found {
-        match self {
-            KeyFinder::Keys(keys) => keys.footer_key(metadata),
-            KeyFinder::Callback { find, user } => find_key(*find, *user, None, metadata),
-        }
+        self.key(None, metadata)
     }
 
     fn column_key(&self, name: &str, metadata: Option<&[u8]>) -> Found {
-        match self {
-            KeyFinder::Keys(keys) => keys.column_key(name, metadata),
-            KeyFinder::Callback { find, user } => find_key(*find, *user, Some(name), metadata),
-        }
-    }
-
-    fn expected_columns(&self) -> Vec<String> {
-        match self {
-            KeyFinder::Keys(keys) => keys.expected_columns(),
-            KeyFinder::Callback { .. } => Vec::new(),
-        }
+        self.key(Some(name), metadata)
     }
 }
 
 /// Keys and options for reading, in Rust's form.
-unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<(KeyFinder, ReadOptions<'a>)> {
+unsafe fn read_options<'a>(
+    options: *const ParquetReadOptions,
+) -> Outcome<(Box<dyn KeySource>, ReadOptions<'a>)> {
     ffi::check_pointer(options, "the options")?;
     let given = ffi::options(options)?;
     let footer_key = optional(given.footer_key, given.footer_key_len, "the footer key")?;
@@ -223,8 +212,10 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<(KeyFi
         allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
-    let keys = match given.find_key {
-        Some(_) if !has_keys => KeyFinder::Callback { find: given.find_key, user: User(given.find_key_user) },
+    let keys: Box<dyn KeySource> = match given.find_key {
+        Some(_) if !has_keys => {
+            Box::new(KeyCallback { find: given.find_key, user: User(given.find_key_user) })
+        }
         None if has_keys || options.allows_unauthenticated_footer => {
             let mut keys = Keys::new();
             if let Some(key) = footer_key {
@@ -233,7 +224,7 @@ unsafe fn read_options<'a>(options: *const ParquetReadOptions) -> Outcome<(KeyFi
             for column in columns {
                 keys = keys.column(path(column.path)?, ffi::input(column.key, column.key_len, "the key")?);
             }
-            KeyFinder::Keys(keys)
+            Box::new(keys)
         }
         _ => {
             return Err(Failure::argument(
@@ -287,8 +278,9 @@ unsafe fn policy(policy: *const ParquetPolicy) -> Outcome<Policy> {
 /// The algorithm that a number LOCKSTEP_PARQUET_ stands for.
 pub(crate) fn algorithm(number: c_int) -> Outcome<Algorithm> {
     let algorithms = [Algorithm::GcmV1, Algorithm::GcmCtrV1];
-    let numbers = "LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1";
-    ffi::numbered(&algorithms, 0, number, "an algorithm of Parquet", numbers)
+    let expected =
+        "an algorithm of Parquet: use LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1";
+    ffi::numbered(&algorithms, 0, number, expected)
 }
 
 /// Opens an encrypted Parquet file: checks its footer and finds the keys of its columns. The bytes of the reader are a plain
@@ -303,7 +295,7 @@ pub unsafe extern "C" fn lockstep_parquet_open_file(
     path: *const c_char,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    open(engine, options, reader, || Ok(Source::File(open_input(ffi::path(path, "the path")?)?)))
+    open(engine, options, reader, || Ok(Arc::new(open_input(ffi::path(path, "the path")?)?)))
 }
 
 /// Opens an encrypted Parquet file of `size` bytes, which a callback reads. The callback and its argument are used until the reader
@@ -319,7 +311,7 @@ pub unsafe extern "C" fn lockstep_parquet_open(
     size: u64,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    open(engine, options, reader, || Source::callback(read_at, user, size))
+    open(engine, options, reader, || reader::callback(read_at, user, size))
 }
 
 unsafe fn open(
@@ -332,7 +324,7 @@ unsafe fn open(
         let engine = ffi::object(engine, "the engine")?;
         let (keys, options) = read_options(options)?;
         let source = source()?;
-        let view = engine.run(|inner| Ok(PlainView::open(inner, source, &keys, options)?))?;
+        let view = engine.run(|inner| Ok(PlainView::open(inner, source, &*keys, options)?))?;
         Ok(ParquetReader { view, engine: engine.clone() })
     })
 }
@@ -386,7 +378,7 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_file(
         let (keys, options) = read_options(options)?;
         let (from, to) =
             (ffi::path(from, "the path of the input")?, ffi::path(to, "the path of the output")?);
-        engine.run(|engine| Ok(lockstep_parquet::decrypt_file(engine, from, to, &keys, options, output)?))
+        engine.run(|engine| Ok(lockstep_parquet::decrypt_file(engine, from, to, &*keys, options, output)?))
     })
 }
 
@@ -420,5 +412,6 @@ unsafe fn file_options(options: *const FileOptions) -> Outcome<OutputOptions> {
             "files of Parquet have neither progress nor a number of threads: set only `force` and `sync`",
         ));
     }
-    Ok(OutputOptions { force: options.force != 0, sync: options.sync != 0 })
+    let (force, sync) = (options.force != 0, options.sync != 0);
+    Ok(OutputOptions { force, sync, ..OutputOptions::default() })
 }

@@ -3,19 +3,19 @@
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 
+use lockstep::hazmat::Error as CoreError;
 use lockstep::hazmat::data::{BufferHandle, Data, DeviceSlice};
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::{Error as CoreError, Key as AesKey};
 use lockstep_parquet::{
     DeviceModule, EncryptedModule, Kind, Module, Protection, ciphertext, decrypt_modules, device_modules,
     module_aad,
 };
 
-use crate::aead::{HasStatus, Key, with_statuses};
+use crate::aead::{Key, with_statuses};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
-use crate::ffi::{self, MemoryRange};
+use crate::ffi::{self, Call, MemoryRange};
 use crate::parquet::algorithm;
 
 /// The footer of a file.
@@ -38,6 +38,9 @@ pub const LOCKSTEP_PARQUET_MODULE_OFFSET_INDEX: c_int = 7;
 pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_HEADER: c_int = 8;
 /// The bits of a Bloom filter.
 pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_BITSET: c_int = 9;
+
+/// The array of modules in messages.
+const ARRAY: &str = "the array of modules";
 
 /// How a module is protected, and where it is in its file. The two determine the mode and the associated data.
 #[repr(C)]
@@ -101,35 +104,6 @@ pub struct ParquetDeviceModule {
     pub status: c_int,
 }
 
-impl HasStatus for ParquetModule {
-    const ARRAY: &'static str = "the array of modules";
-
-    fn status(&mut self) -> &mut c_int {
-        &mut self.status
-    }
-}
-
-impl HasStatus for ParquetDeviceModule {
-    const ARRAY: &'static str = ParquetModule::ARRAY;
-
-    fn status(&mut self) -> &mut c_int {
-        &mut self.status
-    }
-}
-
-/// A protection in Rust's form.
-struct Checked<'a> {
-    key: &'a AesKey,
-    kind: Kind,
-    aad: Vec<u8>,
-}
-
-impl Checked<'_> {
-    fn as_protection(&self) -> Protection<'_> {
-        Protection { key: self.key, kind: self.kind, aad: &self.aad }
-    }
-}
-
 /// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any
 /// other modules. Each module may have its own key and belong to a different file. The output of each module that is not
 /// authentic is zeroed; the other outputs are valid. `status` of each module has its outcome. Pages of
@@ -144,14 +118,15 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
     modules: *mut ParquetModule,
     count: usize,
 ) -> c_int {
-    with_statuses(modules, count, |list, outcomes| {
+    let status: fn(&mut ParquetModule) -> &mut c_int = |module| &mut module.status;
+    with_statuses((modules, count, ARRAY), status, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
         let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
         let mut ranges = vec![MemoryRange::written(modules, count)];
-        for (module, checked) in list.iter().zip(&checked) {
+        for (module, protection) in list.iter().zip(&checked) {
             ffi::check_memory(module.input, module.len, "the module")?;
             ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
-            let body = body(checked.kind, module.len, module.output_len)?;
+            let body = body(protection.kind, module.len, module.output_len)?;
             let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
             ranges.push(MemoryRange::read(module.protection.aad_prefix, module.protection.aad_prefix_len));
             ranges.push(MemoryRange::read(module.input, body.start));
@@ -160,13 +135,13 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
             ranges.push(MemoryRange::written(module.output, module.output_len));
         }
         ffi::check_overlap(&mut ranges)?;
-        let converted = list.iter().zip(&checked).map(|(module, checked)| {
-            let body = body(checked.kind, module.len, module.output_len)?;
+        let converted = list.iter().zip(checked).map(|(module, protection)| {
+            let body = body(protection.kind, module.len, module.output_len)?;
             let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
             let head = ffi::input(module.input, body.start, "the module")?;
             let tag = ffi::input(end, module.len - body.end, "the module")?;
-            let data = Data::Host(ffi::data(start, module.output, body.len())?);
-            Ok(EncryptedModule::new(checked.as_protection(), head, tag, data))
+            let data = Data::Host(Call::checked().data(start, module.output, body.len())?);
+            Ok(EncryptedModule::new(protection, head, tag, data))
         });
         let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
         let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
@@ -187,16 +162,15 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     count: usize,
     stream: *mut c_void,
 ) -> c_int {
-    with_statuses(modules, count, |list, outcomes| {
+    let status: fn(&mut ParquetDeviceModule) -> &mut c_int = |module| &mut module.status;
+    with_statuses((modules, count, ARRAY), status, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
-        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
-        let described = list.iter().zip(&checked).map(|(module, checked)| {
-            body(checked.kind, module.input.len, module.output.len)?;
-            Ok(DeviceModule {
-                protection: checked.as_protection(),
-                module: module.input.slice("the buffer of the module")?,
-                output: module.output.slice("the buffer of the output")?,
-            })
+        let described = list.iter().map(|module| {
+            let protection = check(&module.protection)?;
+            body(protection.kind, module.input.len, module.output.len)?;
+            let input = module.input.slice("the buffer of the module")?;
+            let output = module.output.slice("the buffer of the output")?;
+            Ok(DeviceModule { protection, module: input, output })
         });
         let described = described.collect::<Outcome<Vec<_>>>()?;
         let Some(device) = described.first().map(|module| module.module.device()) else { return Ok(()) };
@@ -209,7 +183,7 @@ pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
                 let what = format!("memory of {other}, since the first module is on {device}");
                 return Err(CoreError::OutOfReach { device, what }.into());
             }
-            converted = device_modules(executor.stream_memory(), handle(stream), &described)?;
+            converted = device_modules(executor.device_memory(), handle(stream), &described)?;
             Ok(decrypt_modules(&executor, &mut converted)?)
         });
         outcomes.extend(converted.iter().map(EncryptedModule::status));
@@ -250,17 +224,18 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
     Ok(body)
 }
 
-unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Checked<'a>> {
+/// A protection in Rust's form.
+unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Protection<'a>> {
     let ParquetProtection { aad_prefix, aad_prefix_len, aad_file_unique, .. } = *protection;
     let ParquetProtection { row_group, column, page, .. } = *protection;
     let key = ffi::object(protection.key, "the key")?;
     let aad_prefix = ffi::input(aad_prefix, aad_prefix_len, "the AAD prefix")?;
-    let numbers = "a number LOCKSTEP_PARQUET_MODULE_";
-    let module = ffi::numbered(&Module::ALL, 0, protection.module, "a type of modules", numbers)?;
+    let expected = "a type of modules: use a number LOCKSTEP_PARQUET_MODULE_";
+    let module = ffi::numbered(&Module::all(), 0, protection.module, expected)?;
     if protection.reserved != 0 {
         return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
     }
-    Ok(Checked {
+    Ok(Protection {
         key: key.of_gcm()?,
         kind: Kind::of(algorithm(protection.algorithm)?, module),
         aad: module_aad(aad_prefix, &aad_file_unique, module, row_group, column, page)?,

@@ -1,8 +1,8 @@
 //! Random access to a message of the file format.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::fs::File;
 use std::io;
+use std::sync::Arc;
 
 use lockstep::{ReadAt, file};
 
@@ -23,42 +23,38 @@ pub struct Reader {
 }
 
 /// The encrypted message or file.
-pub(crate) enum Source {
-    File(File),
-    Callback { read_at: ReadAtFn, user: User, size: u64 },
+pub(crate) type Source = Arc<dyn ReadAt + Send>;
+
+/// A source that a callback reads.
+struct Callback {
+    read_at: ReadAtFn,
+    user: User,
+    size: u64,
 }
 
-impl Source {
-    /// A source that a callback reads.
-    pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
-        ffi::check_callback(read_at.is_some(), "the read callback")?;
-        Ok(Source::Callback { read_at, user: User(user), size })
+/// A source that a callback reads.
+pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
+    match read_at {
+        Some(_) => Ok(Arc::new(Callback { read_at, user: User(user), size })),
+        None => Err(ffi::null("the read callback")),
     }
 }
 
-impl ReadAt for Source {
+impl ReadAt for Callback {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        match self {
-            Source::File(file) => ReadAt::read_exact_at(file, buffer, offset),
-            Source::Callback { size, .. } if offset.saturating_add(buffer.len() as u64) > *size => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
-            Source::Callback { read_at: Some(read_at), user, .. } if !buffer.is_empty() => {
-                // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-                match unsafe { read_at(user.0, offset, buffer.as_mut_ptr(), buffer.len()) } {
-                    0 => Ok(()),
-                    code => Err(io::Error::other(format!("the read callback returned {code}"))),
-                }
-            }
-            Source::Callback { .. } => Ok(()),
+        if offset.saturating_add(buffer.len() as u64) > self.size {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let Some(read_at) = self.read_at.filter(|_| !buffer.is_empty()) else { return Ok(()) };
+        // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
+        match unsafe { read_at(self.user.0, offset, buffer.as_mut_ptr(), buffer.len()) } {
+            0 => Ok(()),
+            code => Err(io::Error::other(format!("the read callback returned {code}"))),
         }
     }
 
     fn size(&self) -> io::Result<u64> {
-        match self {
-            Source::File(file) => ReadAt::size(file),
-            Source::Callback { size, .. } => Ok(*size),
-        }
+        Ok(self.size)
     }
 }
 
@@ -77,7 +73,7 @@ pub unsafe extern "C" fn lockstep_reader_open_file(
     reader: *mut *mut Reader,
 ) -> c_int {
     open(engine, key, (context, context_len), reader, || {
-        Ok(Source::File(file::open_input(ffi::path(path, "the path")?)?))
+        Ok(Arc::new(file::open_input(ffi::path(path, "the path")?)?))
     })
 }
 
@@ -96,7 +92,7 @@ pub unsafe extern "C" fn lockstep_reader_open(
     size: u64,
     reader: *mut *mut Reader,
 ) -> c_int {
-    open(engine, key, (context, context_len), reader, || Source::callback(read_at, user, size))
+    open(engine, key, (context, context_len), reader, || callback(read_at, user, size))
 }
 
 unsafe fn open(

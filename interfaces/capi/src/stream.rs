@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lockstep::aead::Direction;
 use lockstep::{Options, Summary as StreamSummary};
 
 use crate::engine::Engine;
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn lockstep_encrypt_stream(
     summary: *mut Summary,
 ) -> c_int {
     let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
-    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::encrypt)
+    run(Direction::Encrypt, engine, key, (context, context_len), (reader, writer), options, summary)
 }
 
 /// Decrypts a stream of the file format. Bytes that are written are verified, but after an error they are only a part of the
@@ -108,38 +109,30 @@ pub unsafe extern "C" fn lockstep_decrypt_stream(
     summary: *mut Summary,
 ) -> c_int {
     let (reader, writer) = (ReadCallback(read, User(read_user)), WriteCallback(write, User(write_user)));
-    run(engine, key, (context, context_len), (reader, writer), options, summary, lockstep::decrypt)
+    run(Direction::Decrypt, engine, key, (context, context_len), (reader, writer), options, summary)
 }
 
-/// A function of the Rust library that processes a stream.
-type Process = fn(
-    &lockstep::Engine,
-    &lockstep::FileKey,
-    &[u8],
-    ReadCallback,
-    WriteCallback,
-    Options<'_>,
-) -> lockstep::Result<StreamSummary>;
-
 unsafe fn run(
+    direction: Direction,
     engine: *const Engine,
     key: *const FileKey,
     (context, context_len): (*const u8, usize),
     (reader, writer): (ReadCallback, WriteCallback),
     options: *const StreamOptions,
     summary: *mut Summary,
-    process: Process,
 ) -> c_int {
     ffi::call(|call| {
-        ffi::check_callback(reader.0.is_some(), "the read callback")?;
-        ffi::check_callback(writer.0.is_some(), "the write callback")?;
+        reader.0.ok_or_else(|| ffi::null("the read callback"))?;
+        writer.0.ok_or_else(|| ffi::null("the write callback"))?;
         let summary = call.optional_result(summary)?;
         let context = call.input(context, context_len, "the context")?;
-        let (engine, key, options) =
-            (ffi::object(engine, "the engine")?, file_key(key)?, ffi::options(options)?);
-        let control = Control::new(options.progress, options.progress_user, options.threads);
+        let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
+        let StreamOptions { progress, progress_user, threads, .. } = ffi::options(options)?;
         let done = engine.run(|engine| {
-            control.run(|options| Ok(process(engine, key, context, reader, writer, options)?))
+            with_options(progress, User(progress_user), threads, |options| match direction {
+                Direction::Encrypt => lockstep::encrypt(engine, key, context, reader, writer, options),
+                Direction::Decrypt => lockstep::decrypt(engine, key, context, reader, writer, options),
+            })
         })?;
         if let Some(summary) = summary {
             summary.write(done.into());
@@ -148,39 +141,29 @@ unsafe fn run(
     })
 }
 
-/// Progress and cancellation of a call.
-pub(crate) struct Control {
+/// Runs work with the options of the Rust library: progress, cancellation and the number of threads.
+pub(crate) fn with_options<T>(
     progress: ProgressFn,
     user: User,
     threads: u32,
-    is_cancelled: AtomicBool,
-}
-
-impl Control {
-    pub(crate) fn new(progress: ProgressFn, user: *mut c_void, threads: u32) -> Control {
-        Control { progress, user: User(user), threads, is_cancelled: AtomicBool::new(false) }
-    }
-
-    /// Runs work with the options of the Rust library.
-    pub(crate) fn run<T>(&self, work: impl FnOnce(Options<'_>) -> Outcome<T>) -> Outcome<T> {
-        let report = |bytes| self.report(bytes);
-        let mut options = Options::new().interrupt(&self.is_cancelled);
-        if self.progress.is_some() {
-            options = options.progress(&report);
-        }
-        if self.threads != 0 {
-            options = options.max_threads(self.threads as usize);
-        }
-        work(options)
-    }
-
-    fn report(&self, bytes: u64) {
-        let Some(callback) = self.progress else { return };
+    work: impl FnOnce(Options<'_>) -> lockstep::Result<T>,
+) -> Outcome<T> {
+    let is_cancelled = AtomicBool::new(false);
+    let report = |bytes| {
+        let user = &user;
         // SAFETY: the callback takes its own argument: the contract of `ffi`.
-        if unsafe { callback(self.user.0, bytes) } != 0 {
-            self.is_cancelled.store(true, Ordering::Relaxed);
+        if progress.is_some_and(|callback| unsafe { callback(user.0, bytes) } != 0) {
+            is_cancelled.store(true, Ordering::Relaxed);
         }
+    };
+    let mut options = Options::new().interrupt(&is_cancelled);
+    if progress.is_some() {
+        options = options.progress(&report);
     }
+    if threads != 0 {
+        options = options.max_threads(threads as usize);
+    }
+    Ok(work(options)?)
 }
 
 /// A callback that reads, with its argument.

@@ -1,7 +1,7 @@
 //! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
 //! files contains an age file, and `decrypt` also accepts plain age files.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use age::armor::ArmoredReader;
 use age::stream::StreamReader;
@@ -55,17 +55,12 @@ impl<'r> AgeFile<'r> {
         let is_armored = is_armor(&first_bytes);
         let (encoding, mark) = Encoding::of(&first_bytes);
         let mut first_bytes = Cursor::new(first_bytes);
-        if is_armored {
+        let mut rest: Box<dyn BufRead + 'r> = if is_armored {
             first_bytes.set_position(mark as u64);
-        }
-        let reader = first_bytes.chain(reader);
-        let mut rest: Box<dyn BufRead + 'r> = match (is_armored, encoding) {
-            (true, Encoding::Utf8) => Box::new(ArmoredReader::new(ShortLines { inner: reader, length: 0 })),
-            (true, _) => {
-                let inner = Utf16Reader { inner: BufReader::new(reader), encoding };
-                Box::new(ArmoredReader::new(ShortLines { inner, length: 0 }))
-            }
-            (false, _) => Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK as usize, reader)),
+            let inner = BufReader::new(first_bytes.chain(reader));
+            Box::new(ArmoredReader::new(Armor { inner, encoding, length: 0 }))
+        } else {
+            Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK as usize, first_bytes.chain(reader)))
         };
         let header = Header::read(&mut rest)?;
         Ok(AgeFile { header, is_armored, rest })
@@ -101,63 +96,44 @@ pub(crate) fn read_error(error: io::Error) -> Error {
 
 /// The header of an age file: its recipients.
 pub(crate) struct Header {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The types of recipient stanzas, with their arguments; all characters are printable.
     stanzas: Vec<(String, Vec<String>)>,
 }
 
 impl Header {
-    /// Parses the header at the start of these bytes. The time is proportional to the length of the header.
+    /// Reads the header at the start of a file. The time is proportional to the length of the header.
     ///
     /// # Errors
     /// If the bytes are not an age file, or if the header has more than [`MAX_STANZAS`] recipients.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Header> {
+    pub(crate) fn read(mut reader: impl BufRead) -> Result<Header> {
         let damaged = || read_error(io::ErrorKind::InvalidData.into());
-        let mut lines = bytes.split_inclusive(|&byte| byte == b'\n');
-        if lines.next() != Some(b"age-encryption.org/v1\n") {
-            return Err(damaged());
-        }
-        let mut stanzas = Vec::new();
-        let mut len = b"age-encryption.org/v1\n".len();
-        for line in lines {
-            len += line.len();
-            if line.starts_with(b"---") {
-                return Ok(Header { bytes: bytes[..len].to_vec(), stanzas });
-            }
-            let line = line.strip_suffix(b"\n").unwrap_or(line);
-            if let Some(stanza) = line.strip_prefix(b"-> ") {
-                check_count(stanzas.len() + 1)?;
-                let mut words = stanza
-                    .split(|&byte| byte == b' ')
-                    .map(|word| text::printable(&String::from_utf8_lossy(word)));
-                stanzas.push((words.next().ok_or_else(damaged)?, words.collect()));
-            }
-        }
-        Err(damaged())
-    }
-
-    fn read(reader: &mut impl BufRead) -> Result<Header> {
-        let mut bytes = Vec::new();
-        let mut stanzas = 0;
+        let (mut bytes, mut stanzas) = (Vec::new(), Vec::new());
         loop {
             let begin = bytes.len();
-            let mut line = reader.take((MAX_HEADER + 1 - begin) as u64);
+            let mut line = reader.by_ref().take((MAX_HEADER + 1 - begin) as u64);
             line.read_until(b'\n', &mut bytes).map_err(read_error)?;
             if bytes.len() > MAX_HEADER {
                 return Err(failed("the header of this age file is longer than 256 KiB, and is not read"));
             }
-            stanzas += usize::from(bytes[begin..].starts_with(b"-> "));
-            check_count(stanzas)?;
-            let is_last = bytes.len() == begin || bytes[begin..].starts_with(b"---");
-            if is_last {
-                return Header::parse(&bytes);
+            let line = &bytes[begin..];
+            if line.is_empty() || begin == 0 && line != b"age-encryption.org/v1\n" {
+                return Err(damaged());
             }
+            if line.starts_with(b"---") {
+                return Ok(Header { bytes, stanzas });
+            }
+            let Some(stanza) = line.strip_prefix(b"-> ") else { continue };
+            if stanzas.len() == MAX_STANZAS {
+                return Err(failed(format!(
+                    "the header of this file has more than {MAX_STANZAS} recipients, and is not read: if you trust the file, \
+                     let its writer encrypt it to fewer recipients"
+                )));
+            }
+            let words = stanza.strip_suffix(b"\n").unwrap_or(stanza).split(|&byte| byte == b' ');
+            let mut words = words.map(|word| text::printable(&String::from_utf8_lossy(word)));
+            stanzas.push((words.next().ok_or_else(damaged)?, words.collect()));
         }
-    }
-
-    /// The length of the header in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Returns a reader of the plaintext of the file that consists of this header and of `rest`.
@@ -225,102 +201,77 @@ fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
 }
 
-/// Returns an error for more than [`MAX_STANZAS`] recipients.
-fn check_count(stanzas: usize) -> Result<()> {
-    if stanzas > MAX_STANZAS {
-        return Err(failed(format!(
-            "the header of this file has more than {MAX_STANZAS} recipients, and is not read: if you trust the file, let its \
-             writer encrypt it to fewer recipients"
-        )));
-    }
-    Ok(())
-}
-
 /// A reader that returns text at once to a parser that reads lines. The parsers of the age crate parse all lines so far again for
 /// each line that they read, so their time would be quadratic. The rest of the input follows.
-pub(crate) struct AtOnce<B, R> {
-    text: Cursor<B>,
-    rest: R,
-}
+pub(crate) struct AtOnce<B, R>(Chain<Cursor<B>, R>);
 
 impl<B: AsRef<[u8]>, R: BufRead> AtOnce<B, R> {
     pub(crate) fn new(text: B, rest: R) -> AtOnce<B, R> {
-        AtOnce { text: Cursor::new(text), rest }
+        AtOnce(Cursor::new(text).chain(rest))
     }
 }
 
 impl<B: AsRef<[u8]>, R: BufRead> Read for AtOnce<B, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.text.read(buffer)? {
-            0 => self.rest.read(buffer),
-            got => Ok(got),
-        }
+        self.0.read(buffer)
     }
 }
 
 impl<B: AsRef<[u8]>, R: BufRead> BufRead for AtOnce<B, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.text.fill_buf()?.is_empty() { self.rest.fill_buf() } else { self.text.fill_buf() }
+        self.0.fill_buf()
     }
 
     fn consume(&mut self, amount: usize) {
-        match self.text.fill_buf() {
-            Ok(text) if !text.is_empty() => self.text.consume(amount),
-            _ => self.rest.consume(amount),
-        }
+        self.0.consume(amount);
     }
 
     fn read_until(&mut self, byte: u8, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        match self.text.read_to_end(buffer)? {
-            0 => self.rest.read_until(byte, buffer),
+        match self.0.get_mut().0.read_to_end(buffer)? {
+            0 => self.0.read_until(byte, buffer),
             got => Ok(got),
         }
     }
 
     fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
-        match self.text.read_to_string(line)? {
-            0 => self.rest.read_line(line),
+        match self.0.get_mut().0.read_to_string(line)? {
+            0 => self.0.read_line(line),
             got => Ok(got),
         }
     }
 }
 
-/// A reader of UTF-16 as ASCII, to which the armor of age files is limited. Other characters become question marks, which the
-/// armor does not contain.
-struct Utf16Reader<R> {
+/// A reader of the armor of an age file. It refuses lines that are too long. UTF-16 is converted to ASCII, to which armor is
+/// limited: other characters become question marks, which armor does not contain.
+struct Armor<R> {
     inner: R,
     encoding: Encoding,
-}
-
-impl<R: BufRead> Read for Utf16Reader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut done = 0;
-        while done < buffer.len() {
-            let mut pair = [0; 2];
-            match self.inner.read_exact(&mut pair) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-                Err(error) if done == 0 => return Err(error),
-                Err(_) => break,
-                Ok(()) => {}
-            }
-            let unit = self.encoding.unit(pair);
-            buffer[done] = u8::try_from(unit).ok().filter(u8::is_ascii).unwrap_or(b'?');
-            done += 1;
-        }
-        Ok(done)
-    }
-}
-
-/// A reader that refuses lines that are too long.
-struct ShortLines<R> {
-    inner: R,
     /// Length of the current line.
     length: usize,
 }
 
-impl<R: Read> Read for ShortLines<R> {
+impl<R: BufRead> Armor<R> {
+    fn read_utf16(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        for (done, byte) in buffer.iter_mut().enumerate() {
+            let mut pair = [0; 2];
+            match self.inner.read_exact(&mut pair) {
+                Ok(()) => {}
+                Err(error) if done == 0 && error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+                Err(_) => return Ok(done),
+            }
+            let unit = self.encoding.unit(pair);
+            *byte = u8::try_from(unit).ok().filter(u8::is_ascii).unwrap_or(b'?');
+        }
+        Ok(buffer.len())
+    }
+}
+
+impl<R: BufRead> Read for Armor<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.inner.read(buffer)?;
+        let got = match self.encoding {
+            Encoding::Utf8 => self.inner.read(buffer)?,
+            _ => self.read_utf16(buffer)?,
+        };
         for &byte in &buffer[..got] {
             self.length = if byte == b'\n' { 0 } else { self.length + 1 };
             if self.length > MAX_LINE {
@@ -349,11 +300,11 @@ mod tests {
 
     #[test]
     fn unusual_headers_are_printable() {
-        let found = Header::parse(b"age-encryption.org/v1\n-> \x1b[31m evil\xff\nbody\n---\n").unwrap();
+        let found = Header::read(&b"age-encryption.org/v1\n-> \x1b[31m evil\xff\nbody\n---\n"[..]).unwrap();
         let (kind, details) = &found.stanzas[0];
         assert!(kind.chars().chain(details[0].chars()).all(|c| !c.is_control()));
-        assert!(Header::parse(b"").is_err());
-        assert!(Header::parse(b"age-encryption.org/v1\n-> X25519").is_err());
+        assert!(Header::read(&b""[..]).is_err());
+        assert!(Header::read(&b"age-encryption.org/v1\n-> X25519"[..]).is_err());
     }
 
     /// A reader that counts the calls of `read_until`. The age crate parses the header once for each call.
@@ -391,7 +342,7 @@ mod tests {
     #[test]
     fn the_header_is_parsed_at_once() {
         const STANZAS: usize = 100;
-        let header = Header::parse(&header_of(STANZAS)).unwrap();
+        let header = Header::read(&header_of(STANZAS)[..]).unwrap();
         let rest = [1; 100];
         let mut reader = Counted { inner: AtOnce::new(header.bytes.clone(), &rest[..]), calls: 0 };
         Decryptor::new_buffered(&mut reader).unwrap();
@@ -405,7 +356,7 @@ mod tests {
         let mut reader = Counted { inner: &file[..], calls: 0 };
         Decryptor::new_buffered(&mut reader).unwrap();
         assert_eq!(reader.calls, 2 * STANZAS + 2);
-        assert!(Header::parse(&header_of(MAX_STANZAS)).is_ok());
+        assert!(Header::read(&header_of(MAX_STANZAS)[..]).is_ok());
     }
 
     #[test]
@@ -422,7 +373,7 @@ mod tests {
         let error = AgeFile::open(header[..last_line].to_vec(), Unread(unread)).err().unwrap();
         assert!(error.to_string().contains("more than 3000"), "{error}");
         assert_eq!(error.exit_code(), 2);
-        assert!(Header::parse(&header).is_err());
+        assert!(Header::read(&header[..]).is_err());
     }
 
     #[test]
@@ -439,7 +390,7 @@ mod tests {
     fn work_and_its_memory() {
         let header = |work: &str| {
             let text = format!("age-encryption.org/v1\n-> scrypt salt {work}\nbody\n--- mac\n");
-            Header::parse(text.as_bytes()).unwrap()
+            Header::read(text.as_bytes()).unwrap()
         };
         header("10").check_work(20).unwrap();
         let error = header("21").check_work(20).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use age::Callbacks;
 use age::secrecy::SecretString;
 
 use crate::error::{Error, Result, failed};
-use crate::passphrase::{MAX_WORK, Passphrase};
+use crate::passphrase::Passphrase;
 use crate::{terminal, text};
 
 /// Answers the questions of identities and plugins: with the passphrase file if there is one, otherwise by asking on
@@ -15,7 +15,7 @@ use crate::{terminal, text};
 pub(crate) struct Answers {
     passphrase: Option<Passphrase>,
     /// Maximum scrypt work factor of an encrypted identity.
-    max_work: u8,
+    pub(crate) max_work: u8,
     /// True if questions are asked on the terminal, and messages printed.
     asks: bool,
     /// The error of the first question that could not be asked.
@@ -23,23 +23,9 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn new(passphrase: Option<Passphrase>) -> Answers {
-        Answers { passphrase, max_work: MAX_WORK, asks: true, problem: Arc::default() }
-    }
-
-    /// Sets the maximum scrypt work factor of an encrypted identity.
-    pub(crate) fn with_max_work(self, max_work: u8) -> Answers {
-        Answers { max_work, ..self }
-    }
-
-    /// Answers by the passphrase only.
-    pub(crate) fn without_questions(self) -> Answers {
-        Answers { asks: false, ..self }
-    }
-
-    /// Maximum scrypt work factor of an encrypted identity.
-    pub(crate) fn max_work(&self) -> u8 {
-        self.max_work
+    /// `asks` is false if only the passphrase answers questions.
+    pub(crate) fn new(passphrase: Option<Passphrase>, max_work: u8, asks: bool) -> Answers {
+        Answers { passphrase, max_work, asks, problem: Arc::default() }
     }
 
     /// The passphrase that was given, or that is typed.
@@ -54,7 +40,8 @@ impl Answers {
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
         let unanswered =
             || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
-        self.record_problem(if self.asks { ask() } else { unanswered() })
+        let asked = if self.asks { ask() } else { unanswered() };
+        asked.map_err(|error| self.set_problem(error)).ok()
     }
 
     /// Takes the error of the first question that could not be asked, if any. If there is such an error, the identity
@@ -66,10 +53,6 @@ impl Answers {
     /// Stores an error for [`Answers::problem`], unless there is an earlier one.
     pub(crate) fn set_problem(&self, error: Error) {
         self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
-    }
-
-    fn record_problem<T>(&self, asked: Result<T>) -> Option<T> {
-        asked.map_err(|error| self.set_problem(error)).ok()
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use lockstep::foreign::Foreign;
-use lockstep::{hazmat, quoted, tree};
+use lockstep::{hazmat, quoted};
 
 use crate::signals;
 
@@ -81,11 +81,6 @@ impl Error {
         }
     }
 
-    /// True if the output is to be kept, although the input is damaged.
-    pub(crate) fn keeps_output(&self) -> bool {
-        self.verified().is_some_and(|verified| verified > 0)
-    }
-
     /// The kind of error, for the field `kind` in the output of `--json`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
@@ -118,17 +113,9 @@ impl From<lockstep::Error> for Error {
             lockstep::Error::Partial { verified, source } => {
                 Error::Partial { verified, source: Box::new(Error::from(*source)) }
             }
+            lockstep::Error::NotAuthentic(message) => Error::NotAuthentic(message),
+            lockstep::Error::Failed(message) => Error::Failed(message),
             other => Error::Library(other),
-        }
-    }
-}
-
-impl From<tree::Error> for Error {
-    fn from(error: tree::Error) -> Error {
-        match error {
-            tree::Error::Library(error) => error.into(),
-            tree::Error::NotAuthentic(message) => Error::NotAuthentic(message),
-            tree::Error::Failed(message) => Error::Failed(message),
         }
     }
 }
@@ -139,20 +126,14 @@ impl From<hazmat::Error> for Error {
     }
 }
 
-impl From<lockstep_bench::Error> for Error {
-    fn from(error: lockstep_bench::Error) -> Error {
-        match error {
-            lockstep_bench::Error::Library(error) => Error::Library(error),
-            lockstep_bench::Error::OutOfMemory(message) => Error::OutOfMemory(message),
-            lockstep_bench::Error::Failed(message) => Error::Failed(message),
-            lockstep_bench::Error::Stopped => Error::Stopped,
-        }
-    }
-}
-
 /// Creates an error from a message.
 pub fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
+}
+
+/// Returns an error once a signal has come.
+pub(crate) fn check_stopped() -> Result<()> {
+    if signals::stopped() { Err(Error::Stopped) } else { Ok(()) }
 }
 
 /// The error for an input of another format, if no key has been tried.

@@ -1,19 +1,17 @@
 //! Keys of files that are wrapped by age in an envelope, for programs other than the command. Nothing is asked on the terminal, and
 //! nothing is printed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use lockstep::{Envelope, FileKey};
+use lockstep::{Envelope, FileKey, tree};
 
 use crate::answers::Answers;
 use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
-use crate::identities;
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::recipients::Recipients;
-use crate::unlock::Unlock;
-use crate::wrapping;
+use crate::wrapping::{self, Unlock};
+use crate::{identities, recipients};
 
-/// Why a key was not wrapped or unwrapped.
+/// Why a key was not wrapped or unwrapped. It can be cloned, so that it can be reported for several files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyError {
     /// What happened, and what to do about it.
@@ -28,13 +26,18 @@ impl From<Error> for KeyError {
     }
 }
 
-/// Wraps a key for recipients: age recipients (`age1...`), SSH public keys, and recipients of age plugins.
+impl From<KeyError> for tree::Error {
+    fn from(KeyError { message, is_not_authentic }: KeyError) -> tree::Error {
+        if is_not_authentic { tree::Error::NotAuthentic(message) } else { tree::Error::Failed(message) }
+    }
+}
+
+/// Wraps a key for the given recipients: age recipients (`age1...`), SSH public keys, and recipients of age plugins.
 ///
 /// # Errors
 /// If there is no recipient, or if one is not valid.
-pub fn wrap(key: &FileKey, recipients: &[&str]) -> std::result::Result<Envelope, KeyError> {
-    let found = Recipients::read(recipients, &[], true)?;
-    let found = found.resolve(&Answers::new(None).without_questions())?;
+pub fn wrap(key: &FileKey, given: &[&str]) -> std::result::Result<Envelope, KeyError> {
+    let found = recipients::read(given, &[], &Answers::new(None, MAX_WORK, false), true)?;
     Ok(wrapping::wrap(key, &found)?)
 }
 
@@ -75,15 +78,11 @@ pub fn unwrap(
         ([], None) => return Err(failed("the file has no key file: give identities or a passphrase").into()),
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
         (files, passphrase) => {
-            let answers = Answers::new(passphrase).without_questions();
-            let files: Result<Vec<_>> = files.iter().map(|path| absolute(path)).collect();
-            identities::read(&files?, answers, true)?
+            let answers = Answers::new(passphrase, MAX_WORK, false);
+            // The name `-` is a file here.
+            let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
+            identities::read(&files.iter().map(absolute).collect::<Result<Vec<_>>>()?, answers, true)?
         }
     };
     Ok(wrapping::unwrap(envelope, &unlock, stop)?)
-}
-
-/// The absolute path: the name `-` is a file here.
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(Error::io("find", path))
 }

@@ -7,21 +7,34 @@
 //! - If a question could not be asked, the feature does not return the reason.
 //! - The feature copies identity files through buffers that are not wiped.
 //! - The error messages of the feature contain the text of an invalid recipient, which may be a secret.
+//!
+//! The age crate has identities that a passphrase protects too, but it derives the key of an SSH key again for each recipient of a
+//! file, and parses the header of an identity file again for each byte.
 
+use std::cell::LazyCell;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use age::{Identity, ssh};
-use lockstep::quoted;
+use age::ssh::EncryptedKey;
+use age::{DecryptError, Identity, IdentityFile, ssh};
+use age_core::format::{FileKey, Stanza};
 use lockstep::text::to_utf8;
+use lockstep::{quoted, read};
+use zeroize::Zeroizing;
 
-use crate::age_file::{self, AtOnce};
+use crate::age_file::{self, AgeFile, AtOnce};
 use crate::answers::Answers;
-use crate::error::{Result, failed};
-use crate::input::read_small;
-use crate::locked_identity::{LockedFile, LockedSshKey, MAX_LEN, parse_age_identities};
-use crate::permissions::warn_if_open_to_others;
-use crate::unlock::Unlock;
+use crate::error::{Error, Result, failed};
+use crate::input::{read_small, warn_if_open_to_others};
+use crate::passphrase::Forms;
+use crate::wrapping::Unlock;
+use crate::{signals, text};
+
+/// Maximum length of an identity file in bytes.
+const MAX_LEN: usize = 1 << 20;
+
+type Identities = Vec<Box<dyn Identity>>;
+type Opened = std::result::Result<Identities, DecryptError>;
 
 /// Reads identity files.
 pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<Unlock> {
@@ -46,21 +59,123 @@ pub(crate) fn default_file() -> Option<PathBuf> {
     Some(folder.join("lockstep").join("identities"))
 }
 
-fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Vec<Box<dyn Identity>>> {
+fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Identities> {
     let name = quoted(path).to_string();
     if bytes.starts_with(b"lockstep-key-") {
         return Err(failed(format!("{name} is a Lockstep key file: give it with -k")));
     }
     if age_file::is_age_file(bytes) {
-        return Ok(vec![Box::new(LockedFile::new(&name, bytes, answers)?)]);
+        return Ok(vec![Box::new(Locked::file(&name, bytes, answers)?)]);
     }
     match ssh::Identity::from_buffer(AtOnce::new(bytes, io::empty()), Some(name.clone())) {
         Ok(ssh::Identity::Unsupported(_)) => Err(failed(format!(
             "{name} is an SSH key of a kind that cannot decrypt: use ssh-ed25519 or ssh-rsa, in OpenSSH's \
              format (`ssh-keygen -p -f {name}` rewrites older ones)"
         ))),
-        Ok(ssh::Identity::Encrypted(key)) => Ok(vec![Box::new(LockedSshKey::new(&name, key, answers))]),
+        Ok(ssh::Identity::Encrypted(key)) => Ok(vec![Box::new(Locked::ssh_key(&name, key, answers))]),
         Ok(identity) => Ok(vec![Box::new(identity)]),
         Err(_) => parse_age_identities(&name, bytes, answers),
     }
+}
+
+/// Identities that a passphrase protects. They are decrypted once, when a file has a recipient of their type.
+pub(crate) struct Locked {
+    /// The start of the types of recipients.
+    types: &'static str,
+    identities: LazyCell<Opened, Box<dyn FnOnce() -> Opened>>,
+}
+
+impl Locked {
+    fn new(types: &'static str, open: impl FnOnce() -> Opened + 'static) -> Locked {
+        Locked { types, identities: LazyCell::new(Box::new(open)) }
+    }
+
+    /// An age identity file that is an age file with a passphrase.
+    pub(crate) fn file(name: &str, bytes: &[u8], answers: &Answers) -> Result<Locked> {
+        let in_file = |error: Error| match error {
+            Error::OutOfMemory(why) => Error::OutOfMemory(format!("{name}: {why}")),
+            other => failed(format!("{name}: {other}")),
+        };
+        let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
+        if !file.header.is_passphrase() {
+            return Err(failed(format!(
+                "{name} is an age file, but not one with a passphrase: decrypt it first"
+            )));
+        }
+        file.header.check_work(answers.max_work).map_err(in_file)?;
+        let (name, answers) = (name.to_owned(), answers.clone());
+        Ok(Locked::new("", move || open_file(&name, file, &answers)))
+    }
+
+    /// An SSH private key with a passphrase.
+    fn ssh_key(name: &str, key: EncryptedKey, answers: &Answers) -> Locked {
+        let (question, answers) = (format!("Passphrase of the SSH key {name}"), answers.clone());
+        Locked::new("ssh-", move || {
+            let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
+            let mut opened = Err(DecryptError::KeyDecryptionFailed);
+            for form in passphrase.forms().into_iter().take_while(|_| !signals::stopped()) {
+                opened = key.decrypt(form);
+                if !matches!(opened, Err(DecryptError::KeyDecryptionFailed)) {
+                    break;
+                }
+            }
+            Ok(vec![Box::new(ssh::Identity::from(opened?))])
+        })
+    }
+}
+
+impl Identity for Locked {
+    fn unwrap_stanza(&self, stanza: &Stanza) -> Option<std::result::Result<FileKey, DecryptError>> {
+        self.unwrap_stanzas(std::slice::from_ref(stanza))
+    }
+
+    fn unwrap_stanzas(&self, stanzas: &[Stanza]) -> Option<std::result::Result<FileKey, DecryptError>> {
+        if !stanzas.iter().any(|stanza| stanza.tag.starts_with(self.types)) {
+            return None;
+        }
+        match &*self.identities {
+            Ok(identities) => identities.iter().find_map(|identity| identity.unwrap_stanzas(stanzas)),
+            Err(error) => Some(Err(error.clone())),
+        }
+    }
+}
+
+fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
+    let question = format!("Passphrase of the identity {name}");
+    let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
+    let forms = Forms::new(&passphrase, answers.max_work, &signals::stopped);
+    let opened = file.header.decrypt(file.rest, std::iter::once(&forms as _));
+    let mut reader = opened.map_err(|error| match error {
+        DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,
+        other => other,
+    })?;
+    // The buffer has one byte more, so that the end of the file is verified, and has its size from the start, since a growing
+    // buffer would leave copies in freed memory.
+    let mut plain = Zeroizing::new(vec![0; MAX_LEN + 1]);
+    let got = read::full(&mut reader, &mut plain)?;
+    let plain = to_utf8(&plain[..got]);
+    let text = plain.filter(|text| text.len() <= MAX_LEN).ok_or(DecryptError::DecryptionFailed)?;
+    parse_age_identities(name, &text, answers).map_err(|error| {
+        answers.set_problem(error);
+        DecryptError::DecryptionFailed
+    })
+}
+
+/// Parses age identities, one on each line.
+pub(crate) fn parse_age_identities(name: &str, bytes: &[u8], answers: &Answers) -> Result<Identities> {
+    // The age crate accepts no white space around an identity.
+    let mut lines = Zeroizing::new(Vec::with_capacity(bytes.len() + 1));
+    for line in bytes.split(|&byte| byte == b'\n') {
+        lines.extend_from_slice(line.trim_ascii());
+        lines.push(b'\n');
+    }
+    let file = IdentityFile::from_buffer(&lines[..]).map_err(|_| {
+        failed(format!("{name} is not an identity: give an age identity file or an SSH private key"))
+    })?;
+    let identities = file.with_callbacks(answers.clone()).into_identities();
+    let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
+    if identities.is_empty() {
+        return Err(failed(format!("{name} contains no identity")));
+    }
+    Ok(identities.into_iter().map(|identity| identity as _).collect())
 }

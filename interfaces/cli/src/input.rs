@@ -1,21 +1,24 @@
 //! Input: a file, or standard input.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use lockstep::{quoted, read};
+use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
-use crate::{signals, standard};
+use crate::options::OutputArgs;
+use crate::{signals, standard, terminal};
 
 /// An opened input.
 pub struct Input {
-    file: File,
-    /// Number of bytes from the position to the end, for regular files.
-    len: Option<u64>,
+    /// The file, which allows positioned reads if `len` is known.
+    pub(crate) file: File,
+    /// Number of bytes from the position of the opened file to its end, for regular files.
+    pub(crate) len: Option<u64>,
     /// The size of a regular file when it was opened.
     size: Option<u64>,
 }
@@ -39,44 +42,31 @@ impl Input {
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
-    /// The file, which allows positioned reads if [`Input::len`] is known.
-    pub(crate) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Bytes from the position of the opened file to its end, for regular files.
-    pub(crate) fn len(&self) -> Option<u64> {
-        self.len
-    }
-
     /// A reader that fails after a signal, and at the end of a file that has become shorter.
     pub fn reader(&self) -> Reader<'_> {
-        Reader { file: &self.file, may_block: self.len.is_none(), size: self.size }
+        Reader(self)
     }
 }
 
 /// Reads the input, and fails once a signal has arrived, even while it waits for data.
-pub struct Reader<'a> {
-    file: &'a File,
-    may_block: bool,
-    size: Option<u64>,
-}
+pub struct Reader<'a>(&'a Input);
 
 impl Reader<'_> {
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
     /// then waits again.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        if self.may_block {
-            signals::wait(self.file, PollFlags::IN)?;
+        let Input { file, len, size } = self.0;
+        if len.is_none() {
+            signals::wait(file, PollFlags::IN)?;
         }
         loop {
             match read() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    signals::wait(self.file, PollFlags::IN)?
+                    signals::wait(file, PollFlags::IN)?
                 }
                 Ok(0) => {
-                    if let Some(size) = self.size {
-                        lockstep::file::check_not_shrunk(self.file, size)?;
+                    if let Some(size) = size {
+                        lockstep::file::check_not_shrunk(file, *size)?;
                     }
                     return Ok(0);
                 }
@@ -88,12 +78,12 @@ impl Reader<'_> {
 
 impl Read for Reader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = self.file;
+        let mut file = &self.0.file;
         self.when_ready(|| file.read(buffer))
     }
 
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut file = self.file;
+        let mut file = &self.0.file;
         self.when_ready(|| file.read_vectored(buffers))
     }
 }
@@ -124,4 +114,51 @@ fn stdin() -> Result<File> {
 
 fn is_special(path: &Path) -> bool {
     path == Path::new("-") || path.starts_with("/proc") || path.starts_with("/sys")
+}
+
+/// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as
+/// those of a shell's process substitution, are irrelevant.
+pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
+    // The file has already been read, so a failure to query its permissions is ignored.
+    if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
+        let name = quoted(path);
+        terminal::warn(
+            quiet,
+            &format!("others can read or change the {what} {name}: chmod 600 keeps it private"),
+        );
+    }
+}
+
+/// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
+/// overwrite this file, for example the only copy of a key.
+///
+/// `others` are the files that the command reads in addition to the input, each with a description.
+pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
+    let all: Vec<_> = others.iter().copied().chain([("input", input)]).collect();
+    check_standard_input(&all)?;
+    let output = args.file().map_or_else(standard::output_metadata, std::fs::metadata);
+    // If the output does not exist, it is not one of the files to read.
+    let Ok(output) = output else { return Ok(()) };
+    for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
+        if std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output)) {
+            return Err(failed(format!("the output is the {what} {}: choose another output", quoted(path))));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses standard input in more than one place.
+pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
+    if files.iter().filter(|(_, path)| is_stdin(path)).count() > 1 {
+        return Err(failed("standard input can be read once: give a file for one of the two"));
+    }
+    Ok(())
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
+    a.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino())
 }

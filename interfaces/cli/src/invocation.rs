@@ -7,26 +7,22 @@ use std::sync::OnceLock;
 
 use lockstep::hazmat::shown;
 
-struct Invocation {
-    arguments: Vec<OsString>,
-    program: Option<PathBuf>,
-}
-
-static INVOCATION: OnceLock<Invocation> = OnceLock::new();
+/// The arguments, and the path of the program.
+static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 
 /// Stores the arguments and the path of the program. The first argument is the name of the program.
 pub(crate) fn set(arguments: Vec<OsString>, program: Option<PathBuf>) {
-    INVOCATION.get_or_init(|| Invocation { arguments, program });
+    INVOCATION.get_or_init(|| (arguments, program));
 }
 
 /// The arguments after the name of the program.
 pub(crate) fn arguments() -> &'static [OsString] {
-    INVOCATION.get().and_then(|invocation| invocation.arguments.get(1..)).unwrap_or_default()
+    INVOCATION.get().and_then(|(arguments, _)| arguments.get(1..)).unwrap_or_default()
 }
 
 /// The path of the program; None if the command is a part of another program.
 pub(crate) fn program() -> Option<&'static Path> {
-    INVOCATION.get()?.program.as_deref()
+    INVOCATION.get()?.1.as_deref()
 }
 
 /// A message without the arguments that are keys. A key can be given by mistake where a name or a path is expected, and messages of

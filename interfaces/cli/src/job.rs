@@ -1,31 +1,25 @@
 //! The common part of encryption and decryption. It runs the work between input and output, shows the progress, and
 //! stops after a signal.
 
-use lockstep::Options;
-use lockstep::hazmat::planner::Planner;
-use serde_json::{Value, json};
 use std::time::Duration;
+
+use lockstep::Options;
+use lockstep::hazmat::planner::{Considered, Decision, Planner};
+use lockstep_report::hang;
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::options::ProgressArgs;
-use crate::output::Output;
+use crate::output::{Output, Writer};
 use crate::progress::Progress;
-use crate::{explain, json, signals, terminal, text};
-
-/// The result of the work.
-pub(crate) struct Done {
-    /// Number of plaintext bytes, from which the rate is computed.
-    pub(crate) plaintext: u64,
-    /// Additional fields for `--json`.
-    pub(crate) details: serde_json::Value,
-}
+use crate::{json, signals, terminal, text};
 
 /// A function that is called with the number of input bytes processed.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// The library's options: progress and signals.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
-    Options::new().progress(report).interrupt(signals::flag())
+    Options::new().progress(report).interrupt(&signals::STOPPED)
 }
 
 /// Prints a warning about devices that failed and whose work was done by the CPU.
@@ -36,7 +30,7 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     }
 }
 
-/// Runs the work. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
+/// Runs the work, which returns the number of plaintext bytes and additional fields for `--json`. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
 /// except the verified beginning that `decrypt --partial` requests.
 pub(crate) fn run(
     planner: &Planner,
@@ -44,11 +38,11 @@ pub(crate) fn run(
     total: Option<u64>,
     verb: &str,
     mut output: Output,
-    work: impl FnOnce(&mut Output, Report<'_>) -> Result<Done>,
+    work: impl FnOnce(&mut Writer, Report<'_>) -> Result<(u64, Value)>,
 ) -> Result<()> {
-    let progress = Progress::start(args, total);
+    let progress = Progress::start(args, total, None);
     let report = |done| progress.set(done);
-    let outcome = work(&mut output, &report);
+    let outcome = work(output.writer(), &report);
     let time = progress.end();
     if signals::stopped() {
         // This removes the temporary file. The signal thread ends the program as soon as there is no temporary file.
@@ -56,39 +50,36 @@ pub(crate) fn run(
         return Err(Error::Stopped);
     }
     report_incidents(planner, args.quiet);
-    let done = match outcome {
-        Err(error) if error.keeps_output() => {
+    let (plaintext, details) = match outcome {
+        // The verified beginning of a damaged file is kept.
+        Err(error) if error.verified().is_some_and(|verified| verified > 0) => {
             output.commit()?;
             return Err(error);
         }
         outcome => outcome?,
     };
     output.commit()?;
-    let explained = args.explain.then(|| explain::explain(planner));
+    let explained = args.explain.then(|| explain(planner));
     if args.json {
-        let mut summary = summary_json(verb, done.plaintext, time);
-        if let (Some(summary), Some(details)) = (summary.as_object_mut(), done.details.as_object()) {
-            summary.extend(details.clone());
-        }
+        let summary = summary_json(verb, plaintext, time, details);
         print_summary(summary, explained);
         return Ok(());
     }
     explained.iter().for_each(|text| terminal::print_message(text));
     if progress.shows_summary() {
-        terminal::print_message(&format!("{verb} {}", text::amount(done.plaintext, time)));
+        terminal::print_message(&format!("{verb} {}", text::amount(plaintext, time)));
     }
     Ok(())
 }
 
-/// The fields that all summaries have.
-pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration) -> Value {
+/// A summary: the fields that all summaries have, and other fields.
+pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut fields: Value) -> Value {
     let seconds = time.as_secs_f64();
-    json!({
-        "done": verb,
-        "plaintext_bytes": plaintext,
-        "seconds": seconds,
-        "bytes_per_second": plaintext as f64 / seconds.max(1e-9),
-    })
+    fields["done"] = verb.into();
+    fields["plaintext_bytes"] = plaintext.into();
+    fields["seconds"] = seconds.into();
+    fields["bytes_per_second"] = (plaintext as f64 / seconds.max(1e-9)).into();
+    fields
 }
 
 /// Prints a summary to standard error, since standard output may contain the data.
@@ -97,4 +88,52 @@ pub(crate) fn print_summary(mut summary: Value, explained: Option<String>) {
         summary["explained"] = explained.lines().collect();
     }
     json::print(summary);
+}
+
+/// Maximum number of kernels that are listed after the chosen kernel.
+const MAX_OTHERS: usize = 4;
+
+/// The decisions of a planner, as text.
+pub(crate) fn explain(planner: &Planner) -> String {
+    let decisions = planner.decisions();
+    if decisions.is_empty() {
+        return "no work was planned".into();
+    }
+    let mut text = String::new();
+    for decision in &decisions {
+        describe(&mut text, decision);
+    }
+    text.trim_end().to_owned()
+}
+
+fn describe(text: &mut String, decision: &Decision) {
+    let Decision { operation, key, shape, calls, bytes, considered } = decision;
+    let messages = match shape.messages {
+        1 => String::new(),
+        messages => format!(" in {messages} messages"),
+    };
+    let summary = format!(
+        "{operation}, AES-{}, {}{messages}; {}, {} in total",
+        key.bits(),
+        text::bytes(shape.bytes as u64),
+        text::count(*calls as usize, "such call"),
+        text::bytes(*bytes),
+    );
+    // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.
+    *text += &hang("", 10, &summary);
+    let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
+    for choice in chosen.iter().chain(others.iter().take(MAX_OTHERS)) {
+        *text += &line(choice);
+    }
+    if others.len() > MAX_OTHERS {
+        *text += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
+    }
+}
+
+fn line(choice: &Considered) -> String {
+    let mark = if choice.is_chosen { "->" } else { "  " };
+    let source = if choice.is_measured { "measured" } else { "as the device states" };
+    let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
+    let label = format!("  {mark} {:>9}  ", text::time(choice.ns / 1e9));
+    hang(&label, label.chars().count(), &format!("{} on {}, {source}{why}", choice.kernel, choice.device))
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::invocation;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
@@ -43,12 +43,8 @@ pub(crate) fn of_error(error: &Error) -> Value {
     object
 }
 
-/// Prints an error of the command line as an object to standard error.
-pub(crate) fn show_usage_error(message: &str) {
-    print(object(message, "usage", error::FAILED));
-}
-
-fn object(message: &str, kind: &str, exit_code: u8) -> Value {
+/// An error of this kind as an object.
+pub(crate) fn object(message: &str, kind: &str, exit_code: u8) -> Value {
     let message = invocation::without_keys(message);
     json!({ "error": message, "exit_code": exit_code, "kind": kind })
 }

@@ -1,56 +1,46 @@
 //! The command `lockstep`: AES on parallel hardware, for files and streams.
 //!
-//! Each subcommand is a module in `commands`. The other modules are shared: the definition of the command line (`args`),
-//! options of several subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), keys
-//! wrapped by age ([`file_keys`], `recipients`, `identities`, `locked_identity`, `answers`, `passphrase`, `unlock`,
-//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`),
-//! the version (`version`), pictures (`picture`), and user interaction (`terminal`, `progress`, `signals`).
+//! Each subcommand is a module in `commands`, which also defines the command line. The other modules are shared: options of several
+//! subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), the common part of encryption and
+//! decryption (`job`), raw modes (`raw`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), and user
+//! interaction (`terminal`, `progress`, `signals`).
 #![forbid(unsafe_code)]
 
 mod age_file;
 mod answers;
-mod args;
 mod commands;
-mod date;
 mod error;
-mod explain;
 pub mod file_keys;
 mod identities;
 mod input;
 mod invocation;
 mod job;
 mod json;
-mod locked_identity;
 mod many;
 mod memory;
 mod options;
 mod output;
 mod passphrase;
-mod permissions;
-mod picture;
 mod progress;
 mod raw;
 mod recipients;
 mod signals;
-mod sources;
 pub mod standard;
 mod terminal;
 mod text;
-mod unlock;
-mod version;
 mod wrapping;
 
 /// For programs that have the subcommands of `lockstep` and others: [`run_program`] runs them.
 pub mod program {
-    pub use crate::args::{AFTER, ProgramArgs, SharedCommand};
-    pub use crate::commands::{print, print_json, run_shared};
-    pub use crate::date::today;
+    pub use crate::commands::bench::OpenSsl;
+    pub use crate::commands::{ProgramArgs, SharedCommand, after_help, print, print_json, run_shared};
     pub use crate::error::{Error, Result, failed};
     pub use crate::input::{Input, Reader};
     pub use crate::memory::check as check_memory;
     pub use crate::output::GuardedFile;
     pub use crate::progress::Note;
-    pub use crate::text::parse_size;
+    pub use crate::text::{parse_size, today};
 }
 
 use std::ffi::OsString;
@@ -58,6 +48,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Parser;
+use clap::error::ErrorKind;
+use lockstep::engine::{BackendOptions, backends};
 
 use crate::error::Error;
 
@@ -83,7 +75,10 @@ pub fn run_program<C: Parser>(
         Ok(command) => signals::install(terminal::restore)
             .map_err(|error| error::failed(format!("cannot catch signals: {error}")))
             .and_then(|()| run_command(command)),
-        Err(message) if version::is_wanted_as_json(&message) => version::print(),
+        // clap stops at `--version`.
+        Err(message) if message.kind() == ErrorKind::DisplayVersion && json::is_requested() => {
+            print_version()
+        }
         Err(message) => return usage(&message),
     };
     match done {
@@ -97,32 +92,46 @@ pub fn run_program<C: Parser>(
     }
 }
 
+/// Prints one JSON object to standard output: the name of the program and its build.
+///
+/// - `name`, `version`: of the package.
+/// - `commit`: the Git commit of the build, or null if the environment variable `LOCKSTEP_COMMIT` was not set; ends in
+///   `-dirty` if files had been changed.
+/// - `os`, `arch`: the platform of the build, with Rust's names.
+/// - `backends`: the compiled-in backends, whether or not this machine has devices for them.
+fn print_version() -> program::Result<()> {
+    let backends = backends(&BackendOptions { threads: 1 });
+    commands::print_json(&serde_json::json!({
+        "name": "lockstep",
+        "version": env!("CARGO_PKG_VERSION"),
+        "commit": option_env!("LOCKSTEP_COMMIT").filter(|commit| !commit.is_empty()),
+        "os": std::env::consts::OS,
+        "arch": std::env::consts::ARCH,
+        "backends": backends.iter().map(|backend| backend.name()).collect::<Vec<_>>(),
+    }))
+}
+
 /// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
 fn usage(message: &clap::Error) -> u8 {
     if !message.use_stderr() {
-        if let Err(error) = standard::check_output() {
-            return fail(&error);
-        }
-        return match message.print() {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => error::FAILED,
-            _ => 0,
+        return match standard::check_output().map(|()| message.print()) {
+            Err(error) => fail(&error),
+            Ok(Err(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => error::FAILED,
+            Ok(_) => 0,
         };
     }
     let rendered = message.render().to_string();
+    let mistake = rendered.strip_prefix("error: ");
     if json::is_requested() {
-        let mistake =
-            rendered.strip_prefix("error: ").unwrap_or("give a command: `lockstep --help` lists them");
+        let mistake = mistake.unwrap_or("give a command: `lockstep --help` lists them");
         // The first paragraph is the error. The usage of the command follows and is omitted here.
         let mistake = mistake.split("\n\n").next().unwrap_or_default();
-        json::show_usage_error(&text::one_line(&mistake));
-        return error::FAILED;
-    }
-    match rendered.strip_prefix("error: ") {
-        Some(mistake) => terminal::print_message(mistake.trim_end()),
+        json::print(json::object(&text::one_line(&mistake), "usage", error::FAILED));
+    } else if let Some(mistake) = mistake {
+        terminal::print_message(mistake.trim_end());
+    } else {
         // Without a command, clap's message is the help.
-        None => {
-            let _ = write!(std::io::stderr(), "{rendered}");
-        }
+        let _ = write!(std::io::stderr(), "{rendered}");
     }
     error::FAILED
 }

@@ -12,7 +12,7 @@ use crate::error::{self, Error, Result};
 use crate::options::{ManyArgs, OutputArgs, ProgressArgs};
 use crate::progress::Progress;
 use crate::signals::Guard;
-use crate::{explain, job, json, signals, terminal, text};
+use crate::{job, json, signals, terminal, text};
 
 const ADVICE: Advice = Advice {
     existing: "keep those that are up to date with --resume, or use --force",
@@ -27,18 +27,19 @@ pub(crate) fn options<'a>(
     output_dir: &'a Path,
     many: &ManyArgs,
     output: &OutputArgs,
+    (recursive, delete): (bool, bool),
     protected: Vec<(&'a str, &'a Path)>,
 ) -> Options<'a> {
     Options {
         output_dir,
-        recursive: false,
+        recursive,
         resume: many.resume,
         force: output.force,
         sync: output.sync,
-        delete: false,
+        delete,
         protected,
         advice: &ADVICE,
-        stream: lockstep::Options::new().interrupt(signals::flag()),
+        stream: lockstep::Options::new().interrupt(&signals::STOPPED),
     }
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn run(
     run.prepare(prepare)?;
     let (mut time, mut shows_summary) = (Duration::ZERO, false);
     if !run.has_failed() {
-        let progress = Progress::start_files(messages, run.bytes(), run.files());
+        let progress = Progress::start(messages, Some(run.bytes()), Some(run.files()));
         run.process(&progress)?;
         (time, shows_summary) = (progress.end(), progress.shows_summary());
     }
@@ -79,8 +80,7 @@ pub(crate) fn run(
     if signals::stopped() {
         return Err(Error::Stopped);
     }
-    let failed = std::mem::take(&mut outcome.failed);
-    let failed = failed.into_iter().map(|(path, error)| (path, error.into())).collect();
+    let failed = outcome.failed.drain(..).map(|(path, error)| (path, error.into())).collect();
     Report { engine, verb, outcome, failed, time, shows_summary }.print(messages)
 }
 
@@ -113,7 +113,7 @@ impl Report<'_> {
                 ),
             );
         }
-        let explained = messages.explain.then(|| explain::explain(planner));
+        let explained = messages.explain.then(|| job::explain(planner));
         if messages.json {
             job::print_summary(self.json(), explained);
         } else {
@@ -125,16 +125,12 @@ impl Report<'_> {
 
     fn print_text(&self, quiet: bool) {
         let Report { outcome, verb, failed, .. } = self;
+        let skipped = outcome.skipped.iter();
+        let skipped = skipped.map(|(path, reason)| format!("skipped {}: it is {reason}", quoted(path)));
+        let leftovers = outcome.leftovers.iter().map(|path| format!("without input: {}", quoted(path)));
+        let deleted = outcome.deleted.iter().map(|path| format!("deleted: {}", quoted(path)));
         if !quiet {
-            for (path, reason) in &outcome.skipped {
-                terminal::print_message(&format!("skipped {}: it is {reason}", quoted(path)));
-            }
-            for path in &outcome.leftovers {
-                terminal::print_message(&format!("without input: {}", quoted(path)));
-            }
-            for path in &outcome.deleted {
-                terminal::print_message(&format!("deleted: {}", quoted(path)));
-            }
+            skipped.chain(leftovers).chain(deleted).for_each(|line| terminal::print_message(&line));
         }
         for (path, error) in failed {
             terminal::print_message(&format!("failed: {}: {error}", quoted(path)));
@@ -150,7 +146,7 @@ impl Report<'_> {
         if quiet || !(is_notable || self.shows_summary) {
             return;
         }
-        let mut summary = format!("{verb} {}", files(outcome.done));
+        let mut summary = format!("{verb} {}", text::count(outcome.done, "file"));
         if outcome.done > 0 {
             summary += &format!(", {}", text::amount(outcome.plaintext, self.time));
         }
@@ -162,35 +158,33 @@ impl Report<'_> {
 
     fn json(&self) -> serde_json::Value {
         let Report { outcome, .. } = self;
-        let name = |path: &Path| path.to_string_lossy().into_owned();
-        let names = |paths: &[PathBuf]| paths.iter().map(|path| name(path)).collect::<Vec<_>>();
+        let names = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.to_string_lossy().into()).collect()
+        };
         let skipped = outcome.skipped.iter();
-        let skipped = skipped.map(|(path, reason)| json!({ "path": name(path), "reason": reason }));
+        let skipped =
+            skipped.map(|(path, reason)| json!({ "path": path.to_string_lossy(), "reason": reason }));
         let failed = self.failed.iter().map(|(path, error)| {
             let mut failed = json::of_error(error);
-            failed["path"] = name(path).into();
+            failed["path"] = path.to_string_lossy().into();
             failed
         });
-        let worst = self.worst();
-        let mut summary = job::summary_json(self.verb, outcome.plaintext, self.time);
-        for (field, value) in [
-            ("files", outcome.done.into()),
-            ("up_to_date", outcome.up_to_date.into()),
-            ("skipped", skipped.collect()),
-            ("failed", failed.collect()),
-            ("without_input", names(&outcome.leftovers).into()),
-            ("deleted", names(&outcome.deleted).into()),
-            ("exit_code", worst.map_or(0, Error::exit_code).into()),
-            ("threads", self.engine.threads().into()),
-        ] {
-            summary[field] = value;
-        }
-        if let Some(worst) = worst {
+        let mut fields = json!({
+            "files": outcome.done,
+            "up_to_date": outcome.up_to_date,
+            "skipped": skipped.collect::<Vec<_>>(),
+            "failed": failed.collect::<Vec<_>>(),
+            "without_input": names(&outcome.leftovers),
+            "deleted": names(&outcome.deleted),
+            "exit_code": self.worst().map_or(0, Error::exit_code),
+            "threads": self.engine.threads(),
+        });
+        if let Some(worst) = self.worst() {
             // Every JSON error has these fields.
-            summary["error"] = format!("{} failed", files(self.failed.len())).into();
-            summary["kind"] = worst.kind().into();
+            fields["error"] = format!("{} failed", text::count(self.failed.len(), "file")).into();
+            fields["kind"] = worst.kind().into();
         }
-        summary
+        job::summary_json(self.verb, outcome.plaintext, self.time, fields)
     }
 
     /// The worst failure: data that are not authentic are worse than files that cannot be read.
@@ -198,8 +192,4 @@ impl Report<'_> {
         let mut errors = self.failed.iter().map(|(_, error)| error);
         errors.clone().find(|error| error.exit_code() == error::NOT_AUTHENTIC).or_else(|| errors.next())
     }
-}
-
-fn files(count: usize) -> String {
-    if count == 1 { "1 file".into() } else { format!("{count} files") }
 }

@@ -18,11 +18,16 @@ const SMALL: u64 = 16 << 20;
 ///
 /// `purpose` follows the amount in the message and includes advice: "to hold ...: ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
-    let reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
-    if !reserved || !is_free(more) {
-        return Err(too_little(more, purpose));
+    let is_reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
+    if is_reserved && more < SMALL {
+        return Ok(());
     }
-    Ok(())
+    let free = free().filter(|&free| free < more);
+    if is_reserved && free.is_none() {
+        return Ok(());
+    }
+    let free = free.map_or(String::new(), |free| format!(" ({} are free)", text::bytes(free)));
+    Err(Error::OutOfMemory(format!("not enough memory{free}: {} are needed {purpose}", text::bytes(more))))
 }
 
 /// Returns an error if a library could not allocate this number of bytes now.
@@ -42,16 +47,6 @@ const ADDRESS_SPACE_OF_THREAD: u64 = (2 + 64) << 20;
 pub(crate) fn max_threads() -> Option<usize> {
     let limit = getrlimit(Resource::As).current?;
     usize::try_from((limit / 2 / ADDRESS_SPACE_OF_THREAD).max(1)).ok()
-}
-
-fn too_little(bytes: u64, purpose: &str) -> Error {
-    let free = free().filter(|&free| free < bytes);
-    let free = free.map_or(String::new(), |free| format!(" ({} are free)", text::bytes(free)));
-    Error::OutOfMemory(format!("not enough memory{free}: {} are needed {purpose}", text::bytes(bytes)))
-}
-
-fn is_free(bytes: u64) -> bool {
-    bytes < SMALL || free().is_none_or(|free| bytes <= free)
 }
 
 /// Number of bytes that this process can allocate before the kernel may kill a process; `None` if unknown.

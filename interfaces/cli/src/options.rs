@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::{Engine, Sparse};
@@ -37,35 +38,20 @@ impl OutputArgs {
     }
 }
 
-/// Whether decrypted files have holes.
-#[derive(Debug, Args)]
-pub(crate) struct SparseArgs {
-    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
-    /// `never` writes them
-    #[arg(long = "sparse", value_name = "WHEN", default_value = "always")]
-    when: SparseWhen,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum SparseWhen {
-    Always,
-    Never,
-}
-
-impl SparseArgs {
-    pub(crate) fn sparse(&self) -> Sparse {
-        match self.when {
-            SparseWhen::Always => Sparse::Always,
-            SparseWhen::Never => Sparse::Never,
-        }
-    }
+/// Parses whether decrypted files have holes.
+pub(crate) fn sparse() -> impl TypedValueParser<Value = Sparse> {
+    let names = PossibleValuesParser::new(["always", "never"]);
+    names.map(|name| if name == "always" { Sparse::Always } else { Sparse::Never })
 }
 
 /// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
 /// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
 pub(crate) fn is_stdout(path: &Path) -> bool {
-    ["-", "/dev/stdout"].map(Path::new).contains(&path)
+    ["-", STDOUT].map(Path::new).contains(&path)
 }
+
+/// The name of standard output in the file system.
+pub(crate) const STDOUT: &str = "/dev/stdout";
 
 /// Many files in one call.
 #[derive(Args)]
@@ -114,56 +100,28 @@ pub(crate) struct EngineArgs {
 
     /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
     /// `full` for all blocks [env: LOCKSTEP_VERIFY] [default: sample]
-    #[arg(long, value_name = "HOW")]
-    pub(crate) verify: Option<How>,
+    #[arg(long, value_name = "HOW", value_parser = verify())]
+    pub(crate) verify: Option<Verify>,
 }
 
 impl EngineArgs {
-    pub(crate) fn engine(&self) -> Result<Engine> {
-        Ok(self.builder().build()?)
-    }
-
-    /// Creates an engine. With `--explain` the engine records its decisions.
-    pub(crate) fn engine_for(&self, messages: &ProgressArgs) -> Result<Engine> {
-        Ok(self.builder().remember_decisions(messages.explain).build()?)
-    }
-
-    fn builder(&self) -> EngineBuilder {
-        let mut builder = Engine::builder().calibrate_automatically(true);
-        if let Some(device) = &self.device {
-            builder = builder.device(device);
-        }
-        if let Some(kernel) = &self.kernel {
-            builder = builder.kernel(kernel);
-        }
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(most) = memory::max_threads() {
-            builder = builder.max_threads(most);
-        }
-        if let Some(how) = self.verify {
-            builder = builder.verify(how.into());
-        }
-        builder
+    /// Creates an engine. If `explains` is true, the engine records its decisions.
+    pub(crate) fn engine(&self, explains: bool) -> Result<Engine> {
+        let builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
+        // What is not given keeps the default of the builder.
+        let builder = self.device.iter().fold(builder, EngineBuilder::device);
+        let builder = self.kernel.iter().fold(builder, EngineBuilder::kernel);
+        let builder = self.threads.into_iter().fold(builder, EngineBuilder::threads);
+        let builder = memory::max_threads().into_iter().fold(builder, EngineBuilder::max_threads);
+        let builder = self.verify.into_iter().fold(builder, EngineBuilder::verify);
+        Ok(builder.build()?)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum How {
-    Off,
-    Sample,
-    Full,
-}
-
-impl From<How> for Verify {
-    fn from(how: How) -> Verify {
-        match how {
-            How::Off => Verify::Off,
-            How::Sample => Verify::Sample,
-            How::Full => Verify::Full,
-        }
-    }
+/// Parses how results of devices are verified.
+pub(crate) fn verify() -> impl TypedValueParser<Value = Verify> {
+    let names = [Verify::Off, Verify::Sample, Verify::Full].map(Verify::name);
+    PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names"))
 }
 
 /// Options for progress and messages.

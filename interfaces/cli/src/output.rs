@@ -9,11 +9,11 @@ use std::path::Path;
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::error::{Result, failed};
-use crate::input::Input;
+use crate::error::{Error, Result, failed};
+use crate::input::{Input, is_same_file};
 use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
-use crate::{sources, standard};
+use crate::standard;
 
 /// The type of content, for the decision whether a terminal may show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,62 +24,61 @@ pub(crate) enum Content {
     Unknown,
 }
 
+/// What the work writes to.
+pub(crate) type Writer = dyn Write + Send;
+
 /// An opened output.
 pub(crate) enum Output {
     /// A file that is committed at the end.
     File(GuardedFile),
-    /// Standard output.
-    Stdout { stdout: Stdout, sync: bool },
-    /// Standard output that is a terminal and accepts only text.
+    Stdout(Stdout),
+    /// A terminal that accepts only text.
     Terminal(TextOnly),
 }
 
 impl Output {
     /// Performs the checks of [`Output::open`], before a passphrase is asked for and before input is read.
     pub(crate) fn check(args: &OutputArgs, input: &Input, content: Content) -> Result<()> {
-        match args.file() {
-            Some(path) => {
-                file::check_not_same(input.file(), path)?;
-                let _guard = Guard::creating();
-                Ok(OutputFile::check(path, options(args, input, Sparse::default())?)?)
+        let Some(path) = args.file() else {
+            if io::stdout().is_terminal() && args.output.is_none() && content == Content::Binary {
+                return Err(failed(
+                    "the output is binary and would garble the terminal: give a file with -o, or pipe it \
+                     (-o - forces it)",
+                ));
             }
-            None => {
-                let terminal = io::stdout().is_terminal() && args.output.is_none();
-                if terminal && content == Content::Binary {
-                    return Err(failed(
-                        "the output is binary and would garble the terminal: give a file with -o, or pipe it \
-                         (-o - forces it)",
-                    ));
-                }
-                standard::check_output()?;
-                check_stdout(args, input.file())
-            }
-        }
+            let stdout = Stdout::open(args.sync)?;
+            // For example `lockstep encrypt file >> file`.
+            let (Ok(read), Ok(written)) = (input.file.metadata(), stdout.file.metadata()) else {
+                return Ok(());
+            };
+            return match is_same_file(&read, &written) {
+                true => Err(failed("standard output is the file that is read: choose another output")),
+                false => Ok(()),
+            };
+        };
+        file::check_not_same(&input.file, path)?;
+        let _guard = Guard::creating();
+        Ok(OutputFile::check(path, options(args, input, Sparse::default())?)?)
     }
 
     /// Opens the output. `sparse` has an effect only on new files.
     pub(crate) fn open(args: &OutputArgs, input: &Input, content: Content, sparse: Sparse) -> Result<Output> {
         let Some(path) = args.file() else {
             Output::check(args, input, content)?;
-            let stdout = Stdout::open()?;
-            if stdout.0.is_terminal() && args.output.is_none() {
-                return Ok(Output::Terminal(TextOnly { terminal: stdout, first_bytes: Vec::new() }));
-            }
-            return Ok(Output::Stdout { stdout, sync: args.sync });
+            let terminal = Stdout::open(args.sync)?;
+            return Ok(match terminal.file.is_terminal() && args.output.is_none() {
+                true => Output::Terminal(TextOnly { terminal, first_bytes: Vec::new() }),
+                false => Output::Stdout(terminal),
+            });
         };
-        file::check_not_same(input.file(), path)?;
-        // Only a new file gets a guard. Opening a FIFO creates no file but waits for a reader; without a guard, a
-        // signal can end the program during this wait.
-        let direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
-        let guard = (!direct).then(Guard::creating);
-        let file = OutputFile::create(path, options(args, input, sparse)?)?;
-        Ok(Output::File(GuardedFile::new(file, guard)))
+        file::check_not_same(&input.file, path)?;
+        Ok(Output::File(GuardedFile::create(path, options(args, input, sparse)?)?))
     }
 
-    fn writer(&mut self) -> &mut dyn Write {
+    pub(crate) fn writer(&mut self) -> &mut Writer {
         match self {
             Output::File(output) => &mut output.file,
-            Output::Stdout { stdout, .. } => stdout,
+            Output::Stdout(stdout) => stdout,
             Output::Terminal(text) => text,
         }
     }
@@ -88,8 +87,9 @@ impl Output {
     pub(crate) fn commit(self) -> Result<()> {
         match self {
             Output::File(output) => output.commit(),
-            Output::Stdout { stdout, sync } => stdout.sync(sync),
-            Output::Terminal(text) => Ok(text.finish().map_err(lockstep::Error::Write)?),
+            Output::Stdout(stdout) => stdout.commit(),
+            Output::Terminal(TextOnly { first_bytes, .. }) if first_bytes.is_empty() => Ok(()),
+            Output::Terminal(_) => Err(lockstep::Error::Write(not_text()).into()),
         }
     }
 }
@@ -107,14 +107,23 @@ impl GuardedFile {
     /// # Errors
     /// Those of [`OutputFile::create`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<GuardedFile> {
-        let guard = Guard::creating();
-        Ok(GuardedFile::new(OutputFile::create(path, options)?, Some(guard)))
+        // Only a new file needs a guard. Opening a FIFO creates no file but waits for a reader; without a guard, a
+        // signal can end the program during this wait.
+        let is_direct = std::fs::metadata(path).is_ok_and(|existing| !existing.is_file());
+        let guard = (!is_direct).then(Guard::creating);
+        let file = OutputFile::create(path, options)?;
+        let _guard = guard.filter(|_| !file.is_direct());
+        Ok(GuardedFile { file, _guard })
     }
 
-    /// A file that is written directly needs no guard.
-    fn new(file: OutputFile, guard: Option<Guard>) -> GuardedFile {
-        let _guard = guard.filter(|_| !file.is_direct());
-        GuardedFile { file, _guard }
+    /// Creates a file with this content.
+    ///
+    /// # Errors
+    /// Those of [`OutputFile`].
+    pub fn write(path: &Path, options: OutputOptions, content: &[u8]) -> Result<()> {
+        let mut output = GuardedFile::create(path, options)?;
+        output.file.write_all(content).map_err(Error::io("write", path))?;
+        output.commit()
     }
 
     /// The file.
@@ -134,27 +143,44 @@ impl GuardedFile {
 
 /// The options of the output file. A new file gets the permission bits of the input.
 fn options(args: &OutputArgs, input: &Input, sparse: Sparse) -> Result<OutputOptions> {
-    let mode = FileMode::of_input(input.file())?;
+    let mode = FileMode::of_input(&input.file)?;
     Ok(OutputOptions { force: args.force, mode, sync: args.sync, regular_only: false, sparse })
 }
 
 /// Standard output without a buffer. If the descriptor is non-blocking, a write waits until it is ready.
-pub(crate) struct Stdout(File);
+pub(crate) struct Stdout {
+    file: File,
+    /// Whether the written data are put on stable storage at the end.
+    sync: bool,
+}
 
 impl Stdout {
-    pub(crate) fn open() -> Result<Stdout> {
+    /// Opens standard output.
+    ///
+    /// # Errors
+    /// Also if a sync is requested and standard output cannot be synced.
+    pub(crate) fn open(sync: bool) -> Result<Stdout> {
         standard::check_output()?;
         // This uses the descriptor itself, since `io::Stdout` is line-buffered.
         let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(lockstep::Error::Write)?;
-        Ok(Stdout(File::from(stdout)))
+        let file = File::from(stdout);
+        if sync {
+            let kind = file.metadata().map_err(lockstep::Error::Write)?.file_type();
+            if !kind.is_file() && !kind.is_block_device() {
+                return Err(failed(
+                    "standard output is not a file and cannot be synced: omit --sync, or give a file with -o",
+                ));
+            }
+        }
+        Ok(Stdout { file, sync })
     }
 
-    /// Puts the written data on stable storage, if requested.
-    pub(crate) fn sync(&self, wanted: bool) -> Result<()> {
-        if !wanted {
-            return Ok(());
+    /// Ends the output.
+    pub(crate) fn commit(self) -> Result<()> {
+        if self.sync {
+            self.file.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))?;
         }
-        self.0.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))
+        Ok(())
     }
 }
 
@@ -165,9 +191,9 @@ impl Write for Stdout {
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
-            match self.0.write_vectored(slices) {
+            match self.file.write_vectored(slices) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    signals::wait(&self.0, PollFlags::OUT)?
+                    signals::wait(&self.file, PollFlags::OUT)?
                 }
                 done => return done,
             }
@@ -179,32 +205,12 @@ impl Write for Stdout {
     }
 }
 
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer().write(bytes)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.writer().write_vectored(slices)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush()
-    }
-}
-
 /// A writer to a terminal. It accepts UTF-8 text whose only control characters are line breaks and tabs. Other data
 /// cause an error before they are shown: decrypted files may be binary, and some bytes control a terminal.
 pub(crate) struct TextOnly {
     terminal: Stdout,
     /// The first bytes of an incomplete character.
     first_bytes: Vec<u8>,
-}
-
-impl TextOnly {
-    fn finish(self) -> io::Result<()> {
-        if self.first_bytes.is_empty() { Ok(()) } else { Err(not_text()) }
-    }
 }
 
 impl Write for TextOnly {
@@ -235,28 +241,4 @@ fn not_text() -> io::Error {
         io::ErrorKind::InvalidData,
         "it is not text and would garble the terminal: give a file with -o, or pipe it (-o - forces it)",
     )
-}
-
-/// Returns an error if a sync is requested and standard output cannot be synced.
-pub(crate) fn check_sync(wanted: bool) -> Result<()> {
-    if !wanted {
-        return Ok(());
-    }
-    let kind = Stdout::open()?.0.metadata().map_err(lockstep::Error::Write)?.file_type();
-    if kind.is_file() || kind.is_block_device() {
-        return Ok(());
-    }
-    Err(failed("standard output is not a file and cannot be synced: omit --sync, or give a file with -o"))
-}
-
-/// Returns an error if standard output is the input file (`lockstep encrypt file >> file`), or if a sync is requested
-/// and standard output cannot be synced.
-fn check_stdout(args: &OutputArgs, input: &File) -> Result<()> {
-    check_sync(args.sync)?;
-    let (Ok(stdout), Ok(read)) = (Stdout::open(), input.metadata()) else { return Ok(()) };
-    let Ok(written) = stdout.0.metadata() else { return Ok(()) };
-    if sources::is_same_file(&read, &written) {
-        return Err(failed("standard output is the file that is read: choose another output"));
-    }
-    Ok(())
 }

@@ -15,8 +15,7 @@ use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::input::read_small;
-use crate::permissions::warn_if_open_to_others;
+use crate::input::{read_small, warn_if_open_to_others};
 use crate::terminal;
 
 /// Default maximum of the scrypt work factor (log2 of N). With this value scrypt needs 1 GiB of memory.
@@ -49,11 +48,7 @@ impl Passphrase {
         let name = quoted(path);
         let is_utf16 = Encoding::of(&bytes).0 != Encoding::Utf8;
         let decoded = if is_utf16 { to_utf8(&bytes) } else { None };
-        let text = match &decoded {
-            Some(text) => &text[..],
-            None => &bytes[..],
-        };
-        let text = str::from_utf8(text)
+        let text = str::from_utf8(decoded.as_deref().unwrap_or(&bytes))
             .map_err(|_| failed(format!("the passphrase in {name} is not UTF-8: save the file as UTF-8")))?;
         let line = text.trim_end_matches(['\r', '\n']);
         if line.contains('\n') {

@@ -38,25 +38,13 @@ enum Kind {
 }
 
 impl Progress {
-    /// Starts to show progress over `total` bytes of input, if known.
-    pub(crate) fn start(args: &ProgressArgs, total: Option<u64>) -> Progress {
-        Progress::new(args, total, None)
-    }
-
-    /// Starts to show progress over several files with `total` bytes of input in total.
-    pub(crate) fn start_files(args: &ProgressArgs, total: u64, files: usize) -> Progress {
-        Progress::new(args, Some(total), Some(files))
-    }
-
-    fn new(args: &ProgressArgs, total: Option<u64>, files: Option<usize>) -> Progress {
-        let terminal = io::stderr().is_terminal();
+    /// Starts to show progress over `total` bytes of input, if known, and over a number of files, if there are several.
+    pub(crate) fn start(args: &ProgressArgs, total: Option<u64>, files: Option<usize>) -> Progress {
         let always = args.progress == When::Always;
-        let kind = match args.progress {
-            _ if args.quiet => Kind::Silent,
-            When::Never => Kind::Silent,
-            When::Auto if !terminal => Kind::Silent,
-            _ if terminal => Kind::Bar(bar(total, files.is_some())),
-            _ => Kind::Lines(AtomicU64::new(INTERVAL.as_millis() as u64)),
+        let kind = match (args.progress, io::stderr().is_terminal()) {
+            (When::Auto | When::Always, true) if !args.quiet => Kind::Bar(bar(total, files.is_some())),
+            (When::Always, false) if !args.quiet => Kind::Lines(AtomicU64::new(INTERVAL.as_millis() as u64)),
+            _ => Kind::Silent,
         };
         let (files_done, bytes_done) = Default::default();
         Progress { kind, started: Instant::now(), total, files, files_done, bytes_done, always }
@@ -147,9 +135,14 @@ fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
         }
         None => "{spinner} {binary_bytes}, {decimal_bytes_per_sec}, {elapsed}",
     };
+    drawn(total, template)
+}
+
+/// A bar, or another line, on standard error.
+fn drawn(total: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    let target = ProgressDrawTarget::stderr();
-    ProgressBar::with_draw_target(total, target).with_style(style.progress_chars("=> "))
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    bar.with_style(style.progress_chars("=> "))
 }
 
 /// A line on a terminal that shows the current step, and is removed at the end.
@@ -159,10 +152,7 @@ impl Note {
     /// An empty line.
     #[allow(clippy::new_without_default, reason = "it has an effect")]
     pub fn new() -> Note {
-        let style =
-            ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
-        let target = ProgressDrawTarget::stderr();
-        Note(ProgressBar::with_draw_target(None, target).with_style(style))
+        Note(drawn(None, "{msg}"))
     }
 
     /// Shows a step.
@@ -185,7 +175,7 @@ mod tests {
     #[test]
     fn several_files_are_counted_with_their_bytes() {
         let args = ProgressArgs { progress: When::Never, quiet: false, json: false, explain: false };
-        let progress = Progress::start_files(&args, 4000, 3);
+        let progress = Progress::start(&args, Some(4000), Some(3));
         progress.advance(1000);
         progress.file_done();
         progress.advance(600);

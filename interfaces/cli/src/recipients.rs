@@ -17,48 +17,48 @@ use crate::{terminal, text};
 /// KiB.
 const MAX_LEN: usize = 1 << 20;
 
-/// Recipients of the command line and of files.
+/// Recipients, and recipients whose plugins are not known yet.
 #[derive(Default)]
-pub(crate) struct Recipients {
+struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
     plugins: Vec<plugin::Recipient>,
 }
 
+/// Reads the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
+/// command line, and skipped in files with a warning. The plugins of plugin recipients are found through the search path for
+/// programs, and ask questions by `answers`.
+pub(crate) fn read(
+    given: &[&str],
+    files: &[PathBuf],
+    answers: &Answers,
+    quiet: bool,
+) -> Result<Vec<Box<dyn Recipient>>> {
+    let mut recipients = Recipients::default();
+    for text in given {
+        recipients.add(text.trim()).map_err(|reason| failed(format!("-r: {reason}")))?;
+    }
+    for path in files {
+        recipients.add_file(path, quiet)?;
+    }
+    let Recipients { mut direct, plugins } = recipients;
+    let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
+        direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));
+    }
+    Ok(direct)
+}
+
 impl Recipients {
-    /// Parses the recipients of the command line and of files. SSH keys of types that do not support encryption are refused on the
-    /// command line, and skipped in files with a warning.
-    pub(crate) fn read(given: &[&str], files: &[PathBuf], quiet: bool) -> Result<Recipients> {
-        let mut recipients = Recipients::default();
-        for text in given {
-            recipients.add(text.trim()).map_err(|invalid| failed(format!("-r: {}", invalid.reason())))?;
-        }
-        for path in files {
-            recipients.add_file(path, quiet)?;
-        }
-        Ok(recipients)
-    }
-
-    /// Resolves all recipients. The plugins of plugin recipients are found through the search path for programs.
-    pub(crate) fn resolve(self, answers: &Answers) -> Result<Vec<Box<dyn Recipient>>> {
-        let Recipients { mut direct, plugins } = self;
-        let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
-            direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));
-        }
-        Ok(direct)
-    }
-
     fn add_file(&mut self, path: &Path, quiet: bool) -> Result<()> {
         let bytes = read_small(path, "list of recipients", MAX_LEN)?;
         let name = quoted(path);
         let not_text = || failed(format!("{name} is not text in UTF-8 or UTF-16"));
         let bytes = to_utf8(&bytes).ok_or_else(not_text)?;
         let content = str::from_utf8(&bytes).map_err(|_| not_text())?;
-        let before = self.len();
-        let mut skipped = 0;
+        let (mut added, mut skipped) = (0, 0);
         for (number, line) in content.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -66,18 +66,18 @@ impl Recipients {
             }
             let place = format!("{name}, line {}", number + 1);
             match self.add(line) {
-                Ok(()) => {}
+                Ok(()) => added += 1,
                 // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
-                Err(Invalid::Unsupported) => {
+                Err(UNSUPPORTED) => {
                     skipped += 1;
                     terminal::warn(quiet, &format!("{place}: skipped: {UNSUPPORTED}"));
                 }
                 // If an invalid line were skipped, its recipient could not open the file.
-                Err(Invalid::Other(reason)) => return Err(failed(format!("{place}: {reason}"))),
+                Err(reason) => return Err(failed(format!("{place}: {reason}"))),
             }
         }
         match skipped {
-            _ if self.len() > before => Ok(()),
+            _ if added > 0 => Ok(()),
             0 => Err(failed(format!("{name} contains no recipients: put one on each line"))),
             _ => Err(failed(format!(
                 "{name} contains no recipients that support encryption: use ssh-ed25519 or ssh-rsa"
@@ -85,11 +85,8 @@ impl Recipients {
         }
     }
 
-    fn len(&self) -> usize {
-        self.direct.len() + self.plugins.len()
-    }
-
-    fn add(&mut self, text: &str) -> std::result::Result<(), Invalid> {
+    /// Adds a recipient. The reason of a failure does not contain the text, which may be a secret.
+    fn add(&mut self, text: &str) -> std::result::Result<(), &'static str> {
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
@@ -97,7 +94,7 @@ impl Recipients {
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
             self.direct.push(Box::new(recipient));
         } else if text.starts_with("age1") {
-            let wrong = |_| Invalid::Other("this is not an age recipient: it was mistyped or cut off");
+            let wrong = |_| "this is not an age recipient: it was mistyped or cut off";
             self.plugins.push(text.parse().map_err(wrong)?);
         } else {
             self.direct.push(Box::new(parse_ssh(text)?));
@@ -106,46 +103,27 @@ impl Recipients {
     }
 }
 
+/// The reason for a valid SSH public key of another type.
 const UNSUPPORTED: &str =
     "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa";
 
-/// Why a text is not a recipient. The reason does not contain the text, which may be a secret.
-enum Invalid {
-    /// A valid SSH public key of another type.
-    Unsupported,
-    Other(&'static str),
-}
-
-impl Invalid {
-    fn reason(&self) -> &'static str {
-        match self {
-            Invalid::Unsupported => UNSUPPORTED,
-            Invalid::Other(reason) => reason,
-        }
-    }
-}
-
 /// Parses an SSH public key: its type, white space, the key, and any comment.
-fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, Invalid> {
+fn parse_ssh(text: &str) -> std::result::Result<ssh::Recipient, &'static str> {
     if text.to_ascii_uppercase().starts_with("AGE-SECRET-KEY-") || text.starts_with("lockstep-key-") {
-        return Err(Invalid::Other("this is a secret key, for -i or -k; a recipient starts with `age1`"));
+        return Err("this is a secret key, for -i or -k; a recipient starts with `age1`");
     }
     let is_type = |word: &str| ["ssh-", "ecdsa-", "sk-"].iter().any(|start| word.starts_with(start));
     let mut words = text.split_ascii_whitespace();
     let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     // The age crate accepts one space only.
     format!("{kind} {key}").parse::<ssh::Recipient>().map_err(|error| match error {
-        ParseRecipientKeyError::RsaModulusTooSmall => {
-            Invalid::Other("this RSA key is shorter than 2048 bits, which is weak")
+        ParseRecipientKeyError::RsaModulusTooSmall => "this RSA key is shorter than 2048 bits, which is weak",
+        ParseRecipientKeyError::RsaModulusTooLarge => "this RSA key is longer than 4096 bits",
+        ParseRecipientKeyError::Unsupported(_) if !["ssh-ed25519", "ssh-rsa"].contains(&kind) => UNSUPPORTED,
+        _ if is_type(kind) => "this SSH public key was mistyped or cut off",
+        _ if text.split_ascii_whitespace().any(is_type) => {
+            "there is text before the type of this SSH public key: remove options, as those of `authorized_keys`"
         }
-        ParseRecipientKeyError::RsaModulusTooLarge => Invalid::Other("this RSA key is longer than 4096 bits"),
-        ParseRecipientKeyError::Unsupported(_) if !["ssh-ed25519", "ssh-rsa"].contains(&kind) => {
-            Invalid::Unsupported
-        }
-        _ if is_type(kind) => Invalid::Other("this SSH public key was mistyped or cut off"),
-        _ if text.split_ascii_whitespace().any(is_type) => Invalid::Other(
-            "there is text before the type of this SSH public key: remove options, as those of `authorized_keys`",
-        ),
-        _ => Invalid::Other("this is neither an age recipient (`age1...`) nor an SSH public key"),
+        _ => "this is neither an age recipient (`age1...`) nor an SSH public key",
     })
 }

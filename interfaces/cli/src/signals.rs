@@ -25,11 +25,12 @@ const GRACE: Duration = Duration::from_secs(5);
 /// process and then to its process group.
 const SAME: Duration = Duration::from_millis(500);
 
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// True once a signal has come. The library reads this flag too.
+pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The output files and temporary folders that exist, each with the number of its guard.
-static CLEANUPS: Mutex<Vec<(u64, Cleanup)>> = Mutex::new(Vec::new());
-/// True while there are results that are not printed yet.
+/// The guards that exist: the number of each, and the temporary folder that the thread removes if the program ends before.
+static GUARDS: Mutex<Vec<(u64, Option<PathBuf>)>> = Mutex::new(Vec::new());
+/// True if there are or will be results to print.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
 static WAKE: OnceLock<PipeReader> = OnceLock::new();
@@ -55,7 +56,7 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
         let since = Instant::now();
         let waits = || {
             let has_results = RESULTS.load(Ordering::Acquire);
-            has_results || !cleanups().is_empty() && since.elapsed() < GRACE
+            has_results || !guards().is_empty() && since.elapsed() < GRACE
         };
         // After the limit on CPU time is exceeded, SIGXCPU is sent every second, so it does not count as another
         // signal.
@@ -64,12 +65,10 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
             std::thread::sleep(Duration::from_millis(10));
         }
         // The lock is held until the end, so that no more files are created.
-        let cleanups = cleanups();
-        for (_, cleanup) in cleanups.iter() {
-            if let Cleanup::Folder(path) = cleanup {
-                // An error is ignored: a folder that cannot be removed remains.
-                let _ = std::fs::remove_dir_all(path);
-            }
+        let guards = guards();
+        for folder in guards.iter().filter_map(|(_, folder)| folder.as_ref()) {
+            // An error is ignored: a folder that cannot be removed remains.
+            let _ = std::fs::remove_dir_all(folder);
         }
         at_end();
         std::process::exit(exit_code().into());
@@ -80,11 +79,6 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
 /// True once a signal has come.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Acquire)
-}
-
-/// The flag that [`stopped`] reads, for the library.
-pub(crate) fn flag() -> &'static AtomicBool {
-    &STOPPED
 }
 
 /// Waits until a descriptor is ready for reading or writing, or has failed.
@@ -111,14 +105,6 @@ pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8
 }
 
-/// What the thread waits for after a signal.
-enum Cleanup {
-    /// An output file, which its owner drops, or a folder that is being created.
-    Output,
-    /// A temporary folder, which the thread removes if the program ends before.
-    Folder(PathBuf),
-}
-
 /// While a guard exists, the first signal does not end the program at once: the work stops and drops its output.
 pub(crate) struct Guard(u64);
 
@@ -127,49 +113,32 @@ impl Guard {
     pub(crate) fn creating() -> Guard {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        cleanups().push((number, Cleanup::Output));
+        guards().push((number, None));
         Guard(number)
     }
 
-    fn set(&self, cleanup: Cleanup) {
-        if let Some((_, known)) = cleanups().iter_mut().find(|(number, _)| *number == self.0) {
-            *known = cleanup;
-        }
-    }
-}
-
-impl lockstep_bench::FolderGuard for Guard {
-    fn set_path(&mut self, path: &Path) {
-        self.set(Cleanup::Folder(path.into()));
+    /// Sets the path of a temporary folder, once it exists.
+    pub(crate) fn set_folder(&self, path: &Path) {
+        let mut guards = guards();
+        let own = guards.iter_mut().find(|(number, _)| *number == self.0);
+        own.into_iter().for_each(|(_, folder)| *folder = Some(path.into()));
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        cleanups().retain(|(number, _)| *number != self.0);
+        guards().retain(|(number, _)| *number != self.0);
     }
 }
 
-/// While a value of this type exists, the first signal does not end the program. The owner of the value checks
-/// [`stopped`] and prints the results.
-pub(crate) struct Results(());
-
-impl Results {
-    /// Call this before the work whose results are to be printed.
-    pub(crate) fn awaited() -> Results {
-        RESULTS.store(true, Ordering::Release);
-        Results(())
-    }
+/// From now on the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this before
+/// the work whose results are to be printed.
+pub(crate) fn hold_for_results() {
+    RESULTS.store(true, Ordering::Release);
 }
 
-impl Drop for Results {
-    fn drop(&mut self) {
-        RESULTS.store(false, Ordering::Release);
-    }
-}
-
-fn cleanups() -> MutexGuard<'static, Vec<(u64, Cleanup)>> {
-    CLEANUPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+fn guards() -> MutexGuard<'static, Vec<(u64, Option<PathBuf>)>> {
+    GUARDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The signals that were ignored when the program was started (by `nohup`, or in a background job), as a bit set.

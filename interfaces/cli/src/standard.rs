@@ -3,6 +3,9 @@
 //! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number. The start of
 //! the command for Python does the same. Without a check the command would encrypt no data, or lose its output, and succeed.
 
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::error::{Result, failed};
@@ -15,24 +18,22 @@ pub fn set_closed(number: u8) {
     CLOSED.fetch_or(1_u8.checked_shl(number.into()).unwrap_or(0), Ordering::Relaxed);
 }
 
+/// The metadata of the file that is standard output. Its path, `/dev/stdout`, is missing in some containers.
+pub(crate) fn output_metadata() -> io::Result<Metadata> {
+    File::from(io::stdout().as_fd().try_clone_to_owned()?).metadata()
+}
+
 /// Checks that standard input was not closed.
 pub(crate) fn check_input() -> Result<()> {
-    match is_closed(0) {
-        true => Err(failed("standard input is closed: give a file, or redirect standard input")),
-        false => Ok(()),
-    }
+    check(0, "standard input is closed: give a file, or redirect standard input")
 }
 
 /// Checks that standard output was not closed.
 pub(crate) fn check_output() -> Result<()> {
-    match is_closed(1) {
-        true => Err(failed(
-            "standard output is closed: redirect it, or give the output with -o if the command has it",
-        )),
-        false => Ok(()),
-    }
+    check(1, "standard output is closed: redirect it, or give the output with -o if the command has it")
 }
 
-fn is_closed(number: u8) -> bool {
-    CLOSED.load(Ordering::Relaxed) >> number & 1 == 1
+fn check(number: u8, message: &str) -> Result<()> {
+    let is_closed = CLOSED.load(Ordering::Relaxed) >> number & 1 == 1;
+    if is_closed { Err(failed(message)) } else { Ok(()) }
 }

@@ -31,14 +31,6 @@ pub(crate) fn warn(quiet: bool, message: &str) {
     }
 }
 
-/// Prints a message that precedes the final message. With `--json`, stores the message for the object at the end
-/// instead.
-pub(crate) fn print_or_keep(message: &str) {
-    if !json::store_warning(message) {
-        print_message(message);
-    }
-}
-
 /// Prints the warnings that are still stored at the end because no object was printed.
 pub(crate) fn show_stored_warnings() {
     json::take_warnings().iter().for_each(|warning| print_message(&format!("warning: {warning}")));

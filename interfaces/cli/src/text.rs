@@ -1,10 +1,11 @@
 //! Conversions between text and values.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use humantime::format_rfc3339_seconds;
 use zeroize::Zeroizing;
 
-pub(crate) use lockstep_report::text::{bytes, hex, one_line, printable};
+pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable, time};
 
 /// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -39,20 +40,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(wrong)
 }
 
-/// Part of a plaintext.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) offset: u64,
-    /// `None` means up to the end of the plaintext.
-    pub(crate) len: Option<u64>,
-}
-
-/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on.
-pub(crate) fn parse_range(text: &str) -> Result<Range, String> {
+/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on, which is no length.
+pub(crate) fn parse_range(text: &str) -> Result<(u64, Option<u64>), String> {
     let (offset, len) =
         text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for everything from there")?;
     let len = if len.is_empty() { None } else { Some(parse_size(len)?) };
-    Ok(Range { offset: parse_size(offset)?, len })
+    Ok((parse_size(offset)?, len))
 }
 
 /// Bytes per second with a decimal unit, such as `4.1 GB/s`.
@@ -68,6 +61,26 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
 /// A number of bytes with the time and the rate of their processing.
 pub(crate) fn amount(of: u64, time: Duration) -> String {
     format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
+}
+
+/// The date in UTC, as 2026-01-31.
+pub fn today() -> String {
+    date(SystemTime::now())
+}
+
+/// Date and time, as 2026-01-31 12:30 UTC.
+pub(crate) fn now() -> String {
+    date_and_time(SystemTime::now())
+}
+
+fn date(time: SystemTime) -> String {
+    // 2026-01-31T12:30:00Z
+    format_rfc3339_seconds(time).to_string()[..10].to_owned()
+}
+
+fn date_and_time(time: SystemTime) -> String {
+    let text = format_rfc3339_seconds(time).to_string();
+    format!("{} {} UTC", &text[..10], &text[11..16])
 }
 
 #[cfg(test)]
@@ -98,8 +111,8 @@ mod tests {
 
     #[test]
     fn ranges() {
-        assert_eq!(parse_range("5:10"), Ok(Range { offset: 5, len: Some(10) }));
-        assert_eq!(parse_range("1M:"), Ok(Range { offset: 1 << 20, len: None }));
+        assert_eq!(parse_range("5:10"), Ok((5, Some(10))));
+        assert_eq!(parse_range("1M:"), Ok((1 << 20, None)));
         for bad in ["", "5", ":", ":5", "5-10", "1:2:3"] {
             assert!(parse_range(bad).is_err(), "{bad}");
         }
@@ -108,5 +121,16 @@ mod tests {
     #[test]
     fn rates_have_a_unit() {
         assert_eq!(rate(4_100_000_000, Duration::from_secs(1)), "4.1 GB/s");
+    }
+
+    #[test]
+    fn dates_are_in_utc() {
+        let time = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        for (day, text) in
+            [(0, "1970-01-01"), (58, "1970-02-28"), (11_016, "2000-02-29"), (20_778, "2026-11-21")]
+        {
+            assert_eq!(date(time(day * 86_400)), text);
+        }
+        assert_eq!(date_and_time(time(86_399)), "1970-01-01 23:59 UTC");
     }
 }

@@ -1,17 +1,18 @@
-//! Wrapping the key of a file in its envelope with age.
+//! Wrapping and unwrapping the keys of files with age.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 
-use age::{EncryptError, Encryptor, Recipient, scrypt};
+use age::stream::StreamReader;
+use age::{DecryptError, EncryptError, Encryptor, Identity, Recipient, scrypt};
 use lockstep::envelope::MAX_PAYLOAD;
 use lockstep::{Envelope, FileKey, read};
 use zeroize::Zeroizing;
 
-use crate::age_file::{self, Header};
+use crate::age_file::{self, AtOnce, Header};
+use crate::answers::Answers;
 use crate::error::{Error, Result, failed};
-use crate::passphrase::Passphrase;
+use crate::passphrase::{Forms, Passphrase};
 use crate::text;
-use crate::unlock::{Unlock, damaged};
 
 /// The scrypt work factor for a passphrase (log2 of N), the same as in age. The key derivation takes about a second and
 /// 256 MiB of memory.
@@ -51,7 +52,7 @@ pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: &Passphrase) -> Re
 
 /// The header of the age file in an envelope.
 pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
-    Header::parse(envelope.payload()).map_err(|error| match error {
+    Header::read(envelope.payload()).map_err(|error| match error {
         Error::NotAuthentic(_) => damaged(),
         other => other,
     })
@@ -65,7 +66,7 @@ pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a str>
 /// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
 pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bool) -> Result<FileKey> {
     let header = header(envelope)?;
-    let mut reader = unlock.open(&header, &envelope.payload()[header.len()..], stop)?;
+    let mut reader = unlock.open(&header, &envelope.payload()[header.bytes.len()..], stop)?;
     // The buffer has one byte more than the key, so that a longer payload is detected and the end of the payload is
     // verified.
     let mut key = Zeroizing::new([0; KEY + 1]);
@@ -76,15 +77,106 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
     Ok(FileKey::from_bytes(&key[..KEY])?)
 }
 
+/// A passphrase or identities.
+pub(crate) enum Unlock {
+    Passphrase {
+        passphrase: Passphrase,
+        max_work: u8,
+    },
+    Identities {
+        identities: Vec<Box<dyn Identity>>,
+        /// The answers to the questions of the identities.
+        answers: Answers,
+    },
+}
+
+impl Unlock {
+    /// Returns a reader of the plaintext of the age file that consists of this header and of `rest`. After `stop` has returned
+    /// true, no other identity and no other form of the passphrase is tried.
+    pub(crate) fn open<R: BufRead>(
+        &self,
+        header: &Header,
+        rest: R,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
+        match self {
+            Unlock::Passphrase { passphrase, max_work } => {
+                if !header.is_passphrase() {
+                    return Err(no_passphrase(header));
+                }
+                header.check_work(*max_work)?;
+                let forms = Forms::new(passphrase, *max_work, stop);
+                decrypt(header, rest, std::iter::once(&forms as &dyn Identity), stop)
+            }
+            Unlock::Identities { identities, answers } => {
+                if header.is_passphrase() {
+                    return Err(failed(
+                        "this file is encrypted with a passphrase, and identities cannot open it: omit -i",
+                    ));
+                }
+                let opened = decrypt(header, rest, identities.iter().map(|identity| &**identity), stop);
+                // The reason why a passphrase could not be asked for is more helpful than "no identity opens this
+                // file".
+                answers.problem().map_or(opened, Err)
+            }
+        }
+    }
+}
+
+fn decrypt<'a, R: BufRead>(
+    header: &Header,
+    rest: R,
+    identities: impl Iterator<Item = &'a dyn Identity>,
+    stop: &dyn Fn() -> bool,
+) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
+    let opened = header.decrypt(rest, identities.take_while(|_| !stop()));
+    if stop() {
+        return Err(Error::Stopped);
+    }
+    opened.map_err(|error| explain(error, header.is_passphrase()))
+}
+
+/// The error for a passphrase if the file is encrypted to recipients.
+pub(crate) fn no_passphrase(header: &Header) -> Error {
+    let recipients_text = header.recipients_text();
+    // A damaged header can be the cause too, so this is not a usage error.
+    Error::NotAuthentic(format!(
+        "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
+    ))
+}
+
+/// The error for an age file that was damaged or changed.
+pub(crate) fn damaged() -> Error {
+    Error::NotAuthentic("the header of the file is damaged or was changed: get an intact copy".into())
+}
+
+fn explain(error: DecryptError, passphrase: bool) -> Error {
+    match error {
+        DecryptError::NoMatchingKeys => Error::NotAuthentic(
+            "none of the identities opens this file: it is encrypted to other recipients".into(),
+        ),
+        DecryptError::DecryptionFailed if passphrase => {
+            Error::NotAuthentic("wrong passphrase, or the file's header was changed".into())
+        }
+        DecryptError::KeyDecryptionFailed => Error::NotAuthentic("wrong passphrase for the identity".into()),
+        DecryptError::DecryptionFailed
+        | DecryptError::InvalidHeader
+        | DecryptError::InvalidMac
+        | DecryptError::UnknownFormat => damaged(),
+        DecryptError::Io(error) if error.raw_os_error().is_some() => lockstep::Error::Read(error).into(),
+        DecryptError::Io(_) => damaged(),
+        other => failed(text::one_line(&other)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::Answers;
     use age::x25519;
 
     fn by(identities: Vec<x25519::Identity>) -> Unlock {
         let identities = identities.into_iter().map(|identity| Box::new(identity) as _).collect();
-        Unlock::Identities { identities, answers: Answers::new(None) }
+        Unlock::Identities { identities, answers: Answers::new(None, 20, true) }
     }
 
     fn open(envelope: &Envelope, unlock: &Unlock) -> Result<FileKey> {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use lockstep::engine::{self, MAX_THREADS};
-use lockstep::hazmat::names::{BackendName, DeviceSelector, KernelName};
+use lockstep::hazmat::names::{DeviceSelector, KernelName};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
 use lockstep::{Engine, Error, Result};
@@ -19,18 +19,6 @@ pub const NAMES: [&str; 8] =
 
 /// The backends of the provider that `make provider` builds.
 pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
-
-/// Whether keystream is computed ahead for consecutive small updates.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ahead {
-    /// Keystream is computed ahead if the processor has no AES instructions, or if a device is chosen by name.
-    #[default]
-    Auto,
-    /// Always.
-    On,
-    /// Never.
-    Off,
-}
 
 /// The destination of the trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,8 +46,9 @@ pub struct Settings {
     pub verify: Verify,
     /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory.
     pub calibrate: bool,
-    /// Whether keystream is computed ahead.
-    pub ahead: Ahead,
+    /// Whether keystream is computed ahead for consecutive small updates; `None`: if the processor has no AES instructions, or if a
+    /// device is chosen by name.
+    pub ahead: Option<bool>,
     /// The destination of the trace.
     pub trace: Option<TraceTo>,
 }
@@ -89,25 +78,11 @@ impl Settings {
                     parsed(text, parse_size, "a number of bytes, such as 65536, 64K or 1M, or auto")?;
             }
             "verify" => {
-                let verify = parsed(text, |text| text.parse().ok(), "off, sample or full")?;
-                self.verify = verify.unwrap_or_default();
+                self.verify =
+                    parsed(text, |text| text.parse().ok(), "off, sample or full")?.unwrap_or_default();
             }
-            "calibrate" => {
-                let calibrate = |text: &str| match text {
-                    "on" => Some(true),
-                    "off" => Some(false),
-                    _ => None,
-                };
-                self.calibrate = parsed(text, calibrate, "on, off or auto")?.unwrap_or_default();
-            }
-            "ahead" => {
-                let ahead = |text: &str| match text {
-                    "on" => Some(Ahead::On),
-                    "off" => Some(Ahead::Off),
-                    _ => None,
-                };
-                self.ahead = parsed(text, ahead, "on, off or auto")?.unwrap_or_default();
-            }
+            "calibrate" => self.calibrate = parsed(text, on_or_off, "on, off or auto")?.unwrap_or_default(),
+            "ahead" => self.ahead = parsed(text, on_or_off, "on, off or auto")?,
             "trace" => {
                 self.trace = parsed(text, parse_trace, "off, stderr, stdout or the absolute path of a file")?
                     .flatten();
@@ -123,24 +98,21 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
-        let has = |backend: &BackendName| {
-            backends.contains(&backend.as_str()) || engine::is_registered(backend.as_str())
+        let has = |backend: &str| backends.contains(&backend) || engine::is_registered(backend);
+        let refuse = |name, value: &str, expected| {
+            Err(Error::Setting { name, value: shown::name(value).into(), expected })
         };
         let is_device = |name: &str| name == "auto" || has(DeviceSelector::from(name).backend());
-        let is_kernel = |name: &str| has(KernelName::from(name).backend());
-        let refused = |name, value: &Option<String>, expected| Error::Setting {
-            name,
-            value: shown::name(value.as_deref().unwrap_or_default()).into(),
-            expected,
-        };
-        if !self.device.as_deref().is_none_or(is_device) {
-            let simulated = self.device.as_deref().and_then(|name| engine::simulated_elsewhere(&name.into()));
+        if let Some(device) = self.device.as_deref().filter(|name| !is_device(name)) {
             let other = "give a device that the provider has, such as cpu or cuda:0, or auto";
-            return Err(refused("device", &self.device, simulated.unwrap_or(other)));
+            return refuse("device", device, engine::simulated_elsewhere(&device.into()).unwrap_or(other));
         }
-        if !self.kernel.as_deref().is_none_or(is_kernel) {
-            let expected = "give a kernel that the provider has, such as cpu/soft, or auto";
-            return Err(refused("kernel", &self.kernel, expected));
+        if let Some(kernel) = self.kernel.as_deref().filter(|name| !has(KernelName::from(*name).backend())) {
+            return refuse(
+                "kernel",
+                kernel,
+                "give a kernel that the provider has, such as cpu/soft, or auto",
+            );
         }
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         // If only a kernel is set, its name selects the backend.
@@ -164,6 +136,14 @@ fn parsed<T>(
     text.map(|text| parse(text).ok_or(expected)).transpose()
 }
 
+fn on_or_off(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
 /// Parses the destination of the trace. A file must have an absolute path, since the working directory of the program
 /// is unknown when the configuration is written.
 fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
@@ -177,12 +157,9 @@ fn parse_trace(text: &str) -> Option<Option<TraceTo>> {
 
 /// Parses a number of bytes, with an optional suffix K, M or G for powers of 1024.
 fn parse_size(text: &str) -> Option<usize> {
-    let (digits, shift) = match text.as_bytes().last()? {
-        b'K' | b'k' => (&text[..text.len() - 1], 10),
-        b'M' | b'm' => (&text[..text.len() - 1], 20),
-        b'G' | b'g' => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
+    let shifts = [(['k', 'K'], 10), (['m', 'M'], 20), (['g', 'G'], 30)];
+    let suffixed = |(suffix, shift)| Some((text.strip_suffix(suffix)?, shift));
+    let (digits, shift) = shifts.into_iter().find_map(suffixed).unwrap_or((text, 0));
     digits.parse::<usize>().ok()?.checked_mul(1 << shift)
 }
 
@@ -218,7 +195,7 @@ mod tests {
         assert_eq!(set("threshold", "64k").unwrap().threshold, Some(65536));
         assert_eq!(set("verify", "full").unwrap().verify, Verify::Full);
         assert!(set("calibrate", "on").unwrap().calibrate && !set("calibrate", "off").unwrap().calibrate);
-        assert_eq!(set("ahead", "off").unwrap().ahead, Ahead::Off);
+        assert_eq!(set("ahead", "off").unwrap().ahead, Some(false));
         let trace = |value| set("trace", value).unwrap().trace.unwrap();
         assert_eq!(trace("stdout"), TraceTo::Stdout);
         assert_eq!(trace("/dev/stderr"), TraceTo::Stderr);

@@ -12,19 +12,20 @@
 //! child. The child therefore does not use the parent's segments, and starts a new worker and new segments when needed.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use lockstep::hazmat::chaining::counter_after;
 use lockstep::hazmat::inline::{Block, Span};
-use lockstep::hazmat::stack;
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::key::ContextKey;
 use crate::resources::Resources;
-use crate::system::process::{PerProcess, Process};
+use crate::system::process::{self, PerProcess, Process};
+use crate::system::stack::run_and_wipe;
 use crate::system::thread;
 use crate::trace::Way;
 
@@ -48,29 +49,21 @@ const MIN_RUN: u32 = 4;
 /// A keystream segment, wiped on drop.
 type Keystream = Zeroizing<Vec<u8>>;
 
-/// The keystream worker, for all contexts of an instance.
-pub(crate) struct KeystreamPool {
-    segment: usize,
-    workers: PerProcess<Worker>,
-}
-
-/// The worker thread of one process.
-struct Worker {
-    shared: Arc<Shared>,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-}
-
-/// State that contexts and worker share.
+/// The keystream workers of an instance: one in each process. The thread of a worker is started on first use.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct KeystreamPool(PerProcess<Arc<Worker>>);
+
+/// What contexts and the worker thread share.
+#[derive(Default)]
+struct Worker {
     queue: Mutex<Queue>,
     wake: Condvar,
-    contexts: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<KeystreamJob>>,
+    thread: Option<JoinHandle<()>>,
     closed: bool,
 }
 
@@ -106,63 +99,38 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl KeystreamPool {
-    /// Creates a pool. The worker thread is started on first use. `for_device` selects larger segments.
-    pub(crate) fn new(for_device: bool) -> KeystreamPool {
-        let segment = if for_device { DEVICE_SEGMENT } else { CPU_SEGMENT };
-        KeystreamPool { segment, workers: PerProcess::new() }
-    }
-
-    /// The worker of this process; `None` if no thread could be started, or after [`KeystreamPool::close`].
-    fn worker(&self) -> Option<&Worker> {
-        let open = || {
-            let shared = Arc::new(Shared::default());
-            let theirs = Arc::clone(&shared);
-            let thread = thread::spawn_without_signals("lockstep-ahead", move || theirs.work()).ok_or(())?;
-            Ok::<Worker, ()>(Worker { shared, thread: Mutex::new(Some(thread)) })
-        };
-        let worker = self.workers.get_or_make(open, |worker: Worker| worker.close()).ok()?;
-        (!lock(&worker.shared.queue).closed).then_some(worker)
+    /// The worker of this process.
+    fn worker(&self) -> &Arc<Worker> {
+        let Ok(worker) = self.0.get_or_make(|| Ok::<_, Infallible>(Arc::default()));
+        worker
     }
 
     /// Ends the worker of this process. After that, no more contexts can use it.
     pub(crate) fn close(&self) {
-        if let Some(worker) = self.workers.get() {
-            worker.close();
-        }
+        let worker = self.worker();
+        let mut queue = lock(&worker.queue);
+        queue.closed = true;
+        // The jobs hold keys. A job that no context refers to is freed here, which wipes its key.
+        queue.jobs.clear();
+        let thread = queue.thread.take();
+        drop(queue);
+        worker.wake.notify_all();
+        let _ = thread.map(JoinHandle::join);
     }
 }
 
 impl Worker {
-    fn close(&self) {
-        let mut queue = lock(&self.shared.queue);
-        queue.closed = true;
-        let jobs = std::mem::take(&mut queue.jobs);
-        drop(queue);
-        self.shared.wake.notify_all();
-        if let Some(worker) = lock(&self.thread).take() {
-            let _ = worker.join();
-        }
-        // The jobs hold keys. A job that no context refers to is freed here, which wipes its key.
-        drop(jobs);
-    }
-}
-
-impl Shared {
     /// The worker's loop: computes one segment of each queued job in turn.
     fn work(&self) {
         let mut queue = lock(&self.queue);
-        loop {
-            if queue.closed {
-                return;
-            }
+        while !queue.closed {
             let Some(job) = queue.jobs.pop_front() else {
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
             drop(queue);
-            let again = job.compute_next();
             // The counters of GCM may be secret, and passes may leave round keys on the stack.
-            stack::wipe_below();
+            let again = run_and_wipe(true, || job.compute_next());
             queue = lock(&self.queue);
             if again && !queue.closed {
                 queue.jobs.push_back(job);
@@ -170,48 +138,65 @@ impl Shared {
         }
     }
 
-    fn enqueue(&self, job: &Arc<KeystreamJob>) {
+    /// Adds a job. Returns false if that fails, because no thread or no memory is available or the worker has been closed.
+    fn enqueue(self: &Arc<Worker>, job: &Arc<KeystreamJob>) -> bool {
         let mut queue = lock(&self.queue);
-        if !queue.closed && queue.jobs.try_reserve(1).is_ok() {
+        if queue.closed || queue.jobs.try_reserve(1).is_err() {
+            return false;
+        }
+        if queue.thread.is_none() {
+            let worker = Arc::clone(self);
+            queue.thread = thread::spawn_without_signals("lockstep-ahead", move || worker.work());
+        }
+        if queue.thread.is_some() {
             queue.jobs.push_back(Arc::clone(job));
             self.wake.notify_one();
         }
+        queue.thread.is_some()
     }
 }
 
 impl KeystreamJob {
-    /// One step of the worker. Returns true if there may be more work. A separate function, so that its stack frame can be wiped.
-    #[inline(never)]
+    /// One step of the worker. Returns true if there may be more work.
     fn compute_next(&self) -> bool {
         let mut state = lock(&self.state);
         if state.ended || state.unclaimed >= state.needed + DEPTH {
             state.queued = false;
             return false;
         }
-        let number = state.claim();
-        let spare = state.spare.pop();
-        drop(state);
-        let made = self.make(number, spare, true);
-        let mut state = lock(&self.state);
-        state.store(number, made);
+        drop(self.compute_claimed(state, true));
         self.made.notify_all();
         true
     }
 
-    /// Computes a claimed segment: through the planner if `planned` and large enough, else inline. Returns `None` if an
+    /// Claims and computes the next segment. The state is not locked during the computation.
+    fn compute_claimed<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State>,
+        planned: bool,
+    ) -> MutexGuard<'s, State> {
+        let number = state.unclaimed;
+        state.unclaimed += 1;
+        let spare = state.spare.pop();
+        drop(state);
+        let made = self.make(number, spare, planned);
+        let mut state = lock(&self.state);
+        match made {
+            Some(keystream) if !state.ended => state.ready.push_back((number, keystream)),
+            Some(_) => {}
+            None => state.ended = true,
+        }
+        state
+    }
+
+    /// Computes a segment: through the planner if `planned` and large enough, else inline. Returns `None` if an
     /// allocation or the device has failed, and also after a panic, because a thread that waits for the segment must be
     /// notified in every case. The computation changes nothing but the segment, which a panic drops.
     fn make(&self, number: u64, spare: Option<Keystream>, planned: bool) -> Option<Keystream> {
-        catch_unwind(AssertUnwindSafe(|| {
-            let mut keystream = match spare {
-                Some(spare) => spare,
-                None => {
-                    let mut new = Vec::new();
-                    new.try_reserve_exact(self.segment).ok()?;
-                    Zeroizing::new(new)
-                }
-            };
+        let compute = || {
+            let mut keystream = spare.unwrap_or_default();
             keystream.clear();
+            keystream.try_reserve_exact(self.segment).ok()?;
             keystream.resize(self.segment, 0);
             let blocks = u128::from(number) * (self.segment / 16) as u128;
             let mut counter = Zeroizing::new(counter_after(self.pass, &self.start, blocks));
@@ -222,9 +207,8 @@ impl KeystreamJob {
                 self.key.run_inline(self.pass, &mut counter, data);
             }
             Some(keystream)
-        }))
-        .ok()
-        .flatten()
+        };
+        catch_unwind(AssertUnwindSafe(compute)).ok()?
     }
 
     /// Returns the next segment that the context needs. If this segment is not ready, the caller computes unclaimed
@@ -241,33 +225,10 @@ impl KeystreamJob {
             if state.ended {
                 return None;
             }
-            if state.unclaimed < number + DEPTH {
-                let claimed = state.claim();
-                let spare = state.spare.pop();
-                drop(state);
-                let made = self.make(claimed, spare, false);
-                state = lock(&self.state);
-                state.store(claimed, made);
-            } else {
-                state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-    }
-}
-
-impl State {
-    /// Claims the next segment for the caller.
-    fn claim(&mut self) -> u64 {
-        self.unclaimed += 1;
-        self.unclaimed - 1
-    }
-
-    /// Stores the result of a claimed segment.
-    fn store(&mut self, number: u64, made: Option<Keystream>) {
-        match made {
-            Some(keystream) if !self.ended => self.ready.push_back((number, keystream)),
-            Some(_) => {}
-            None => self.ended = true,
+            state = match state.unclaimed < number + DEPTH {
+                true => self.compute_claimed(state, false),
+                false => self.made.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
     }
 }
@@ -286,7 +247,7 @@ pub(crate) struct KeystreamAhead {
 /// A context that uses the worker.
 struct PoolMember {
     process: Process,
-    shared: Arc<Shared>,
+    worker: Arc<Worker>,
     /// The job of this context. After a fork, the child process neither uses nor drops the job.
     job: Arc<KeystreamJob>,
     /// The current segment; `used` is the number of its bytes that have been XORed with data.
@@ -330,9 +291,10 @@ impl KeystreamAhead {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                self.member = PoolMember::new(keystream_pool, resources, key, self.pass, counter);
-                // The key of the job was copied and moved, which leaves copies on the stack.
-                stack::wipe_below();
+                // The key of the job is copied and moved, which leaves copies on the stack.
+                self.member = run_and_wipe(true, || {
+                    PoolMember::new(keystream_pool, resources, key, self.pass, counter)
+                });
             }
         }
         let rest = match &mut self.member {
@@ -362,8 +324,7 @@ impl KeystreamAhead {
 
 impl PoolMember {
     /// Adds a context to the users of the worker. Returns `None` if there is no worker, if too many contexts use it, or if memory
-    /// cannot be allocated. A separate function, so that its stack frame can be wiped.
-    #[inline(never)]
+    /// cannot be allocated.
     fn new(
         keystream_pool: &KeystreamPool,
         resources: &Resources,
@@ -371,45 +332,39 @@ impl PoolMember {
         pass: Pass,
         start: &Block,
     ) -> Option<PoolMember> {
-        let worker = keystream_pool.worker()?;
-        let shared = Arc::clone(&worker.shared);
-        if shared.contexts.fetch_add(1, Relaxed) >= MAX_CONTEXTS {
-            shared.contexts.fetch_sub(1, Relaxed);
+        let worker = Arc::clone(keystream_pool.worker());
+        // Each member, the pool and the thread have a reference.
+        if Arc::strong_count(&worker) > MAX_CONTEXTS + 2 {
             return None;
         }
         // Reserve the full capacity now, so that later pushes do not allocate.
         let (mut ready, mut spare) = (VecDeque::new(), Vec::new());
-        let has_room = ready.try_reserve_exact(DEPTH as usize + 1).is_ok()
-            && spare.try_reserve_exact(DEPTH as usize + 1).is_ok();
-        let Some(key) = has_room.then(|| key.duplicate().ok()).flatten() else {
-            shared.contexts.fetch_sub(1, Relaxed);
-            return None;
-        };
+        ready.try_reserve_exact(DEPTH as usize + 1).ok()?;
+        spare.try_reserve_exact(DEPTH as usize + 1).ok()?;
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let segment = if resources.is_large(DEVICE_SEGMENT) { keystream_pool.segment } else { CPU_SEGMENT };
+        let is_for_device = resources.device_is_named && resources.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
-            key,
+            key: key.duplicate().ok()?,
             pass,
             start: Zeroizing::new(*start),
-            segment,
+            segment: if is_for_device { DEVICE_SEGMENT } else { CPU_SEGMENT },
             state: Mutex::new(state),
             made: Condvar::new(),
         });
-        shared.enqueue(&job);
-        let process = Process::current();
-        Some(PoolMember { process, shared, job, current: None, used: 0 })
+        let member = PoolMember { process: process::current(), worker, job, current: None, used: 0 };
+        member.worker.enqueue(&member.job).then_some(member)
     }
 
     /// XORs data with keystream; returns the rest of the data if no more keystream could be computed.
     fn xor<'d>(&mut self, mut data: Span<'d>) -> Span<'d> {
         while !data.is_empty() {
-            if self.current.is_none() && !self.next() {
-                return data;
+            if self.current.is_none() && self.process == process::current() {
+                (self.current, self.used) = (self.job.take(), 0);
             }
             let Some(keystream) = &self.current else { return data };
             let len = data.len().min(keystream.len() - self.used);
-            let (mut now, later) = data.split_at(len);
-            now.xor(&keystream[self.used..self.used + len]);
+            let (now, later) = data.split_at(len);
+            now.into_host().xor_with(&keystream[self.used..self.used + len]);
             data = later;
             self.used += len;
             if self.used == keystream.len()
@@ -421,18 +376,8 @@ impl PoolMember {
         data
     }
 
-    /// Gets the next segment.
-    fn next(&mut self) -> bool {
-        if self.process != Process::current() {
-            return false;
-        }
-        self.current = self.job.take();
-        self.used = 0;
-        self.current.is_some()
-    }
-
     fn recycle(&self, keystream: Keystream) {
-        if self.process != Process::current() {
+        if self.process != process::current() {
             return;
         }
         let mut state = lock(&self.job.state);
@@ -442,29 +387,26 @@ impl PoolMember {
         state.queued |= idle;
         drop(state);
         if idle {
-            self.shared.enqueue(&self.job);
+            self.worker.enqueue(&self.job);
         }
     }
 }
 
 impl Drop for PoolMember {
     fn drop(&mut self) {
-        if self.process != Process::current() {
-            // After a fork, a thread that does not exist in this process may hold the lock. Then the segments are not
-            // freed.
-            if let Ok(mut state) = self.job.state.try_lock() {
-                state.ready.clear();
-                state.spare.clear();
-            }
+        let state = if self.process == process::current() {
+            Some(lock(&self.job.state))
+        } else {
             std::mem::forget(Arc::clone(&self.job));
-            return;
+            // After a fork, a thread that does not exist in this process may hold the lock. Then the segments are not freed.
+            self.job.state.try_lock().ok()
+        };
+        if let Some(mut state) = state {
+            state.ended = true;
+            // Free the segments now. The worker may reach the job much later.
+            state.ready.clear();
+            state.spare.clear();
         }
-        self.shared.contexts.fetch_sub(1, Relaxed);
-        let mut state = lock(&self.job.state);
-        state.ended = true;
-        // Free the segments now. The worker may reach the job much later.
-        state.ready.clear();
-        state.spare.clear();
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! | module | modes |
 //! |---|---|
+//! | `raw` | what the contexts without authentication have in common |
 //! | `blocks` | ECB and CBC, with padding |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
@@ -15,13 +16,11 @@
 
 use std::sync::Arc;
 
-use lockstep::hazmat::Key;
-use lockstep::hazmat::mode::{self, siv::SivKey};
+use lockstep::hazmat::mode::{self, Direction};
 
 use crate::algorithm::{Algorithm, Mode};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 mod aead;
@@ -30,6 +29,7 @@ mod ccm;
 mod cts;
 mod gcm;
 mod ocb;
+mod raw;
 mod siv;
 mod streams;
 mod tls_cbc;
@@ -45,15 +45,33 @@ pub(crate) use xts::Xts;
 pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
-pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<Key>>;
-pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<SivKey>>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<false>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<true>>;
 
-/// Panics for a mode that has a type of context of its own.
-fn no_cipher() -> mode::Cipher {
-    panic!("a context of another type")
+/// What every context has.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) instance: Arc<Instance>,
+    pub(crate) algorithm: &'static Algorithm,
+    /// The direction of the last `init`.
+    pub(crate) encrypts: bool,
 }
 
-/// The modes without authentication, as the incremental engine names them.
+impl Common {
+    fn direction(&self) -> Direction {
+        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
+    }
+
+    /// Sets the parameter for the length of the key, which must be the length that the key has.
+    fn set_key_len(&self, param: &SetParam<'_>) -> Outcome<()> {
+        if param.number::<usize>()? == self.algorithm.key_len { Ok(()) } else { Err(Reason::KeyLength) }
+    }
+}
+
+/// The modes of the incremental engine, as the engine names them.
+///
+/// # Panics
+/// For a mode that has a type of context of its own.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
         Mode::Ecb => mode::Cipher::Ecb,
@@ -63,8 +81,16 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv => no_cipher(),
-        Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => no_cipher(),
+        Mode::Xts
+        | Mode::Gcm
+        | Mode::Ccm
+        | Mode::Ocb
+        | Mode::GcmSiv
+        | Mode::Siv
+        | Mode::Wrap
+        | Mode::WrapPad
+        | Mode::WrapInv
+        | Mode::WrapPadInv => panic!("a context of another type"),
     }
 }
 
@@ -75,17 +101,17 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
 ///
 /// `Sync`, because several threads may copy one context at the same time.
 pub(crate) trait Cipher: Sized + Send + Sync {
-    /// The modes of the contexts.
-    const MODES: &'static [Mode];
     /// Gettable context parameters.
-    const GETTABLE: Parameters;
+    const GETTABLE: Parameters = raw::GETTABLE;
     /// Settable context parameters.
-    const SETTABLE: Parameters;
+    const SETTABLE: Parameters = raw::SETTABLE;
     /// False if the cipher has no function for `EVP_Cipher`. OpenSSL then calls the function for updates.
     const HAS_ONE_SHOT: bool = true;
 
     /// Creates a context without a key.
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self;
+    fn new(common: Common) -> Self;
+
+    fn common(&self) -> &Common;
 
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
@@ -96,9 +122,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     /// True once a key is set.
     fn has_key(&self) -> bool;
-
-    /// The direction of the last `init`.
-    fn encrypts(&self) -> bool;
 
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
@@ -116,14 +139,9 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         None
     }
 
-    /// Processes additional data: an update without output.
+    /// Processes additional data: an update without output. A null output pointer is accepted if there are no additional data.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
-        match aad {
-            _ if !self.has_key() => Err(Reason::NoKey),
-            // A null output pointer is accepted if there are no additional data.
-            [] => Ok(()),
-            _ => Err(Reason::NullBuffer),
-        }
+        self.set_message_len(aad.len())
     }
 
     /// Sets the length of the message: an update without input and output.
@@ -135,8 +153,11 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         }
     }
 
-    /// Ends the message. `output` only provides space for output: its input is empty.
-    fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize>;
+    /// Ends the message. `output` only provides space for output: its input is empty. Without this function, the output is complete
+    /// after each update.
+    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
+        Ok(0)
+    }
 
     /// Implements `EVP_Cipher`: processes data without buffering or padding.
     fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
@@ -162,5 +183,10 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()>;
 
     /// Sets a parameter. Unknown ones are ignored.
-    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()>;
+    fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"keylen" => self.common().set_key_len(param),
+            _ => Ok(()),
+        }
+    }
 }

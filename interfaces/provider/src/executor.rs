@@ -28,7 +28,7 @@ pub(crate) fn run_message(
         _ => Reason::Device,
     };
     let work = |planner: &Planner, data: HostData<'_>| match is_supported(planner) {
-        true => run(planner, Data::Host(data)).map(|()| true).map_err(Failure::During),
+        true => run(planner, Data::Host(data)).map(|()| true),
         false => Ok(false),
     };
     if resources.is_large(data.len()) && run_planned(resources, &mut data, work).map_err(reason)? {
@@ -37,17 +37,11 @@ pub(crate) fn run_message(
     run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
 }
 
-/// An error of work through the planner.
-pub(crate) enum Failure {
-    /// Before the data were touched.
-    Before(Error),
-    /// During the work.
-    During(Error),
-}
-
 /// Runs work on the devices that the planner chooses, with verification. Returns false if the work was not done. The input is
 /// then unchanged, and the caller does the work on its thread. The trace then contains the reason. There is no entry on
 /// OpenSSL's error stack, because it would mislead programs that read the stack after a successful call.
+///
+/// `work` returns false if it cannot be done on devices, and an error only if it may have changed the data.
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`]; errors of devices during work in place, after which the data are zeroed.
@@ -55,18 +49,13 @@ pub(crate) enum Failure {
 pub(crate) fn run_planned(
     resources: &Resources,
     data: &mut HostData<'_>,
-    work: impl FnOnce(&Planner, HostData<'_>) -> Result<bool, Failure>,
+    work: impl FnOnce(&Planner, HostData<'_>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
-    let write_failure = |why: &str| {
-        if let Some(trace) = &resources.trace {
-            trace.write_failure(why);
-        }
-    };
     // Devices start threads when they are opened, tested and used. These threads must not receive signals.
     let engine = match thread::without_signals(|| resources.engine()) {
         Ok(engine) => engine,
         Err(why) => {
-            write_failure(&why);
+            resources.trace_failure(&why);
             return Ok(false);
         }
     };
@@ -74,18 +63,12 @@ pub(crate) fn run_planned(
     resources.trace_incidents(engine);
     match done {
         Ok(false) => Ok(false),
-        Ok(true) | Err(Failure::During(Error::AuthenticationFailed)) => {
-            if let Some(trace) = &resources.trace {
-                trace.count_way(Way::Planned, data.len());
-            }
-            if done.is_ok() { Ok(true) } else { Err(Error::AuthenticationFailed) }
+        Ok(true) | Err(Error::AuthenticationFailed) => {
+            resources.trace.iter().for_each(|trace| trace.count_way(Way::Planned, data.len()));
+            done
         }
-        Err(Failure::Before(error)) => {
-            write_failure(&error.to_string());
-            Ok(false)
-        }
-        Err(Failure::During(error)) => {
-            write_failure(&error.to_string());
+        Err(error) => {
+            resources.trace_failure(&error.to_string());
             data.output().zeroize();
             // After a failure, the input still exists only if it is not in the memory of the output.
             if matches!(data, HostData::Copy { .. }) { Ok(false) } else { Err(error) }

@@ -5,6 +5,7 @@
 //! | `provider` | the entry point and the functions of the provider itself |
 //! | `cipher` | the functions of a cipher, one set for each algorithm |
 //! | `skey` | symmetric key objects |
+//! | `object` | memory of contexts and key objects |
 //! | `guard` | panics become errors |
 //! | `table` | the tables that OpenSSL reads |
 //!
@@ -13,6 +14,7 @@
 
 mod cipher;
 mod guard;
+mod object;
 pub(crate) mod provider;
 mod skey;
 mod table;

@@ -24,8 +24,7 @@ impl Instance {
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Arc<Instance>, String> {
         let resources = Resources::new(core, environment)?;
-        let keystream_pool =
-            resources.computes_ahead().then(|| KeystreamPool::new(resources.device_is_named));
+        let keystream_pool = resources.computes_ahead().then(KeystreamPool::default);
         Ok(Arc::new(Instance { resources, keystream_pool }))
     }
 

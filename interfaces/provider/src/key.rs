@@ -6,17 +6,19 @@ use lockstep::aead::{Data, HostData};
 use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::mode::incremental::{KeyedExecutor, MacExecutor};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
-use lockstep::hazmat::{Error, Key, stack};
+use lockstep::hazmat::{Error, Key};
 use zeroize::Zeroizing;
 
-use crate::executor::{Failure, run_planned};
+use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
+use crate::system::stack::run_and_wipe;
 
 /// An expanded AES key; wiped on drop.
 pub(crate) struct ContextKey {
     resources: Arc<Resources>,
-    inline: InlineKey,
+    /// The key for inline use.
+    pub(crate) inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
     /// The key for the planner, created for the first large call.
@@ -39,21 +41,6 @@ impl ContextKey {
         Ok(ContextKey { resources, inline, bytes, len: key.len(), planned: OnceLock::new() })
     }
 
-    /// Replaces the key of a context if `key` is given. The old key is wiped before the new key is expanded.
-    ///
-    /// # Errors
-    /// The errors of [`ContextKey::new`].
-    pub(crate) fn replace(
-        place: &mut Option<ContextKey>,
-        resources: &Arc<Resources>,
-        key: Option<&[u8]>,
-    ) -> Outcome<()> {
-        let Some(key) = key else { return Ok(()) };
-        *place = None;
-        *place = Some(ContextKey::new(resources, key)?);
-        Ok(())
-    }
-
     /// Returns a copy.
     ///
     /// # Errors
@@ -68,11 +55,6 @@ impl ContextKey {
         })
     }
 
-    /// The key for inline use.
-    pub(crate) fn inline(&self) -> &InlineKey {
-        &self.inline
-    }
-
     /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or through the planner. `state` is the
     /// IV or counter, and is updated for the next call.
     ///
@@ -81,7 +63,13 @@ impl ContextKey {
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return self.run_planned(pass, state, data);
+            return large_call(move || {
+                let mut data = data.into_host();
+                if !self.planned(pass, state, None, &mut data)? {
+                    self.run_inline(pass, state, data.into_span());
+                }
+                Ok(())
+            });
         }
         self.run_inline(pass, state, data);
         Ok(())
@@ -93,15 +81,6 @@ impl ContextKey {
         let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
             unreachable!("inline kernels do not fail")
         };
-    }
-
-    #[cold]
-    fn run_planned(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        let mut data = data.into_host();
-        if !self.planned(pass, state, None, &mut data)? {
-            self.run_inline(pass, state, data.into_span());
-        }
-        Ok(())
     }
 
     /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
@@ -119,45 +98,28 @@ impl ContextKey {
         data: Span<'_>,
     ) -> Outcome<()> {
         if self.resources.is_large(data.len()) {
-            return self.xts_planned(encrypts, tweak_key, iv, after, data);
+            return large_call(move || {
+                let blocks = data.len() as u64 / 16;
+                let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
+                let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
+                let mut data = data.into_host();
+                if !self.planned(pass, &mut iv.clone(), Some(tweak), &mut data)? {
+                    self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
+                } else if let Some(after) = after {
+                    *after = *iv;
+                    tweak_key.inline.encrypt_block(after);
+                    advance_tweak(after, blocks);
+                }
+                Ok(())
+            });
         }
         self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
         Ok(())
     }
 
-    #[cold]
-    fn xts_planned(
-        &self,
-        encrypts: bool,
-        tweak_key: &ContextKey,
-        iv: &Block,
-        after: Option<&mut Block>,
-        data: Span<'_>,
-    ) -> Outcome<()> {
-        let blocks = data.len() as u64 / 16;
-        let mut tweak = *iv;
-        tweak_key.inline.encrypt_block(&mut tweak);
-        let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-        let place = Tweak { key: tweak_key.for_planner(), position: 0 };
-        let mut data = data.into_host();
-        if self.planned(pass, &mut iv.clone(), Some(place), &mut data)? {
-            advance_tweak(&mut tweak, blocks);
-            if let Some(after) = after {
-                *after = tweak;
-            }
-        } else {
-            self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
-        }
-        Ok(())
-    }
-
     fn for_planner(&self) -> &Key {
-        if self.planned.get().is_none() {
-            let key = Key::new(&self.bytes[..self.len]).expect("its length was checked");
-            let _ = self.planned.set(key);
-            stack::wipe_below();
-        }
-        self.planned.get().expect("set above, or by another thread")
+        let new = || Key::new(&self.bytes[..self.len]).expect("its length was checked");
+        run_and_wipe(self.planned.get().is_none(), || self.planned.get_or_init(new))
     }
 
     /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns false if the pass was
@@ -176,11 +138,13 @@ impl ContextKey {
                 Ok(plan) => plan,
                 // A kernel that is chosen by name may lack a pass.
                 Err(Error::Unsupported { .. }) => return Ok(false),
-                Err(error) => return Err(Failure::Before(error)),
+                Err(error) => {
+                    self.resources.trace_failure(&error.to_string());
+                    return Ok(false);
+                }
             };
             let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
-            let done = plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment)));
-            done.map(|()| true).map_err(Failure::During)
+            plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))).map(|()| true)
         });
         if !matches!(done, Ok(true)) {
             *state = before;
@@ -189,12 +153,31 @@ impl ContextKey {
     }
 }
 
+/// Runs a large call. A separate function, so that the code for small calls stays short.
+#[cold]
+#[inline(never)]
+fn large_call<T>(call: impl FnOnce() -> T) -> T {
+    call()
+}
+
 impl KeyedExecutor for &ContextKey {
     type Error = Reason;
 
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         ContextKey::run(self, pass, state, data)
+    }
+}
+
+/// Runs passes by a function.
+pub(crate) struct PassFn<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>>(pub(crate) F);
+
+impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for PassFn<F> {
+    type Error = Reason;
+
+    #[inline(always)]
+    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
+        (self.0)(pass, state, data)
     }
 }
 

@@ -11,3 +11,6 @@ pub(crate) mod buffers;
 pub(crate) mod core;
 pub(crate) mod param;
 pub(crate) mod types;
+
+pub(crate) use buffers::Buffers;
+pub(crate) use param::{GetParam, Parameters, SetParam, list};

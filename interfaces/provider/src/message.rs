@@ -1,24 +1,14 @@
 //! Escaping of messages: text from the environment or a file name must not contain terminal control sequences or line
 //! breaks.
 
-use std::fmt::Write as _;
-
-/// Escapes control characters and other non-printing characters, as [`lockstep::quoted`] does.
+/// Escapes control characters and other non-printing characters, as [`lockstep::quoted`] does. Quotes and backslashes are not escaped,
+/// because the text is not in quotes.
 pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            // These two characters are escaped only inside quotes.
-            '\\' | '\'' => escaped.push(c),
-            _ if c.is_ascii_graphic() || c == ' ' => escaped.push(c),
-            _ => {
-                let mut character = String::new();
-                let _ = write!(character, "{}", lockstep::quoted(c.encode_utf8(&mut [0; 4]) as &str));
-                escaped.push_str(character.trim_matches('\''));
-            }
-        }
-    }
-    escaped
+    let escape = |c: char| match c {
+        ' '..='~' => c.to_string(),
+        _ => lockstep::quoted(&*c.encode_utf8(&mut [0; 4])).to_string().trim_matches('\'').into(),
+    };
+    text.chars().map(escape).collect()
 }
 
 #[cfg(test)]

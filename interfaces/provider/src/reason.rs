@@ -145,8 +145,6 @@ reasons! {
     TlsIv = c"invalid iv parts for tls",
     /// A fixed part of the IVs of TLS records that is too short or too long.
     TlsFixedIv = c"invalid fixed part of the iv for tls",
-    /// More records than allowed for one key.
-    TooManyRecords as 126 c"too many records",
 
     /// A parameter of the wrong type or with a value out of range.
     ParameterType = c"parameter of the wrong type or out of range",

@@ -56,92 +56,62 @@ const TAG_NOT_SET: u32 = 119;
 impl Reason {
     /// The entries after a call of a cipher of this mode has failed for this reason.
     pub(crate) fn entries(self, mode: Mode, at: EntryPoint) -> Entries {
-        use {Entries as E, EntryPoint as At};
-        if self.is_of_this_provider() {
-            return E::Own;
-        }
-        match at {
-            At::Init | At::Copy => E::Own,
-            At::Update => self.entries_of_update(mode),
+        use {Entries as E, EntryPoint as At, Reason as R};
+        match (at, mode, self) {
+            (At::Init | At::Copy, ..) => E::Own,
+            _ if self.is_of_this_provider() => E::Own,
+
             // The default provider compares the tag here. It reports neither a wrong tag nor a wrong order of calls, except,
             // in newer releases, that there is no tag to compare with.
-            At::Final if matches!(mode, Mode::Gcm | Mode::Ccm) && self == Reason::TagNotSet => E::Own,
-            At::Final if mode.is_aead() => E::None,
-            At::Final if self.is_of_tls() => E::Number(CIPHER_OPERATION_FAILED),
-            At::Final => E::Own,
-            At::OneShot => match mode {
-                _ if self == Reason::OutputTooSmall => E::Own,
-                Mode::Xts if self == Reason::XtsTooLong => E::Own,
-                Mode::Xts => E::None,
-                Mode::Ocb => E::Number(CIPHER_OPERATION_FAILED),
-                _ if mode.is_aead() => E::None,
-                _ => self.entries_of_update(mode),
-            },
-            At::GetParams => self.entries_of_get(mode),
-            At::SetParams => self.entries_of_set(mode),
-        }
-    }
+            (At::Final, Mode::Gcm | Mode::Ccm, R::TagNotSet) => E::Own,
+            (At::Final, ..) if mode.is_aead() => E::None,
+            (At::Final, ..) if self.is_of_tls() => E::Number(CIPHER_OPERATION_FAILED),
+            (At::Final, ..) => E::Own,
 
-    fn entries_of_update(self, mode: Mode) -> Entries {
-        match (mode, self) {
-            (_, Reason::OutputTooSmall) => Entries::Own,
-            (Mode::Xts, Reason::XtsTooLong) | (Mode::Ccm, Reason::TagNotSet) => {
-                Entries::OwnAndNumber(CIPHER_OPERATION_FAILED)
-            }
-            (Mode::Xts | Mode::Gcm | Mode::Ccm, _) => Entries::Number(CIPHER_OPERATION_FAILED),
-            (Mode::Ocb | Mode::Siv | Mode::GcmSiv | Mode::CbcCts, _) => Entries::None,
-            (_, reason) if reason.is_of_tls() => Entries::Number(CIPHER_OPERATION_FAILED),
-            _ => Entries::Own,
-        }
-    }
-
-    fn entries_of_get(self, mode: Mode) -> Entries {
-        match (mode, self) {
-            (_, Reason::ParameterType | Reason::ParameterRoom) => Entries::Number(FAILED_TO_SET_PARAMETER),
-            (Mode::Gcm, Reason::NoTag | Reason::TagLength) => Entries::Number(INVALID_TAG),
+            (At::GetParams, _, R::ParameterType | R::ParameterRoom) => E::Number(FAILED_TO_SET_PARAMETER),
+            (At::GetParams, Mode::Gcm, R::NoTag | R::TagLength) => E::Number(INVALID_TAG),
             // No IV, and `tlsivgen`.
-            (Mode::Gcm, Reason::NoIv | Reason::TlsIv | Reason::NullBuffer | Reason::MessageTooLong) => {
-                Entries::None
+            (At::GetParams, Mode::Gcm, R::NoIv | R::TlsIv | R::NullBuffer | R::MessageTooLong) => E::None,
+            (At::GetParams, Mode::Ccm, R::NoTag) => E::Number(TAG_NOT_SET),
+            (At::GetParams, Mode::Ocb, R::NoTag) => E::Number(INVALID_TAG_LENGTH),
+            (At::GetParams, Mode::Ccm, R::TagLength) => E::None,
+            (At::GetParams, Mode::Siv | Mode::GcmSiv, R::NoTag | R::TagLength) => {
+                E::Number(FAILED_TO_SET_PARAMETER)
             }
-            (Mode::Ccm, Reason::NoTag) => Entries::Number(TAG_NOT_SET),
-            (Mode::Ocb, Reason::NoTag) => Entries::Number(INVALID_TAG_LENGTH),
-            (Mode::Ccm, Reason::TagLength) => Entries::None,
-            (Mode::Siv | Mode::GcmSiv, Reason::NoTag | Reason::TagLength) => {
-                Entries::Number(FAILED_TO_SET_PARAMETER)
-            }
-            _ => Entries::Own,
-        }
-    }
+            (At::GetParams, ..) => E::Own,
 
-    fn entries_of_set(self, mode: Mode) -> Entries {
-        match (mode, self) {
-            (Mode::CbcCts, Reason::CtsMode) => Entries::Number(FAILED_TO_SET_PARAMETER),
-            (_, Reason::ParameterType | Reason::NullBuffer) => Entries::Number(FAILED_TO_GET_PARAMETER),
-            (Mode::Gcm, Reason::TagNotNeeded | Reason::TagEmpty) => Entries::Number(INVALID_TAG),
-            (Mode::Gcm, Reason::TagLength) => Entries::Number(FAILED_TO_GET_PARAMETER),
-            (Mode::Gcm, Reason::TlsFixedIv) => Entries::Number(FAILED_TO_GET_PARAMETER),
+            (At::SetParams, Mode::CbcCts, R::CtsMode) => E::Number(FAILED_TO_SET_PARAMETER),
+            (At::SetParams, _, R::ParameterType | R::NullBuffer) => E::Number(FAILED_TO_GET_PARAMETER),
+            (At::SetParams, Mode::Gcm, R::TagNotNeeded | R::TagEmpty) => E::Number(INVALID_TAG),
+            (At::SetParams, Mode::Gcm, R::TagLength | R::TlsFixedIv) => E::Number(FAILED_TO_GET_PARAMETER),
             // `tlsivinv`.
-            (Mode::Gcm, Reason::TlsIv) => Entries::None,
-            (Mode::Ccm, Reason::TlsAad) => Entries::Number(INVALID_DATA),
-            (Mode::Ocb, Reason::TagNotNeeded) => Entries::Number(PASSED_INVALID_ARGUMENT),
-            (Mode::Ocb, Reason::IvLength) => Entries::None,
-            (Mode::Siv | Mode::GcmSiv, Reason::TagLength) => Entries::Number(FAILED_TO_GET_PARAMETER),
-            (Mode::Siv | Mode::Xts, Reason::KeyLength) => Entries::None,
-            _ => Entries::Own,
+            (At::SetParams, Mode::Gcm, R::TlsIv) => E::None,
+            (At::SetParams, Mode::Ccm, R::TlsAad) => E::Number(INVALID_DATA),
+            (At::SetParams, Mode::Ocb, R::TagNotNeeded) => E::Number(PASSED_INVALID_ARGUMENT),
+            (At::SetParams, Mode::Ocb, R::IvLength) => E::None,
+            (At::SetParams, Mode::Siv | Mode::GcmSiv, R::TagLength) => E::Number(FAILED_TO_GET_PARAMETER),
+            (At::SetParams, Mode::Siv | Mode::Xts, R::KeyLength) => E::None,
+            (At::SetParams, ..) => E::Own,
+
+            (_, _, R::OutputTooSmall) => E::Own,
+            (At::OneShot, Mode::Xts, R::XtsTooLong) => E::Own,
+            (At::OneShot, Mode::Ocb, _) => E::Number(CIPHER_OPERATION_FAILED),
+            (At::OneShot, ..) if mode == Mode::Xts || mode.is_aead() => E::None,
+            // `EVP_Cipher` is like an update in the other modes.
+            (_, Mode::Xts, R::XtsTooLong) | (_, Mode::Ccm, R::TagNotSet) => {
+                E::OwnAndNumber(CIPHER_OPERATION_FAILED)
+            }
+            (_, Mode::Xts | Mode::Gcm | Mode::Ccm, _) => E::Number(CIPHER_OPERATION_FAILED),
+            (_, Mode::Ocb | Mode::Siv | Mode::GcmSiv | Mode::CbcCts, _) => E::None,
+            _ if self.is_of_tls() => E::Number(CIPHER_OPERATION_FAILED),
+            _ => E::Own,
         }
     }
 
     /// True for failures that the default provider does not have.
     fn is_of_this_provider(self) -> bool {
-        matches!(
-            self,
-            Reason::Internal
-                | Reason::OutOfMemory
-                | Reason::SelfTest
-                | Reason::Device
-                | Reason::Random
-                | Reason::Length
-        )
+        use Reason::{Device, Internal, Length, OutOfMemory, Random, SelfTest};
+        matches!(self, Internal | OutOfMemory | SelfTest | Device | Random | Length)
     }
 
     /// True for failures of records of TLS, which the default provider does not distinguish.

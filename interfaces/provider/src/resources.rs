@@ -15,7 +15,7 @@ use std::thread::available_parallelism;
 use lockstep::Engine;
 use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
-use lockstep_provider_settings::{Ahead, Settings};
+use lockstep_provider_settings::Settings;
 
 use crate::libcrypto::core::Core;
 use crate::reason::{Outcome, Reason};
@@ -56,24 +56,23 @@ impl Resources {
         core: Core,
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Arc<Resources>, String> {
-        let (settings, engine, warnings) = choose(Found::read(&core, environment)?)?;
-        warn_once(&warnings);
+        let (settings, engine, warnings) = choose(Found::read(|names| core.settings(names), environment)?)?;
+        // Warnings are reported the first time that the provider is loaded into a process.
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
+            warnings.iter().for_each(|warning| write_message(warning, true));
+        }
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
-        let device_is_named = engine
-            .as_ref()
-            .is_some_and(|engine| engine.devices_so_far().iter().any(|device| device.id().backend != "cpu"));
+        let mut devices = engine.iter().flat_map(Engine::devices_so_far);
+        let device_is_named = devices.any(|device| device.id().backend != "cpu");
         let threshold =
             settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
         let trace = settings.trace.as_ref().and_then(Trace::open);
-        if let Some(trace) = &trace {
-            warnings.iter().for_each(|warning| trace.write_failure(warning));
-        }
-        let engines = PerProcess::new();
+        let engines = PerProcess::default();
         if let Some(engine) = engine {
-            let _ = engines.get_or_make(|| Ok::<_, ()>(engine), drop);
+            let _ = engines.get_or_make(|| Ok::<_, ()>(engine));
         }
-        let traced = trace.is_some();
         let resources = Arc::new(Resources {
             core,
             trace,
@@ -84,7 +83,8 @@ impl Resources {
             engines,
             reported: AtomicUsize::new(0),
         });
-        if traced {
+        warnings.iter().for_each(|warning| resources.trace_failure(warning));
+        if resources.trace.is_some() {
             write_totals_at_exit(&resources);
         }
         Ok(resources)
@@ -106,46 +106,38 @@ impl Resources {
 
     /// True if keystream is computed ahead.
     pub(crate) fn computes_ahead(&self) -> bool {
-        match self.settings.ahead {
-            Ahead::On => true,
-            Ahead::Off => false,
+        self.settings.ahead.unwrap_or_else(|| {
             // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
             // can run the worker.
-            Ahead::Auto => {
-                let processors = || available_parallelism().map_or(1, NonZero::get);
-                self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
-            }
-        }
+            let processors = || available_parallelism().map_or(1, NonZero::get);
+            self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
+        })
     }
 
-    /// Writes the totals of the trace, if there is a trace.
+    /// Writes the totals of the trace, if there is a trace. They include the totals of the devices of this process, self-tests
+    /// included: one line for each device and kernel.
     pub(crate) fn write_totals(&self) {
-        if let Some(trace) = &self.trace {
-            trace.write_totals(&self.device_totals());
-        }
+        let Some(trace) = &self.trace else { return };
+        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
+        trace.write_totals(devices.flat_map(|device| {
+            device.counters().into_iter().map(|Counter { name, launches, bytes }| {
+                format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
+            })
+        }));
     }
 
     /// Writes to the trace all device incidents that it does not contain yet.
     pub(crate) fn trace_incidents(&self, engine: &Engine) {
-        if let Some(trace) = &self.trace {
-            let incidents = engine.planner().incidents();
-            let reported = self.reported.fetch_max(incidents.len(), Relaxed);
-            incidents.iter().skip(reported).for_each(|incident| trace.write_failure(&incident.to_string()));
-        }
+        let incidents = engine.planner().incidents();
+        let reported = self.reported.fetch_max(incidents.len(), Relaxed);
+        incidents.iter().skip(reported).for_each(|incident| self.trace_failure(&incident.to_string()));
     }
 
-    /// The totals of the devices of this process, self-tests included: one line for each device and kernel.
-    fn device_totals(&self) -> Vec<String> {
-        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
-        let lines = devices.flat_map(|device| {
-            let id = device.id();
-            let line = move |counter: Counter| {
-                let Counter { name, launches, bytes } = counter;
-                format!("{id} {name}: {bytes} bytes in {launches} launches")
-            };
-            device.counters().into_iter().map(line)
-        });
-        lines.collect()
+    /// Writes a failure to the trace, if there is a trace.
+    pub(crate) fn trace_failure(&self, what: &str) {
+        if let Some(trace) = &self.trace {
+            trace.write_failure(what);
+        }
     }
 
     /// The devices of this process.
@@ -153,7 +145,7 @@ impl Resources {
     /// # Errors
     /// A message that says why there are no devices.
     pub(crate) fn engine(&self) -> Result<&Engine, String> {
-        self.engines.get_or_make(|| engine(&self.settings), drop)
+        self.engines.get_or_make(|| engine(&self.settings))
     }
 }
 
@@ -177,20 +169,18 @@ fn write_totals_at_exit(resources: &Arc<Resources>) {
 /// # Errors
 /// A message about the settings of the configuration file.
 fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), String> {
-    let Found { settings, fallback, mut warnings } = found;
-    let why = match named(&settings) {
-        Ok(engine) => return Ok((settings, engine, warnings)),
-        Err(why) => why,
-    };
-    let Some(fallback) = fallback else { return Err(why) };
-    let engine = named(&fallback)?;
-    let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
-        (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
-        (true, false) => "LOCKSTEP_DEVICE is",
-        _ => "LOCKSTEP_KERNEL is",
-    };
-    warnings.push(format!("{ignored} ignored: {why}"));
-    Ok((fallback, engine, warnings))
+    let Found { mut settings, fallback, mut warnings } = found;
+    let mut engine = named(&settings);
+    if let (Err(why), Some(fallback)) = (&engine, fallback) {
+        let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
+            (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
+            (true, false) => "LOCKSTEP_DEVICE is",
+            _ => "LOCKSTEP_KERNEL is",
+        };
+        warnings.push(format!("{ignored} ignored: {why}"));
+        (engine, settings) = (named(&fallback), fallback);
+    }
+    Ok((settings, engine?, warnings))
 }
 
 /// Opens the device or kernel that is named, if any: its absence must be reported now, not during later work.
@@ -217,12 +207,4 @@ const BACKENDS: &[&str] = &[
 
 fn engine(settings: &Settings) -> Result<Engine, String> {
     settings.engine(BACKENDS).map_err(|error| error.to_string())
-}
-
-/// Reports warnings about the environment, the first time that the provider is loaded into a process.
-fn warn_once(warnings: &[String]) {
-    static WARNED: AtomicBool = AtomicBool::new(false);
-    if !warnings.is_empty() && !WARNED.swap(true, Relaxed) {
-        warnings.iter().for_each(|warning| write_message(warning));
-    }
 }

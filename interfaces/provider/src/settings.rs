@@ -8,22 +8,12 @@
 
 mod misspelt;
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{CStr, CString, OsString};
 
 use lockstep::hazmat::verify::Verify;
 use lockstep_provider_settings::{NAMES, Settings};
 
 use misspelt::misspelt;
-
-/// The provider's section of the configuration file.
-pub(crate) trait Section {
-    /// The value of a name.
-    fn value(&self, name: &CStr) -> Option<String>;
-
-    /// The index of the first of these names that has a value. OpenSSL cannot list the names of a section, it only
-    /// looks up names.
-    fn first_with_value(&self, names: &[&CStr]) -> Option<usize>;
-}
 
 /// The settings that were read.
 #[derive(Debug)]
@@ -37,22 +27,22 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Reads all settings.
+    /// Reads all settings. `section` returns the values of names in the provider's section of the configuration file.
     ///
     /// # Errors
     /// A message about the configuration file.
     pub(crate) fn read(
-        section: &impl Section,
+        section: impl Fn(&[&CStr]) -> Vec<Option<String>>,
         environment: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Found, String> {
-        if let Some((wrong, right)) = misspelt(section) {
+        if let Some((wrong, right)) = misspelt(&section) {
             let names = NAMES.join(", ");
             return Err(format!("there is no setting `{wrong}`, did you mean `{right}`? There are {names}"));
         }
         let mut settings = Settings::default();
-        for name in NAMES {
-            let key = std::ffi::CString::new(name).expect("no NUL in it");
-            if let Some(value) = section.value(&key).filter(|value| !value.is_empty()) {
+        let names = NAMES.map(|name| CString::new(name).expect("no NUL in it"));
+        for (name, value) in NAMES.iter().zip(section(&names.each_ref().map(CString::as_c_str))) {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
                 let set = settings.set(name, &value);
                 set.map_err(|expected| format!("setting {name} is `{value}`: give {expected}"))?;
             }
@@ -60,36 +50,25 @@ impl Found {
         let configured = settings.clone();
         let mut warnings = Vec::new();
         for name in NAMES {
-            let variable = variable(name);
+            let variable = format!("LOCKSTEP_{}", name.to_uppercase());
             let Some(value) = environment(&variable).filter(|value| !value.is_empty()) else { continue };
-            let Err(why) = set_from(&mut settings, name, &value) else { continue };
+            // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
+            // file.
+            let set = value.to_str().map_or(Err("a value in UTF-8"), |value| settings.set(name, value));
+            let Err(expected) = set else { continue };
             let what = value.to_string_lossy();
-            if name == "verify" {
-                settings.verify = Verify::Full;
-                warnings.push(format!("{variable} is `{what}`, so all results are compared (full): {why}"));
-            } else {
-                warnings.push(format!("{variable} is `{what}` and is ignored: {why}"));
-            }
+            let effect = match name {
+                "verify" => {
+                    settings.verify = Verify::Full;
+                    ", so all results are compared (full)"
+                }
+                _ => " and is ignored",
+            };
+            warnings.push(format!("{variable} is `{what}`{effect}: give {expected}"));
         }
         let fallback = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
         Ok(Found { fallback: Some(fallback).filter(|fallback| *fallback != settings), settings, warnings })
     }
-}
-
-/// Sets a setting to a value of the environment.
-///
-/// # Errors
-/// A message that describes the valid values.
-fn set_from(settings: &mut Settings, name: &str, value: &OsStr) -> Result<(), String> {
-    // A value that is not UTF-8 is refused. A conversion with substituted characters could yield the name of another
-    // file.
-    let value = value.to_str().ok_or("give a value in UTF-8")?;
-    settings.set(name, value).map_err(|expected| format!("give {expected}"))
-}
-
-/// The environment variable of a setting.
-fn variable(name: &str) -> String {
-    format!("LOCKSTEP_{}", name.to_uppercase())
 }
 
 #[cfg(test)]
@@ -100,24 +79,10 @@ mod tests {
 
     use super::*;
 
-    impl Section for [(&str, &str)] {
-        fn value(&self, name: &CStr) -> Option<String> {
-            let found = self.iter().find(|(known, _)| known.as_bytes() == name.to_bytes());
-            found.map(|(_, value)| (*value).into())
-        }
-
-        fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
-            names.iter().position(|name| self.value(name).is_some())
-        }
-    }
-
-    impl<const N: usize> Section for [(&str, &str); N] {
-        fn value(&self, name: &CStr) -> Option<String> {
-            self.as_slice().value(name)
-        }
-
-        fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
-            self.as_slice().first_with_value(names)
+    fn values_of(section: &[(&str, &str)]) -> impl Fn(&[&CStr]) -> Vec<Option<String>> {
+        |names| {
+            let value = |name: &&CStr| section.iter().find(|(known, _)| known.as_bytes() == name.to_bytes());
+            names.iter().map(|name| value(name).map(|(_, value)| (*value).into())).collect()
         }
     }
 
@@ -128,7 +93,7 @@ mod tests {
         let find = |name: &str| {
             environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
         };
-        Found::read(&section, find)
+        Found::read(values_of(&section), find)
     }
 
     #[test]
@@ -192,7 +157,7 @@ mod tests {
     fn a_value_that_is_not_utf_8_is_ignored() {
         let environment =
             |name: &str| (name == "LOCKSTEP_TRACE").then(|| OsString::from_vec(b"/tmp/\xff".to_vec()));
-        let found = Found::read(&[("trace", "stderr")], environment).unwrap();
+        let found = Found::read(values_of(&[("trace", "stderr")]), environment).unwrap();
         assert_eq!(found.settings.trace, Some(TraceTo::Stderr));
         assert_eq!(
             found.warnings,

@@ -5,10 +5,10 @@
 //! | `descriptor` | writing the trace and messages |
 //! | `standard` | the files of standard output and standard error; messages |
 //! | `process`, `thread` | forks, the provider's threads |
-//! | `heap` | wiping of memory on the heap |
+//! | `stack` | wiping of the stack |
 
 pub(crate) mod descriptor;
-pub(crate) mod heap;
 pub(crate) mod process;
+pub(crate) mod stack;
 pub(crate) mod standard;
 pub(crate) mod thread;

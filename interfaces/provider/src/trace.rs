@@ -19,6 +19,9 @@ use crate::message::escaped;
 use crate::system::descriptor::Descriptor;
 use crate::system::standard;
 
+/// A number of calls, and the number of their bytes.
+type Counter = [AtomicU64; 2];
+
 /// Counters for every algorithm, and the file that they are written to.
 pub(crate) struct Trace {
     to: Descriptor,
@@ -34,12 +37,6 @@ pub(crate) struct Trace {
     process: AtomicU32,
     /// True once the totals have been written.
     reported: AtomicBool,
-}
-
-#[derive(Default)]
-struct Counter {
-    calls: AtomicU64,
-    bytes: AtomicU64,
 }
 
 /// How bytes were processed, if not inline on the caller's thread.
@@ -59,13 +56,7 @@ impl Trace {
             TraceTo::Stdout => (standard::copy(libc::STDOUT_FILENO), "standard output".into()),
             TraceTo::File(path) => (Descriptor::append_to(path), format!("{path:?}")),
         };
-        let to = match opened {
-            Ok(to) => to,
-            Err(error) => {
-                report(standard::write_message, &name, "cannot be opened", &error);
-                return None;
-            }
-        };
+        let to = opened.inspect_err(|error| report(&name, "cannot be opened", error, true)).ok()?;
         Some(Trace {
             to,
             name,
@@ -81,9 +72,9 @@ impl Trace {
     pub(crate) fn count(&self, algorithm: &'static Algorithm, encrypts: bool, bytes: usize) {
         let process = self.enter();
         let Some(index) = ALGORITHMS.iter().position(|other| other.names == algorithm.names) else { return };
-        let counter = &self.counters[index][usize::from(!encrypts)];
-        counter.bytes.fetch_add(bytes as u64, Relaxed);
-        if counter.calls.fetch_add(1, Relaxed) == 0 {
+        let [calls, of_bytes] = &self.counters[index][usize::from(!encrypts)];
+        of_bytes.fetch_add(bytes as u64, Relaxed);
+        if calls.fetch_add(1, Relaxed) == 0 {
             self.write_line(process, &format!("{} {}: first use", algorithm.name(), direction(encrypts)));
         }
     }
@@ -105,8 +96,7 @@ impl Trace {
     fn enter(&self) -> u32 {
         let process = std::process::id();
         if self.process.swap(process, Relaxed) != process {
-            let counters =
-                self.counters.iter().flatten().flat_map(|counter| [&counter.calls, &counter.bytes]);
+            let counters = self.counters.as_flattened().as_flattened().iter();
             counters.chain(&self.ways).for_each(|value| value.store(0, Relaxed));
             self.reported.store(false, Relaxed);
         }
@@ -119,42 +109,25 @@ impl Trace {
         }
         // A single write, so that lines of several processes do not mix.
         let line = format!("lockstep[{process}]: {}\n", escaped(text));
-        match self.to.write(line.as_bytes()) {
-            Ok(()) => {}
-            // There may be space again later, so later lines are still written.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                report(
-                    standard::write_message_after_load,
-                    &self.name,
-                    "is full, so lines of it are lost",
-                    &error,
-                );
-            }
-            Err(error) => {
-                self.failed.store(true, Relaxed);
-                report(
-                    standard::write_message_after_load,
-                    &self.name,
-                    "cannot be written and ends here",
-                    &error,
-                );
-            }
-        }
+        let Err(error) = self.to.write(line.as_bytes()) else { return };
+        // There may be space again later, so later lines are still written.
+        let is_full = error.kind() == io::ErrorKind::WouldBlock;
+        self.failed.fetch_or(!is_full, Relaxed);
+        let what =
+            if is_full { "is full, so lines of it are lost" } else { "cannot be written and ends here" };
+        report(&self.name, what, &error, false);
     }
 
-    /// Writes the totals of this process and of its devices.
-    pub(crate) fn write_totals(&self, devices: &[String]) {
+    /// Writes the totals of this process, and the lines with the totals of its devices.
+    pub(crate) fn write_totals(&self, devices: impl Iterator<Item = String>) {
         let process = std::process::id();
-        if self.process.load(Relaxed) != process {
-            // This is a child process that has processed nothing.
-            return;
-        }
-        if self.reported.swap(true, Relaxed) {
+        // A child process that has processed nothing writes nothing.
+        if self.process.load(Relaxed) != process || self.reported.swap(true, Relaxed) {
             return;
         }
         for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {
             for (counter, encrypts) in counters.iter().zip([true, false]) {
-                let [calls, bytes] = [&counter.calls, &counter.bytes].map(|value| value.load(Relaxed));
+                let [calls, bytes] = counter.each_ref().map(|value| value.load(Relaxed));
                 if calls > 0 {
                     let (name, direction) = (algorithm.name(), direction(encrypts));
                     self.write_line(process, &format!("{name} {direction}: {bytes} bytes in {calls} calls"));
@@ -167,15 +140,16 @@ impl Trace {
                 self.write_line(process, &format!("{bytes} bytes {what}"));
             }
         }
-        devices.iter().for_each(|line| self.write_line(process, line));
+        devices.for_each(|line| self.write_line(process, &line));
     }
 }
 
-/// Reports a failure of the trace with `write`, once in a process.
-fn report(write: fn(&str), name: &str, what: &str, error: &io::Error) {
+/// Reports a failure of the trace, once in a process.
+fn report(name: &str, what: &str, error: &io::Error, may_open: bool) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !REPORTED.swap(true, Relaxed) {
-        write(&format!("the trace to {name} {what}: {error}; the program is not affected"));
+        let message = format!("the trace to {name} {what}: {error}; the program is not affected");
+        standard::write_message(&message, may_open);
     }
 }
 

@@ -8,7 +8,7 @@
 //! - `bytes` do not change. A new `bytes` object is filled before other code has access to it, and its memory is initialised before
 //!   there is a slice of it ([`unfilled_bytes`]).
 //! - Other objects, such as `bytearray` and arrays, can be changed by other threads at any time. Inputs of at most [`COPIED`] bytes
-//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Copied`]), and so are the data that are written
+//!   (keys, nonces, tags, most associated data) are therefore copied by atomic reads ([`Input`]), and so are the data that are written
 //!   to an encrypted file ([`read_shared`]). The copies are wiped.
 //! - Longer inputs, and outputs in a buffer of the caller, are used where they are, since a copy would take as long as the encryption.
 //!   The memory stays valid, because its owner can neither move nor resize an exported buffer. The program must not change it during
@@ -19,14 +19,17 @@
 //!   kernels depends on the bytes (docs/security.md). The tests change every kind of argument during calls.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use lockstep::aead::HostData;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
+
+use crate::error::from_core;
 
 /// The longest input that is copied if the program can change it, in bytes.
 const COPIED: usize = 1 << 10;
@@ -37,33 +40,21 @@ const ZEROED: usize = 1 << 10;
 pub(crate) struct Export {
     view: MaybeUninit<ffi::Py_buffer>,
     is_exported: bool,
-    copy: Option<Copied>,
 }
 
 /// The memory of a buffer.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) start: *mut u8,
     pub(crate) len: usize,
 }
 
-/// The shape of a buffer.
-pub(crate) struct Shape {
-    pub(crate) dimensions: Vec<usize>,
-    /// The bytes of an element.
-    pub(crate) item: usize,
-    pub(crate) read_only: bool,
-}
-
 impl Memory {
-    fn range(self) -> Range<usize> {
-        self.start as usize..self.start as usize + self.len
-    }
-
     /// True if the two share bytes.
+    #[inline]
     pub(crate) fn overlaps(self, other: Memory) -> bool {
-        let (a, b) = (self.range(), other.range());
-        a.start < b.end && b.start < a.end
+        let (a, b) = (self.start as usize, other.start as usize);
+        a.max(b) < (a + self.len).min(b + other.len)
     }
 
     /// No memory.
@@ -81,30 +72,143 @@ impl Memory {
     }
 }
 
-/// A copy of an input. It is wiped when it is dropped.
-pub(crate) struct Copied {
-    /// Words, since they are wiped faster than bytes.
-    words: Zeroizing<Vec<u64>>,
-    len: usize,
+/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. They are a copy, which is wiped, if they are few and can
+/// change.
+///
+/// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
+/// contiguous.
+pub(crate) struct Input<'a> {
+    /// The memory of the object.
+    memory: Memory,
+    /// The bytes: in this memory or in the copy.
+    start: *const u8,
+    _keep: Keep<'a>,
 }
 
-impl Copied {
-    /// Copies memory that other threads can change meanwhile.
+/// What keeps the bytes of an input valid.
+#[allow(dead_code, reason = "held until it is dropped")]
+enum Keep<'a> {
+    /// The object, which the caller has borrowed.
+    Nothing,
+    Object(Bound<'a, PyAny>),
+    Export(Box<Export>),
+    /// Words, since they are wiped faster than bytes.
+    Copy(Zeroizing<Vec<u64>>),
+}
+
+// SAFETY: a shared reference gives access to the bytes only.
+unsafe impl Sync for Input<'_> {}
+
+impl<'a> Input<'a> {
+    /// No bytes.
+    pub(crate) const EMPTY: Input<'a> =
+        Input { memory: Memory::EMPTY, start: std::ptr::null(), _keep: Keep::Nothing };
+
+    /// The bytes of an object.
     ///
-    /// # Safety
-    /// The memory is valid for reads.
-    unsafe fn new(memory: Memory) -> Copied {
-        let mut words = Zeroizing::new(vec![0; memory.len.div_ceil(8)]);
-        // SAFETY: the words are initialised memory of at least this length, which is not shared.
-        let to = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), memory.len) };
-        // SAFETY: guaranteed by the caller.
-        unsafe { read_shared(memory, to) };
-        Copied { words, len: memory.len }
+    /// # Errors
+    /// See [`Input`].
+    #[inline(always)]
+    pub(crate) fn new(object: &'a Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Nothing)),
+            Err(_) => Input::of_buffer(object),
+        }
     }
 
-    fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the words are initialised memory of at least this length, borrowed as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len) }
+    /// The bytes of an object, which is kept.
+    ///
+    /// # Errors
+    /// See [`Input`].
+    #[inline]
+    pub(crate) fn owned(object: Bound<'a, PyAny>) -> PyResult<Input<'a>> {
+        match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Ok(Input::at(Memory::of(bytes.as_bytes()), Keep::Object(object))),
+            Err(_) => Input::of_buffer(&object),
+        }
+    }
+
+    /// A separate function, so that the code for `bytes` stays short.
+    #[inline(never)]
+    fn of_buffer(object: &Bound<'_, PyAny>) -> PyResult<Input<'a>> {
+        let mut place = Export::new();
+        let memory = place.export(object, ffi::PyBUF_SIMPLE)?;
+        if memory.len <= COPIED {
+            // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
+            return Ok(unsafe { Input::of(memory) });
+        }
+        // The object may allow only one export at a time, and its next one may be another.
+        drop(place);
+        let mut export = Box::new(Export::new());
+        let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
+        if memory.len <= COPIED {
+            // SAFETY: as above.
+            return Ok(unsafe { Input::of(memory) });
+        }
+        Ok(Input::at(memory, Keep::Export(export)))
+    }
+
+    /// The bytes of memory that the program can change.
+    ///
+    /// # Safety
+    /// The memory is valid for reads as long as the value exists; if it has at most [`COPIED`] bytes, during the call.
+    #[inline]
+    pub(crate) unsafe fn of(memory: Memory) -> Input<'a> {
+        if memory.len > COPIED {
+            return Input::at(memory, Keep::Nothing);
+        }
+        let (words, copy) = words(memory.len);
+        // SAFETY: the copy is not shared; the rest is guaranteed by the caller.
+        unsafe { read_shared(memory, slice_mut(copy)) };
+        Input { memory, ..Input::at(copy, Keep::Copy(words)) }
+    }
+
+    /// Bytes that `fill` writes, which are wiped.
+    ///
+    /// # Errors
+    /// Those of `fill`.
+    pub(crate) fn filled(len: usize, fill: impl FnOnce(&mut [u8]) -> PyResult<()>) -> PyResult<Input<'a>> {
+        let (words, memory) = words(len);
+        // SAFETY: the memory is not shared.
+        fill(unsafe { slice_mut(memory) })?;
+        Ok(Input::at(memory, Keep::Copy(words)))
+    }
+
+    #[inline]
+    fn at(memory: Memory, keep: Keep<'a>) -> Input<'a> {
+        Input { memory, start: memory.start, _keep: keep }
+    }
+
+    /// The memory of the object.
+    #[inline]
+    pub(crate) fn memory(&self) -> Memory {
+        self.memory
+    }
+}
+
+/// New words, which are wiped, and the memory of `len` bytes in them.
+fn words(len: usize) -> (Zeroizing<Vec<u64>>, Memory) {
+    let mut words = Zeroizing::new(vec![0u64; len.div_ceil(8)]);
+    let start = words.as_mut_ptr().cast();
+    (words, Memory { start, len })
+}
+
+impl Deref for Input<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: what is kept, or the caller of `of`, keeps the bytes valid as long as the value.
+        unsafe { slice(Memory { start: self.start.cast_mut(), len: self.memory.len }) }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Input<'py> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Input<'py>> {
+        Input::owned(object.to_owned())
     }
 }
 
@@ -132,56 +236,16 @@ pub(crate) unsafe fn read_shared(memory: Memory, to: &mut [u8]) {
     bytes(memory.len - tail.len(), tail);
 }
 
-/// The bytes of an input in memory that the program can change: a copy in `place` if they are few.
-///
-/// # Safety
-/// The memory is valid for reads as long as the result is used.
-pub(crate) unsafe fn input(memory: Memory, place: &mut Option<Copied>) -> &[u8] {
-    if memory.len > COPIED {
-        // SAFETY: guaranteed by the caller.
-        return unsafe { slice(memory) };
-    }
-    // SAFETY: as above.
-    place.insert(unsafe { Copied::new(memory) }).as_bytes()
-}
-
 impl Export {
     /// An empty place.
     pub(crate) const fn new() -> Export {
-        Export { view: MaybeUninit::uninit(), is_exported: false, copy: None }
+        Export { view: MaybeUninit::uninit(), is_exported: false }
     }
 
-    /// The bytes of an object: `bytes`, or anything that has a contiguous buffer. They are a copy if they are few and can change.
+    /// The memory of an object, as for [`Input`]. It is valid as long as this place and the object.
     ///
     /// # Errors
-    /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
-    #[inline]
-    pub(crate) fn read<'a>(&'a mut self, object: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
-        Ok(self.read_and_locate(object)?.0)
-    }
-
-    /// As [`Export::read`], also with the memory of the object.
-    ///
-    /// # Errors
-    /// Those of [`Export::read`].
-    #[inline]
-    pub(crate) fn read_and_locate<'a>(
-        &'a mut self,
-        object: &'a Bound<'_, PyAny>,
-    ) -> PyResult<(&'a [u8], Memory)> {
-        if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            let bytes = bytes.as_bytes();
-            return Ok((bytes, Memory::of(bytes)));
-        }
-        let memory = self.export(object, ffi::PyBUF_SIMPLE)?;
-        // SAFETY: the memory is valid while the buffer is exported, which is as long as `self` is borrowed.
-        Ok((unsafe { input(memory, &mut self.copy) }, memory))
-    }
-
-    /// The memory of an object, as for [`Export::read`]. It is valid as long as this place and the object.
-    ///
-    /// # Errors
-    /// Those of [`Export::read`].
+    /// See [`Input`].
     pub(crate) fn locate(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
         match object.cast_exact::<PyBytes>() {
             Ok(bytes) => Ok(Memory::of(bytes.as_bytes())),
@@ -194,33 +258,22 @@ impl Export {
     /// # Errors
     /// `TypeError` for an object without a buffer or with a read-only one, `BufferError` for a buffer that is not contiguous.
     pub(crate) fn write(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
-        let refused = match self.export(object, ffi::PyBUF_WRITABLE) {
-            Ok(memory) => return Ok(memory),
-            Err(refused) => refused,
-        };
-        match Export::new().export(object, ffi::PyBUF_SIMPLE) {
-            Ok(_) => Err(PyTypeError::new_err("the buffer is read-only: give one that is writable")),
-            Err(_) => Err(refused),
-        }
+        self.export(object, ffi::PyBUF_WRITABLE).map_err(|refused| {
+            match Export::new().export(object, ffi::PyBUF_SIMPLE) {
+                Ok(_) => PyTypeError::new_err("the buffer is read-only: give one that is writable"),
+                Err(_) => refused,
+            }
+        })
     }
 
-    /// The memory of an object with a contiguous buffer, and its shape.
+    /// The memory of an object with a contiguous buffer, and its description without format and strides.
     ///
     /// # Errors
     /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
-    pub(crate) fn shaped(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, Shape)> {
+    pub(crate) fn describe(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, &ffi::Py_buffer)> {
         let memory = self.export(object, ffi::PyBUF_ND)?;
         // SAFETY: `export` has initialised the view.
-        let view = unsafe { self.view.assume_init_ref() };
-        let dimensions = match view.shape.is_null() {
-            true => vec![memory.len],
-            // SAFETY: the exporter guarantees that the shape has this many numbers.
-            false => unsafe { std::slice::from_raw_parts(view.shape, view.ndim as usize) }
-                .iter()
-                .map(|&size| size as usize)
-                .collect(),
-        };
-        Ok((memory, Shape { dimensions, item: view.itemsize as usize, read_only: view.readonly != 0 }))
+        Ok((memory, unsafe { self.view.assume_init_ref() }))
     }
 
     fn export(&mut self, object: &Bound<'_, PyAny>, flags: std::ffi::c_int) -> PyResult<Memory> {
@@ -236,25 +289,44 @@ impl Export {
     }
 }
 
+// SAFETY: every thread that is attached to the interpreter can release a buffer.
+unsafe impl Send for Export {}
+
 impl Drop for Export {
     fn drop(&mut self) {
         if self.is_exported {
-            // SAFETY: the buffer is exported. Values of this type are local variables of functions that Python calls. The thread is
-            // attached to the interpreter when such a function returns.
+            // SAFETY: the buffer is exported. Values of this type are dropped by functions that Python calls, which return attached to the
+            // interpreter, and with the arrays of background work, by an attached thread.
             unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) };
         }
     }
 }
 
-/// True if input and output do not overlap, false if they are the same memory.
+/// Input and output in memory of the host, which have the same length.
 ///
 /// # Errors
 /// `ValueError` if they overlap in part.
-pub(crate) fn is_apart(from: Memory, to: Memory) -> PyResult<bool> {
-    if !from.overlaps(to) {
-        return Ok(true);
+///
+/// # Safety
+/// During `'a`, the input is valid for reads, and the output is initialised and valid for reads and writes. Apart from the input, nothing
+/// else in this crate refers to the output. The documentation of this module states what holds for other threads.
+#[inline]
+pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostData<'a>> {
+    let is_apart = !from.overlaps(to);
+    if !is_apart && from != to {
+        return Err(overlap());
     }
-    if from.start == to.start && from.len == to.len { Ok(false) } else { Err(overlap()) }
+    // SAFETY: guaranteed by the caller. If the two are the same memory, no slice of the input is made.
+    unsafe {
+        let to = slice_mut(to);
+        if is_apart { HostData::copy(slice(from), to).map_err(from_core) } else { Ok(HostData::InPlace(to)) }
+    }
+}
+
+/// Checks the length of an output.
+#[inline]
+pub(crate) fn check_output(len: usize, got: usize) -> PyResult<()> {
+    if got == len { Ok(()) } else { Err(PyValueError::new_err(format!("buffer must be {len} bytes"))) }
 }
 
 /// The exception for an output that overlaps an argument.
@@ -321,10 +393,9 @@ pub(crate) fn unfilled_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, 
 /// # Safety
 /// The memory is valid for writes of `len` bytes.
 #[inline]
-unsafe fn set_unspecified(start: *mut u8, len: usize) {
+unsafe fn set_unspecified(start: *mut u8, #[allow(unused, reason = "for other processors")] len: usize) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
-        let _ = len;
         // SAFETY: there is no instruction. Without the option `nomem`, the code may write to the memory, which the caller permits.
         unsafe { std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags)) };
     }

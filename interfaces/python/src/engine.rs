@@ -1,12 +1,13 @@
 //! The engine of the process: selection of devices, and forks.
 
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
-use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use lockstep::aead::Caller;
+use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::hazmat::backend::KernelId;
-use lockstep::hazmat::inline::{InlineKernel, is_proven};
+use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest as tests};
 use pyo3::exceptions::PyValueError;
@@ -20,49 +21,25 @@ use crate::text::Text;
 ///
 /// Only threads that are attached to the interpreter take the lock, and they do not wait while they hold it. A thread that forks
 /// is attached, so with an interpreter lock no other thread holds this lock in a fork.
-static CURRENT: Mutex<Current> = Mutex::new(Current { engine: None, settings: Settings::DEFAULT });
+static CURRENT: Mutex<Current> = Mutex::new(Current { engine: None, builder: None, device: None });
 
+/// What the user has selected.
 struct Current {
     /// None before the first use.
     engine: Option<Engine>,
-    settings: Settings,
-}
-
-#[derive(Debug, Clone)]
-struct Settings {
+    /// None for the defaults.
+    builder: Option<EngineBuilder>,
+    /// The name of the device, if one was selected.
     device: Option<String>,
-    kernel: Option<String>,
-    threads: Option<usize>,
-    verify: Option<Verify>,
 }
 
-impl Settings {
-    const DEFAULT: Settings = Settings { device: None, kernel: None, threads: None, verify: None };
-
-    fn build(&self) -> PyResult<Engine> {
-        let mut builder = Engine::builder();
-        if let Some(device) = &self.device {
-            builder = builder.device(device);
+impl Current {
+    fn engine(&mut self) -> PyResult<Engine> {
+        if let Some(engine) = &self.engine {
+            return Ok(engine.clone());
         }
-        if let Some(kernel) = &self.kernel {
-            builder = builder.kernel(kernel);
-        }
-        if let Some(threads) = self.threads {
-            builder = builder.threads(threads);
-        }
-        if let Some(verify) = self.verify {
-            builder = builder.verify(verify);
-        }
-        builder.build().map_err(from_library)
-    }
-
-    /// True if neither these settings nor the environment name a device or a kernel.
-    fn is_automatic(&self) -> bool {
-        let is_auto = |given: &Option<String>, name| match given {
-            Some(value) => value.is_empty() || value == "auto",
-            None => std::env::var_os(name).is_none_or(|value| value.is_empty() || value == "auto"),
-        };
-        is_auto(&self.device, ENV_DEVICE) && is_auto(&self.kernel, ENV_KERNEL)
+        let engine = self.builder.clone().unwrap_or_default().build().map_err(from_library)?;
+        Ok(self.engine.insert(engine).clone())
     }
 }
 
@@ -72,50 +49,45 @@ fn lock() -> MutexGuard<'static, Current> {
 
 /// The engine of the process, made at first use.
 pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
-    let mut current = lock();
-    if let Some(engine) = &current.engine {
-        return Ok(engine.clone());
-    }
-    let engine = current.settings.build()?;
-    current.engine = Some(engine.clone());
-    Ok(engine)
+    lock().engine()
 }
 
+/// The kernel for small calls. To find it takes about as long as to encrypt a block.
+static KERNEL: LazyLock<InlineKernel> = LazyLock::new(InlineKernel::best);
+/// Where small calls run, if it is known: [`INLINE`] or [`PLANNED`].
+static SMALL: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const INLINE: u8 = 1;
-const BY_PLANNER: u8 = 2;
-static SMALL_CALLS: AtomicU8 = AtomicU8::new(UNKNOWN);
+const PLANNED: u8 = 2;
 
 /// The kernel for small calls, which run on the calling thread without the planner. None if the user has named a device or a
 /// kernel, or if the kernel has failed its self-test.
 #[inline]
 pub(crate) fn inline_kernel() -> Option<InlineKernel> {
-    match SMALL_CALLS.load(Ordering::Relaxed) {
-        INLINE => Some(InlineKernel::best()),
-        BY_PLANNER => None,
-        _ => {
-            let kernel = InlineKernel::best();
-            // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
-            let current = lock();
-            let is_inline = current.settings.is_automatic() && is_proven(kernel);
-            SMALL_CALLS.store(if is_inline { INLINE } else { BY_PLANNER }, Ordering::Relaxed);
-            is_inline.then_some(kernel)
-        }
+    match SMALL.load(Ordering::Relaxed) {
+        INLINE => return Some(*KERNEL),
+        PLANNED => return None,
+        _ => {}
     }
+    // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
+    let mut current = lock();
+    // The caller reports why there is no engine.
+    let kernel = current.engine().ok()?.inline_kernel();
+    SMALL.store(if kernel.is_some() { INLINE } else { PLANNED }, Ordering::Relaxed);
+    kernel
 }
 
-fn replace(engine: Option<Engine>, settings: Settings) -> (Option<Engine>, Settings) {
+/// Makes a selection current; returns the earlier one.
+fn replace(new: Current) -> Current {
     let mut current = lock();
-    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
-    (std::mem::replace(&mut current.engine, engine), std::mem::replace(&mut current.settings, settings))
+    SMALL.store(UNKNOWN, Ordering::Relaxed);
+    std::mem::replace(&mut *current, new)
 }
 
 /// A selection of devices, kernel and threads for the process. As a context manager it restores the earlier selection at the
 /// end of the block.
 #[pyclass(frozen, module = "lockstep")]
-pub(crate) struct Selection {
-    before: Mutex<Option<(Option<Engine>, Settings)>>,
-}
+pub(crate) struct Selection(Mutex<Option<Current>>);
 
 #[pymethods]
 impl Selection {
@@ -125,10 +97,8 @@ impl Selection {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((engine, settings)) = before {
-            drop(replace(engine, settings));
-        }
+        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(before.map(replace));
     }
 }
 
@@ -154,29 +124,39 @@ pub(crate) fn select(
 ) -> PyResult<Selection> {
     let verify = verify.map(|value| value.parse::<Verify>()).transpose();
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
-    let [device, kernel] = [device, kernel].map(|name| name.map(|name| name.to_string()));
-    let settings = Settings { device, kernel, threads, verify };
+    let mut builder = Engine::builder();
+    if let Some(device) = &device {
+        builder = builder.device(&**device);
+    }
+    if let Some(kernel) = &kernel {
+        builder = builder.kernel(&**kernel);
+    }
+    if let Some(threads) = threads {
+        builder = builder.threads(threads);
+    }
+    if let Some(verify) = verify {
+        builder = builder.verify(verify);
+    }
     // This may start a driver.
-    let engine = detached(py, || settings.build())?;
-    let before = replace(Some(engine), settings);
-    Ok(Selection { before: Mutex::new(Some(before)) })
+    let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
+    let device = device.map(|name| name.to_string());
+    let current = Current { engine: Some(engine), builder: Some(builder), device };
+    Ok(Selection(Mutex::new(Some(replace(current)))))
 }
 
 /// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child
 /// cannot use, the child's engine has only the CPU.
-#[pyfunction]
 pub(crate) fn after_fork_in_child() {
-    crate::forks::after_fork_in_child();
-    crate::tensor::after_fork_in_child();
     let mut current = lock();
-    SMALL_CALLS.store(UNKNOWN, Ordering::Relaxed);
+    SMALL.store(UNKNOWN, Ordering::Relaxed);
     let Some(engine) = current.engine.take() else { return };
     // A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the
     // engine is neither used nor dropped.
     let engine = std::mem::ManuallyDrop::new(engine);
     if engine.devices_so_far().iter().any(|device| device.id().backend != "cpu") {
-        current.settings.device = Some("cpu".into());
-        current.settings.kernel = None;
+        let builder = current.builder.take().unwrap_or_default();
+        current.builder = Some(builder.device("cpu").kernel("auto"));
+        current.device = Some("cpu".into());
     }
 }
 
@@ -262,17 +242,14 @@ impl SelfTest {
 #[pyfunction]
 pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
     let engine = current(py)?;
-    let named = lock().settings.device.clone();
+    let named = lock().device.clone();
     let mut results = Vec::new();
     for device in detached(py, || engine.devices()) {
         let is_named = named.as_deref() == Some(&*device.id().to_string());
         if device.properties().by_name_only && !is_named {
             continue;
         }
-        for (number, kernel) in device.kernels().iter().enumerate() {
-            if kernel.missing.is_some() {
-                continue;
-            }
+        for (number, kernel) in device.kernels().iter().enumerate().filter(|(_, it)| it.missing.is_none()) {
             let (mut operations, mut failures) = (0, Vec::new());
             for operation in Operation::all() {
                 let id = KernelId(number as u16);

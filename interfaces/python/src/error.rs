@@ -1,5 +1,7 @@
 //! Exceptions.
 
+use std::iter::successors;
+
 use lockstep::hazmat::Error as CoreError;
 use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -15,17 +17,18 @@ pyo3::create_exception!(
      the attribute `verified` is its length in bytes. Otherwise the attribute is None."
 );
 
-/// Adds the attribute `verified` to an exception.
-fn with_verified(raised: PyErr, verified: u64) -> PyErr {
-    // An exception without the attribute is still the right exception.
-    let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
-    raised
-}
-
 /// A name that a user gave, for a message: other words if it can be a key.
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
     lockstep::hazmat::shown::name(&name).into_owned()
+}
+
+/// Replaces an exception by a clearer one. An exception that is not derived from `Exception`, such as KeyboardInterrupt, stays, also if
+/// it is the cause of the exception: a signal handler can raise it in each function that is written in Python.
+pub(crate) fn replaced(py: Python<'_>, error: PyErr, clearer: impl FnOnce(&PyErr) -> PyErr) -> PyErr {
+    let mut causes = successors(Some(error.clone_ref(py)), |error| error.cause(py));
+    let interruption = causes.find(|error| !error.is_instance_of::<PyException>(py));
+    interruption.unwrap_or_else(|| clearer(&error))
 }
 
 /// The exception for an error of a mode, a device or a kernel.
@@ -43,30 +46,30 @@ pub(crate) fn from_core(error: CoreError) -> PyErr {
 /// The exception for an error of the library.
 pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     use lockstep::Error;
-    if error.is_authentication_failure() {
-        let raised = InvalidTag::new_err(error.to_string());
-        return match error {
-            Error::Partial { verified, .. } => with_verified(raised, verified),
-            _ => raised,
-        };
+    // The text of an exception of Python is not needed, and making it would run code of the program.
+    if let Error::Read(source) | Error::Write(source) = error {
+        return from_io(source);
     }
+    let (is_not_authentic, message) = (error.is_authentication_failure(), error.to_string());
     match error {
-        Error::Partial { verified, source } => with_verified(from_library(*source), verified),
+        Error::Partial { verified, source } => {
+            let raised = if is_not_authentic { InvalidTag::new_err(message) } else { from_library(*source) };
+            // An exception without the attribute is still the right exception.
+            let _ = Python::attach(|py| raised.value(py).setattr("verified", verified));
+            raised
+        }
+        _ if is_not_authentic => InvalidTag::new_err(message),
         Error::Core(error) => from_core(error),
-        Error::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
-        Error::Read(source) | Error::Write(source) => from_io(source),
-        Error::File { ref source, .. } => {
-            let message = error.to_string();
-            match source.raw_os_error() {
-                Some(number) => PyOSError::new_err((number, message)),
-                None => std::io::Error::new(source.kind(), message).into(),
-            }
-        }
-        Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(error.to_string()),
+        Error::Exists { .. } => PyFileExistsError::new_err(message),
+        Error::File { source, .. } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, message)),
+            None => std::io::Error::new(source.kind(), message).into(),
+        },
+        Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(message),
         Error::Random { .. } | Error::NotSealed { .. } | Error::Interrupted => {
-            PyRuntimeError::new_err(error.to_string())
+            PyRuntimeError::new_err(message)
         }
-        _ => PyValueError::new_err(error.to_string()),
+        _ => PyValueError::new_err(message),
     }
 }
 

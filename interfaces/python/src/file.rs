@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
+use lockstep::file::open_input;
 use lockstep::{
     EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
     Sparse,
@@ -17,12 +18,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
-use crate::buffer::{Export, Memory, read_shared, slice_mut};
+use crate::buffer::{Export, Input, Memory, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_library;
 use crate::forks::{Origin, detached};
-use crate::keys::{FromStart, Given, MessageKey};
-use crate::source::{Sink, Source, open_input};
+use crate::keys::{FromStart, Given, MessageKey, file_key};
+use crate::source::{Sink, Source};
 use crate::task;
 use crate::text::Text;
 use crate::turn::Turn;
@@ -48,7 +49,7 @@ impl NativeReader {
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         identities: Option<Vec<PathBuf>>,
         passphrase: Option<Text>,
     ) -> PyResult<NativeReader> {
@@ -56,13 +57,13 @@ impl NativeReader {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
         let envelope = detached(py, || {
-            let mut start = FromStart::new(&*source).map_err(lockstep::Error::read)?;
-            Envelope::read(&mut start)
+            let mut source = FromStart::new(&*source).map_err(Error::read)?;
+            Ok(match Envelope::read(&mut source)? {
+                Start::Envelope(envelope) => Some(envelope),
+                Start::Bare(_) => None,
+            })
         });
-        let envelope = match envelope.map_err(from_library)? {
-            Start::Envelope(envelope) => Some(envelope),
-            Start::Bare(_) => None,
-        };
+        let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let message = Tail::new(Arc::clone(&source), start);
@@ -75,39 +76,19 @@ impl NativeReader {
         self.reader.len()
     }
 
-    /// Reads plaintext from an offset into a buffer; returns the number of bytes, which is less than the length of the buffer only
-    /// at the end of the message. The buffer is zeroed if this fails.
-    fn readinto(&self, py: Python<'_>, offset: u64, buffer: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let mut export = Export::new();
-        let memory = export.write(buffer)?;
-        // SAFETY: an exported writable buffer, to which nothing else of this call refers.
-        let buffer = unsafe { slice_mut(memory) };
-        Ok(self.read(py, offset, &mut [buffer])? as usize)
-    }
-
-    /// Fills buffers with plaintext from an offset, one after the other. The buffers are zeroed if this fails.
-    fn read_into_all(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    /// Reads plaintext from an offset into buffers, one after the other; returns the number of bytes, which is less than the length of the
+    /// buffers only at the end of the message. The buffers are zeroed if this fails.
+    fn readinto(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
+        self.origin.check()?;
+        self.source.check_not_reentrant()?;
         let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
         let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.write(buffer));
         let memories = memories.collect::<PyResult<Vec<Memory>>>()?;
         check_apart(&memories)?;
-        let len = memories.iter().map(|memory| memory.len as u64).sum::<u64>();
-        if self.reader.len().checked_sub(offset).is_none_or(|rest| rest < len) {
-            return Err(PyValueError::new_err("the buffers are longer than the rest of the file"));
-        }
+        let len: usize = memories.iter().map(|memory| memory.len).sum();
         // SAFETY: exported writable buffers that do not overlap, to which nothing else of this call refers.
         let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
-        self.read(py, offset, &mut slices).map(|_| ())
-    }
-}
-
-impl NativeReader {
-    /// Fills buffers with plaintext from an offset; returns the number of bytes.
-    fn read(&self, py: Python<'_>, offset: u64, buffers: &mut [&mut [u8]]) -> PyResult<u64> {
-        self.origin.check()?;
-        self.source.check_not_reentrant()?;
-        let len: usize = buffers.iter().map(|buffer| buffer.len()).sum();
-        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, buffers, options);
+        let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
         // A file object is read by this thread, which runs signal handlers between the calls of its methods.
         if len <= LONG_READ || self.source.is_serial() {
             return detached(py, || read(Options::new())).map_err(from_library);
@@ -142,10 +123,10 @@ impl NativeWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> T + Send,
+        action: impl FnOnce(&mut Option<EncryptWriter<Sink>>) -> PyResult<T> + Send,
     ) -> PyResult<T> {
         self.origin.check()?;
-        detached(py, || self.writer.with(action))
+        detached(py, || self.writer.with(action))?
     }
 }
 
@@ -159,7 +140,7 @@ impl NativeWriter {
         file: &Bound<'_, PyAny>,
         replaces: bool,
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         recipients: Option<Vec<Text>>,
         passphrase: Option<Text>,
     ) -> PyResult<NativeWriter> {
@@ -180,38 +161,34 @@ impl NativeWriter {
 
     /// Encrypts and writes the bytes of a buffer; returns their number.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
-        if let Ok(bytes) = data.cast_exact::<PyBytes>() {
-            // They do not change.
-            let bytes = bytes.as_bytes();
-            let written = self.with(py, |writer| Some(writer.as_mut()?.write_all(bytes)))?;
-            return wrote(written, bytes.len());
-        }
         let mut export = Export::new();
         let memory = export.locate(data)?;
-        // SAFETY: the buffer is exported until the end of this function.
-        let mut bytes = unsafe { Shared::new([memory]) };
-        let written = self.with(py, |writer| {
-            let writer = writer.as_mut()?;
-            let mut piece = Zeroizing::new(vec![0; memory.len.min(PIECE)]);
-            Some(loop {
-                match bytes.read(&mut piece) {
-                    Ok(0) => break Ok(()),
-                    Ok(count) => {
-                        if let Err(error) = writer.write_all(&piece[..count]) {
-                            break Err(error);
-                        }
-                    }
-                    Err(error) => break Err(error),
-                }
-            })
-        })?;
-        wrote(written, memory.len)
+        let fixed = data.cast_exact::<PyBytes>().ok().map(|bytes| bytes.as_bytes());
+        // The buffer is exported until the end of this function.
+        let mut shared = Shared([memory].into());
+        let len = memory.len;
+        let mut write = |writer: &mut EncryptWriter<Sink>| {
+            if let Some(bytes) = fixed {
+                return writer.write_all(bytes);
+            }
+            let mut piece = Zeroizing::new(vec![0; len.min(PIECE)]);
+            while let count @ 1.. = shared.read(&mut piece)? {
+                writer.write_all(&piece[..count])?;
+            }
+            Ok(())
+        };
+        self.with(py, |writer| {
+            let written = write(writer.as_mut().ok_or_else(ended)?);
+            written.map(|()| len).map_err(|error| from_library(Error::read(error)))
+        })
     }
 
     /// Writes the end of the message, and gives the file of a path its name.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
-        let finished = self.with(py, |writer| Some(writer.take()?.finish().and_then(Sink::commit)))?;
-        finished.ok_or_else(ended)?.map_err(from_library)
+        self.with(py, |writer| {
+            let writer = writer.take().ok_or_else(ended)?;
+            writer.finish().and_then(Sink::commit).map_err(from_library)
+        })
     }
 
     /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
@@ -220,14 +197,11 @@ impl NativeWriter {
             // The file belongs to the parent.
             return Ok(());
         }
-        self.with(py, |writer| drop(writer.take()))
+        self.with(py, |writer| {
+            drop(writer.take());
+            Ok(())
+        })
     }
-}
-
-/// The result of `write`: the number of bytes. `written` is None after the end.
-fn wrote(written: Option<io::Result<()>>, len: usize) -> PyResult<usize> {
-    written.ok_or_else(ended)?.map_err(|error| from_library(lockstep::Error::read(error)))?;
-    Ok(len)
 }
 
 fn ended() -> PyErr {
@@ -238,18 +212,16 @@ fn ended() -> PyErr {
 fn open_output(
     py: Python<'_>,
     input: File,
-    destination: PathBuf,
+    destination: &Path,
     overwrite: bool,
     sparse: Sparse,
 ) -> PyResult<(File, OutputFile)> {
-    let path = destination.clone();
-    let open = move || {
-        lockstep::file::check_not_same(&input, &destination)?;
+    task::wait_for_fifo(py, destination, move |destination| {
+        lockstep::file::check_not_same(&input, destination)?;
         let mode = FileMode::of_input(&input)?;
         let options = OutputOptions { force: overwrite, mode, sparse, ..OutputOptions::default() };
-        Ok((input, OutputFile::create(&destination, options)?))
-    };
-    task::wait_for_fifos(py, &[&path], open)?.map_err(from_library)
+        Ok((input, OutputFile::create(destination, options)?))
+    })
 }
 
 /// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
@@ -271,7 +243,7 @@ pub(crate) fn encrypt_file(
     source: PathBuf,
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
-    context: Option<&Bound<'_, PyAny>>,
+    context: Option<Input<'_>>,
     recipients: Option<Vec<Text>>,
     passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -280,9 +252,9 @@ pub(crate) fn encrypt_file(
     let given = Given::new(key, context, recipients, None, passphrase)?;
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
-    let input = open_input(py, source)?;
-    let (input, output) = open_output(py, input, destination, overwrite, Sparse::default())?;
-    let summary = task::run(py, progress, |options| {
+    let input = task::wait_for_fifo(py, &source, open_input)?;
+    let (input, output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
+    task::run(py, progress, |options| {
         let mut output = output;
         if let Some(envelope) = envelope {
             envelope.write(&mut output)?;
@@ -290,9 +262,8 @@ pub(crate) fn encrypt_file(
         let summary =
             lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
         output.commit()?;
-        Ok(summary)
-    })?;
-    Ok(summary.plaintext_len)
+        Ok(summary.plaintext_len)
+    })
 }
 
 /// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
@@ -316,7 +287,7 @@ pub(crate) fn decrypt_file(
     source: PathBuf,
     destination: PathBuf,
     key: Option<&Bound<'_, PyAny>>,
-    context: Option<&Bound<'_, PyAny>>,
+    context: Option<Input<'_>>,
     identities: Option<Vec<PathBuf>>,
     passphrase: Option<Text>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -331,12 +302,12 @@ pub(crate) fn decrypt_file(
     }
     let given = Given::new(key, context, None, identities, passphrase)?;
     let engine = engine::current(py)?;
-    let input = open_input(py, source)?;
+    let input = task::wait_for_fifo(py, &source, open_input)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
     let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
-    let (input, output) = open_output(py, input, destination, overwrite, sparse)?;
-    let summary = task::run(py, progress, |options| {
+    let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
+    task::run(py, progress, |options| {
         let mut output = output;
         let options = options.partial(partial);
         let decrypted =
@@ -344,9 +315,8 @@ pub(crate) fn decrypt_file(
         if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
             output.commit()?;
         }
-        decrypted
-    })?;
-    Ok(summary.plaintext_len)
+        Ok(decrypted?.plaintext_len)
+    })
 }
 
 /// Encrypts the bytes of buffers, one after the other, to a file: a path, or a binary file object. Uses all cores. The file of a
@@ -357,16 +327,14 @@ pub(crate) fn encrypt_buffers(
     file: &Bound<'_, PyAny>,
     replaces: bool,
     key: &Bound<'_, PyAny>,
-    context: &Bound<'_, PyAny>,
+    context: Input<'_>,
     buffers: Vec<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let given = Given::new(Some(key), Some(context), None, None, None)?;
-    let MessageKey { key, context, .. } = given.for_writing(py)?;
-    let engine = engine::current(py)?;
+    let (key, engine) = (file_key(key)?, engine::current(py)?);
     let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
     let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.locate(buffer));
-    // SAFETY: the buffers are exported until the end of this function.
-    let mut bytes = unsafe { Shared::new(memories.collect::<PyResult<Vec<_>>>()?) };
+    // The buffers are exported until the end of this function.
+    let mut bytes = Shared(memories.collect::<PyResult<_>>()?);
     let sink = Sink::create(file, replaces)?;
     let is_object = matches!(sink, Sink::Object(_));
     let work = |options: Options<'_>| {
@@ -381,42 +349,30 @@ pub(crate) fn encrypt_buffers(
     task::run(py, None, work)
 }
 
-/// Buffers of the program, which other threads can change, read one after the other.
+/// Buffers of the program, which other threads can change, read one after the other. The memory is valid as long as the value exists.
 struct Shared(VecDeque<Memory>);
 
-// SAFETY: the memory is valid as long as the value exists (see `new`), and is read atomically.
+// SAFETY: the memory is valid as long as the value exists, and is read atomically.
 unsafe impl Send for Shared {}
-
-impl Shared {
-    /// # Safety
-    /// The memory is valid for reads as long as the value exists.
-    unsafe fn new(memories: impl IntoIterator<Item = Memory>) -> Shared {
-        Shared(memories.into_iter().collect())
-    }
-}
 
 impl Read for Shared {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(first) = self.0.pop_front() {
-            let count = first.len.min(buffer.len());
-            if count < first.len {
-                self.0.push_front(first.part(count..first.len));
-            }
-            if count > 0 || buffer.is_empty() {
-                // SAFETY: the caller of `new` guarantees that the memory is valid.
-                unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
-                return Ok(count);
-            }
+        while self.0.front().is_some_and(|first| first.len == 0) {
+            self.0.pop_front();
         }
-        Ok(0)
+        let Some(first) = self.0.front_mut() else { return Ok(0) };
+        let count = first.len.min(buffer.len());
+        // SAFETY: the memory is valid as long as the value exists.
+        unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
+        *first = first.part(count..first.len);
+        Ok(count)
     }
 }
 
 /// A random key of 32 bytes for files, from the operating system.
 #[pyfunction]
-pub(crate) fn generate_key(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyBytes>> {
-    let key = FileKey::generate().map_err(from_library)?;
-    Ok(pyo3::types::PyBytes::new(py, key.as_bytes()))
+pub(crate) fn generate_key(py: Python<'_>) -> PyResult<Bound<'_, PyBytes>> {
+    Ok(PyBytes::new(py, FileKey::generate().map_err(from_library)?.as_bytes()))
 }
 
 /// The length of the plaintext of an encrypted file of `size` bytes.

@@ -25,16 +25,15 @@ thread_local! {
 }
 
 /// A call of this thread into the library, until it is dropped.
-pub(crate) struct Call {
-    /// A call belongs to its thread.
-    _thread: std::marker::PhantomData<*const ()>,
-}
+///
+/// The marker keeps it on its thread.
+pub(crate) struct Call(std::marker::PhantomData<*const ()>);
 
 impl Call {
     pub(crate) fn new() -> Call {
         CALLS.fetch_add(1, Ordering::Relaxed);
         OWN_CALLS.set(OWN_CALLS.get() + 1);
-        Call { _thread: std::marker::PhantomData }
+        Call(std::marker::PhantomData)
     }
 }
 

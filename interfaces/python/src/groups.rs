@@ -3,17 +3,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lockstep::tree::{self, Direction, Group, IfExists, Plan, PlannedFile};
-use lockstep::{Engine, FileKey};
+use lockstep::tree::{Direction, Group, IfExists, Plan, PlannedFile};
+use lockstep::{Engine, Error, FileKey};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
+use crate::buffer::Input;
 use crate::engine;
 use crate::error::InvalidTag;
 use crate::forks::{Origin, detached};
-use crate::keys::{Given, MessageKey};
+use crate::keys::file_key;
 use crate::task;
 
 /// A file of a plan in Python: root, input, output, length, and None.
@@ -23,11 +24,6 @@ type PlannedTuple<'py> = (Bound<'py, PyString>, OsString, OsString, u64, Option<
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-}
-
-/// A path as `str`. Bytes that are not UTF-8 are surrogates, as in `os.fsdecode`.
-fn text(path: &Path) -> OsString {
-    path.as_os_str().to_owned()
 }
 
 #[pymethods]
@@ -59,26 +55,26 @@ impl NativePlan {
         let files = self.plan.files.iter().map(|file| {
             let root = match &last {
                 Some((path, root)) if *path == file.root => root,
-                _ => &last.insert((&file.root, text(&file.root).into_pyobject(py)?)).1,
+                _ => &last.insert((&file.root, OsString::from(&file.root).into_pyobject(py)?)).1,
             };
-            Ok((root.clone(), text(&file.input), text(&file.output), file.len, None))
+            Ok((root.clone(), OsString::from(&file.input), OsString::from(&file.output), file.len, None))
         });
         files.collect()
     }
 
     /// The files that are skipped, with the reasons.
     fn skipped(&self) -> Vec<(OsString, &'static str)> {
-        self.plan.skipped.iter().map(|(path, reason)| (text(path), *reason)).collect()
+        self.plan.skipped.iter().map(|(path, reason)| (OsString::from(path), *reason)).collect()
     }
 
     /// The files that cannot be processed, with the reasons.
     fn failed(&self) -> Vec<(OsString, String)> {
-        self.plan.failed.iter().map(|(path, error)| (text(path), error.to_string())).collect()
+        self.plan.failed.iter().map(|(path, error)| (OsString::from(path), error.to_string())).collect()
     }
 
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
     fn without_input(&self) -> Vec<OsString> {
-        self.plan.without_input.iter().map(|path| text(path)).collect()
+        self.plan.without_input.iter().map(OsString::from).collect()
     }
 
     /// Creates the output folder, and the folders in it.
@@ -120,14 +116,12 @@ impl NativeGroups {
         py: Python<'_>,
         encrypts: bool,
         key: &Bound<'_, PyAny>,
-        context: &Bound<'_, PyAny>,
+        context: Input<'_>,
         output: PathBuf,
         replaces: bool,
         syncs: bool,
     ) -> PyResult<NativeGroups> {
-        let given = Given::new(Some(key), Some(context), None, None, None)?;
-        let MessageKey { key, context, .. } = given.for_writing(py)?;
-        let engine = engine::current(py)?;
+        let (engine, key, context) = (engine::current(py)?, file_key(key)?, context.to_vec());
         let (direction, origin) = (direction(encrypts), Origin::new());
         Ok(NativeGroups { engine, direction, key, context, output, replaces, syncs, origin })
     }
@@ -156,18 +150,14 @@ impl NativeGroups {
         let results = task::run(py, None, |options| Ok(group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
-                let state = match done.is_up_to_date {
-                    true => intern!(py, "up to date"),
-                    false => intern!(py, "written"),
-                };
+                let state =
+                    if done.is_up_to_date { intern!(py, "up to date") } else { intern!(py, "written") };
                 let commitment = PyBytes::new(py, &done.commitment);
                 (state.clone(), done.plaintext_len, done.ciphertext_len, Some(commitment), None)
             }
             Err(error) => {
-                let state = match error.is_not_authentic() {
-                    true => intern!(py, "not authentic"),
-                    false => intern!(py, "failed"),
-                };
+                let is_changed = is_not_authentic(&error);
+                let state = if is_changed { intern!(py, "not authentic") } else { intern!(py, "failed") };
                 (state.clone(), 0, 0, None, Some(error.to_string()))
             }
         });
@@ -179,12 +169,17 @@ fn direction(encrypts: bool) -> Direction {
     if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 
-fn exception(error: tree::Error) -> PyErr {
+/// True also for a damaged envelope.
+fn is_not_authentic(error: &Error) -> bool {
+    error.is_authentication_failure() || matches!(error, Error::Envelope { .. })
+}
+
+fn exception(error: Error) -> PyErr {
     let message = error.to_string();
     match error.errno() {
         // `OSError` chooses the subclass by the number.
         Some(number) => PyOSError::new_err((number, message)),
-        None if error.is_not_authentic() => InvalidTag::new_err(message),
+        None if is_not_authentic(&error) => InvalidTag::new_err(message),
         None => PyValueError::new_err(message),
     }
 }

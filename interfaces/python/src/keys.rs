@@ -10,9 +10,10 @@ use lockstep_cli::file_keys::{self, KeyError};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
-use crate::buffer::Export;
+use crate::buffer::Input;
 use crate::error::{InvalidTag, from_library};
 use crate::forks::detached;
+use crate::source::path;
 use crate::task;
 use crate::text::Text;
 
@@ -22,6 +23,13 @@ pub(crate) struct MessageKey {
     pub(crate) context: Vec<u8>,
     /// The envelope of the file, which precedes the message and is its context.
     pub(crate) envelope: Option<Envelope>,
+}
+
+impl MessageKey {
+    /// The key of a message with an envelope.
+    fn wrapped(key: FileKey, envelope: Envelope) -> MessageKey {
+        MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) }
+    }
 }
 
 /// What a user gives for the key of a file.
@@ -35,69 +43,52 @@ impl Given {
     /// The arguments `key`, `context`, `recipients`, `identities` and `passphrase` of a call.
     pub(crate) fn new(
         key: Option<&Bound<'_, PyAny>>,
-        context: Option<&Bound<'_, PyAny>>,
+        context: Option<Input<'_>>,
         recipients: Option<Vec<Text>>,
         identities: Option<Vec<PathBuf>>,
         passphrase: Option<Text>,
     ) -> PyResult<Given> {
-        let context =
-            context.map(|context| Ok::<_, PyErr>(Export::new().read(context)?.to_vec())).transpose()?;
-        let context = context.unwrap_or_default();
-        let has_age = recipients.is_some() || identities.is_some() || passphrase.is_some();
-        if let Some(key) = key {
-            if has_age {
-                return Err(PyTypeError::new_err(
-                    "give a key, or recipients, identities or a passphrase, not both",
-                ));
+        let context = context.as_deref().unwrap_or_default().to_vec();
+        let has_others = identities.is_some() || passphrase.is_some();
+        let refuse = |text| Err(PyTypeError::new_err(text));
+        match (key, recipients) {
+            (Some(_), others) if others.is_some() || has_others => {
+                refuse("give a key, or recipients, identities or a passphrase, not both")
             }
-            return Ok(Given::Key { key: file_key(key)?, context });
-        }
-        if !has_age {
-            return Err(PyTypeError::new_err(
-                "a key is missing: give key, recipients, identities or passphrase",
-            ));
-        }
-        if !context.is_empty() {
-            return Err(PyTypeError::new_err(
-                "a context is for files with a key: others have their envelope as context",
-            ));
-        }
-        match recipients {
-            Some(_) if identities.is_some() || passphrase.is_some() => {
-                Err(PyTypeError::new_err("give recipients, or a passphrase, not both"))
+            (Some(key), _) => Ok(Given::Key { key: file_key(key)?, context }),
+            (None, None) if !has_others => {
+                refuse("a key is missing: give key, recipients, identities or passphrase")
             }
-            Some(recipients) => Ok(Given::Recipients(recipients)),
-            None => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
+            _ if !context.is_empty() => {
+                refuse("a context is for files with a key: others have their envelope as context")
+            }
+            (None, Some(_)) if has_others => refuse("give recipients, or a passphrase, not both"),
+            (None, Some(recipients)) => Ok(Given::Recipients(recipients)),
+            (None, None) => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
         }
     }
 
     /// The key of a new message. This can take a second. Signal handlers run meanwhile.
     pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
         let file_key = FileKey::generate().map_err(from_library)?;
-        let wrapped = match &self {
-            Given::Key { .. } => None,
+        let wrapped = match self {
+            Given::Key { key, context } => return Ok(MessageKey { key, context, envelope: None }),
             Given::Recipients(recipients) => {
                 let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
-                Some(task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?)
+                task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
-                if file_keys::has_byte_order_mark(passphrase) {
+                if file_keys::has_byte_order_mark(&passphrase) {
                     let text = c"the byte order mark at the start of the passphrase is left out";
                     PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 }
-                Some(task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, passphrase)))?)
+                task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
             }
             Given::Age { .. } => {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
             }
         };
-        let envelope = match (self, wrapped) {
-            (Given::Key { key, context }, _) => return Ok(MessageKey { key, context, envelope: None }),
-            (_, Some(wrapped)) => wrapped.map_err(from_key_error)?,
-            (_, None) => unreachable!("only a given key is not wrapped"),
-        };
-        let key = file_key;
-        Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_key_error)?))
     }
 
     /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
@@ -128,36 +119,24 @@ impl Given {
                     (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };
                 let (key, envelope) = task::run_until_signal(py, unwrap)?;
-                let key = key.map_err(from_key_error)?;
-                Ok(MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) })
+                Ok(MessageKey::wrapped(key.map_err(from_key_error)?, envelope))
             }
         }
     }
 }
 
 /// A key: 16 or 32 raw bytes in any buffer, or the path of a key file.
-fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
-    if let Ok(path) = given.extract::<PathBuf>() {
-        return key_of_file(given.py(), path);
-    }
-    FileKey::from_bytes(Export::new().read(given)?).map_err(from_library)
-}
-
-/// The key in a key file.
-fn key_of_file(py: Python<'_>, path: PathBuf) -> PyResult<FileKey> {
-    let (to_open, to_read) = (path.clone(), path.clone());
-    let opened = task::wait_for_fifos(py, &[&path], move || keyfile::open(&to_open))?;
-    let file = opened.map_err(from_library)?;
+pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
+    let Some(path) = path(given)? else {
+        return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
+    };
+    let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
     // A call that was abandoned while it opened a FIFO has not read from it.
-    task::wait_for_fifos(py, &[&path], move || keyfile::read_open(file, &to_read))?.map_err(from_library)
+    task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 
-fn from_key_error(error: KeyError) -> PyErr {
-    if error.is_not_authentic {
-        InvalidTag::new_err(error.message)
-    } else {
-        PyValueError::new_err(error.message)
-    }
+fn from_key_error(KeyError { message, is_not_authentic }: KeyError) -> PyErr {
+    if is_not_authentic { InvalidTag::new_err(message) } else { PyValueError::new_err(message) }
 }
 
 /// The format of a source that Lockstep has not encrypted, if it is known.

@@ -54,39 +54,28 @@ mod native {
     use super::*;
 
     #[pymodule_export]
-    use aead::{many_in_buffer, many_in_list, tensor_batch};
-    #[pymodule_export]
-    use engine::{
-        Device, Selection, SelfTest, after_fork_in_child, devices, missing_devices, select, selftest,
+    use {
+        aead::{many_in_buffer, many_in_list, tensor_batch},
+        command::run_command,
+        engine::{Device, Selection, SelfTest, devices, missing_devices, select, selftest},
+        error::shown_name,
+        file::{NativeReader, NativeWriter, decrypt_file, encrypt_buffers, encrypt_file},
+        file::{generate_key, plaintext_len},
+        groups::{NativeGroups, NativePlan},
+        hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap},
+        parquet::{NativeParquet, parquet_encrypt},
+        parquet_modules::parquet_modules,
+        random::{Keystream, NumpyBits, normal_table},
+        tensor::{DeviceArray, array_size, synchronize},
     };
 
-    #[pymodule_export]
-    use file::{
-        NativeReader, NativeWriter, decrypt_file, encrypt_buffers, encrypt_file, generate_key, plaintext_len,
-    };
-
-    #[pymodule_export]
-    use groups::{NativeGroups, NativePlan};
-
-    #[pymodule_export]
-    use hazmat::{cmac, gmac, hctr2, raw, raw_into, unwrap, wrap};
-
-    #[pymodule_export]
-    use parquet::{NativeParquet, parquet_encrypt};
-    #[pymodule_export]
-    use parquet_modules::parquet_modules;
-
-    #[pymodule_export]
-    use command::run_command;
-
-    #[pymodule_export]
-    use error::shown_name;
-
-    #[pymodule_export]
-    use random::{Keystream, NumpyBits, normal_table};
-
-    #[pymodule_export]
-    use tensor::{DeviceArray, array_size, synchronize};
+    /// Runs in the child of a fork.
+    #[pyfunction]
+    fn after_fork_in_child() {
+        forks::after_fork_in_child();
+        tensor::after_fork_in_child();
+        engine::after_fork_in_child();
+    }
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,6 +1,6 @@
 //! Encrypted Parquet files: the native part of `lockstep.parquet`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
@@ -10,12 +10,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
-use crate::buffer::{Export, new_bytes, slice_mut};
+use crate::buffer::{Export, Input, new_bytes, slice_mut};
 use crate::engine;
 use crate::error::from_parquet;
 use crate::forks::{Origin, detached};
-use crate::source::Source;
+use crate::source::{Source, attached};
 use crate::text::Text;
+
+/// The result of a search for a key.
+type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
 
 /// A function of Python that finds keys: it is called with a name (see [`KeySource::column_key`]), or None for the footer, and with
 /// the key metadata or None, and returns bytes, or None if there is no key.
@@ -25,38 +28,25 @@ struct Resolver {
 }
 
 impl Resolver {
-    fn call(
-        &self,
-        column: Option<&str>,
-        metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
-        let found = Python::try_attach(|py| {
+    fn call(&self, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+        let found = attached(|py| {
             let metadata = metadata.map(|metadata| PyBytes::new(py, metadata));
             let found = self.function.bind(py).call1((column, metadata))?;
             if found.is_none() {
                 return Ok(None);
             }
-            Ok(Some(Zeroizing::new(Export::new().read(&found)?.to_vec())))
+            Ok(Some(Zeroizing::new(Input::owned(found)?.to_vec())))
         });
-        let closing = || std::io::Error::other("the interpreter is shutting down");
-        let found: PyResult<_> = found.ok_or_else(|| Error::KeySource(closing()))?;
-        found.map_err(|error| Error::KeySource(error.into()))
+        found.map_err(Error::KeySource)
     }
 }
 
 impl KeySource for Resolver {
-    fn footer_key(
-        &self,
-        key_metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Found {
         self.call(None, key_metadata)
     }
 
-    fn column_key(
-        &self,
-        name: &str,
-        key_metadata: Option<&[u8]>,
-    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
+    fn column_key(&self, name: &str, key_metadata: Option<&[u8]>) -> Found {
         self.call(Some(name), key_metadata)
     }
 
@@ -90,17 +80,16 @@ impl NativeParquet {
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
         let source = Arc::new(Source::open(file)?);
-        let expected = expected.iter().map(|name| name.to_string()).collect();
-        let keys = Resolver { function: resolve, expected };
-        let aad_prefix = aad_prefix.as_deref();
+        let names = expected.iter().map(|name| name.to_string());
+        let keys = Resolver { function: resolve, expected: names.collect() };
         let options = ReadOptions {
-            aad_prefix,
+            aad_prefix: aad_prefix.as_deref(),
             allows_missing_aad,
             allows_unauthenticated_pages,
             allows_unauthenticated_footer,
         };
-        let bytes = Arc::clone(&source);
-        let view = detached(py, || PlainView::open(&engine, bytes, &keys, options)).map_err(from_parquet)?;
+        let open = || PlainView::open(&engine, Arc::clone(&source), &keys, options);
+        let view = detached(py, open).map_err(from_parquet)?;
         Ok(NativeParquet { view, source, origin: Origin::new() })
     }
 
@@ -158,8 +147,8 @@ pub(crate) fn parquet_encrypt(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     destination: PathBuf,
-    footer_key: &Bound<'_, PyAny>,
-    columns: Vec<(Text, Bound<'_, PyAny>, Option<Vec<u8>>)>,
+    footer_key: Input<'_>,
+    columns: Vec<(Text, Input<'_>, Option<Vec<u8>>)>,
     plain_columns: Vec<Text>,
     algorithm: Text,
     plaintext_footer: bool,
@@ -173,15 +162,16 @@ pub(crate) fn parquet_encrypt(
         "AES_GCM_CTR_V1" => Algorithm::GcmCtrV1,
         _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
     };
-    let key = |given: &Bound<'_, PyAny>| PyResult::Ok(Zeroizing::new(Export::new().read(given)?.to_vec()));
-    let columns = columns.into_iter().map(|(path, given, key_metadata)| {
-        Ok(ColumnKey { path: path.to_string(), key: key(&given)?, key_metadata })
+    let columns = columns.into_iter().map(|(path, key, key_metadata)| ColumnKey {
+        path: path.to_string(),
+        key: Zeroizing::new(key.to_vec()),
+        key_metadata,
     });
     let policy = Policy {
         algorithm,
-        footer_key: key(footer_key)?,
+        footer_key: Zeroizing::new(footer_key.to_vec()),
         footer_key_metadata,
-        columns: columns.collect::<PyResult<_>>()?,
+        columns: columns.collect(),
         plain_columns: plain_columns.iter().map(|name| name.to_string()).collect(),
         plaintext_footer,
         aad_prefix,
@@ -189,25 +179,18 @@ pub(crate) fn parquet_encrypt(
     };
     let engine = engine::current(py)?;
     let source = Source::open(source)?;
-    detached(py, || encrypt(&engine, &source, &destination, &policy, overwrite)).map_err(from_parquet)
-}
-
-fn encrypt(
-    engine: &lockstep::Engine,
-    source: &Source,
-    destination: &Path,
-    policy: &Policy,
-    overwrite: bool,
-) -> lockstep_parquet::Result<()> {
-    let mut mode = FileMode::default();
-    if let Source::File(file) = source {
-        lockstep::file::check_not_same(file, destination)?;
-        mode = FileMode::of_input(file)?;
-    }
-    // Nothing else is checked before the output exists under a temporary name, so a policy that fails leaves no file.
-    source.size().map_err(lockstep::Error::read)?;
-    let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
-    let mut output = OutputFile::create(destination, options)?;
-    lockstep_parquet::encrypt(engine, source, &mut output, policy)?;
-    Ok(output.commit()?)
+    let encrypt = || -> lockstep_parquet::Result<()> {
+        let mut mode = FileMode::default();
+        if let Source::File(file) = &source {
+            lockstep::file::check_not_same(file, &destination)?;
+            mode = FileMode::of_input(file)?;
+        }
+        // Nothing else is checked before the output exists under a temporary name, so a policy that fails leaves no file.
+        source.size().map_err(lockstep::Error::read)?;
+        let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
+        let mut output = OutputFile::create(&destination, options)?;
+        lockstep_parquet::encrypt(&engine, &source, &mut output, &policy)?;
+        Ok(output.commit()?)
+    };
+    detached(py, encrypt).map_err(from_parquet)
 }

@@ -6,15 +6,16 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use lockstep::file::open_input;
 use lockstep::{OutputFile, OutputOptions, ReadAt};
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error::from_library;
+use crate::error::replaced;
 use crate::task;
 use crate::turn::Turn;
 
@@ -40,19 +41,24 @@ impl Object {
     }
 }
 
-/// Opens a file for reading.
-pub(crate) fn open_input(py: Python<'_>, path: PathBuf) -> PyResult<File> {
-    let to_open = path.clone();
-    let opened = task::wait_for_fifos(py, &[&path], move || lockstep::file::open_input(&to_open))?;
-    opened.map_err(from_library)
+/// The path that an object is: a str, or an object with `__fspath__`.
+///
+/// # Errors
+/// The exception of `__fspath__`, unless it is `TypeError`.
+pub(crate) fn path(object: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    match object.extract() {
+        Ok(path) => Ok(Some(path)),
+        Err(error) if error.is_instance_of::<PyTypeError>(object.py()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Source {
     /// A file object, or the file at a path.
     pub(crate) fn open(file: &Bound<'_, PyAny>) -> PyResult<Source> {
-        match file.extract::<PathBuf>() {
-            Ok(path) => Ok(Source::File(open_input(file.py(), path)?)),
-            Err(_) => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
+        match path(file)? {
+            Some(path) => task::wait_for_fifo(file.py(), &path, open_input).map(Source::File),
+            None => Ok(Source::Object(Object { file: file.clone().unbind(), turn: Turn::new(()) })),
         }
     }
 
@@ -126,11 +132,8 @@ fn read(file: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<usize> {
         return Err(would_block("read", "it has no data yet"));
     }
     let Ok(bytes) = piece.cast::<PyBytes>() else {
-        let kind = piece.get_type();
-        return Err(PyTypeError::new_err(format!(
-            "read() of the file object must return bytes, not {}",
-            kind.name()?
-        )));
+        let text = format!("read() of the file object must return bytes, not {}", piece.get_type().name()?);
+        return Err(PyTypeError::new_err(text));
     };
     let bytes = bytes.as_bytes();
     let wanted = buffer.len();
@@ -152,16 +155,16 @@ fn number(result: &Bound<'_, PyAny>, method: &str, allowed: RangeInclusive<u64>)
     let py = result.py();
     match result.extract::<u64>() {
         Ok(number) if allowed.contains(&number) => Ok(number),
-        Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(PyTypeError::new_err(format!(
-            "{method}() of the file object must return an integer: {}",
-            error.value(py)
-        ))),
-        _ => Err(PyOSError::new_err(format!(
-            "{method}() of the file object returned invalid length or position {} (should have been between {} and {})",
-            result.str()?,
-            allowed.start(),
-            allowed.end()
-        ))),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(py) => Err(replaced(py, error, |error| {
+            let why = error.value(py);
+            PyTypeError::new_err(format!("{method}() of the file object must return an integer: {why}"))
+        })),
+        _ => {
+            let (number, first, last) = (result.str()?, allowed.start(), allowed.end());
+            Err(PyOSError::new_err(format!(
+                "{method}() of the file object returned invalid length or position {number} (should have been between {first} and {last})"
+            )))
+        }
     }
 }
 
@@ -185,12 +188,10 @@ impl Sink {
     /// A file object, or for a path a new file, which gets its name at `commit`. If `replaces` is true, an existing file may be
     /// replaced.
     pub(crate) fn create(file: &Bound<'_, PyAny>, replaces: bool) -> PyResult<Sink> {
-        let Ok(path) = file.extract::<PathBuf>() else { return Ok(Sink::Object(file.clone().unbind())) };
+        let Some(path) = path(file)? else { return Ok(Sink::Object(file.clone().unbind())) };
         let options = OutputOptions { force: replaces, ..OutputOptions::default() };
-        let to_open = path.clone();
-        let created =
-            task::wait_for_fifos(file.py(), &[&path], move || OutputFile::create(&to_open, options))?;
-        Ok(Sink::File(created.map_err(from_library)?))
+        let create = move |path: &Path| OutputFile::create(path, options);
+        task::wait_for_fifo(file.py(), &path, create).map(Sink::File)
     }
 
     /// Gives a file its name.
@@ -227,7 +228,7 @@ impl Write for Sink {
 }
 
 /// Calls a function with the interpreter. The exception is in the error.
-fn attached<T>(action: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
+pub(crate) fn attached<T>(action: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     match Python::try_attach(action) {
         Some(outcome) => Ok(outcome?),
         None => Err(io::Error::other("the interpreter is shutting down")),

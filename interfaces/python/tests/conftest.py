@@ -1,5 +1,6 @@
 """What several tests use."""
 
+import contextlib
 import importlib
 import os
 import random
@@ -27,6 +28,17 @@ def run_python(code, *arguments, timeout=60, environment=None):
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}
     )
+
+
+@contextlib.contextmanager
+def started(command, **options):
+    """A program that runs meanwhile. It is killed if the block fails: `Popen` alone would then wait for its end, which may not come."""
+    with subprocess.Popen(command, **options) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def torch_module(name="torch"):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import started
 
 import lockstep
 
@@ -47,7 +48,7 @@ def test_a_signal_ends_the_command(tmp_path, number):
     command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # A shell that starts tests in the background ignores SIGINT for them. The command inherits this, unless the default is set.
-    with subprocess.Popen(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
+    with started(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
         # More than a pipe holds: the command reads when this returns, and has its handlers.
         process.stdin.write(bytes(1 << 20))
         process.stdin.flush()

@@ -8,7 +8,7 @@ import time
 
 import lockstep
 import pytest
-from conftest import data, run_python
+from conftest import data, run_python, started
 from lockstep import _manifest
 from lockstep._native import NativeGroups, NativePlan
 
@@ -242,7 +242,7 @@ def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
     assert len(files_below(out)) == count + 1
     script = tmp_path / "script.py"
     script.write_text("\n".join(line[8:] for line in code.splitlines()))
-    with subprocess.Popen(
+    with started(
         [sys.executable, script, out / "photos/alive", "lives"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -11,7 +11,7 @@ import numpy
 import pyarrow
 import pyarrow.parquet
 import pytest
-from conftest import data, run_python
+from conftest import data, run_python, started
 
 import lockstep
 import lockstep.fsspec
@@ -354,7 +354,7 @@ def test_a_key_from_a_fifo(tmp_path):
     os.mkfifo(fifo)
     encrypted.write_bytes(message(b"data"))
     text = f"lockstep-key-256 {KEY.hex()}"
-    with subprocess.Popen(["sh", "-c", f"echo '{text}' > '{fifo}'"]) as writer:
+    with started(["sh", "-c", f"echo '{text}' > '{fifo}'"]) as writer:
         with lockstep.open(encrypted, key=fifo) as file:
             assert file.read() == b"data"
         assert writer.wait() == 0
@@ -403,3 +403,45 @@ def test_signals_run_while_a_file_object_is_read():
                 file.read()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Interrupts:
+    """An object whose methods are interrupted by Ctrl-C."""
+
+    def __index__(self):
+        raise KeyboardInterrupt
+
+    def seek(self, *_):
+        return self
+
+    read = __fspath__ = __index__
+    __dlpack__ = property(__index__)
+
+
+class InterruptsLate:
+    __cuda_array_interface__ = {"shape": (Interrupts(),), "data": (1, False), "typestr": "|u1", "version": 3}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: lockstep.open(Interrupts(), key=KEY),
+        lambda: lockstep.encrypt_file(Interrupts(), "out", KEY),
+        lambda: lockstep.aead.AESGCM(KEY).encrypt(bytes(12), Interrupts(), None),
+        lambda: lockstep.aead.AESGCM(KEY).encrypt(bytes(12), InterruptsLate(), None),
+        lambda: lockstep.hazmat.encrypt("CTR", KEY, Interrupts(), bytes(16)),
+        lambda: lockstep.tensor.DeviceArray(Interrupts(), "cpu"),
+    ],
+)
+def test_ctrl_c_in_a_method_of_an_object_is_not_replaced(call):
+    with pytest.raises(KeyboardInterrupt):
+        call()
+
+
+def test_ctrl_c_in_the_number_that_a_file_object_returns_is_not_replaced():
+    class File(io.BytesIO):
+        def seek(self, *_):
+            return Interrupts()
+
+    with pytest.raises(KeyboardInterrupt):
+        lockstep.open(File(), key=KEY)

@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import threading
 import time
 
 import pytest
-from conftest import data, run_python
+from conftest import data, run_python, started
 
 import lockstep
 from lockstep import aead
@@ -205,10 +206,8 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
         except KeyboardInterrupt:
             print("interrupted", *sorted(os.listdir(folder)), flush=True)
     """
-    import textwrap
-
     command = [sys.executable, "-c", textwrap.dedent(code), what, str(tmp_path), key.hex()]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with started(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
@@ -219,6 +218,48 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
     names = {"source"} if what == "encrypt" else {"source", "small", "encrypted"}
     assert set(words[1:]) - {"out"} == names
     assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
+
+
+def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
+    """A handler can run whenever a function that is written in Python starts. Wherever it raises an exception, the caller receives it."""
+    path = tmp_path / "file"
+
+    def work():
+        with lockstep.open(path, "wb", key=key) as file:
+            file.write(b"a file")
+        with lockstep.open(path, key=key) as file:
+            assert file.read(1) + file.read() == b"a file"
+
+    class Interruption(BaseException):
+        pass
+
+    def interrupted_at(number):
+        """Whether there was a start of this number."""
+        starts = 0
+
+        def trace(frame, _event, _argument):
+            nonlocal starts
+            # Python drops the exceptions of `__del__`, and of what it calls.
+            if "__del__" not in {frame.f_code.co_name, frame.f_back and frame.f_back.f_code.co_name}:
+                starts += 1
+                if starts == number:
+                    raise Interruption
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            work()
+        except Interruption:
+            return True
+        finally:
+            sys.settrace(before)
+        assert starts < number, f"an exception at start {number} of {starts} was lost"
+        return False
+
+    number = 1
+    while interrupted_at(number):
+        number += 1
+    assert number > 20
 
 
 # Files under construction have no name, or with this variable (in a debug build) a temporary name, as on file systems without

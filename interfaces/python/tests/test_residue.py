@@ -11,6 +11,7 @@ import sys
 import pyarrow
 import pyarrow.parquet
 import pytest
+from conftest import started
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from residue import byte
 
@@ -88,11 +89,9 @@ def memory(process, names=None):
 def test_no_key_remains_in_memory(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table({"a": list(range(1000))}), tmp_path / "table.parquet")
     environment = {**os.environ, "RESIDUE_CONTROL": ON_STACK, "LD_BIND_NOW": "1"}
-    program = subprocess.Popen(
-        [sys.executable, PROGRAM, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    )
+    command = [sys.executable, PROGRAM, tmp_path]
     finds, needles, control = [], {}, {}
-    with program:
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as program:
         for step in range(1000):
             program.stdin.write(b"x")
             program.stdin.flush()

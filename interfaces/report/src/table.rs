@@ -1,7 +1,5 @@
 //! Tables, for the terminal and for pages.
 
-use std::fmt::Write;
-
 use crate::svg::escaped;
 use crate::text::{WIDTH, wrap};
 
@@ -54,15 +52,22 @@ impl Table {
         for part in self.parts(&columns) {
             text.push('\n');
             let lines = part.iter().map(|&index| columns[index].head.len()).max().unwrap_or_default();
-            for line in 0..lines {
-                // Short titles are aligned with the last line.
-                let cell = |column: &Column| {
-                    (line + column.head.len()).checked_sub(lines).map(|at| column.head[at].clone())
-                };
-                self.line(&mut text, &part, &columns, |index| cell(&columns[index]).unwrap_or_default());
-            }
-            for row in &self.rows {
-                self.line(&mut text, &part, &columns, |index| row[index].clone());
+            // Short titles are aligned with the last line.
+            let title = |line: usize, column: &Column| {
+                let at = (line + column.head.len()).checked_sub(lines);
+                at.map_or(String::new(), |at| column.head[at].clone())
+            };
+            let head = (0..lines).map(|line| columns.iter().map(|column| title(line, column)).collect());
+            for row in head.chain(self.rows.iter().cloned()) {
+                let row: Vec<String> = row;
+                let mut line = String::new();
+                for &index in &part {
+                    let (cell, width) = (&row[index], columns[index].width);
+                    let is_text = index < self.text_columns;
+                    line += &if is_text { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+                }
+                text += line.trim_end();
+                text.push('\n');
             }
         }
         text
@@ -95,31 +100,6 @@ impl Table {
         parts
     }
 
-    fn line(&self, text: &mut String, part: &[usize], columns: &[Column], cell: impl Fn(usize) -> String) {
-        let mut line = String::new();
-        for &index in part {
-            let (cell, width) = (cell(index), columns[index].width);
-            // Writing to a string cannot fail.
-            let _ = if index < self.text_columns {
-                write!(line, "  {cell:<width$}")
-            } else {
-                write!(line, "  {cell:>width$}")
-            };
-        }
-        *text += line.trim_end();
-        text.push('\n');
-    }
-
-    /// The table in Markdown, without its title.
-    pub fn markdown(&self) -> String {
-        let line = |row: &[String]| format!("| {} |\n", row.join(" | "));
-        let mut text = line(&self.head);
-        let marks = (0..self.head.len()).map(|column| if column < self.text_columns { "---" } else { "--:" });
-        text += &format!("|{}|\n", marks.collect::<Vec<_>>().join("|"));
-        text.extend(self.rows.iter().map(|row| line(row)));
-        text
-    }
-
     /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.
     pub fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
@@ -147,7 +127,6 @@ mod tests {
         let mut table = Table::new("Rates", &["who", "Gbit/s"], 1);
         table.rows.push(vec!["ours".into(), "12.5".into()]);
         assert_eq!(table.text(), "Rates\n\n  who   Gbit/s\n  ours    12.5\n");
-        assert_eq!(table.markdown(), "| who | Gbit/s |\n|---|--:|\n| ours | 12.5 |\n");
         table.rows.push(vec!["a<b".into(), "1".into()]);
         assert!(table.html().contains("<td class=\"text\">a&lt;b</td><td class=\"number\">1</td>"));
     }

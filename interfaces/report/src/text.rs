@@ -5,21 +5,15 @@ pub const WIDTH: usize = 80;
 
 /// Breaks text at white space into lines of at most `width` characters. A longer word has a line of its own.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("one at least");
-        let length = word.chars().count();
-        if used == 0 {
-            line.push_str(word);
-            used = length;
-        } else if used + 1 + length > width {
-            lines.push(word.into());
-            used = length;
-        } else {
-            line.push(' ');
-            line.push_str(word);
-            used += 1 + length;
+    let mut words = text.split_whitespace();
+    let mut lines = vec![words.next().unwrap_or_default().to_owned()];
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
         }
     }
     lines
@@ -29,13 +23,9 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 /// except the first begin with `indent` spaces.
 pub fn hang(label: &str, indent: usize, text: &str) -> String {
     let lines = wrap(text, WIDTH.saturating_sub(indent.max(label.chars().count())));
-    let mut hung = String::new();
-    for (index, line) in lines.iter().enumerate() {
-        let begin = if index == 0 { label.to_owned() } else { " ".repeat(indent) };
-        hung += (begin + line).trim_end();
-        hung.push('\n');
-    }
-    hung
+    let begin = |index| if index == 0 { label.to_owned() } else { " ".repeat(indent) };
+    let hung = lines.iter().enumerate().map(|(index, line)| begin(index) + line);
+    hung.map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Lower-case hex digits.
@@ -43,24 +33,24 @@ pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A number of things, such as `1 file` or `3 files`.
+pub fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A number of bytes with a binary unit, such as `17 bytes` or `2.0 GiB`.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let mut value = count as f64;
-    let mut unit = None;
-    for name in UNITS {
-        // A value that would be printed as 1024.0 gets the next unit.
-        if value < 1023.95 {
-            break;
-        }
+pub fn bytes(bytes: u64) -> String {
+    if bytes < 1024 {
+        return count(bytes as usize, "byte");
+    }
+    let mut value = bytes as f64;
+    let mut units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].into_iter();
+    let unit = units.find(|_| {
         value /= 1024.0;
-        unit = Some(name);
-    }
-    match unit {
-        _ if count == 1 => "1 byte".into(),
-        None => format!("{count} bytes"),
-        Some(unit) => format!("{value:.1} {unit}"),
-    }
+        // A value that would be printed as 1024.0 gets the next unit.
+        value < 1023.95
+    });
+    format!("{value:.1} {}", unit.expect("fewer than 1024 EiB"))
 }
 
 /// Three significant digits, at most four decimals.
@@ -71,6 +61,21 @@ pub fn digits(value: f64) -> String {
         size if size >= 1.0 => format!("{value:.2}"),
         size if size >= 0.1 => format!("{value:.3}"),
         _ => format!("{value:.4}"),
+    }
+}
+
+/// A time with its unit, to three significant digits.
+pub fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 999.5e-9 => (s * 1e9, "ns"),
+        s if s < 999.5e-6 => (s * 1e6, "µs"),
+        s if s < 999.5e-3 => (s * 1e3, "ms"),
+        s => (s, "s"),
+    };
+    match value {
+        value if value < 9.995 => format!("{value:.2} {unit}"),
+        value if value < 99.95 => format!("{value:.1} {unit}"),
+        value => format!("{value:.0} {unit}"),
     }
 }
 
@@ -116,6 +121,14 @@ mod tests {
         assert_eq!(bytes(1024), "1.0 KiB");
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        let all = [0.0, 1.234, 99.9, 999.7, 12_345.0, 99_960.0, 5e6, 2.5e9, 123e9].map(|ns| time(ns / 1e9));
+        let expected =
+            ["0.00 ns", "1.23 ns", "99.9 ns", "1.00 µs", "12.3 µs", "100 µs", "5.00 ms", "2.50 s", "123 s"];
+        assert_eq!(all, expected);
     }
 
     #[test]

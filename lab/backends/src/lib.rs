@@ -40,3 +40,8 @@ mod tests {
         }
     }
 }
+
+/// Compiles and runs the code of the page on the library. Here, because the package of the library does not have the page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+pub struct Library;

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use lockstep_cli::program::{AFTER, ProgramArgs, Result, SharedCommand, run_shared};
+use lockstep_cli::program::{ProgramArgs, Result, SharedCommand, after_help, run_shared};
 
 mod lab;
 #[path = "../../../interfaces/cli/src/start.rs"]
@@ -13,7 +13,7 @@ mod start;
 
 /// AES on parallel hardware and on simulated devices, and reproductions of published papers
 #[derive(Parser)]
-#[command(name = "lockstep-lab", version, max_term_width = 80, after_help = AFTER)]
+#[command(name = "lockstep-lab", version, max_term_width = 80, after_help = after_help("lockstep-lab"))]
 struct Cli {
     #[command(flatten)]
     program: ProgramArgs,

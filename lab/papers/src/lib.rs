@@ -9,10 +9,34 @@ pub mod opengl;
 mod pipes;
 pub mod qpu;
 
+use lockstep_report::Table;
+
 /// A documentation page and its pictures.
 pub struct Page {
     /// Markdown.
     pub markdown: String,
     /// The name and the SVG of each picture file.
     pub pictures: Vec<(String, String)>,
+}
+
+/// A table in Markdown, without its title.
+fn markdown(table: &Table) -> String {
+    let line = |row: &[String]| format!("| {} |\n", row.join(" | "));
+    let mut text = line(&table.head);
+    let marks = (0..table.head.len()).map(|column| if column < table.text_columns { "---" } else { "--:" });
+    text += &format!("|{}|\n", marks.collect::<Vec<_>>().join("|"));
+    text.extend(table.rows.iter().map(|row| line(row)));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_in_markdown() {
+        let mut table = Table::new("Rates", &["who", "Gbit/s"], 1);
+        table.rows.push(vec!["ours".into(), "12.5".into()]);
+        assert_eq!(markdown(&table), "| who | Gbit/s |\n|---|--:|\n| ours | 12.5 |\n");
+    }
 }

@@ -5,14 +5,12 @@ use std::io;
 
 /// The process that has created a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Creator {
-    process: u32,
-}
+pub(crate) struct Creator(u32);
 
 impl Creator {
     /// The process that makes this call.
     pub(crate) fn current() -> Creator {
-        Creator { process: std::process::id() }
+        Creator(std::process::id())
     }
 
     pub(crate) fn is_current(self) -> bool {
@@ -21,11 +19,11 @@ impl Creator {
 
     /// Returns an error in every other process.
     pub(crate) fn check(self) -> io::Result<()> {
-        match self.is_current() {
-            true => Ok(()),
-            false => Err(io::Error::other(
-                "it was created before a fork, by the parent process: write and close it there, or create another one",
-            )),
+        if self.is_current() {
+            return Ok(());
         }
+        Err(io::Error::other(
+            "it was created before a fork, by the parent process: write and close it there, or create another one",
+        ))
     }
 }

@@ -87,11 +87,21 @@ fn backends_of_crate(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
 }
 
 /// The result of discovery on this machine.
+#[derive(Default)]
 pub struct Discovered {
     /// All devices, also those that are used by name only.
     pub devices: Vec<Arc<dyn Device>>,
     /// Backends without a real device on this machine.
     pub missing: MissingBackends,
+}
+
+impl Discovered {
+    /// Adds the devices of a backend.
+    fn add(&mut self, backend: &dyn Backend) {
+        let here = backend.discover();
+        self.devices.extend(here.devices);
+        self.missing.extend(here.missing.map(|missing| (backend.name(), missing)));
+    }
 }
 
 /// The names of the backends without a real device on this machine, each with the reason.
@@ -108,21 +118,19 @@ const PROCESSOR: &str = "cpu";
 /// Returns a planner and the list of backends without a device. The planner discovers devices other than the CPU only
 /// when there is enough work for them, since the discovery starts drivers. The list is not set before this discovery.
 fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc<OnceLock<MissingBackends>>) {
-    let (initial, mut others): (Vec<_>, Vec<_>) =
+    let (initial, others): (Vec<_>, Vec<_>) =
         backends.into_iter().partition(|backend| backend.name() == PROCESSOR);
     let missing = Arc::new(OnceLock::new());
     let report = Arc::clone(&missing);
     let discover = Box::new(move || {
-        let mut all: MissingBackends = Vec::new();
-        others.retain(|backend| {
-            let missing = backend.certainly_missing();
-            let may_be_here = missing.is_none();
-            all.extend(missing.map(|missing| (backend.name(), missing)));
-            may_be_here
-        });
-        let found = discover_among(&others);
-        all.extend(found.missing);
-        let _ = report.set(all);
+        let mut found = Discovered::default();
+        for backend in &others {
+            match backend.certainly_missing() {
+                Some(missing) => found.missing.push((backend.name(), missing)),
+                None => found.add(&**backend),
+            }
+        }
+        let _ = report.set(found.missing);
         found.devices
     });
     (Planner::with_lazy_discovery(discover_among(&initial).devices, discover), missing)
@@ -134,7 +142,7 @@ fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let device = selection.device.as_ref();
     let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];
-    let is_named = |backend: &dyn Backend| named.iter().flatten().any(|name| **name == *backend.name());
+    let is_named = |backend: &dyn Backend| named.iter().flatten().any(|name| *name == backend.name());
     if backends.iter().any(|backend| is_named(&**backend)) {
         backends.retain(|backend| backend.name() == PROCESSOR || is_named(&**backend));
     }
@@ -153,12 +161,8 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
 }
 
 fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
-    let mut found = Discovered { devices: Vec::new(), missing: Vec::new() };
-    for backend in backends {
-        let here = backend.discover();
-        found.devices.extend(here.devices);
-        found.missing.extend(here.missing.map(|missing| (backend.name(), missing)));
-    }
+    let mut found = Discovered::default();
+    backends.iter().for_each(|backend| found.add(&**backend));
     found
 }
 
@@ -166,10 +170,6 @@ fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
 /// engine.
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
     planner: Arc<Planner>,
     threads: usize,
     missing: Arc<OnceLock<MissingBackends>>,
@@ -193,38 +193,38 @@ impl Engine {
 
     /// The planner, for the raw modes of [`crate::hazmat`].
     pub fn planner(&self) -> &Arc<Planner> {
-        &self.inner.planner
+        &self.planner
     }
 
     /// The number of CPU threads for files and streams.
     pub fn threads(&self) -> usize {
-        self.inner.threads
+        self.threads
     }
 
     /// The devices that the planner chooses from. The call discovers all devices, which starts the drivers of GPUs.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
-        self.inner.planner.devices()
+        self.planner.devices()
     }
 
     /// The devices that the planner chooses from and that have been discovered so far.
     pub fn devices_so_far(&self) -> &[Arc<dyn Device>] {
-        self.inner.planner.devices_so_far()
+        self.planner.devices_so_far()
     }
 
     /// The names of the backends without a real device on this machine, each with the reason. Discovers all devices.
     pub fn missing(&self) -> &[(&'static str, Missing)] {
         self.devices();
-        self.inner.missing.get().map_or(&[], Vec::as_slice)
+        self.missing.get().map_or(&[], Vec::as_slice)
     }
 
     /// Failures and wrong results of devices. In each case the CPU has done the work instead.
     pub fn incidents(&self) -> Vec<lockstep_core::Error> {
-        self.inner.planner.incidents()
+        self.planner.incidents()
     }
 
     /// The kernel for small messages on the calling thread, if the planner need not choose.
     pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
-        self.inner.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
+        self.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
     }
 }
 
@@ -341,11 +341,9 @@ impl EngineBuilder {
         let verify = match (self.verify, env(ENV_VERIFY).filter(|value| !value.is_empty())) {
             (Some(verify), _) => verify,
             (None, None) => Verify::default(),
-            (None, Some(value)) => value.parse().map_err(|()| Error::Setting {
-                name: ENV_VERIFY,
-                value: shown::name(&value).into(),
-                expected: "say off, sample or full",
-            })?,
+            (None, Some(value)) => {
+                value.parse().map_err(|()| bad_setting(ENV_VERIFY, &value, "say off, sample or full"))?
+            }
         };
         let mut all = self.make_backends.unwrap_or(backends)(&BackendOptions { threads });
         let is_wanted = |name| self.backends.is_none_or(|names| names.contains(&name) || is_registered(name));
@@ -364,33 +362,26 @@ impl EngineBuilder {
             .with_calibrator(Calibrator::of_user())
             .calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
-        Ok(Engine { inner: Arc::new(Inner { planner, threads, missing, is_automatic }) })
+        Ok(Engine { planner, threads, missing, is_automatic })
     }
 }
 
 /// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.
 fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
-    match error {
-        lockstep_core::Error::UnknownDevice { name, mut known } => {
-            let selector = DeviceSelector::from(name.as_str());
-            if let Some(advice) = simulated_elsewhere(&selector) {
-                known = format!("{known}; {advice}");
-            } else if let Some((backend, why)) =
-                missing.iter().find(|(name, _)| *selector.backend() == **name)
-            {
-                known = format!("{known}; {backend}: {why}");
-            }
-            lockstep_core::Error::UnknownDevice { name, known }
-        }
-        error => error,
+    let lockstep_core::Error::UnknownDevice { name, mut known } = error else { return error };
+    let selector = DeviceSelector::from(name.as_str());
+    if let Some(advice) = simulated_elsewhere(&selector) {
+        known = format!("{known}; {advice}");
+    } else if let Some((backend, why)) = missing.iter().find(|(name, _)| selector.backend() == *name) {
+        known = format!("{known}; {backend}: {why}");
     }
+    lockstep_core::Error::UnknownDevice { name, known }
 }
 
 /// If the name is that of a simulated device, which this process does not have: where simulated devices are.
 pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
-    let is_simulated =
-        name.backend().as_str() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
-    (is_simulated && !is_registered(name.backend().as_str())).then_some(
+    let is_simulated = name.backend() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
+    (is_simulated && !is_registered(name.backend())).then_some(
         "simulated devices are in lockstep-lab (`make lab`: target/release/lockstep-lab) and, for OpenSSL, in \
          lockstep-lab.so (`make provider-lab`)",
     )
@@ -399,12 +390,12 @@ pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
 fn check_threads(name: &'static str, value: String) -> Result<usize> {
     match value.parse() {
         Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
-        _ => Err(Error::Setting {
-            name,
-            value: shown::name(&value).into(),
-            expected: "give a number of threads from 1 to 1024",
-        }),
+        _ => Err(bad_setting(name, &value, "give a number of threads from 1 to 1024")),
     }
+}
+
+fn bad_setting(name: &'static str, value: &str, expected: &'static str) -> Error {
+    Error::Setting { name, value: shown::name(value).into(), expected }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! not interpret the age file.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 
 use crate::error::{Error, Result};
 use crate::read;
@@ -37,7 +37,7 @@ pub enum Start {
     /// An envelope; the message follows.
     Envelope(Envelope),
     /// A bare message. The value is the bytes of the message that have already been read. The rest follows in the
-    /// stream. See [`Start::split`].
+    /// stream.
     Bare(Vec<u8>),
 }
 
@@ -90,14 +90,14 @@ impl Envelope {
     /// [`Error::Envelope`] if it is truncated or too long, [`Error::Read`].
     pub fn read(reader: &mut impl Read) -> Result<Start> {
         let mut bytes = vec![0; MAGIC.len()];
-        let got = read_full(reader, &mut bytes)?;
+        let got = read::full(reader, &mut bytes).map_err(Error::Read)?;
         if got < MAGIC.len() || bytes != MAGIC {
             bytes.truncate(got);
             return Ok(Start::Bare(bytes));
         }
         const CUT: Error = Error::Envelope { reason: "it ends too early" };
         let mut length = [0; LENGTH];
-        if read_full(reader, &mut length)? < LENGTH {
+        if read::full(reader, &mut length).map_err(Error::Read)? < LENGTH {
             return Err(CUT);
         }
         let payload = u32::from_le_bytes(length) as usize;
@@ -106,7 +106,7 @@ impl Envelope {
         }
         bytes.extend(length);
         bytes.resize(PREAMBLE + payload, 0);
-        if read_full(reader, &mut bytes[PREAMBLE..])? < payload {
+        if read::full(reader, &mut bytes[PREAMBLE..]).map_err(Error::Read)? < payload {
             return Err(CUT);
         }
         Ok(Start::Envelope(Envelope { bytes }))
@@ -128,21 +128,6 @@ impl Envelope {
     }
 }
 
-impl Start {
-    /// The envelope, if any, and a reader of the message.
-    pub fn split<R: Read>(self, rest: R) -> (Option<Envelope>, io::Chain<io::Cursor<Vec<u8>>, R>) {
-        let (envelope, read) = match self {
-            Start::Envelope(envelope) => (Some(envelope), Vec::new()),
-            Start::Bare(read) => (None, read),
-        };
-        (envelope, io::Cursor::new(read).chain(rest))
-    }
-}
-
-fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usize> {
-    read::full(reader, buffer).map_err(Error::Read)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,11 +144,8 @@ mod tests {
             assert_eq!(envelope.payload(), payload);
 
             let mut reader = &bytes[..];
-            let (found, mut message) = Envelope::read(&mut reader).unwrap().split(reader);
-            assert_eq!(found.unwrap(), envelope);
-            let mut rest = Vec::new();
-            message.read_to_end(&mut rest).unwrap();
-            assert_eq!(rest, b"message");
+            assert_eq!(Envelope::read(&mut reader).unwrap(), Start::Envelope(envelope));
+            assert_eq!(reader, b"message");
         }
     }
 
@@ -178,11 +160,8 @@ mod tests {
         for bytes in [&b""[..], b"lockstep.fil", b"lockstep.file/v2\nand more", &[0xff; 100]] {
             assert_eq!(Envelope::parse(bytes).unwrap(), None);
             let mut reader = bytes;
-            let (found, mut message) = Envelope::read(&mut reader).unwrap().split(reader);
-            assert!(found.is_none());
-            let mut all = Vec::new();
-            message.read_to_end(&mut all).unwrap();
-            assert_eq!(all, bytes);
+            let Start::Bare(first) = Envelope::read(&mut reader).unwrap() else { panic!("{bytes:?}") };
+            assert_eq!([&first, reader].concat(), bytes);
         }
     }
 

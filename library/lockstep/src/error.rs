@@ -155,6 +155,12 @@ pub enum Error {
     /// An error of a device, a kernel or a raw mode.
     #[error(transparent)]
     Core(#[from] lockstep_core::Error),
+    /// The data are not authentic, for a reason that has no error of its own: for one of many files.
+    #[error("{0}")]
+    NotAuthentic(String),
+    /// Any other error of one of many files, or of all of them.
+    #[error("{0}")]
+    Failed(String),
 }
 
 impl Error {
@@ -164,10 +170,19 @@ impl Error {
             Error::WrongKeyOrContext
             | Error::OtherFormat(_)
             | Error::Damaged { .. }
-            | Error::Truncated { .. } => true,
+            | Error::Truncated { .. }
+            | Error::NotAuthentic(_) => true,
             Error::Partial { source, .. } => source.is_authentication_failure(),
             Error::Core(error) => *error == lockstep_core::Error::AuthenticationFailed,
             _ => false,
+        }
+    }
+
+    /// The number of the error of the system, if there was one.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.raw_os_error(),
+            _ => None,
         }
     }
 
@@ -190,13 +205,29 @@ impl Error {
 
     /// Returns a function for `map_err` that adds the operation and the path to an error.
     #[cfg(feature = "files")]
-    pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+    pub(crate) fn file<E: Into<io::Error>>(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(E) -> Error {
         move |source| {
-            let path = path.into();
+            let source = source.into();
             let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
-            Error::File { action, path: lockstep_core::shown::path(&path, exists).into_owned(), source }
+            Error::File { action, path: lockstep_core::shown::path(path, exists).into_owned(), source }
         }
     }
+}
+
+/// Creates an error from a message.
+#[cfg(feature = "files")]
+pub(crate) fn failed(message: impl Into<String>) -> Error {
+    Error::Failed(message.into())
+}
+
+/// A copy of an error that several files share.
+#[cfg(feature = "files")]
+pub(crate) fn copy(error: &io::Error) -> io::Error {
+    let other = || io::Error::new(error.kind(), error.to_string());
+    error.raw_os_error().map_or_else(other, io::Error::from_raw_os_error)
 }
 
 impl From<Error> for io::Error {
@@ -212,6 +243,7 @@ impl From<Error> for io::Error {
             Error::WrongKeyOrContext
             | Error::OtherFormat(_)
             | Error::Damaged { .. }
+            | Error::NotAuthentic(_)
             | Error::Envelope { .. } => io::ErrorKind::InvalidData,
             // The kind is not `Interrupted`, since the standard library repeats a call after an error of this kind.
             _ => io::ErrorKind::Other,

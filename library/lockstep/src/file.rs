@@ -78,7 +78,7 @@ pub fn open_input(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(Error::file("open", path))?;
     let metadata = file.metadata().map_err(Error::file("open", path))?;
     if metadata.is_dir() {
-        return Err(Error::file("read", path)(std::io::ErrorKind::IsADirectory.into()));
+        return Err(Error::file("read", path)(std::io::ErrorKind::IsADirectory));
     }
     Ok(file)
 }

@@ -11,7 +11,6 @@ pub const START: usize = 4096;
 pub struct Foreign {
     name: &'static str,
     advice: &'static str,
-    is_damaged: bool,
 }
 
 impl Foreign {
@@ -22,7 +21,7 @@ impl Foreign {
 
     /// True for an encrypted file that was damaged or converted.
     pub fn is_damaged(&self) -> bool {
-        self.is_damaged
+        [DAMAGED_ARMOR, CONVERTED].contains(&self.name)
     }
 }
 
@@ -35,45 +34,81 @@ impl std::fmt::Display for Foreign {
 
 const UNENCRYPTED: &str = "Lockstep has not encrypted it; check the name of the file";
 
-/// Formats with a constant at their start. A longer start precedes a shorter one.
-const STARTS: &[(&[u8], &str, &str)] = &[
-    (b"Salted__", "a file of `openssl enc`", "decrypt it with openssl"),
-    (b"U2FsdGVkX1", "a file of `openssl enc -a`", "decrypt it with openssl"),
+/// How a format is recognised.
+enum Mark {
+    /// By a constant at its start.
+    Start(&'static [u8]),
+    /// By a test of its first bytes.
+    Test(fn(&[u8]) -> bool),
+}
+use Mark::{Start, Test};
+
+/// The formats, each with its name and advice. The first one that is recognised counts, so that a longer start precedes a shorter one.
+const FORMATS: &[(Mark, &str, &str)] = &[
+    (Test(is_damaged_armor), DAMAGED_ARMOR, "get an intact copy"),
+    (Start(b"Salted__"), "a file of `openssl enc`", "decrypt it with openssl"),
+    (Start(b"U2FsdGVkX1"), "a file of `openssl enc -a`", "decrypt it with openssl"),
     (
-        b"lockstep.file/v1\n",
+        Start(b"lockstep.file/v1\n"),
         "a file that Lockstep encrypted to recipients or with a passphrase",
         "no key file opens it; use an identity or the passphrase",
     ),
     (
-        b"lockstep.file/v1\r",
+        Start(b"lockstep.file/v1\r"),
         "a Lockstep file whose line breaks were converted, as for text",
         "get a copy that was transferred as binary data",
     ),
-    (b"lockstep-key-", "a Lockstep key file", "it is the key; give the encrypted file"),
+    (Start(b"lockstep-key-"), "a Lockstep key file", "it is the key; give the encrypted file"),
     (
-        AGE_MAGIC,
+        Start(AGE_MAGIC),
         "an age file",
         "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`",
     ),
-    (AGE_ARMOR, "an armored age file", "decrypt it with age or by the command `lockstep decrypt`"),
-    (b"-----BEGIN PGP ", "an OpenPGP message", "decrypt it with gpg"),
-    (b"-----BEGIN CMS-----", "a CMS message in PEM", "decrypt it with `openssl cms`"),
-    (b"-----BEGIN PKCS7-----", "a CMS message in PEM", "decrypt it with `openssl cms`"),
-    (b"-----BEGIN ", "a PEM file", UNENCRYPTED),
-    (b"PK\x03\x04", "a zip archive", UNENCRYPTED),
-    (b"PK\x05\x06", "an empty zip archive", UNENCRYPTED),
-    (b"\xfd7zXZ\x00", "an xz file", UNENCRYPTED),
-    (b"\x28\xb5\x2f\xfd", "a Zstandard file", UNENCRYPTED),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", UNENCRYPTED),
+    (Start(AGE_ARMOR), "an armored age file", "decrypt it with age or by the command `lockstep decrypt`"),
+    (Start(b"-----BEGIN PGP "), "an OpenPGP message", "decrypt it with gpg"),
+    (Start(b"-----BEGIN CMS-----"), "a CMS message in PEM", "decrypt it with `openssl cms`"),
+    (Start(b"-----BEGIN PKCS7-----"), "a CMS message in PEM", "decrypt it with `openssl cms`"),
+    (Start(b"-----BEGIN "), "a PEM file", UNENCRYPTED),
+    (Start(b"PK\x03\x04"), "a zip archive", UNENCRYPTED),
+    (Start(b"PK\x05\x06"), "an empty zip archive", UNENCRYPTED),
+    (Start(b"\xfd7zXZ\x00"), "an xz file", UNENCRYPTED),
+    (Start(b"\x28\xb5\x2f\xfd"), "a Zstandard file", UNENCRYPTED),
+    (Start(b"7z\xbc\xaf\x27\x1c"), "a 7z archive", UNENCRYPTED),
     (
-        b"PARE",
+        Start(b"PARE"),
         "a Parquet file with an encrypted footer",
         "use `lockstep.parquet` or another reader of Parquet",
     ),
-    (b"PAR1", "a Parquet file", "use `lockstep.parquet` or another reader of Parquet"),
-    (b"SQLite format 3\0", "an SQLite database", UNENCRYPTED),
-    (b"%PDF-", "a PDF file", UNENCRYPTED),
+    (Start(b"PAR1"), "a Parquet file", "use `lockstep.parquet` or another reader of Parquet"),
+    (Start(b"SQLite format 3\0"), "an SQLite database", UNENCRYPTED),
+    (Start(b"%PDF-"), "a PDF file", UNENCRYPTED),
+    (Test(is_newer), "a file of a newer version of Lockstep", "use that version"),
+    // Of the flags of gzip, three bits are reserved.
+    (Test(|start| matches!(start, [0x1f, 0x8b, 0x08, ..0x20, ..])), "a gzip file", UNENCRYPTED),
+    (
+        Test(|start| matches!(start, [b'B', b'Z', b'h', _, b'1', b'A', b'Y', b'&', b'S', b'Y', ..])),
+        "a bzip2 file",
+        UNENCRYPTED,
+    ),
+    (Test(|start| start.get(257..262) == Some(b"ustar")), "a tar archive", UNENCRYPTED),
+    (Test(is_openpgp), "an OpenPGP message", "decrypt it with gpg"),
+    (Test(is_cms), "a CMS message", "decrypt it with `openssl cms`"),
+    (Test(is_converted), CONVERTED, "its data are lost; encrypt again with -o"),
+    (
+        Test(|start| has_line(start, AGE_ARMOR)),
+        "text that contains an armored age file",
+        "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`",
+    ),
+    (
+        Test(|start| has_line(start, PGP_ARMOR)),
+        "text that contains an OpenPGP message",
+        "decrypt it with gpg",
+    ),
+    (Test(is_text), "text", UNENCRYPTED),
 ];
+
+const DAMAGED_ARMOR: &str = "an armored age file with a damaged first line";
+const CONVERTED: &str = "an encrypted file that was converted from bytes to text, as by `>` of PowerShell";
 
 /// The first bytes of an age file.
 #[doc(hidden)]
@@ -87,52 +122,11 @@ const PGP_ARMOR: &[u8] = b"-----BEGIN PGP MESSAGE-----";
 /// for a key, unless its random first bytes are those of another format, and for unknown formats.
 pub fn recognise(start: &[u8]) -> Option<Foreign> {
     let start = &start[..start.len().min(START)];
-    let foreign = |name, advice| Some(Foreign { name, advice, is_damaged: false });
-    let damaged = |name, advice| Some(Foreign { name, advice, is_damaged: true });
-    if is_damaged_armor(start) {
-        return damaged("an armored age file with a damaged first line", "get an intact copy");
-    }
-    if let Some((_, name, advice)) = STARTS.iter().find(|(magic, ..)| start.starts_with(magic)) {
-        return foreign(name, advice);
-    }
-    if is_newer(start) {
-        return foreign("a file of a newer version of Lockstep", "use that version");
-    }
-    // Of the flags of gzip, three bits are reserved.
-    if start.starts_with(b"\x1f\x8b\x08") && start.get(3).is_some_and(|flags| *flags < 0x20) {
-        return foreign("a gzip file", UNENCRYPTED);
-    }
-    if start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY") {
-        return foreign("a bzip2 file", UNENCRYPTED);
-    }
-    if start.get(257..262) == Some(b"ustar") {
-        return foreign("a tar archive", UNENCRYPTED);
-    }
-    if is_openpgp(start) {
-        return foreign("an OpenPGP message", "decrypt it with gpg");
-    }
-    if is_cms(start) {
-        return foreign("a CMS message", "decrypt it with `openssl cms`");
-    }
-    if is_converted(start) {
-        return damaged(
-            "an encrypted file that was converted from bytes to text, as by `>` of PowerShell",
-            "its data are lost; encrypt again with -o",
-        );
-    }
-    if has_line(start, AGE_ARMOR) {
-        return foreign(
-            "text that contains an armored age file",
-            "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`",
-        );
-    }
-    if has_line(start, PGP_ARMOR) {
-        return foreign("text that contains an OpenPGP message", "decrypt it with gpg");
-    }
-    if is_text(start) {
-        return foreign("text", UNENCRYPTED);
-    }
-    None
+    let (_, name, advice) = FORMATS.iter().find(|(mark, ..)| match mark {
+        Start(bytes) => start.starts_with(bytes),
+        Test(is_recognised) => is_recognised(start),
+    })?;
+    Some(Foreign { name, advice })
 }
 
 /// The first line of an envelope with a higher version.
@@ -265,8 +259,13 @@ mod tests {
 
     #[test]
     fn no_start_hides_a_longer_one() {
-        for (at, (long, ..)) in STARTS.iter().enumerate() {
-            assert!(!STARTS[..at].iter().any(|(short, ..)| long.starts_with(short)), "{long:?}");
+        let starts = FORMATS.iter().filter_map(|(mark, ..)| match mark {
+            Start(bytes) => Some(bytes),
+            Test(_) => None,
+        });
+        let starts: Vec<_> = starts.collect();
+        for (at, long) in starts.iter().enumerate() {
+            assert!(!starts[..at].iter().any(|short| long.starts_with(short)), "{long:?}");
         }
     }
 }

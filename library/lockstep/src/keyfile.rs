@@ -1,8 +1,9 @@
 //! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits. It is
 //! read in UTF-8 with or without a byte order mark, and in UTF-16 with one.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -118,12 +119,13 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
 /// [`Error::File`].
 pub fn is_open_to_others(path: &Path) -> Result<bool> {
     let metadata = std::fs::metadata(path).map_err(Error::file("look at the key file", path))?;
-    #[cfg(unix)]
-    return Ok(
-        metadata.is_file() && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
-    );
-    #[cfg(not(unix))]
-    return Ok(!metadata.is_file());
+    Ok(is_file_of_others(&metadata))
+}
+
+/// True for a regular file that others than its owner can access.
+#[doc(hidden)]
+pub fn is_file_of_others(metadata: &Metadata) -> bool {
+    metadata.is_file() && metadata.permissions().mode() & 0o077 != 0
 }
 
 /// The value of a hex digit, or a negative number. Constant time: no branch and no address depends on the digit.

@@ -35,6 +35,8 @@ pub mod envelope;
 mod error;
 #[cfg(feature = "files")]
 pub mod file;
+#[cfg(feature = "files")]
+mod folder;
 pub mod foreign;
 pub mod hazmat;
 #[cfg(feature = "files")]

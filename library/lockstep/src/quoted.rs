@@ -1,7 +1,6 @@
 //! Quoting of file names in messages.
 
-use std::ffi::OsStr;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::Display;
 use std::path::Path;
 
 use lockstep_core::shown;
@@ -18,35 +17,25 @@ use lockstep_core::shown;
 /// assert_eq!(lockstep::quoted("a\x1b[31m\nb").to_string(), r"'a\x1b[31m\nb'");
 /// ```
 pub fn quoted<P: AsRef<Path> + ?Sized>(path: &P) -> impl Display + '_ {
-    let is_secret = shown::is_secret(path.as_ref().as_os_str().as_encoded_bytes());
-    Quoted(if is_secret { OsStr::new(shown::KEY_AS_PATH) } else { path.as_ref().as_os_str() })
-}
-
-struct Quoted<'a>(&'a OsStr);
-
-impl Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('\'')?;
-        for part in self.0.as_encoded_bytes().utf8_chunks() {
-            part.valid().chars().try_for_each(|c| character(f, c))?;
-            part.invalid().iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))?;
-        }
-        f.write_char('\'')
+    let name = path.as_ref().as_os_str().as_encoded_bytes();
+    let name = if shown::is_secret(name) { shown::KEY_AS_PATH.as_bytes() } else { name };
+    let mut quoted = String::from("'");
+    for part in name.utf8_chunks() {
+        part.valid().chars().for_each(|c| push(&mut quoted, c));
+        part.invalid().iter().for_each(|byte| quoted += &format!("\\x{byte:02x}"));
     }
+    quoted + "'"
 }
 
-fn character(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
+fn push(quoted: &mut String, c: char) {
     match c {
-        '\n' => f.write_str("\\n"),
-        '\r' => f.write_str("\\r"),
-        '\t' => f.write_str("\\t"),
-        '\\' | '\'' => write!(f, "\\{c}"),
-        _ if c.is_control() => match u32::from(c) {
-            code @ ..0x80 => write!(f, "\\x{code:02x}"),
-            code => write!(f, "\\u{{{code:x}}}"),
-        },
-        _ if is_invisible(c) => write!(f, "\\u{{{:x}}}", u32::from(c)),
-        _ => f.write_char(c),
+        '\n' => quoted.push_str("\\n"),
+        '\r' => quoted.push_str("\\r"),
+        '\t' => quoted.push_str("\\t"),
+        '\\' | '\'' => quoted.extend(['\\', c]),
+        '\0'..='\x7f' if c.is_control() => *quoted += &format!("\\x{:02x}", u32::from(c)),
+        _ if c.is_control() || is_invisible(c) => *quoted += &format!("\\u{{{:x}}}", u32::from(c)),
+        _ => quoted.push(c),
     }
 }
 
@@ -58,6 +47,7 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;

@@ -35,12 +35,12 @@ impl Encoding {
 }
 
 /// Returns the text without its byte order mark, as UTF-8 if it is UTF-16; `None` for invalid UTF-16. Other bytes are not checked.
-/// A converted text is wiped when it is dropped.
-pub fn to_utf8(text: &[u8]) -> Option<Text<'_>> {
+/// The result is wiped when it is dropped.
+pub fn to_utf8(text: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (encoding, mark) = Encoding::of(text);
     let rest = &text[mark..];
     if encoding == Encoding::Utf8 {
-        return Some(Text::Given(rest));
+        return Some(Zeroizing::new(rest.to_vec()));
     }
     let pairs = rest.as_chunks::<2>();
     if !pairs.1.is_empty() {
@@ -54,26 +54,7 @@ pub fn to_utf8(text: &[u8]) -> Option<Text<'_>> {
         utf8.extend_from_slice(character.ok()?.encode_utf8(&mut buffer).as_bytes());
         buffer.zeroize();
     }
-    Some(Text::Converted(utf8))
-}
-
-/// Text that [`to_utf8`] returned.
-pub enum Text<'a> {
-    /// Bytes that were not converted.
-    Given(&'a [u8]),
-    /// Converted text.
-    Converted(Zeroizing<Vec<u8>>),
-}
-
-impl std::ops::Deref for Text<'_> {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match self {
-            Text::Given(text) => text,
-            Text::Converted(text) => text,
-        }
-    }
+    Some(utf8)
 }
 
 #[cfg(test)]
@@ -95,11 +76,11 @@ mod tests {
                 utf16(text, u16::to_le_bytes),
                 utf16(text, u16::to_be_bytes),
             ] {
-                assert_eq!(&*to_utf8(&bytes).unwrap(), text.as_bytes(), "{bytes:x?}");
+                assert_eq!(&to_utf8(&bytes).unwrap()[..], text.as_bytes(), "{bytes:x?}");
             }
         }
         // An odd number of bytes, and half of a surrogate pair.
         assert!(to_utf8(b"\xff\xfea").is_none() && to_utf8(b"\xff\xfe\x00\xd8").is_none());
-        assert_eq!(&*to_utf8(b"\xff").unwrap(), b"\xff");
+        assert_eq!(&to_utf8(b"\xff").unwrap()[..], b"\xff");
     }
 }

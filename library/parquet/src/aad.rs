@@ -72,25 +72,26 @@ pub fn module_aad(
     let ordinals = [row_group, column, page];
     let (used, others) = ordinals.split_at(module.ordinals());
     if used.iter().any(|ordinal| *ordinal < 0) || others.iter().any(|ordinal| *ordinal != 0) {
-        return Err(Error::Ordinal { module: module.name(), used: used.len(), row_group, column, page });
+        let rule = match used.len() {
+            0 => "no ordinals: set row group, column and page to 0",
+            2 => {
+                "the ordinals of a row group and a column: set them to numbers from 0 to 32767, and page to 0"
+            }
+            _ => "the ordinals of a row group, a column and a page: set them to numbers from 0 to 32767",
+        };
+        let (module, given) =
+            (module.name(), format!("row group {row_group}, column {column} and page {page}"));
+        let what = format!("{given} are not valid for the module type {module}, which has {rule}");
+        return Err(Error::Ordinal { what });
     }
-    Ok(FileAad::new(prefix, file_unique).with(module, used))
+    Ok(FileAad::new(prefix, file_unique).of(module, Place { row_group, column, page }))
 }
 
 impl Module {
     /// The types, in the order of their numbers.
-    pub const ALL: [Module; 10] = [
-        Module::Footer,
-        Module::ColumnMetaData,
-        Module::DataPage,
-        Module::DictionaryPage,
-        Module::DataPageHeader,
-        Module::DictionaryPageHeader,
-        Module::ColumnIndex,
-        Module::OffsetIndex,
-        Module::BloomFilterHeader,
-        Module::BloomFilterBitset,
-    ];
+    pub fn all() -> [Module; 10] {
+        TABLE.map(|(module, ..)| module)
+    }
 
     /// The type of a page or of its header.
     pub(crate) const fn of_page(is_dictionary: bool, is_header: bool) -> Module {
@@ -103,91 +104,74 @@ impl Module {
     }
 
     /// The number of its ordinals: none, or row group and column, or these and the page.
-    const fn ordinals(self) -> usize {
-        match self {
-            Module::Footer => 0,
-            Module::DataPage | Module::DataPageHeader => 3,
-            _ => 2,
-        }
+    fn ordinals(self) -> usize {
+        TABLE[self as usize].1
     }
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Module::Footer => "footer",
-            Module::ColumnMetaData => "column metadata",
-            Module::DataPage => "data page",
-            Module::DictionaryPage => "dictionary page",
-            Module::DataPageHeader => "header of a data page",
-            Module::DictionaryPageHeader => "header of a dictionary page",
-            Module::ColumnIndex => "column index",
-            Module::OffsetIndex => "offset index",
-            Module::BloomFilterHeader => "header of a Bloom filter",
-            Module::BloomFilterBitset => "Bloom filter",
-        }
+    pub(crate) fn name(self) -> &'static str {
+        TABLE[self as usize].2
     }
 }
 
-/// The part of the associated data that all modules of a file share: the AAD prefix and the file's identifier.
-#[derive(Debug, Clone)]
-pub(crate) struct FileAad {
-    /// None if modules have no associated data.
-    bytes: Option<Vec<u8>>,
-}
+/// The types in the order of their numbers, with the number of their ordinals and their names.
+const TABLE: [(Module, usize, &str); 10] = [
+    (Module::Footer, 0, "footer"),
+    (Module::ColumnMetaData, 2, "column metadata"),
+    (Module::DataPage, 3, "data page"),
+    (Module::DictionaryPage, 2, "dictionary page"),
+    (Module::DataPageHeader, 3, "header of a data page"),
+    (Module::DictionaryPageHeader, 2, "header of a dictionary page"),
+    (Module::ColumnIndex, 2, "column index"),
+    (Module::OffsetIndex, 2, "offset index"),
+    (Module::BloomFilterHeader, 2, "header of a Bloom filter"),
+    (Module::BloomFilterBitset, 2, "Bloom filter"),
+];
+
+/// The part of the associated data that all modules of a file share: the AAD prefix and the file's identifier. None if modules have
+/// no associated data, as in files of DuckDB.
+#[derive(Debug)]
+pub(crate) struct FileAad(pub(crate) Option<Vec<u8>>);
 
 impl FileAad {
     pub(crate) fn new(prefix: &[u8], file_unique: &[u8; FILE_UNIQUE]) -> FileAad {
-        FileAad { bytes: Some([prefix, file_unique].concat()) }
-    }
-
-    /// No associated data, as in files of DuckDB.
-    pub(crate) fn missing() -> FileAad {
-        FileAad { bytes: None }
+        FileAad(Some([prefix, file_unique].concat()))
     }
 
     pub(crate) fn is_missing(&self) -> bool {
-        self.bytes.is_none()
+        self.0.is_none()
     }
 
-    pub(crate) fn footer(&self) -> Vec<u8> {
-        self.with(Module::Footer, &[])
-    }
-
-    /// The associated data of modules of a column chunk other than pages and their headers.
-    pub(crate) fn column(&self, module: Module, place: Place) -> Vec<u8> {
-        self.with(module, &[place.row_group, place.column])
-    }
-
-    /// The associated data of a page or of its header. A dictionary page has no ordinal.
-    pub(crate) fn page(&self, place: Place, ordinal: Option<i16>, is_header: bool) -> Vec<u8> {
-        let module = Module::of_page(ordinal.is_none(), is_header);
-        match ordinal {
-            None => self.column(module, place),
-            Some(page) => self.with(module, &[place.row_group, place.column, page]),
-        }
-    }
-
-    fn with(&self, module: Module, ordinals: &[i16]) -> Vec<u8> {
-        debug_assert_eq!(ordinals.len(), module.ordinals());
-        let Some(bytes) = &self.bytes else { return Vec::new() };
+    /// The associated data of a module. It has only those ordinals of the place that modules of this type have.
+    pub(crate) fn of(&self, module: Module, Place { row_group, column, page }: Place) -> Vec<u8> {
+        let Some(bytes) = &self.0 else { return Vec::new() };
         let mut aad = Vec::with_capacity(bytes.len() + 7);
         aad.extend_from_slice(bytes);
         aad.push(module as u8);
-        ordinals.iter().for_each(|ordinal| aad.extend_from_slice(&ordinal.to_le_bytes()));
+        for ordinal in &[row_group, column, page][..module.ordinals()] {
+            aad.extend_from_slice(&ordinal.to_le_bytes());
+        }
         aad
+    }
+
+    /// The associated data of a page or of its header. A dictionary page has no ordinal.
+    pub(crate) fn page(&self, chunk: Place, ordinal: Option<i16>, is_header: bool) -> Vec<u8> {
+        let place = Place { page: ordinal.unwrap_or_default(), ..chunk };
+        self.of(Module::of_page(ordinal.is_none(), is_header), place)
     }
 }
 
-/// The place of a column chunk: the ordinals of its row group and of its column.
-#[derive(Debug, Clone, Copy)]
+/// The place of a module: the ordinals of its row group, of its column and of its page. For a column chunk, the page is 0.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     pub(crate) row_group: i16,
     pub(crate) column: i16,
+    pub(crate) page: i16,
 }
 
 impl Place {
-    /// None if an ordinal is not in the range of the format.
+    /// The place of a column chunk. None if an ordinal is not in the range of the format.
     pub(crate) fn new(row_group: i64, column: usize) -> Option<Place> {
         let row_group = i16::try_from(row_group).ok().filter(|ordinal| *ordinal >= 0)?;
-        Some(Place { row_group, column: i16::try_from(column).ok()? })
+        Some(Place { row_group, column: i16::try_from(column).ok()?, page: 0 })
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use lockstep::hazmat::shown;
 
-use crate::error::{Error, Result, malformed};
+use crate::error::{Error, Result, malformed, missing, unsupported};
 use crate::format::{file, schema};
-use crate::thrift::{Struct, missing};
+use crate::thrift::Struct;
 
 /// Maximum number of columns: their ordinals have 15 bits.
 const MAX_COLUMNS: usize = 1 << 15;
@@ -57,13 +57,13 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
             continue;
         }
         if leaves.len() == MAX_COLUMNS {
-            return Err(Error::Unsupported { what: format!("a file with more than {MAX_COLUMNS} columns") });
+            return Err(unsupported(format!("a file with more than {MAX_COLUMNS} columns")));
         }
         let in_groups = groups.iter().skip(1).map(|(_, name)| name);
         let size = in_groups.clone().chain([&name]).map(|name| name.len() + NAME).sum();
-        room = room.checked_sub(size).ok_or_else(|| Error::Unsupported {
-            what: format!("a schema whose paths have more than {factor} times its bytes"),
-        })?;
+        let too_long =
+            || unsupported(format!("a schema whose paths have more than {factor} times its bytes"));
+        room = room.checked_sub(size).ok_or_else(too_long)?;
         let names: Arc<[String]> = in_groups.cloned().chain([name.clone()]).collect();
         let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
         leaves.push(Leaf { path: names.join(".").into(), names, physical_type });
@@ -109,12 +109,19 @@ pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The index of the name, among those for which a key is given, that stands for a column. None if there is none.
-pub(crate) fn key_of<'n>(leaf: &Leaf, names: impl Iterator<Item = &'n str>) -> Result<Option<usize>> {
-    let mut found = names.enumerate().filter(|(_, name)| leaf.is_in(name)).map(|(index, _)| index);
-    let first = found.next();
-    if found.next().is_some() {
-        return Err(Error::Contradiction { column: (*leaf.path).into(), what: "two keys are given for it" });
-    }
-    Ok(first)
+/// Each column with the value that is given for its name or for the name of a group that it is in. None if there is none.
+pub(crate) fn with_values<T: Clone>(
+    leaves: Vec<Leaf>,
+    values: &[(&str, T)],
+) -> Result<impl Iterator<Item = Result<(Leaf, Option<T>)>>> {
+    values.iter().try_for_each(|(name, _)| check_name(&leaves, name))?;
+    Ok(leaves.into_iter().map(|leaf| {
+        let mut found = values.iter().filter(|(name, _)| leaf.is_in(name));
+        let value = found.next().map(|(_, value)| value.clone());
+        if found.next().is_some() {
+            let what = "two keys are given for it";
+            return Err(Error::Contradiction { column: (*leaf.path).into(), what });
+        }
+        Ok((leaf, value))
+    }))
 }

@@ -69,25 +69,10 @@ pub enum Error {
         what: String,
     },
     /// Ordinals that a module of this type does not have.
-    #[error(
-        "row group {row_group}, column {column} and page {page} are not valid for the module type {module}, which has {}",
-        match .used {
-            0 => "no ordinals: set row group, column and page to 0",
-            2 => "the ordinals of a row group and a column: set them to numbers from 0 to 32767, and page to 0",
-            _ => "the ordinals of a row group, a column and a page: set them to numbers from 0 to 32767",
-        }
-    )]
+    #[error("{what}")]
     Ordinal {
-        /// The type of the module.
-        module: &'static str,
-        /// How many of the three ordinals a module of this type has.
-        used: usize,
-        /// The ordinal of the row group.
-        row_group: i16,
-        /// The ordinal of the column.
-        column: i16,
-        /// The ordinal of the page.
-        page: i16,
+        /// What is wrong, and what to do.
+        what: String,
     },
     /// The footer is signed, and there is no footer key to check the signature.
     #[error(
@@ -141,8 +126,8 @@ impl From<lockstep::hazmat::Error> for Error {
     }
 }
 
-pub(crate) fn aad_prefix(what: impl Into<String>) -> Error {
-    Error::AadPrefix { what: what.into() }
+pub(crate) fn unsupported(what: impl Into<String>) -> Error {
+    Error::Unsupported { what: what.into() }
 }
 
 pub(crate) fn malformed(what: impl Into<String>) -> Error {
@@ -160,4 +145,9 @@ pub(crate) fn read(error: std::io::Error) -> Error {
 /// Converts an error of writing output.
 pub(crate) fn write(error: std::io::Error) -> Error {
     Error::Library(lockstep::Error::Write(error))
+}
+
+/// The error for a field that a structure must have.
+pub(crate) fn missing(what: &str) -> Error {
+    malformed(format!("{what} is missing"))
 }

@@ -10,22 +10,8 @@ use crate::keys::KeySource;
 use crate::read::{PlainView, ReadOptions};
 use crate::write::{Policy, encrypt};
 
-/// Options of output files.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FileOptions {
-    /// Replace the output if it exists.
-    pub force: bool,
-    /// The output is on stable storage when the call returns.
-    pub sync: bool,
-}
-
-impl FileOptions {
-    fn output(self, mode: FileMode) -> OutputOptions {
-        OutputOptions { force: self.force, sync: self.sync, mode, ..OutputOptions::default() }
-    }
-}
-
-/// Encrypts a plain Parquet file by a policy. The output has the permission bits of the input under the umask.
+/// Encrypts a plain Parquet file by a policy. The output has the permission bits of the input under the umask, not
+/// the mode of the options.
 ///
 /// # Errors
 /// The errors of [`encrypt`]; errors of files, such as an output that exists or is the input.
@@ -34,17 +20,17 @@ pub fn encrypt_file(
     from: &Path,
     to: &Path,
     policy: &Policy,
-    options: FileOptions,
+    options: OutputOptions,
 ) -> Result<()> {
     let input = open(from, to)?;
     let mode = FileMode::of_input(&input)?;
-    let mut output = OutputFile::create(to, options.output(mode))?;
+    let mut output = OutputFile::create(to, OutputOptions { mode, ..options })?;
     encrypt(engine, &input, &mut output, policy)?;
     Ok(output.commit()?)
 }
 
-/// Writes the plain form of an encrypted file. Only the owner can read the output. The output has no readable form of
-/// columns without a key.
+/// Writes the plain form of an encrypted file. Only the owner can read the output, whatever the mode of the options.
+/// The output has no readable form of columns without a key.
 ///
 /// # Errors
 /// The errors of [`PlainView::open`] and [`PlainView::read_at`]; errors of files, such as an output that exists or is the input.
@@ -54,10 +40,10 @@ pub fn decrypt_file(
     to: &Path,
     keys: &dyn KeySource,
     read: ReadOptions<'_>,
-    options: FileOptions,
+    options: OutputOptions,
 ) -> Result<()> {
     let view = PlainView::open(engine, open(from, to)?, keys, read)?;
-    let mut output = OutputFile::create(to, options.output(FileMode::PRIVATE))?;
+    let mut output = OutputFile::create(to, OutputOptions { mode: FileMode::PRIVATE, ..options })?;
     view.copy_to(&mut output)?;
     Ok(output.commit()?)
 }

@@ -1,8 +1,10 @@
 //! The structures of Parquet (`parquet.thrift`) that have fields for encryption, and the end of a file.
 
-use crate::aad::FILE_UNIQUE;
-use crate::error::{Error, Result, malformed};
-use crate::thrift::{self, Struct, Value, missing};
+use std::ops::RangeInclusive;
+
+use crate::aad::{FILE_UNIQUE, Module};
+use crate::error::{Error, Result, malformed, missing, unsupported};
+use crate::thrift::Struct;
 
 /// First and last bytes of a file whose footer is plain.
 pub(crate) const MAGIC: &[u8; 4] = b"PAR1";
@@ -30,12 +32,28 @@ pub(crate) mod file_crypto {
     pub(crate) const KEY_METADATA: i16 = 2;
 }
 
+/// Field numbers of the union `EncryptionAlgorithm` and of its structures.
+pub(crate) mod algorithm {
+    pub(crate) const AES_GCM_V1: i16 = 1;
+    pub(crate) const AES_GCM_CTR_V1: i16 = 2;
+    pub(crate) const AAD_PREFIX: i16 = 1;
+    pub(crate) const AAD_FILE_UNIQUE: i16 = 2;
+    pub(crate) const SUPPLY_AAD_PREFIX: i16 = 3;
+}
+
 /// Field numbers of `SchemaElement`.
 pub(crate) mod schema {
     pub(crate) const TYPE: i16 = 1;
     pub(crate) const NAME: i16 = 4;
     pub(crate) const NUM_CHILDREN: i16 = 5;
 }
+
+/// A part of a column chunk other than its pages: the types of its modules, and the fields for its offset and its length.
+pub(crate) type Part = (&'static [Module], i16, i16);
+
+/// What a footer and a row group must have.
+pub(crate) const ROW_GROUPS: &str = "the list of row groups";
+pub(crate) const COLUMNS: &str = "the list of columns of a row group";
 
 /// Field numbers of `RowGroup`.
 pub(crate) mod row_group {
@@ -48,6 +66,8 @@ pub(crate) mod row_group {
 
 /// Field numbers of `ColumnChunk`.
 pub(crate) mod chunk {
+    use super::{Module, Part, RangeInclusive};
+
     pub(crate) const FILE_PATH: i16 = 1;
     pub(crate) const FILE_OFFSET: i16 = 2;
     pub(crate) const META_DATA: i16 = 3;
@@ -59,20 +79,19 @@ pub(crate) mod chunk {
     pub(crate) const ENCRYPTED_COLUMN_METADATA: i16 = 9;
 
     /// The fields that are written for a column whose metadata are encrypted. Other fields may reveal values.
-    pub(crate) const VISIBLE: [i16; 8] = [
-        FILE_OFFSET,
-        META_DATA,
-        OFFSET_INDEX_OFFSET,
-        OFFSET_INDEX_LENGTH,
-        COLUMN_INDEX_OFFSET,
-        COLUMN_INDEX_LENGTH,
-        CRYPTO_METADATA,
-        ENCRYPTED_COLUMN_METADATA,
+    pub(crate) const VISIBLE: RangeInclusive<i16> = FILE_OFFSET..=ENCRYPTED_COLUMN_METADATA;
+
+    /// The indexes in the order in which they are written.
+    pub(crate) const INDEXES: [Part; 2] = [
+        (&[Module::ColumnIndex], COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH),
+        (&[Module::OffsetIndex], OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH),
     ];
 }
 
 /// Field numbers of `ColumnMetaData`.
 pub(crate) mod column {
+    use super::{Module, Part};
+
     pub(crate) const TYPE: i16 = 1;
     pub(crate) const ENCODINGS: i16 = 2;
     pub(crate) const PATH_IN_SCHEMA: i16 = 3;
@@ -86,21 +105,16 @@ pub(crate) mod column {
     pub(crate) const BLOOM_FILTER_OFFSET: i16 = 14;
     pub(crate) const BLOOM_FILTER_LENGTH: i16 = 15;
 
-    /// The fields that remain visible in a plain footer if the column is encrypted: what readers without the key need to skip the
-    /// column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may reveal values.
-    pub(crate) const VISIBLE: [i16; 11] = [
-        TYPE,
-        ENCODINGS,
-        PATH_IN_SCHEMA,
-        CODEC,
-        NUM_VALUES,
-        TOTAL_UNCOMPRESSED_SIZE,
-        TOTAL_COMPRESSED_SIZE,
-        DATA_PAGE_OFFSET,
-        DICTIONARY_PAGE_OFFSET,
-        BLOOM_FILTER_OFFSET,
-        BLOOM_FILTER_LENGTH,
-    ];
+    /// A Bloom filter.
+    pub(crate) const BLOOM_FILTER: Part =
+        (&[Module::BloomFilterHeader, Module::BloomFilterBitset], BLOOM_FILTER_OFFSET, BLOOM_FILTER_LENGTH);
+
+    /// True for the fields that remain visible in a plain footer if the column is encrypted: what readers without the key need to skip
+    /// the column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may reveal values.
+    pub(crate) fn is_visible(id: i16) -> bool {
+        matches!(id, TYPE..=TOTAL_COMPRESSED_SIZE | DATA_PAGE_OFFSET | DICTIONARY_PAGE_OFFSET)
+            || matches!(id, BLOOM_FILTER_OFFSET | BLOOM_FILTER_LENGTH)
+    }
 }
 
 /// Field numbers of the union `ColumnCryptoMetaData`.
@@ -147,8 +161,7 @@ pub enum Algorithm {
     GcmCtrV1,
 }
 
-/// The union `EncryptionAlgorithm`.
-#[derive(Debug, Clone, PartialEq)]
+/// The union `EncryptionAlgorithm` of a file.
 pub(crate) struct Encryption {
     pub(crate) algorithm: Algorithm,
     /// The AAD prefix that the file stores.
@@ -160,40 +173,21 @@ pub(crate) struct Encryption {
 }
 
 impl Encryption {
-    const AAD_PREFIX: i16 = 1;
-    const AAD_FILE_UNIQUE: i16 = 2;
-    const SUPPLY_AAD_PREFIX: i16 = 3;
-
     pub(crate) fn from_struct(union: &Struct) -> Result<Encryption> {
-        let (algorithm, fields) = match (union.structure(1)?, union.structure(2)?) {
-            (Some(fields), None) => (Algorithm::GcmV1, fields),
-            (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
-            _ => return Err(Error::Unsupported { what: "an unknown encryption algorithm".into() }),
-        };
-        let file_unique = fields.binary(Self::AAD_FILE_UNIQUE).map(identifier).transpose()?;
+        let (kind, fields) =
+            match (union.structure(algorithm::AES_GCM_V1)?, union.structure(algorithm::AES_GCM_CTR_V1)?) {
+                (Some(fields), None) => (Algorithm::GcmV1, fields),
+                (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
+                _ => return Err(unsupported("an unknown encryption algorithm")),
+            };
+        let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
         Ok(Encryption {
-            algorithm,
+            algorithm: kind,
             // An empty prefix is none.
-            aad_prefix: fields.binary(Self::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
+            aad_prefix: fields.binary(algorithm::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
             file_unique,
-            needs_prefix: fields.bool(Self::SUPPLY_AAD_PREFIX) == Some(true),
+            needs_prefix: fields.is_true(algorithm::SUPPLY_AAD_PREFIX),
         })
-    }
-
-    pub(crate) fn to_struct(&self) -> Struct {
-        let mut fields = Struct::new();
-        if let Some(prefix) = &self.aad_prefix {
-            fields.set(Self::AAD_PREFIX, Value::Binary(prefix.clone()));
-        }
-        if let Some(unique) = &self.file_unique {
-            fields.set(Self::AAD_FILE_UNIQUE, Value::Binary(unique.to_vec()));
-        }
-        if self.needs_prefix {
-            fields.set(Self::SUPPLY_AAD_PREFIX, Value::Bool(true));
-        }
-        let mut union = Struct::new();
-        union.set(if self.algorithm == Algorithm::GcmV1 { 1 } else { 2 }, thrift::structure(&fields));
-        union
     }
 }
 
@@ -206,20 +200,16 @@ fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
 
 /// The error for a footer of more than [`MAX_FOOTER`] bytes.
 pub(crate) fn footer_too_long() -> Error {
-    Error::Unsupported { what: "a footer of more than 256 MiB".into() }
-}
-
-/// Fails if a footer has no list of row groups.
-pub(crate) fn check_row_groups(footer: &Struct) -> Result<()> {
-    footer.structs(file::ROW_GROUPS).map(drop).ok_or_else(|| missing("the list of row groups"))
+    unsupported("a footer of more than 256 MiB")
 }
 
 /// Fails if a row group has another number of column chunks than the schema has columns.
 pub(crate) fn check_columns(group: &Struct, columns: usize) -> Result<()> {
-    let chunks = group.structs(row_group::COLUMNS);
-    match chunks.ok_or_else(|| missing("the list of columns of a row group"))?.len() == columns {
-        true => Ok(()),
-        false => Err(malformed("a row group has another number of columns than the schema")),
+    match group.structs(row_group::COLUMNS) {
+        Some(chunks) if chunks.len() != columns => {
+            Err(malformed("a row group has another number of columns than the schema"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -227,7 +217,7 @@ pub(crate) fn check_columns(group: &Struct, columns: usize) -> Result<()> {
 pub(crate) fn check_in_file(chunk: &Struct, column: &str) -> Result<()> {
     match chunk.binary(chunk::FILE_PATH) {
         None | Some([]) => Ok(()),
-        Some(_) => Err(Error::Unsupported { what: format!("column {column} in another file") }),
+        Some(_) => Err(unsupported(format!("column {column} in another file"))),
     }
 }
 

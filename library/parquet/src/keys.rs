@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use lockstep::aead::{Aead, AeadKey};
 use lockstep::hazmat::Key;
 use zeroize::Zeroizing;
 
@@ -76,23 +75,7 @@ impl std::fmt::Debug for Keys {
     }
 }
 
-/// A key for modules. It is wiped on drop.
-#[derive(Debug, Clone)]
-pub(crate) struct ModuleKey {
-    pub(crate) gcm: AeadKey,
-}
-
-impl ModuleKey {
-    /// `what` is the key's purpose, for the error.
-    pub(crate) fn new(bytes: &[u8], what: &str) -> Result<ModuleKey> {
-        if !Aead::Gcm.key_lengths().contains(&bytes.len()) {
-            return Err(Error::KeyLength { what: what.into(), got: bytes.len() });
-        }
-        Ok(ModuleKey { gcm: AeadKey::new(Aead::Gcm, bytes)? })
-    }
-
-    /// The AES key, which is also that of CTR.
-    pub(crate) fn aes(&self) -> &Key {
-        self.gcm.key().expect("GCM has one AES key")
-    }
+/// A key for modules: the AES key of GCM and of CTR. `what` is the key's purpose, for the error.
+pub(crate) fn module_key(bytes: &[u8], what: &str) -> Result<Key> {
+    Key::new(bytes).map_err(|_| Error::KeyLength { what: what.into(), got: bytes.len() })
 }

@@ -12,8 +12,7 @@
 //! | `columns` | the columns of a file, and the names of columns and groups |
 //! | `aad` | the associated data of modules |
 //! | `keys` | keys, and where they come from |
-//! | `modules` | the form of encrypted modules, and their encryption |
-//! | `batch` | the decryption of batches of modules |
+//! | `modules` | encrypted modules: their form, their encryption, and their decryption in batches |
 //! | `page` | page headers |
 //! | `read` | the plain view |
 //! | `write` | encryption |
@@ -29,7 +28,6 @@
 #![forbid(unsafe_code)]
 
 mod aad;
-mod batch;
 mod columns;
 mod error;
 mod file;
@@ -44,11 +42,12 @@ mod thrift;
 mod write;
 
 pub use aad::{FILE_UNIQUE, Module, module_aad};
-pub use batch::{DeviceModule, EncryptedModule, Protection, ciphertext, decrypt_modules, device_modules};
 pub use error::{Error, Result};
-pub use file::{FileOptions, decrypt_file, encrypt_file};
+pub use file::{decrypt_file, encrypt_file};
 pub use format::Algorithm;
 pub use keys::{KeySource, Keys};
-pub use modules::{HEAD, Kind};
+pub use modules::{
+    DeviceModule, EncryptedModule, HEAD, Kind, Protection, ciphertext, decrypt_modules, device_modules,
+};
 pub use read::{PlainView, ReadOptions};
 pub use write::{ColumnKey, Policy, encrypt};

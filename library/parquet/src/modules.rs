@@ -1,16 +1,20 @@
 //! Encrypted modules (`Encryption.md`, section 5.1): a length of 4 bytes, a nonce of 12 bytes, ciphertext, and with GCM a tag of 16
-//! bytes; and their encryption.
+//! bytes. Their encryption, and their decryption in batches, in host memory or in memory of a device: of the modules of the view, and
+//! of modules that the caller has found. The latter are for readers with their own Parquet decoder, such as readers on GPUs.
+
+use std::ops::Range;
 
 use lockstep::Engine;
-use lockstep::aead::{self, Data, Message, Status, Tag};
-use lockstep::hazmat::Block;
-use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::work::{Pass, Segment};
+use lockstep::aead::{Aead, Data, Direction, Status, Tag};
+use lockstep::hazmat::backend::DeviceMemory;
+use lockstep::hazmat::data::DeviceSlice;
+use lockstep::hazmat::mode::{Executor, transfer};
+use lockstep::hazmat::work::{AeadMessage, Pass, Segment, Stream};
+use lockstep::hazmat::{Block, Error as CoreError, Key};
 
 use crate::aad::Module;
-use crate::error::{Error, Result, malformed};
+use crate::error::{Error, Result, malformed, unsupported};
 use crate::format::Algorithm;
-use crate::keys::ModuleKey;
 
 /// Bytes of the length before a module.
 pub(crate) const LENGTH: usize = 4;
@@ -33,15 +37,10 @@ pub enum Kind {
 impl Kind {
     /// The mode of a type of modules: CTR for pages of `AES_GCM_CTR_V1`, GCM for all other modules (`Encryption.md`, section 4.1).
     pub fn of(algorithm: Algorithm, module: Module) -> Kind {
-        match module {
-            Module::DataPage | Module::DictionaryPage => Kind::of_pages(algorithm),
+        match (algorithm, module) {
+            (Algorithm::GcmCtrV1, Module::DataPage | Module::DictionaryPage) => Kind::Ctr,
             _ => Kind::Gcm,
         }
-    }
-
-    /// The mode of pages.
-    pub(crate) fn of_pages(algorithm: Algorithm) -> Kind {
-        if algorithm == Algorithm::GcmV1 { Kind::Gcm } else { Kind::Ctr }
     }
 
     /// Bytes of a module in addition to its plaintext.
@@ -50,6 +49,93 @@ impl Kind {
             Kind::Gcm => HEAD + TAG,
             Kind::Ctr => HEAD,
         }
+    }
+}
+
+/// How a module is protected.
+#[derive(Clone)]
+pub struct Protection<'a> {
+    /// The key of the column, or the footer key.
+    pub key: &'a Key,
+    /// GCM or CTR, as [`Kind::of`] returns it.
+    pub kind: Kind,
+    /// The associated data: [`crate::module_aad`]. CTR does not use them.
+    pub aad: Vec<u8>,
+}
+
+impl std::fmt::Debug for Protection<'_> {
+    /// Prints no associated data.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Protection").field("key", &self.key).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// A module, with the place for its plaintext.
+#[derive(Debug)]
+pub struct EncryptedModule<'a> {
+    protection: Protection<'a>,
+    /// The length field and the nonce.
+    head: [u8; HEAD],
+    /// Not used for CTR.
+    tag: [u8; TAG],
+    /// For decryption, the ciphertext is the input, and the plaintext is the output.
+    data: Data<'a>,
+    status: Status,
+}
+
+/// The range of the ciphertext in a module of `len` bytes with its length field.
+///
+/// # Errors
+/// [`Error::Malformed`] if the module is too short.
+pub fn ciphertext(kind: Kind, len: usize) -> Result<Range<usize>> {
+    let end = len.checked_sub(kind.overhead()).ok_or_else(|| {
+        malformed(format!("a module of {len} bytes is shorter than its length field, nonce and tag"))
+    })?;
+    Ok(HEAD..HEAD + end)
+}
+
+impl<'a> EncryptedModule<'a> {
+    /// A module in host memory. The output has the length of the ciphertext.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if the module is too short; [`Error::Library`] if the output has another length.
+    pub fn on_host(protection: Protection<'a>, module: &'a [u8], output: &'a mut [u8]) -> Result<Self> {
+        let body = ciphertext(protection.kind, module.len())?;
+        let data = Data::copy(&module[body.clone()], output)?;
+        Ok(EncryptedModule::new(protection, &module[..body.start], &module[body.end..], data))
+    }
+
+    /// Makes a module from its parts. `head` has the bytes before the ciphertext ([`HEAD`] bytes), and `tag` has the bytes
+    /// after it (the tag of GCM). `data` has the ciphertext as the input and the place for the plaintext as the output.
+    ///
+    /// # Panics
+    /// If `head` has more than [`HEAD`] bytes, or `tag` more bytes than a tag.
+    pub fn new(protection: Protection<'a>, head: &[u8], tag: &[u8], data: Data<'a>) -> Self {
+        let mut module =
+            EncryptedModule { protection, head: [0; HEAD], tag: [0; TAG], data, status: Status::Pending };
+        module.head[..head.len()].copy_from_slice(head);
+        module.tag[..tag.len()].copy_from_slice(tag);
+        module
+    }
+
+    /// The outcome of [`decrypt_modules`].
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// True if the length field has the length of the module.
+    fn has_right_length(&self) -> bool {
+        let len = self.data.len() + self.protection.kind.overhead();
+        let stated = u32::from_le_bytes([self.head[0], self.head[1], self.head[2], self.head[3]]);
+        stated as u64 + LENGTH as u64 == len as u64
+    }
+
+    /// The first counter block of CTR: the nonce and the number 1 (`Encryption.md`, section 4.2.2).
+    fn first_counter(&self) -> Block {
+        let mut counter = Block::default();
+        counter[..NONCE].copy_from_slice(&self.head[LENGTH..]);
+        counter[15] = 1;
+        counter
     }
 }
 
@@ -65,21 +151,149 @@ pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
     Ok(len as usize + LENGTH)
 }
 
-/// The first counter block of CTR: the nonce and the number 1 (`Encryption.md`, section 4.2.2).
-pub(crate) fn first_counter(nonce: &[u8]) -> Block {
-    let mut counter = Block::default();
-    counter[..NONCE].copy_from_slice(nonce);
-    counter[15] = 1;
-    counter
+/// Decrypts modules in one batch. The outputs of modules with a wrong length field or a wrong tag are zeroed; the other outputs are
+/// valid. [`EncryptedModule::status`] has the outcome of each module. CTR has no tag: changes are not detected.
+///
+/// The executor is the planner, or [`lockstep::hazmat::planner::OnStream`] for memory of a device.
+///
+/// # Errors
+/// [`Error::NotAuthentic`] if any module is not authentic. After other errors all outputs are zeroed as far as
+/// the device permits it, and all statuses are pending.
+pub fn decrypt_modules(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
+    match open(executor, modules)? {
+        None => Ok(()),
+        Some(first) => Err(Error::NotAuthentic { module: format!("module {first} of the batch") }),
+    }
 }
 
-/// Encrypts or decrypts by CTR. A pass has keys of one size.
-pub(crate) fn run_ctr(executor: &dyn Executor, segments: &mut [Segment<'_>]) -> Result<()> {
+/// Does the same as [`decrypt_modules`], but returns the index of the first module that is not authentic.
+pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<Option<usize>> {
+    if let Err(error) = run(executor, Direction::Decrypt, modules) {
+        for module in modules {
+            module.status = Status::Pending;
+            // This error matters more than a failure to zero.
+            let _ = transfer::zero_output(executor, &mut module.data);
+        }
+        return Err(error);
+    }
+    Ok(modules.iter().position(|module| module.status != Status::Done))
+}
+
+/// Decrypts one module of GCM in host memory. `what` names the module in errors.
+pub(crate) fn open_one(
+    engine: &Engine,
+    key: &Key,
+    aad: Vec<u8>,
+    module: &[u8],
+    what: &str,
+) -> Result<Vec<u8>> {
+    let body = ciphertext(Kind::Gcm, module.len());
+    let body = body.map_err(|_| malformed(format!("the {what} is too short to be encrypted")))?;
+    if module_len(module)? != module.len() {
+        return Err(malformed("the length of a module contradicts its place"));
+    }
+    let mut plain = vec![0; body.len()];
+    let protection = Protection { key, kind: Kind::Gcm, aad };
+    let mut modules = [EncryptedModule::on_host(protection, module, &mut plain)?];
+    match open(&**engine.planner(), &mut modules)? {
+        None => Ok(plain),
+        Some(_) => Err(Error::NotAuthentic { module: what.into() }),
+    }
+}
+
+/// Encrypts or decrypts modules, and sets their statuses. Encryption also sets their tags.
+fn run(executor: &dyn Executor, direction: Direction, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
+    let mut counters: Vec<Block> = modules.iter().map(EncryptedModule::first_counter).collect();
+    let (mut messages, mut statuses, mut segments) = (Vec::new(), Vec::new(), Vec::new());
+    for (module, counter) in modules.iter_mut().zip(&mut counters) {
+        module.status = Status::AuthenticationFailed;
+        if !module.has_right_length() {
+            transfer::zero_output(executor, &mut module.data)?;
+            continue;
+        }
+        let EncryptedModule { protection: Protection { key, kind, aad }, head, tag, data, status } = module;
+        let data = data.reborrow();
+        match kind {
+            Kind::Gcm => {
+                let nonce = &head[LENGTH..];
+                let tag = match direction {
+                    Direction::Encrypt => Tag::Write(tag),
+                    Direction::Decrypt => Tag::Expect(tag),
+                };
+                messages.push(AeadMessage { key, nonce, aad, data, tag, status: Status::Pending });
+                statuses.push(status);
+            }
+            Kind::Ctr => {
+                *status = Status::Done;
+                if !data.is_empty() {
+                    segments.push(Segment { key, tweak: None, state: counter, data });
+                }
+            }
+        }
+    }
+    match Aead::Gcm.run_messages(executor, direction, &mut messages) {
+        Ok(()) => {}
+        // The statuses show which modules are not authentic.
+        Err(CoreError::AuthenticationFailed) if direction == Direction::Decrypt => {}
+        Err(error) => return Err(error.into()),
+    }
+    statuses.into_iter().zip(&messages).for_each(|(status, message)| *status = message.status);
+    // A pass has keys of one size.
     segments.sort_by_key(|segment| segment.key.size());
     for of_size in segments.chunk_by_mut(|one, next| one.key.size() == next.key.size()) {
         executor.run_pass(Pass::Ctr, of_size)?;
     }
     Ok(())
+}
+
+/// A module in memory of a device.
+#[derive(Debug, Clone)]
+pub struct DeviceModule<'a> {
+    /// How the module is protected.
+    pub protection: Protection<'a>,
+    /// The module with its length field.
+    pub module: DeviceSlice,
+    /// The place for the plaintext, of the length of the ciphertext: the range of the ciphertext in the module, or separate memory of
+    /// the same device.
+    pub output: DeviceSlice,
+}
+
+/// Prepares modules in memory of one device for [`decrypt_modules`]: copies the lengths, nonces and tags to the host, in one copy.
+/// Everything else stays on the device. The copy runs after earlier work on the stream, and the call waits for it.
+///
+/// # Errors
+/// [`Error::Malformed`] if a module is too short; [`Error::Library`] if an output has another length, overlaps in part or is on another
+/// device; errors of devices.
+pub fn device_modules<'a>(
+    memory: &dyn DeviceMemory,
+    stream: Stream,
+    modules: &[DeviceModule<'a>],
+) -> Result<Vec<EncryptedModule<'a>>> {
+    let (mut ends, mut prepared) = (Vec::with_capacity(2 * modules.len()), Vec::with_capacity(modules.len()));
+    for DeviceModule { protection, module, output } in modules {
+        let body = ciphertext(protection.kind, module.len())?;
+        ends.push(module.slice(0..body.start));
+        if protection.kind == Kind::Gcm {
+            ends.push(module.slice(body.end..module.len()));
+        }
+        let data = Data::on_device(module.slice(body), output.clone())?;
+        prepared.push(EncryptedModule::new(protection.clone(), &[], &[], data));
+    }
+    if ends.is_empty() {
+        return Ok(prepared);
+    }
+    let fetched = memory.fetch(&ends, stream)?.wait()?;
+    let mut rest = &fetched[..];
+    for EncryptedModule { protection, head, tag, .. } in &mut prepared {
+        let tag_len = protection.kind.overhead() - HEAD;
+        for part in [&mut head[..], &mut tag[..tag_len]] {
+            let (bytes, after) =
+                rest.split_at_checked(part.len()).ok_or_else(|| malformed("a module is cut off"))?;
+            part.copy_from_slice(bytes);
+            rest = after;
+        }
+    }
+    Ok(prepared)
 }
 
 /// Fills memory with random bytes of the operating system.
@@ -88,76 +302,39 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
     Ok(getrandom::fill(bytes).map_err(random)?)
 }
 
-/// A module to encrypt.
-pub(crate) struct Sealing<'a> {
-    pub(crate) key: &'a ModuleKey,
-    pub(crate) kind: Kind,
-    pub(crate) aad: Vec<u8>,
-    pub(crate) plain: &'a [u8],
-}
-
-/// Encrypts modules, with random nonces; appends them to `out` one after the other.
-pub(crate) fn seal(engine: &Engine, sealings: &[Sealing<'_>], out: &mut Vec<u8>) -> Result<()> {
+/// Encrypts modules, with random nonces; appends them to `out` one after the other. After an error, discard `out`.
+pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
-    let total: usize = sealings.iter().map(|sealing| sealing.plain.len() + sealing.kind.overhead()).sum();
+    let total: usize =
+        plains.iter().map(|(protection, plain)| plain.len() + protection.kind.overhead()).sum();
     out.resize(start + total, 0);
-    let outcome = seal_to(engine, sealings, &mut out[start..]);
-    if outcome.is_err() {
-        out.truncate(start);
-    }
-    outcome
-}
-
-fn seal_to(engine: &Engine, sealings: &[Sealing<'_>], mut out: &mut [u8]) -> Result<()> {
-    let mut nonces = vec![[0; NONCE]; sealings.len()];
+    let mut nonces = vec![[0; NONCE]; plains.len()];
     fill_random(nonces.as_flattened_mut())?;
-    let mut counters: Vec<Block> = nonces.iter().map(|nonce| first_counter(nonce)).collect();
-    let aads: Vec<&[u8]> = sealings.iter().map(|sealing| &*sealing.aad).collect();
-    let (mut gcm, mut ctr) = (Vec::new(), Vec::new());
-    for (((sealing, nonce), counter), aad) in sealings.iter().zip(&nonces).zip(&mut counters).zip(&aads) {
-        let Sealing { key, kind, plain, .. } = *sealing;
-        let len = plain.len() + kind.overhead();
-        let module = out.split_off_mut(..len).expect("the output has the length of all modules");
-        let stated = i32::try_from(len - LENGTH);
-        let stated = stated.map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
+    let (mut modules, mut tags) = (Vec::with_capacity(plains.len()), Vec::with_capacity(plains.len()));
+    let mut rest = &mut out[start..];
+    for ((protection, plain), nonce) in plains.into_iter().zip(&nonces) {
+        let len = plain.len() + protection.kind.overhead();
+        let module = rest.split_off_mut(..len).expect("the output has the length of all modules");
+        let stated = i32::try_from(len - LENGTH).map_err(|_| unsupported("a page of 2 GiB or more"))?;
         module[..LENGTH].copy_from_slice(&stated.to_le_bytes());
         module[LENGTH..HEAD].copy_from_slice(nonce);
-        let (body, tag) = module[HEAD..].split_at_mut(plain.len());
-        let data = Data::copy(plain, body)?;
-        match kind {
-            Kind::Gcm => gcm.push(Message {
-                key: &key.gcm,
-                nonce,
-                aad: std::slice::from_ref(aad),
-                data,
-                tag: Tag::Write(tag),
-                status: Status::Pending,
-            }),
-            Kind::Ctr if data.is_empty() => {}
-            Kind::Ctr => ctr.push(Segment { key: key.aes(), tweak: None, state: counter, data }),
-        }
+        let (head, body) = module.split_at_mut(HEAD);
+        let (body, tag) = body.split_at_mut(plain.len());
+        modules.push(EncryptedModule::new(protection, head, &[], Data::copy(plain, body)?));
+        tags.push(tag);
     }
-    aead::seal(engine, &mut gcm)?;
-    run_ctr(&**engine.planner(), &mut ctr)
+    run(&**engine.planner(), Direction::Encrypt, &mut modules)?;
+    for (module, tag) in modules.iter().zip(tags) {
+        tag.copy_from_slice(&module.tag[..tag.len()]);
+    }
+    Ok(())
 }
 
 /// The tag of GCM for a plaintext: the signature of a plain footer (`Encryption.md`, section 5.5).
-pub(crate) fn sign(
-    engine: &Engine,
-    key: &ModuleKey,
-    aad: &[u8],
-    nonce: &[u8],
-    plain: &[u8],
-) -> Result<[u8; TAG]> {
+pub(crate) fn sign(engine: &Engine, key: &Key, aad: &[u8], nonce: &[u8], plain: &[u8]) -> Result<[u8; TAG]> {
     let (mut body, mut tag) = (vec![0; plain.len()], [0; TAG]);
-    let message = Message {
-        key: &key.gcm,
-        nonce,
-        aad: &[aad],
-        data: Data::copy(plain, &mut body)?,
-        tag: Tag::Write(&mut tag),
-        status: Status::Pending,
-    };
-    aead::seal(engine, &mut [message])?;
+    let (data, place) = (Data::copy(plain, &mut body)?, Tag::Write(&mut tag));
+    let message = AeadMessage { key, nonce, aad, data, tag: place, status: Status::Pending };
+    Aead::Gcm.run_messages(&**engine.planner(), Direction::Encrypt, &mut [message])?;
     Ok(tag)
 }

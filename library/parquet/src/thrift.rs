@@ -3,12 +3,12 @@
 //! The crate `thrift` is not used, because its generated structures drop unknown fields. A rewritten footer must keep these
 //! fields.
 //!
-//! Booleans, integers and strings of a structure are decoded. Structures and collections in it stay encoded, byte for byte as they
-//! were read, until they are requested. Lists of structures are read and changed element by element. So a structure takes as much
+//! The integers of a structure are decoded. Its other values stay encoded, byte for byte as they were read, until they are
+//! requested. Lists of structures are read and changed element by element. So a structure takes as much
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
-use crate::error::{Error, Result, malformed};
+use crate::error::{Error, Result, malformed, missing};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
@@ -33,20 +33,38 @@ mod kind {
     pub(super) const UUID: u8 = 13;
 }
 
-/// A value of a field.
+/// A value of a field, with its type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
-    Bool(bool),
-    I8(i8),
-    I16(i16),
-    I32(i32),
-    I64(i64),
-    Binary(Vec<u8>),
-    /// A value of another type: the type and the encoding.
+    /// An integer of 16, 32 or 64 bits.
+    Int(u8, i64),
+    /// The encoding of a value of another type. That of a Boolean, which is a type, is empty.
     Encoded(u8, Vec<u8>),
 }
 
-/// A structure: its fields in the order in which they were read.
+impl Value {
+    pub(crate) const TRUE: Value = Value::Encoded(kind::TRUE, Vec::new());
+
+    pub(crate) fn i16(value: i16) -> Value {
+        Value::Int(kind::I16, value.into())
+    }
+
+    pub(crate) fn i32(value: i32) -> Value {
+        Value::Int(kind::I32, value.into())
+    }
+
+    pub(crate) fn i64(value: i64) -> Value {
+        Value::Int(kind::I64, value)
+    }
+
+    pub(crate) fn binary(bytes: &[u8]) -> Value {
+        let mut out = Vec::with_capacity(bytes.len() + varint_len(bytes.len() as u64));
+        write_binary(&mut out, bytes);
+        Value::Encoded(kind::BINARY, out)
+    }
+}
+
+/// A structure: its fields in the order of their numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Struct {
     fields: Vec<(i16, Value)>,
@@ -59,18 +77,14 @@ impl Struct {
 
     /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
-        Struct::read_fields(bytes, |_| true)
+        Struct::read_only(bytes, |_| true)
     }
 
-    /// Reads only the fields with these numbers, and skips all others.
-    pub(crate) fn read_only(bytes: &[u8], ids: &[i16]) -> Result<Option<(Struct, usize)>> {
-        Struct::read_fields(bytes, |id| ids.contains(&id))
-    }
-
-    fn read_fields(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
-        let mut reader = Reader { bytes, at: 0 };
+    /// Reads only the fields for whose numbers `keeps` is true, and skips all others.
+    pub(crate) fn read_only(bytes: &[u8], keeps: impl Fn(i16) -> bool) -> Result<Option<(Struct, usize)>> {
+        let mut reader = Reader(bytes);
         match reader.structure(keeps) {
-            Ok(value) => Ok(Some((value, reader.at))),
+            Ok(value) => Ok(Some((value, bytes.len() - reader.0.len()))),
             Err(Stop::End) => Ok(None),
             Err(Stop::Bad(what)) => Err(invalid(what)),
         }
@@ -102,14 +116,10 @@ impl Struct {
         self.get(id).is_some()
     }
 
-    /// Sets a field. A new field is placed before the first field with a higher number.
     pub(crate) fn set(&mut self, id: i16, value: Value) {
-        match self.fields.iter_mut().find(|(number, _)| *number == id) {
-            Some((_, old)) => *old = value,
-            None => {
-                let at = self.fields.iter().position(|(number, _)| *number > id).unwrap_or(self.fields.len());
-                self.fields.insert(at, (id, value));
-            }
+        match self.fields.binary_search_by_key(&id, |(number, _)| *number) {
+            Ok(at) => self.fields[at].1 = value,
+            Err(at) => self.fields.insert(at, (id, value)),
         }
     }
 
@@ -118,6 +128,13 @@ impl Struct {
         value.check()?;
         self.set(id, structure(value));
         Ok(())
+    }
+
+    /// Sets a field to a string of bytes, if there is one.
+    pub(crate) fn set_binary(&mut self, id: i16, bytes: Option<&[u8]>) {
+        if let Some(bytes) = bytes {
+            self.set(id, Value::binary(bytes));
+        }
     }
 
     /// Fails if a reader would refuse the structure, because fields were added.
@@ -132,72 +149,65 @@ impl Struct {
 
     /// Removes a field.
     pub(crate) fn remove(&mut self, id: i16) {
-        self.fields.retain(|(number, _)| *number != id);
+        self.keep_only(|number| number != id);
     }
 
-    /// Sorts the fields by their numbers; returns the highest one, or 0.
-    pub(crate) fn sort(&mut self) -> i16 {
-        self.fields.sort_by_key(|(id, _)| *id);
+    /// The highest number of a field; 0 if there is none.
+    pub(crate) fn last(&self) -> i16 {
         self.fields.last().map_or(0, |(id, _)| *id)
     }
 
-    /// Removes all fields except those with these numbers.
-    pub(crate) fn keep_only(&mut self, ids: &[i16]) {
-        self.fields.retain(|(number, _)| ids.contains(number));
+    /// Removes all fields except those for whose numbers `keeps` is true.
+    pub(crate) fn keep_only(&mut self, keeps: impl Fn(i16) -> bool) {
+        self.fields.retain(|(id, _)| keeps(*id));
     }
 
-    /// An integer of any size.
+    /// An integer of 16, 32 or 64 bits.
     pub(crate) fn int(&self, id: i16) -> Option<i64> {
+        if let Value::Int(_, value) = self.get(id)? { Some(*value) } else { None }
+    }
+
+    /// The encoding of a field of this type.
+    fn encoded(&self, id: i16, kind: u8) -> Option<&[u8]> {
         match self.get(id)? {
-            Value::I8(value) => Some((*value).into()),
-            Value::I16(value) => Some((*value).into()),
-            Value::I32(value) => Some((*value).into()),
-            Value::I64(value) => Some(*value),
+            Value::Encoded(found, bytes) if *found == kind => Some(bytes),
             _ => None,
         }
     }
 
-    pub(crate) fn bool(&self, id: i16) -> Option<bool> {
-        match self.get(id)? {
-            Value::Bool(value) => Some(*value),
-            _ => None,
-        }
+    pub(crate) fn is_true(&self, id: i16) -> bool {
+        self.encoded(id, kind::TRUE).is_some()
     }
 
     pub(crate) fn binary(&self, id: i16) -> Option<&[u8]> {
-        match self.get(id)? {
-            Value::Binary(value) => Some(value),
-            _ => None,
-        }
+        Reader(self.encoded(id, kind::BINARY)?).binary().ok()
     }
 
     /// A structure. None if there is no such field, or if it has another type.
     pub(crate) fn structure(&self, id: i16) -> Result<Option<Struct>> {
-        match self.get(id) {
-            Some(Value::Encoded(kind::STRUCT, bytes)) => Struct::read_whole(bytes, "structure").map(Some),
-            _ => Ok(None),
-        }
+        let bytes = self.encoded(id, kind::STRUCT);
+        bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
     /// The elements of a list of structures. An empty list may have elements of any type.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
-        match self.get(id)? {
-            Value::Encoded(kind::LIST, bytes) => Structs::new(bytes),
-            _ => None,
-        }
+        Structs::new(self.encoded(id, kind::LIST)?)
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
-    /// Does nothing if there is no such list.
+    /// Fails if there is no such list; `what` names it.
     pub(crate) fn rewrite(
         &mut self,
         id: i16,
+        what: &str,
         mut change: impl FnMut(usize, &mut Struct) -> Result<()>,
     ) -> Result<()> {
-        let list = self.fields.iter_mut().find(|(number, _)| *number == id);
-        let Some((_, Value::Encoded(kind::LIST, bytes))) = list else { return Ok(()) };
-        let Some(structs) = Structs::new(bytes).filter(|structs| structs.len() > 0) else { return Ok(()) };
-        let mut out = Vec::with_capacity(bytes.len());
+        let structs = self.structs(id).ok_or_else(|| missing(what))?;
+        if structs.len() == 0 {
+            return Ok(());
+        }
+        // The header of a list has at most 6 bytes.
+        let mut out = Vec::with_capacity(structs.bytes() + 6);
         write_list_header(&mut out, kind::STRUCT, structs.len());
         for (index, element) in structs.enumerate() {
             let mut element = element?;
@@ -205,14 +215,14 @@ impl Struct {
             element.check()?;
             write_struct(&mut out, &element);
         }
-        *bytes = out;
+        self.set(id, Value::Encoded(kind::LIST, out));
         Ok(())
     }
 
     /// True if a field is a list of these strings.
     pub(crate) fn has_strings(&self, id: i16, strings: &[String]) -> bool {
-        let Some(Value::Encoded(kind::LIST, bytes)) = self.get(id) else { return false };
-        let mut reader = Reader { bytes, at: 0 };
+        let Some(bytes) = self.encoded(id, kind::LIST) else { return false };
+        let mut reader = Reader(bytes);
         matches!(reader.list_header(), Ok((kind::BINARY, count)) if count == strings.len())
             && strings.iter().all(|string| matches!(reader.binary(), Ok(bytes) if bytes == string.as_bytes()))
     }
@@ -224,7 +234,7 @@ impl Struct {
     }
 
     /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
-    /// fields take too much space. The fields must be sorted, with positive numbers at the end.
+    /// fields take too much space, or if space is to be filled and the highest number is negative.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
         /// The number of the field if no field has a higher one.
         const PADDING: i16 = 15;
@@ -233,12 +243,11 @@ impl Struct {
         // One byte is for the end of the structure.
         let missing = len.checked_sub(out.len() + 1)?;
         if missing > 0 {
-            let id = if last < PADDING { PADDING } else { last.checked_add(1)? };
             if last < 0 {
                 return None;
             }
             // The field's header is a byte, since the difference of the numbers is from 1 to 15.
-            let rest = missing.checked_sub(1)?;
+            let (id, rest) = (last.checked_add(1)?.max(PADDING), missing - 1);
             let count =
                 (1..=5).find_map(|size| rest.checked_sub(size).filter(|n| varint_len(*n as u64) == size))?;
             write_field_header(&mut out, kind::BINARY, id, last);
@@ -260,7 +269,7 @@ pub(crate) struct Structs<'a> {
 impl<'a> Structs<'a> {
     /// None if the list has elements of another type.
     fn new(bytes: &'a [u8]) -> Option<Structs<'a>> {
-        let mut reader = Reader { bytes, at: 0 };
+        let mut reader = Reader(bytes);
         let (element, left) = reader.list_header().ok()?;
         (element == kind::STRUCT || left == 0).then_some(Structs { reader, left })
     }
@@ -271,7 +280,7 @@ impl<'a> Structs<'a> {
 
     /// The length of the elements that are still to come, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        self.reader.bytes.len() - self.reader.at
+        self.reader.0.len()
     }
 }
 
@@ -306,12 +315,10 @@ pub(crate) fn structs(values: impl IntoIterator<Item = Struct, IntoIter: ExactSi
 }
 
 /// A list of strings.
-pub(crate) fn strings<'a>(strings: impl ExactSizeIterator<Item = &'a str>) -> Value {
+pub(crate) fn strings(strings: &[impl AsRef<str>]) -> Value {
     let mut out = Vec::new();
     write_list_header(&mut out, kind::BINARY, strings.len());
-    for string in strings {
-        write_binary(&mut out, string.as_bytes());
-    }
+    strings.iter().for_each(|string| write_binary(&mut out, string.as_ref().as_bytes()));
     Value::Encoded(kind::LIST, out)
 }
 
@@ -334,21 +341,18 @@ enum Stop {
 
 type Step<T> = std::result::Result<T, Stop>;
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
+/// The bytes that have not been read.
+struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, count: usize) -> Step<&'a [u8]> {
-        let end = self.at.checked_add(count).ok_or(Stop::End)?;
-        let taken = self.bytes.get(self.at..end).ok_or(Stop::End)?;
-        self.at = end;
-        Ok(taken)
+        self.0.split_off(..count).ok_or(Stop::End)
     }
 
     fn byte(&mut self) -> Step<u8> {
-        Ok(self.take(1)?[0])
+        let (first, rest) = self.0.split_first().ok_or(Stop::End)?;
+        self.0 = rest;
+        Ok(*first)
     }
 
     fn varint(&mut self) -> Step<u64> {
@@ -372,10 +376,6 @@ impl<'a> Reader<'a> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    fn int<T: TryFrom<i64>>(&mut self) -> Step<T> {
-        T::try_from(self.zigzag()?).map_err(|_| Stop::Bad("an integer is out of range"))
-    }
-
     fn len(&mut self) -> Step<usize> {
         let len = self.varint()?;
         if len > i32::MAX as u64 { Err(Stop::Bad("a length is out of range")) } else { Ok(len as usize) }
@@ -393,50 +393,55 @@ impl<'a> Reader<'a> {
         Ok((first & 15, count))
     }
 
+    /// The number and the type of the next field of a structure, after the field `last`. None at the end of the structure.
+    fn field(&mut self, last: i16) -> Step<Option<(i16, u8)>> {
+        let first = self.byte()?;
+        let id = match first >> 4 {
+            _ if first == 0 => return Ok(None),
+            0 => i16::try_from(self.zigzag()?).map_err(|_| Stop::Bad("an integer is out of range"))?,
+            delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
+        };
+        Ok(Some((id, first & 15)))
+    }
+
     /// Reads a structure. Fields for whose numbers `keeps` is false are skipped.
     fn structure(&mut self, keeps: impl Fn(i16) -> bool) -> Step<Struct> {
-        let mut fields = Vec::new();
-        let mut last = 0i16;
-        loop {
-            let first = self.byte()?;
-            if first == 0 {
-                return if has_duplicates(&fields) {
-                    Err(Stop::Bad("a field occurs twice"))
-                } else {
-                    Ok(Struct { fields })
-                };
-            }
-            let id = match first >> 4 {
-                0 => self.int()?,
-                delta => last.checked_add(delta.into()).ok_or(Stop::Bad("a field number is out of range"))?,
-            };
+        let (mut fields, mut last) = (Vec::with_capacity(8), 0);
+        while let Some((id, kind)) = self.field(last)? {
             last = id;
             if !keeps(id) {
-                self.skip(first & 15, 0, false)?;
-                continue;
-            }
-            if fields.len() == MAX_FIELDS {
+                self.skip(kind, 0, false)?;
+            } else if fields.len() == MAX_FIELDS {
                 return Err(Stop::Bad("too many fields"));
+            } else {
+                fields.push((id, self.value(kind)?));
             }
-            fields.push((id, self.value(first & 15)?));
         }
+        fields.sort_by_key(|(id, _)| *id);
+        // Readers differ in which of the two they take.
+        if fields.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(Stop::Bad("a field occurs twice"));
+        }
+        Ok(Struct { fields })
     }
 
     fn value(&mut self, kind: u8) -> Step<Value> {
-        Ok(match kind {
-            kind::TRUE => Value::Bool(true),
-            kind::FALSE => Value::Bool(false),
-            kind::I8 => Value::I8(self.byte()? as i8),
-            kind::I16 => Value::I16(self.int()?),
-            kind::I32 => Value::I32(self.int()?),
-            kind::I64 => Value::I64(self.zigzag()?),
-            kind::BINARY => Value::Binary(self.binary()?.to_vec()),
-            kind => {
-                let start = self.at;
-                self.skip(kind, 0, false)?;
-                Value::Encoded(kind, self.bytes[start..self.at].to_vec())
-            }
-        })
+        if let kind::I16 | kind::I32 | kind::I64 = kind {
+            let number = self.zigzag()?;
+            let fits = match kind {
+                kind::I16 => i16::try_from(number).is_ok(),
+                kind::I32 => i32::try_from(number).is_ok(),
+                _ => true,
+            };
+            return if fits {
+                Ok(Value::Int(kind, number))
+            } else {
+                Err(Stop::Bad("an integer is out of range"))
+            };
+        }
+        let start = self.0;
+        self.skip(kind, 0, false)?;
+        Ok(Value::Encoded(kind, start[..start.len() - self.0.len()].to_vec()))
     }
 
     /// Skips a value. As an element of a collection, a Boolean takes a byte.
@@ -445,12 +450,8 @@ impl<'a> Reader<'a> {
             return Err(Stop::Bad("too deep"));
         }
         match kind {
-            kind::TRUE | kind::FALSE => {
-                if is_element {
-                    self.byte()?;
-                }
-            }
-            kind::I8 => drop(self.byte()?),
+            kind::TRUE | kind::FALSE if !is_element => {}
+            kind::TRUE | kind::FALSE | kind::I8 => drop(self.byte()?),
             kind::I16 | kind::I32 | kind::I64 => drop(self.varint()?),
             kind::DOUBLE => drop(self.take(8)?),
             kind::UUID => drop(self.take(16)?),
@@ -469,31 +470,17 @@ impl<'a> Reader<'a> {
                     self.skip(kinds & 15, depth + 1, true)?;
                 }
             }
-            kind::STRUCT => loop {
-                let first = self.byte()?;
-                if first == 0 {
-                    break;
+            kind::STRUCT => {
+                let mut last = 0;
+                while let Some((id, kind)) = self.field(last)? {
+                    last = id;
+                    self.skip(kind, depth + 1, false)?;
                 }
-                if first >> 4 == 0 {
-                    self.varint()?;
-                }
-                self.skip(first & 15, depth + 1, false)?;
-            },
+            }
             _ => return Err(Stop::Bad("an unknown type")),
         }
         Ok(())
     }
-}
-
-/// True if two fields have the same number. Readers differ in which of the two they take, so a field that this crate changes or
-/// removes could remain in the other place.
-fn has_duplicates(fields: &[(i16, Value)]) -> bool {
-    if fields.is_sorted_by(|(one, _), (next, _)| one < next) {
-        return false;
-    }
-    let mut numbers: Vec<i16> = fields.iter().map(|(number, _)| *number).collect();
-    numbers.sort_unstable();
-    numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn varint_len(value: u64) -> usize {
@@ -545,32 +532,13 @@ fn write_struct(out: &mut Vec<u8>, value: &Struct) {
 fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
     let mut last = 0;
     for (id, value) in &value.fields {
-        let kind = match value {
-            Value::Bool(true) => kind::TRUE,
-            Value::Bool(false) => kind::FALSE,
-            Value::I8(_) => kind::I8,
-            Value::I16(_) => kind::I16,
-            Value::I32(_) => kind::I32,
-            Value::I64(_) => kind::I64,
-            Value::Binary(_) => kind::BINARY,
-            Value::Encoded(kind, _) => *kind,
-        };
-        write_field_header(out, kind, *id, last);
+        let (Value::Int(kind, _) | Value::Encoded(kind, _)) = value;
+        write_field_header(out, *kind, *id, last);
         last = *id;
         match value {
-            Value::Bool(_) => {}
-            Value::I8(value) => out.push(*value as u8),
-            Value::I16(value) => write_zigzag(out, (*value).into()),
-            Value::I32(value) => write_zigzag(out, (*value).into()),
-            Value::I64(value) => write_zigzag(out, *value),
-            Value::Binary(value) => write_binary(out, value),
-            Value::Encoded(_, value) => out.extend_from_slice(value),
+            Value::Int(_, number) => write_zigzag(out, *number),
+            Value::Encoded(_, bytes) => out.extend_from_slice(bytes),
         }
     }
     last
-}
-
-/// The error for a field that a structure must have.
-pub(crate) fn missing(what: &str) -> Error {
-    malformed(format!("{what} is missing"))
 }

@@ -11,12 +11,8 @@ use lockstep_core::error::{Error, Result};
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag, Work};
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::{Executor, ccm, gcm};
+use lockstep_modes::{Aead, Direction, gcm};
 use lockstep_planner::{Planner, Selection};
-
-/// Sealing and opening.
-type Mode = (Run, Run);
-type Run = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
 
 const LENGTHS: [usize; 16] = [0, 1, 15, 16, 17, 31, 32, 33, 100, 255, 256, 511, 1024, 4095, 4096, 16384];
 
@@ -60,7 +56,7 @@ pub fn gcm_agrees(subject: &Subject) {
             .enumerate()
             .map(|(i, (data, tag))| message(&keys[i], &nonces[i], &aads[i], data, Tag::Write(tag)))
             .collect();
-        gcm::seal(&subject.planner, &mut messages).unwrap();
+        Aead::Gcm.run_messages(&subject.planner, Direction::Encrypt, &mut messages).unwrap();
         assert!(messages.iter().all(|message| message.status == Status::Done));
         for (i, plain) in plain.iter().enumerate() {
             let aes = reference::Aes::new(keys[i].bytes());
@@ -73,16 +69,14 @@ pub fn gcm_agrees(subject: &Subject) {
             .enumerate()
             .map(|(i, (data, tag))| message(&keys[i], &nonces[i], &aads[i], data, Tag::Expect(tag)))
             .collect();
-        gcm::open(&subject.planner, &mut messages).unwrap();
+        Aead::Gcm.run_messages(&subject.planner, Direction::Decrypt, &mut messages).unwrap();
         assert!(data == plain);
     }
 }
 
 /// Messages with different key sizes in one batch: each result must be at the place of its message.
 pub fn mixed_key_sizes(subject: &Subject) {
-    let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
-    let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));
-    for ((seal, open), sizes) in [gcm, ccm] {
+    for (mode, sizes) in [(Aead::Gcm, gcm_sizes(subject)), (Aead::Ccm, ccm_sizes(subject))] {
         if sizes.is_empty() {
             continue;
         }
@@ -92,12 +86,15 @@ pub fn mixed_key_sizes(subject: &Subject) {
         let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags).zip(&keys))
             .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Write(tag)))
             .collect();
-        seal(&subject.planner, &mut messages).unwrap();
+        mode.run_messages(&subject.planner, Direction::Encrypt, &mut messages).unwrap();
         tags[4][0] ^= 1;
         let mut messages: Vec<_> = (data.iter_mut().zip(&tags).zip(&keys))
             .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Expect(tag)))
             .collect();
-        assert_eq!(open(&subject.planner, &mut messages), Err(Error::AuthenticationFailed));
+        assert_eq!(
+            mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages),
+            Err(Error::AuthenticationFailed)
+        );
         for (i, message) in messages.iter().enumerate() {
             assert_eq!(message.status == Status::Done, i != 4, "message {i}");
         }
@@ -122,29 +119,37 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
                 let plain = noise(9, 50);
                 let mut data = plain.clone();
                 let mut tag = vec![0; tag_len];
-                gcm::seal(
-                    &subject.planner,
-                    &mut [message(&key, &nonce, b"aad", &mut data, Tag::Write(&mut tag))],
-                )
-                .unwrap();
+                Aead::Gcm
+                    .run_messages(
+                        &subject.planner,
+                        Direction::Encrypt,
+                        &mut [message(&key, &nonce, b"aad", &mut data, Tag::Write(&mut tag))],
+                    )
+                    .unwrap();
                 let (output, full) = reference::gcm::seal(&aes, &nonce, b"aad", &plain);
                 assert_eq!((&data, &tag[..]), (&output, &full[..tag_len]));
-                gcm::open(
-                    &subject.planner,
-                    &mut [message(&key, &nonce, b"aad", &mut data, Tag::Expect(&tag))],
-                )
-                .unwrap();
+                Aead::Gcm
+                    .run_messages(
+                        &subject.planner,
+                        Direction::Decrypt,
+                        &mut [message(&key, &nonce, b"aad", &mut data, Tag::Expect(&tag))],
+                    )
+                    .unwrap();
                 assert_eq!(data, plain);
             }
         }
         let mut tag = [0; 16];
-        let refused =
-            gcm::seal(&subject.planner, &mut [message(&key, &[], b"", &mut [], Tag::Write(&mut tag))]);
+        let refused = Aead::Gcm.run_messages(
+            &subject.planner,
+            Direction::Encrypt,
+            &mut [message(&key, &[], b"", &mut [], Tag::Write(&mut tag))],
+        );
         assert!(matches!(refused, Err(Error::IvLength { mode: "GCM", got: 0, .. })));
         for wrong in [0, 1, 3, 5, 7, 9, 11, 17] {
             let mut tag = vec![0; wrong];
-            let refused = gcm::seal(
+            let refused = Aead::Gcm.run_messages(
                 &subject.planner,
+                Direction::Encrypt,
                 &mut [message(&key, &[0; 12], b"", &mut [], Tag::Write(&mut tag))],
             );
             assert!(matches!(refused, Err(Error::TagLength { mode: "GCM", .. })), "{wrong}");
@@ -169,24 +174,38 @@ pub fn ccm_agrees(subject: &Subject) {
             let plain = noise(3, len);
             let mut data = plain.clone();
             let mut tag = vec![0; tag_len];
-            ccm::seal(&subject.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))])
+            Aead::Ccm
+                .run_messages(
+                    &subject.planner,
+                    Direction::Encrypt,
+                    &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))],
+                )
                 .unwrap();
             let (output, expected) = reference::ccm::seal(&aes, &nonce, &aad, &plain, tag_len);
             assert!(data == output && tag == expected, "nonce {} aad {} len {len}", nonce.len(), aad.len());
-            ccm::open(&subject.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Expect(&tag))])
+            Aead::Ccm
+                .run_messages(
+                    &subject.planner,
+                    Direction::Decrypt,
+                    &mut [message(&key, &nonce, &aad, &mut data, Tag::Expect(&tag))],
+                )
                 .unwrap();
             assert!(data == plain);
         }
         for (nonce, tag) in [(6, 16), (14, 16), (12, 3), (12, 5), (12, 2), (12, 18)] {
             let (nonce, mut tag) = (vec![0; nonce], vec![0; tag]);
-            let refused =
-                ccm::seal(&subject.planner, &mut [message(&key, &nonce, b"", &mut [], Tag::Write(&mut tag))]);
+            let refused = Aead::Ccm.run_messages(
+                &subject.planner,
+                Direction::Encrypt,
+                &mut [message(&key, &nonce, b"", &mut [], Tag::Write(&mut tag))],
+            );
             assert!(matches!(refused, Err(Error::IvLength { .. } | Error::TagLength { .. })));
         }
         // A nonce of 13 bytes leaves 16 bits for the length.
         let mut data = vec![0; 65536];
-        let refused = ccm::seal(
+        let refused = Aead::Ccm.run_messages(
             &subject.planner,
+            Direction::Encrypt,
             &mut [message(&key, &[0; 13], b"", &mut data, Tag::Write(&mut [0; 16]))],
         );
         assert!(matches!(refused, Err(Error::TooLong { limit: 65535, .. })), "{refused:?}");
@@ -195,9 +214,7 @@ pub fn ccm_agrees(subject: &Subject) {
 
 /// One of two messages is forged: only this message is refused, and its output is zeroed.
 pub fn forgeries_are_refused(subject: &Subject) {
-    let gcm: (Mode, _) = ((gcm::seal, gcm::open), gcm_sizes(subject));
-    let ccm: (Mode, _) = ((ccm::seal, ccm::open), ccm_sizes(subject));
-    for ((seal, open), sizes) in [gcm, ccm] {
+    for (mode, sizes) in [(Aead::Gcm, gcm_sizes(subject)), (Aead::Ccm, ccm_sizes(subject))] {
         for size in sizes {
             let keys = [test_key(1, size), test_key(2, size)];
             for what in ["tag", "last byte of tag", "data", "aad", "nonce", "key"] {
@@ -206,8 +223,9 @@ pub fn forgeries_are_refused(subject: &Subject) {
                 let (mut good_tag, mut bad_tag) = ([0; 16], [0; 16]);
                 let nonces = [[1; 12], [2; 12]];
                 let mut aad = *b"associated";
-                seal(
+                mode.run_messages(
                     &subject.planner,
+                    Direction::Encrypt,
                     &mut [
                         message(&keys[0], &nonces[0], b"", &mut good, Tag::Write(&mut good_tag)),
                         message(&keys[1], &nonces[1], &aad, &mut bad, Tag::Write(&mut bad_tag)),
@@ -227,7 +245,11 @@ pub fn forgeries_are_refused(subject: &Subject) {
                     message(&keys[0], &nonces[0], b"", &mut good, Tag::Expect(&good_tag)),
                     message(key, &nonce, &aad, &mut bad, Tag::Expect(&bad_tag)),
                 ];
-                assert_eq!(open(&subject.planner, &mut messages), Err(Error::AuthenticationFailed), "{what}");
+                assert_eq!(
+                    mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages),
+                    Err(Error::AuthenticationFailed),
+                    "{what}"
+                );
                 let statuses = messages.map(|message| message.status);
                 assert_eq!(statuses, [Status::Done, Status::AuthenticationFailed]);
                 assert_eq!(good, plain);
@@ -277,14 +299,35 @@ pub fn fused_agrees_with_composed(subject: &Subject) {
             let (mut one_tag, mut other_tag) = ([0; 16], [0; 16]);
             let aad = noise(5, len % 40);
             let nonce = [7; 12];
-            gcm::seal(&fused, &mut [message(&key, &nonce, &aad, &mut one, Tag::Write(&mut one_tag))])
+            Aead::Gcm
+                .run_messages(
+                    &fused,
+                    Direction::Encrypt,
+                    &mut [message(&key, &nonce, &aad, &mut one, Tag::Write(&mut one_tag))],
+                )
                 .unwrap();
-            gcm::seal(&composed, &mut [message(&key, &nonce, &aad, &mut other, Tag::Write(&mut other_tag))])
+            Aead::Gcm
+                .run_messages(
+                    &composed,
+                    Direction::Encrypt,
+                    &mut [message(&key, &nonce, &aad, &mut other, Tag::Write(&mut other_tag))],
+                )
                 .unwrap();
             assert!(one == other && one_tag == other_tag, "{len} bytes");
-            gcm::open(&composed, &mut [message(&key, &nonce, &aad, &mut one, Tag::Expect(&one_tag))])
+            Aead::Gcm
+                .run_messages(
+                    &composed,
+                    Direction::Decrypt,
+                    &mut [message(&key, &nonce, &aad, &mut one, Tag::Expect(&one_tag))],
+                )
                 .unwrap();
-            gcm::open(&fused, &mut [message(&key, &nonce, &aad, &mut other, Tag::Expect(&one_tag))]).unwrap();
+            Aead::Gcm
+                .run_messages(
+                    &fused,
+                    Direction::Decrypt,
+                    &mut [message(&key, &nonce, &aad, &mut other, Tag::Expect(&one_tag))],
+                )
+                .unwrap();
             assert!(one == other && one == noise(len as u64, len));
         }
     }

@@ -5,14 +5,13 @@ use lockstep_reference as reference;
 
 use super::{Subject, noise, test_key};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
+use lockstep_core::error::Error;
 use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
+use lockstep_modes::aead::Message;
 use lockstep_modes::hctr2::{self, Hctr2Key};
-use lockstep_modes::siv::{self, MAX_STRINGS, SivKey, SivMessage};
-use lockstep_modes::{Direction, Executor, gcm_siv, ocb, xaes};
-
-type Run = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
+use lockstep_modes::siv::MAX_STRINGS;
+use lockstep_modes::{AeadKey, Direction};
 
 /// Key, nonce, associated data and plaintext; returns ciphertext and tag.
 type Oracle = fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block);
@@ -20,8 +19,7 @@ type Oracle = fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block);
 /// An AEAD and what it requires.
 struct Aead {
     name: &'static str,
-    seal: Run,
-    open: Run,
+    mode: lockstep_modes::Aead,
     nonce: usize,
     passes: &'static [Pass],
     /// True if the AEAD uses POLYVAL, whose keys always have 16 bytes.
@@ -33,8 +31,7 @@ struct Aead {
 const AEADS: [Aead; 3] = [
     Aead {
         name: "GCM-SIV",
-        seal: gcm_siv::seal,
-        open: gcm_siv::open,
+        mode: lockstep_modes::Aead::GcmSiv,
         nonce: 12,
         passes: &[Pass::EcbEncrypt, Pass::CtrLittle32],
         polyval: true,
@@ -45,8 +42,7 @@ const AEADS: [Aead; 3] = [
     },
     Aead {
         name: "OCB3",
-        seal: ocb::seal,
-        open: ocb::open,
+        mode: lockstep_modes::Aead::Ocb,
         nonce: 12,
         passes: &[Pass::EcbEncrypt, Pass::EcbDecrypt],
         polyval: false,
@@ -58,8 +54,7 @@ const AEADS: [Aead; 3] = [
     },
     Aead {
         name: "XAES-256-GCM",
-        seal: xaes::seal,
-        open: xaes::open,
+        mode: lockstep_modes::Aead::Xaes,
         nonce: 24,
         passes: &[Pass::EcbEncrypt, Pass::Ctr32, Pass::Ghash],
         polyval: false,
@@ -122,7 +117,7 @@ pub fn composed_aeads_agree(subject: &Subject) {
             let mut messages: Vec<_> = (cases.iter().zip(&mut data).zip(&mut tags))
                 .map(|((case, data), tag)| message(case, Data::in_place(data), Tag::Write(tag)))
                 .collect();
-            (aead.seal)(&subject.planner, &mut messages).unwrap();
+            aead.mode.run_messages(&subject.planner, Direction::Encrypt, &mut messages).unwrap();
             assert!(messages.iter().all(|message| message.status == Status::Done));
             for ((case, data), tag) in cases.iter().zip(&data).zip(&tags) {
                 let len = case.plain.len();
@@ -134,7 +129,7 @@ pub fn composed_aeads_agree(subject: &Subject) {
                     message(case, Data::copy(data, opened).unwrap(), Tag::Expect(&case.tag))
                 })
                 .collect();
-            (aead.open)(&subject.planner, &mut messages).unwrap();
+            aead.mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages).unwrap();
             for (case, opened) in cases.iter().zip(&opened) {
                 assert!(*opened == case.plain, "{}: opening {} bytes", aead.name, case.plain.len());
             }
@@ -161,7 +156,10 @@ pub fn composed_forgeries_are_refused(subject: &Subject) {
             let mut messages: Vec<_> = (cases.iter().zip(&mut data))
                 .map(|(case, data)| message(case, Data::in_place(data), Tag::Expect(&case.tag)))
                 .collect();
-            assert_eq!((aead.open)(&subject.planner, &mut messages), Err(Error::AuthenticationFailed));
+            assert_eq!(
+                aead.mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages),
+                Err(Error::AuthenticationFailed)
+            );
             let statuses: Vec<_> = messages.iter().map(|message| message.status).collect();
             for (i, ((case, data), status)) in cases.iter().zip(&data).zip(statuses).enumerate() {
                 let (expected, output) = match i % 6 {
@@ -193,7 +191,7 @@ pub fn lengths_of_nonces_and_tags(subject: &Subject) {
                 let tag_place = Tag::Write(&mut tag);
                 let mut messages =
                     [AeadMessage { key, nonce, aad: b"", data: place, tag: tag_place, status }];
-                let outcome = (aead.seal)(&subject.planner, &mut messages);
+                let outcome = aead.mode.run_messages(&subject.planner, Direction::Encrypt, &mut messages);
                 assert_eq!(outcome.is_ok(), is_lawful, "{}: {nonce_len}, {tag_len}", aead.name);
                 if !is_lawful {
                     assert_eq!(data, [5; 40], "{} wrote before it refused", aead.name);
@@ -213,8 +211,10 @@ fn siv_sizes(subject: &Subject) -> impl Iterator<Item = KeySize> {
     KeySize::ALL.into_iter().filter(|&size| subject.does_all(&[Pass::Ctr, Pass::CbcMac], size))
 }
 
-fn siv_message<'d>(key: &'d SivKey, aad: &'d [&'d [u8]], data: &'d mut [u8], tag: Tag<'d>) -> SivMessage<'d> {
-    SivMessage { key, aad, data: Data::in_place(data), tag, status: Status::Pending }
+const SIV: lockstep_modes::Aead = lockstep_modes::Aead::Siv;
+
+fn siv_message<'d>(key: &'d AeadKey, aad: &'d [&'d [u8]], data: &'d mut [u8], tag: Tag<'d>) -> Message<'d> {
+    Message { key, nonce: &[], aad, data: Data::in_place(data), tag, status: Status::Pending }
 }
 
 /// SIV in batches, with any number of strings of associated data, and forgeries.
@@ -222,7 +222,7 @@ pub fn siv_agrees(subject: &Subject) {
     for size in siv_sizes(subject) {
         let lengths = lengths(subject);
         let bytes: Vec<_> = (0..lengths.len() as u64).map(|i| noise(i, 2 * size.bytes())).collect();
-        let keys: Vec<_> = bytes.iter().map(|bytes| SivKey::new(bytes).unwrap()).collect();
+        let keys: Vec<_> = bytes.iter().map(|bytes| AeadKey::new(SIV, bytes).unwrap()).collect();
         let strings: Vec<Vec<_>> = (0..lengths.len())
             .map(|i| (0..i % 5).map(|k| noise(k as u64, [0, 7, 16, 40][k])).collect())
             .collect();
@@ -233,7 +233,7 @@ pub fn siv_agrees(subject: &Subject) {
         let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags).zip(keys.iter().zip(&aads)))
             .map(|((data, tag), (key, aad))| siv_message(key, aad, data, Tag::Write(tag)))
             .collect();
-        siv::seal(&subject.planner, &mut messages).unwrap();
+        SIV.seal(&subject.planner, &mut messages).unwrap();
         for (i, plain) in plain.iter().enumerate() {
             let expected = reference::siv::seal(&bytes[i], &aads[i], plain);
             assert!((&data[i], tags[i]) == (&expected.0, expected.1), "{} bytes, {size:?}", plain.len());
@@ -243,7 +243,7 @@ pub fn siv_agrees(subject: &Subject) {
         let mut messages: Vec<_> = (data.iter_mut().zip(&tags).zip(keys.iter().zip(&aads)))
             .map(|((data, tag), (key, aad))| siv_message(key, aad, data, Tag::Expect(tag)))
             .collect();
-        assert_eq!(siv::open(&subject.planner, &mut messages), Err(Error::AuthenticationFailed));
+        assert_eq!(SIV.open(&subject.planner, &mut messages), Err(Error::AuthenticationFailed));
         for (i, message) in messages.iter().enumerate() {
             assert_eq!(message.status == Status::Done, i != 3 && i != 6, "message {i}");
         }
@@ -254,9 +254,9 @@ pub fn siv_agrees(subject: &Subject) {
         let too_many = vec![&b""[..]; MAX_STRINGS + 1];
         let mut tag = [0; 16];
         let mut messages = [siv_message(&keys[0], &too_many, &mut [], Tag::Write(&mut tag))];
-        assert!(matches!(siv::seal(&subject.planner, &mut messages), Err(Error::TooLong { .. })));
+        assert!(matches!(SIV.seal(&subject.planner, &mut messages), Err(Error::TooLong { .. })));
     }
-    assert!(matches!(SivKey::new(&[1; 16]), Err(Error::ModeKey { .. })));
+    assert!(matches!(AeadKey::new(SIV, &[1; 16]), Err(Error::ModeKey { .. })));
 }
 
 /// HCTR2 both ways, with tweaks of any length, in place and out of place.

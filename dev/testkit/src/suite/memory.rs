@@ -9,7 +9,7 @@ use lockstep_core::data::{BufferHandle, Data, DeviceSlice};
 use lockstep_core::error::Error;
 use lockstep_core::key::KeySize;
 use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Stream, Table, Tag, Task, Tweak};
-use lockstep_modes::{Cipher, CipherKey, Direction, gcm};
+use lockstep_modes::{Aead, Cipher, CipherKey, Direction};
 
 fn upload(memory: &dyn DeviceMemory, bytes: &[u8]) -> Box<dyn DeviceBuffer> {
     let buffer = memory.allocate(bytes.len()).unwrap();
@@ -103,12 +103,18 @@ pub fn device_memory(subject: &Subject) {
             let status = Status::Pending;
             let mut message =
                 AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Write(&mut tag), status };
-            gcm::seal(&subject.planner, std::slice::from_mut(&mut message)).unwrap();
+            Aead::Gcm
+                .run_messages(&subject.planner, Direction::Encrypt, std::slice::from_mut(&mut message))
+                .unwrap();
             assert_eq!((download(memory, &*buffer), tag), (expected, expected_tag));
             tag[0] ^= 1;
             let mut message =
                 AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Expect(&tag), status };
-            let refused = gcm::open(&subject.planner, std::slice::from_mut(&mut message));
+            let refused = Aead::Gcm.run_messages(
+                &subject.planner,
+                Direction::Decrypt,
+                std::slice::from_mut(&mut message),
+            );
             assert_eq!(refused, Err(Error::AuthenticationFailed));
             assert_eq!(download(memory, &*buffer), vec![0; 100], "device memory is zeroed too");
         }

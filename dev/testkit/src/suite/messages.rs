@@ -83,11 +83,7 @@ pub fn every_cipher_every_length(subject: &Subject) {
                     let mut data = noise(len as u64, len);
                     let output = expected(cipher, direction, &key, &iv, &data);
                     let planner = &subject.planner;
-                    match direction {
-                        Direction::Encrypt => cipher.encrypt(planner, &key, &mut iv, &mut data),
-                        Direction::Decrypt => cipher.decrypt(planner, &key, &mut iv, &mut data),
-                    }
-                    .unwrap();
+                    cipher.one(planner, direction, &key, &mut iv, Data::in_place(&mut data)).unwrap();
                     assert!(data == output, "{cipher:?} {direction:?} {size:?}, {len} bytes");
                 }
             }
@@ -153,18 +149,24 @@ pub fn wrong_shapes_are_refused(subject: &Subject) {
         let key = CipherKey::new(cipher, &[1; 16]).unwrap();
         for len in [1, 15, 17, 31] {
             let mut data = vec![5; len];
-            let error = cipher.encrypt(planner, &key, &mut iv, &mut data).unwrap_err();
+            let error = cipher
+                .one(planner, Direction::Encrypt, &key, &mut iv, Data::in_place(&mut data))
+                .unwrap_err();
             assert_eq!(error, Error::NotWholeBlocks { mode: cipher.name(), extra: len % 16 });
             assert_eq!(data, vec![5; len]);
         }
     }
     let xts_key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
     for len in [0, 1, 15] {
-        let error = Cipher::Xts.encrypt(planner, &xts_key, &mut iv, &mut vec![0; len]).unwrap_err();
+        let error = Cipher::Xts
+            .one(planner, Direction::Encrypt, &xts_key, &mut iv, Data::in_place(&mut vec![0; len]))
+            .unwrap_err();
         assert_eq!(error, Error::XtsTooShort { got: len });
     }
     let too_long = xts::MAX_DATA_UNIT as usize + 16;
-    let error = Cipher::Xts.encrypt(planner, &xts_key, &mut iv, &mut vec![0; too_long]).unwrap_err();
+    let error = Cipher::Xts
+        .one(planner, Direction::Encrypt, &xts_key, &mut iv, Data::in_place(&mut vec![0; too_long]))
+        .unwrap_err();
     assert!(matches!(error, Error::TooLong { mode: "XTS", limit: xts::MAX_DATA_UNIT, .. }), "{error}");
     assert_eq!(CipherKey::new(Cipher::Xts, &[7; 32]).unwrap_err(), Error::XtsHalvesEqual);
     for len in [0, 16, 24, 48, 63, 65] {
@@ -172,17 +174,19 @@ pub fn wrong_shapes_are_refused(subject: &Subject) {
     }
     let single = CipherKey::new(Cipher::Cbc, &[1; 16]).unwrap();
     assert!(matches!(
-        Cipher::Xts.encrypt(planner, &single, &mut iv, &mut [0; 16]),
+        Cipher::Xts.one(planner, Direction::Encrypt, &single, &mut iv, Data::in_place(&mut [0; 16])),
         Err(Error::ModeKey { mode: "XTS", .. })
     ));
     assert!(matches!(
-        Cipher::Cbc.encrypt(planner, &xts_key, &mut iv, &mut [0; 16]),
+        Cipher::Cbc.one(planner, Direction::Encrypt, &xts_key, &mut iv, Data::in_place(&mut [0; 16])),
         Err(Error::ModeKey { .. })
     ));
     assert!(Data::copy(&[0; 3], &mut [0; 4]).is_err());
     if !subject.does(Pass::EcbEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Ecb, &[1; 16]).unwrap();
-        let error = Cipher::Ecb.encrypt(planner, &key, &mut iv, &mut [0; 16]).unwrap_err();
+        let error = Cipher::Ecb
+            .one(planner, Direction::Encrypt, &key, &mut iv, Data::in_place(&mut [0; 16]))
+            .unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }), "{error}");
     }
 }

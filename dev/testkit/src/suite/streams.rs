@@ -7,10 +7,14 @@ use lockstep_reference as reference;
 use super::messages::{cipher_key, expected, lengths, sizes};
 use super::{Subject, noise, test_block, test_key};
 use lockstep_core::error::Error;
-use lockstep_core::key::KeySize;
+use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::Pass;
-use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, Direction};
+use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, MessageLengths, Padding};
+use lockstep_modes::{Aead, AeadKey, Cipher, Direction};
+
+fn aead_key(mode: Aead, key: &Key) -> AeadKey {
+    AeadKey::new(mode, key.bytes()).unwrap()
+}
 
 /// Splits of a message: single bytes, whole blocks, odd sizes across block boundaries, empty pieces, and one piece.
 fn splits(len: usize) -> Vec<Vec<usize>> {
@@ -198,7 +202,8 @@ fn gcm_split(subject: &Subject, size: KeySize, len: usize, nonce_len: usize) {
     for split in splits(len).into_iter().filter(|split| split.len() < 300) {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             let planner = Arc::clone(&subject.planner);
-            let mut stream = GcmStream::new(planner, direction, key.clone(), &nonce).unwrap();
+            let mut stream =
+                AeadStream::new(planner, direction, &aead_key(Aead::Gcm, &key), &nonce, None).unwrap();
             stream.aad(&aad[..5]).unwrap();
             stream.aad(&aad[5..]).unwrap();
             let (mut bytes, output) = match direction {
@@ -222,7 +227,8 @@ fn gcm_split(subject: &Subject, size: KeySize, len: usize, nonce_len: usize) {
             }
         }
     }
-    let mut stream = GcmStream::new(subject.planner.clone(), Direction::Decrypt, key, &nonce).unwrap();
+    let (planner, key) = (subject.planner.clone(), aead_key(Aead::Gcm, &key));
+    let mut stream = AeadStream::new(planner, Direction::Decrypt, &key, &nonce, None).unwrap();
     stream.aad(&aad).unwrap();
     stream.update(&ciphertext, &mut vec![0; len]).unwrap();
     let mut wrong = tag;
@@ -238,7 +244,8 @@ fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
     let (ciphertext, tag) = reference::ccm::seal(&aes, &nonce, &aad, &data, 8);
     let begin = |direction| {
         let planner = Arc::clone(&subject.planner);
-        CcmStream::new(planner, direction, key.clone(), &nonce, 37, len as u64, 8).unwrap()
+        let lengths = MessageLengths { aad: 37, data: len as u64, tag: 8 };
+        AeadStream::new(planner, direction, &aead_key(Aead::Ccm, &key), &nonce, Some(lengths)).unwrap()
     };
     for split in splits(len) {
         let mut stream = begin(Direction::Encrypt);
@@ -321,12 +328,12 @@ pub fn order_is_kept(subject: &Subject) {
         assert!(matches!(stream.update(&[0], &mut [0; 16]), Err(Error::Order { .. })));
     }
     if subject.does_all(&[Pass::Ctr32, Pass::Ghash], KeySize::Aes128) {
-        let key = test_key(1, KeySize::Aes128);
-        let mut stream = GcmStream::new(planner(), Direction::Encrypt, key.clone(), &[0; 12]).unwrap();
+        let key = aead_key(Aead::Gcm, &test_key(1, KeySize::Aes128));
+        let mut stream = AeadStream::new(planner(), Direction::Encrypt, &key, &[0; 12], None).unwrap();
         stream.update(&[], &mut []).unwrap();
         assert!(matches!(stream.aad(b"late"), Err(Error::Order { .. })));
         assert!(matches!(stream.verify(&[0; 16]), Err(Error::Order { .. })));
-        let stream = GcmStream::new(planner(), Direction::Encrypt, key, &[0; 12]).unwrap();
+        let stream = AeadStream::new(planner(), Direction::Encrypt, &key, &[0; 12], None).unwrap();
         assert!(matches!(stream.finish(&mut [0; 5]), Err(Error::TagLength { .. })));
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockstep_core::backend::Device;
+use lockstep_core::data::Data;
 use lockstep_core::work::Operation;
 use lockstep_core::{Error, KeySize};
-use lockstep_modes::{Cipher, CipherKey};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice};
 
@@ -54,20 +55,21 @@ fn a_failing_device_is_an_error() {
     // Submissions 0 to 5 are the self-test of the three key sizes, with two calls for each.
     let planner = planner(Behaviour { fail_at: Some(6), ..Behaviour::default() });
     let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
-    let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap_err();
+    let error = Cipher::Ctr
+        .one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut [0; 100]))
+        .unwrap_err();
     assert!(matches!(error, Error::DeviceFailed { device: MOCK_DEVICE, .. }), "{error}");
-    Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [0; 100]).unwrap();
+    Cipher::Ctr.one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut [0; 100])).unwrap();
 }
 
 #[test]
 fn a_stream_does_not_go_on_after_a_failure() {
-    use lockstep_modes::Direction;
-    use lockstep_modes::stream::GcmStream;
+    use lockstep_modes::stream::AeadStream;
     // Submissions 0 to 5 are the self-test of Ctr32. Submission 6 is the first piece of data, and the self-test of Ghash
     // follows.
     let planner = Arc::new(planner(Behaviour { fail_at: Some(6), ..Behaviour::default() }));
-    let key = lockstep_core::Key::new(&[1; 16]).unwrap();
-    let mut stream = GcmStream::new(planner, Direction::Encrypt, key, &[0; 12]).unwrap();
+    let key = AeadKey::new(Aead::Gcm, &[1; 16]).unwrap();
+    let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &[0; 12], None).unwrap();
     let error = stream.update_in_place(&mut [1; 32]).unwrap_err();
     assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");
     let error = stream.update_in_place(&mut [2; 32]).unwrap_err();
@@ -77,9 +79,7 @@ fn a_stream_does_not_go_on_after_a_failure() {
 
 #[test]
 fn gcm_goes_by_passes_if_the_fused_kernel_fails_its_test() {
-    use lockstep_core::data::Data;
     use lockstep_core::work::{AeadMessage, Status, Tag};
-    use lockstep_modes::gcm;
     // Submission 0 is the first self-test of the fused AEAD.
     let planner = planner(Behaviour { corrupt_at: Some(0), ..Behaviour::default() });
     let key = lockstep_core::Key::new(&[1; 16]).unwrap();
@@ -92,7 +92,7 @@ fn gcm_goes_by_passes_if_the_fused_kernel_fails_its_test() {
         tag: Tag::Write(&mut tag),
         status: Status::Pending,
     };
-    gcm::seal(&planner, &mut [message]).unwrap();
+    Aead::Gcm.run_messages(&planner, Direction::Encrypt, &mut [message]).unwrap();
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     assert_eq!((data.to_vec(), tag), lockstep_reference::gcm::seal(&aes, &[3; 12], b"a", &[7; 40]));
     assert_eq!(planner.failures().len(), 1);
@@ -103,7 +103,9 @@ fn a_device_that_answers_wrong_is_not_used() {
     let planner = planner(Behaviour { corrupt_at: Some(1), ..Behaviour::default() });
     let key = CipherKey::new(Cipher::Ctr, &[1; 16]).unwrap();
     for _ in 0..2 {
-        let error = Cipher::Ctr.encrypt(&planner, &key, &mut [0; 16], &mut [7; 100]).unwrap_err();
+        let error = Cipher::Ctr
+            .one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut [7; 100]))
+            .unwrap_err();
         assert!(matches!(error, Error::SelfTest { device: MOCK_DEVICE, .. }), "{error}");
     }
     assert_eq!(planner.failures().len(), 1);

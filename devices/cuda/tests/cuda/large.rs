@@ -8,7 +8,7 @@ use lockstep_core::backend::{Device, DeviceBuffer, KernelId};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Status, Stream, Table, Tag, Task};
 use lockstep_core::{Error, Key, KeySize, Result};
-use lockstep_modes::{Cipher, CipherKey, Direction, Message, gcm};
+use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Message};
 use lockstep_planner::group::Group;
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference::{Aes, cbc, cfb, gcm as oracle};
@@ -71,9 +71,9 @@ fn run(
         })
         .collect();
     if opens {
-        gcm::open(planner, &mut messages)?
+        Aead::Gcm.run_messages(planner, Direction::Decrypt, &mut messages)?
     } else {
-        gcm::seal(planner, &mut messages)?
+        Aead::Gcm.run_messages(planner, Direction::Encrypt, &mut messages)?
     };
     Ok(messages.iter().map(|message| message.status).collect())
 }

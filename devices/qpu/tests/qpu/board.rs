@@ -8,6 +8,7 @@ use lockstep_core::backend::{Backend, Device, kernel_by_name};
 use lockstep_core::data::Data;
 use lockstep_core::key::Key;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
+use lockstep_modes::{Cipher, CipherKey, Direction};
 use lockstep_qpu::board::{Board, Firmware, Model, SharedMemory, check};
 use lockstep_qpu::chip::{BoardError, Chip, ChipError};
 use lockstep_qpu::device::{Qpu, QpuBackend};
@@ -479,8 +480,10 @@ fn a_failing_board_is_a_failing_device() {
     assert!(device.description().contains("Raspberry Pi 2"), "{}", device.description());
     let selection = lockstep_planner::Selection { device: Some("qpu:0".into()), ..Default::default() };
     let planner = lockstep_planner::Planner::new(vec![device], &selection).unwrap();
-    let key = lockstep_modes::CipherKey::new(lockstep_modes::Cipher::Ecb, &KEY).unwrap();
-    let error = lockstep_modes::Cipher::Ecb.encrypt(&planner, &key, &mut [0; 16], &mut [0; 64]).unwrap_err();
+    let key = CipherKey::new(Cipher::Ecb, &KEY).unwrap();
+    let error = Cipher::Ecb
+        .one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut [0; 64]))
+        .unwrap_err();
     assert!(error.to_string().contains("cannot switch the QPUs on"), "{error}");
 }
 
@@ -491,18 +494,19 @@ fn a_failure_leaves_no_result() {
     let device: Arc<dyn Device> = Arc::new(Qpu::of_board(fake.board()));
     let selection = lockstep_planner::Selection { device: Some("qpu:0".into()), ..Default::default() };
     let planner = lockstep_planner::Planner::new(vec![device], &selection).unwrap();
-    let cipher = lockstep_modes::Cipher::Ctr;
-    let key = lockstep_modes::CipherKey::new(cipher, &KEY).unwrap();
+    let cipher = Cipher::Ctr;
+    let key = CipherKey::new(cipher, &KEY).unwrap();
     let mut data = vec![0x5a; MAX_RUN_BYTES + 100];
     // The self-test has run, and the result is right.
-    cipher.encrypt(&planner, &key, &mut [0; 16], &mut data).unwrap();
+    cipher.one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut data)).unwrap();
     assert!(data == ctr::apply(&Aes::new(&KEY), &[0; 16], &vec![0x5a; data.len()]));
     {
         let mut state = fake.0.lock().unwrap();
         state.failure = Failure::RunsAfter(state.runs + 1);
     }
     let (mut counter, runs) = ([0; 16], fake.0.lock().unwrap().runs);
-    let error = cipher.encrypt(&planner, &key, &mut counter, &mut data).unwrap_err();
+    let error =
+        cipher.one(&planner, Direction::Encrypt, &key, &mut counter, Data::in_place(&mut data)).unwrap_err();
     assert!(error.to_string().contains("cannot run the QPUs"), "{error}");
     assert_eq!(fake.0.lock().unwrap().runs, runs + 1, "the first run succeeded");
     let nonzero = data.iter().filter(|byte| **byte != 0).count();

@@ -11,8 +11,8 @@ use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::stream::{CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, ccm, gcm, gcm_siv, ocb, padding};
+use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, Padding};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Message, padding};
 use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
@@ -251,7 +251,12 @@ impl Probe {
             let aad = secret(45);
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
-            gcm::seal(&self.planner, &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))])
+            Aead::Gcm
+                .run_messages(
+                    &self.planner,
+                    Direction::Encrypt,
+                    &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))],
+                )
                 .expect("valid arguments");
             taken("GCM", &mut data);
             taken("GCM's tag", &mut tag);
@@ -259,11 +264,11 @@ impl Probe {
     }
 
     fn gcm_batches(&self) {
-        self.aead_batches("GCM", gcm::seal);
+        self.aead_batches(Aead::Gcm);
     }
 
     /// A fused AEAD of messages that each have their own key: groups of keys, short messages, steps of the fused loop.
-    fn aead_batches(&self, name: &str, seal: Batch) {
+    fn aead_batches(&self, mode: Aead) {
         for size in [16, 24, 32] {
             let keys: Vec<_> = (0..MESSAGES).map(|_| secret_key(size)).collect();
             let aad = secret(13);
@@ -272,38 +277,42 @@ impl Probe {
             let work = keys.iter().zip(&mut data).zip(&mut tags);
             let mut messages: Vec<_> =
                 work.map(|((key, data), tag)| message(key, &[7; 12], &aad, data, Tag::Write(tag))).collect();
-            seal(&self.planner, &mut messages).expect("valid arguments");
-            data.iter_mut().for_each(|data| taken(name, data));
-            tags.iter_mut().for_each(|tag| taken(name, tag));
+            mode.run_messages(&self.planner, Direction::Encrypt, &mut messages).expect("valid arguments");
+            data.iter_mut().for_each(|data| taken(mode.name(), data));
+            tags.iter_mut().for_each(|tag| taken(mode.name(), tag));
         }
     }
 
     fn gcm_siv(&self) {
-        self.aead("GCM-SIV", gcm_siv::seal);
+        self.aead(Aead::GcmSiv);
     }
 
     fn gcm_siv_batches(&self) {
-        self.aead_batches("GCM-SIV", gcm_siv::seal);
+        self.aead_batches(Aead::GcmSiv);
     }
 
     fn ocb_batches(&self) {
-        self.aead_batches("OCB", ocb::seal);
+        self.aead_batches(Aead::Ocb);
     }
 
     fn ocb(&self) {
-        self.aead("OCB", ocb::seal);
+        self.aead(Aead::Ocb);
     }
 
-    fn aead(&self, name: &str, seal: Batch) {
+    fn aead(&self, mode: Aead) {
         for key in [16, 24, 32] {
             let key = secret_key(key);
             let aad = secret(45);
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
-            seal(&self.planner, &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))])
-                .expect("valid arguments");
-            taken(name, &mut data);
-            taken(name, &mut tag);
+            mode.run_messages(
+                &self.planner,
+                Direction::Encrypt,
+                &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))],
+            )
+            .expect("valid arguments");
+            taken(mode.name(), &mut data);
+            taken(mode.name(), &mut tag);
         }
     }
 
@@ -313,7 +322,12 @@ impl Probe {
             let aad = secret(45);
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
-            ccm::seal(&self.planner, &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))])
+            Aead::Ccm
+                .run_messages(
+                    &self.planner,
+                    Direction::Encrypt,
+                    &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))],
+                )
                 .expect("valid arguments");
             taken("CCM", &mut data);
             taken("CCM's tag", &mut tag);
@@ -339,8 +353,9 @@ impl Probe {
             taken("CMAC", &mut stream.finish().expect("valid arguments"));
 
             let (planner, encrypt) = (Arc::clone(&self.planner), Direction::Encrypt);
+            let key = AeadKey::new(Aead::Gcm, &secret(key)).expect("a length of AES");
             let mut stream =
-                GcmStream::new(planner, encrypt, secret_key(key), &[1; 12]).expect("valid arguments");
+                AeadStream::new(planner, encrypt, &key, &[1; 12], None).expect("valid arguments");
             secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("valid arguments"));
             let mut data = secret(300);
             data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("valid arguments"));
@@ -389,19 +404,13 @@ fn verdicts() {
     let kernels: &[&str] = if has_aes() { &["cpu/soft", "cpu/aesni"] } else { &["cpu/soft"] };
     for kernel in kernels {
         let probe = Probe::new(kernel);
-        let modes: [(&str, Batch, Batch); 4] = [
-            ("GCM", gcm::seal, gcm::open),
-            ("CCM", ccm::seal, ccm::open),
-            ("GCM-SIV", gcm_siv::seal, gcm_siv::open),
-            ("OCB", ocb::seal, ocb::open),
-        ];
-        for (what, seal, open) in modes {
+        for mode in [Aead::Gcm, Aead::Ccm, Aead::GcmSiv, Aead::Ocb] {
             // The number of reports must not depend on the length either: the longer messages enter the widest loops.
             let mut opens = Vec::new();
             for len in [40, 16 * BLOCKS + 5] {
-                probe.open(len, seal, open, &mut opens);
+                probe.open(len, mode, &mut opens);
             }
-            constant(&format!("{kernel} {what}"), &opens);
+            constant(&format!("{kernel} {mode}"), &opens);
         }
     }
 }
@@ -418,12 +427,16 @@ fn has_aes() -> bool {
 
 impl Probe {
     /// Opens a message with its tag and with wrong ones, and adds the verdicts.
-    fn open(&self, len: usize, seal: Batch, open: Batch, opens: &mut Vec<(bool, (bool, u64))>) {
+    fn open(&self, len: usize, mode: Aead, opens: &mut Vec<(bool, (bool, u64))>) {
         let plain_key = Key::new(&[8; 16]).expect("16 bytes");
         let mut sealed = vec![1; len];
         let mut tag = [0; 16];
-        seal(&self.planner, &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))])
-            .expect("valid arguments");
+        mode.run_messages(
+            &self.planner,
+            Direction::Encrypt,
+            &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))],
+        )
+        .expect("valid arguments");
         for wrong in [None, Some(0), Some(1), Some(7), Some(14), Some(15)] {
             let mut bytes = [8; 16];
             hide(&mut bytes);
@@ -434,12 +447,13 @@ impl Probe {
                 tag[wrong] ^= 1;
             }
             let mut messages = [message(&key, &[7; 12], b"", &mut data, Tag::Expect(&tag))];
-            opens.push((wrong.is_none(), count(|| open(&self.planner, &mut messages).is_ok())));
+            opens.push((
+                wrong.is_none(),
+                count(|| mode.run_messages(&self.planner, Direction::Decrypt, &mut messages).is_ok()),
+            ));
         }
     }
 }
-
-type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> lockstep_core::Result<()>;
 
 /// The control: a comparison that returns at the first difference.
 fn early_exit() {

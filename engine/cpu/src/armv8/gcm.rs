@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 
 use super::ghash::{HashKey, Product};
 use super::schedule::{RoundKeys, Schedule};
-use super::vector::{block, vector};
+use super::vector::{block, round, vector};
 use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, Span};
 
@@ -36,26 +36,29 @@ struct Gcm<'k> {
 /// One round of all states.
 #[inline]
 #[target_feature(enable = "neon,aes")]
-fn round(states: &mut [uint8x16_t; BLOCKS], key: &Block) {
-    let key = vector(key);
+fn rounds(states: &mut [uint8x16_t; BLOCKS], key: &Block) {
     for state in states {
-        *state = vaesmcq_u8(vaeseq_u8(*state, key));
+        *state = round::<true>(*state, key);
     }
 }
 
-/// Loads a block, with coefficients in ascending order.
-///
-/// # Safety
-///
-/// `text` is valid for reads of blocks up to this one.
-#[inline]
-#[target_feature(enable = "neon")]
-unsafe fn ascending(text: *const u8, index: usize) -> uint8x16_t {
-    // SAFETY: guaranteed by the caller; the load requires no alignment.
-    vrbitq_u8(unsafe { vld1q_u8(text.add(16 * index)) })
-}
-
 impl Gcm<'_> {
+    /// The product of a block of a step of text; the first block includes the hash so far.
+    ///
+    /// # Safety
+    ///
+    /// `hashed` is valid for reads of a step.
+    #[inline]
+    #[target_feature(enable = "neon,aes")]
+    unsafe fn product(&self, hashed: *const u8, index: usize) -> Product {
+        // SAFETY: guaranteed by the caller; the load requires no alignment.
+        let mut text = vrbitq_u8(unsafe { vld1q_u8(hashed.add(16 * index)) });
+        if index == 0 {
+            text = veorq_u8(text, self.hash);
+        }
+        self.hash_key.times_power(text, BLOCKS - index)
+    }
+
     /// The counter blocks of a step.
     #[inline]
     #[target_feature(enable = "neon")]
@@ -79,23 +82,18 @@ impl Gcm<'_> {
     unsafe fn step<const HASHES: bool>(&mut self, src: *const u8, dst: *mut u8, hashed: *const u8) {
         let mut states = self.next_counters();
         for key in self.extra {
-            round(&mut states, key);
+            rounds(&mut states, key);
         }
         let mut sum = Product::zero();
         for i in 0..BLOCKS {
-            round(&mut states, &self.middle[i]);
+            rounds(&mut states, &self.middle[i]);
             if HASHES {
                 // The first block is multiplied last, because it depends on the hash of the previous step.
-                let index = BLOCKS - 1 - i;
                 // SAFETY: the caller guarantees a step of text.
-                let mut text = unsafe { ascending(hashed, index) };
-                if index == 0 {
-                    text = veorq_u8(text, self.hash);
-                }
-                sum = sum.add(self.hash_key.times_power(text, i + 1));
+                sum = sum.add(unsafe { self.product(hashed, BLOCKS - 1 - i) });
             }
         }
-        round(&mut states, &self.middle[8]);
+        rounds(&mut states, &self.middle[8]);
         if HASHES {
             self.hash = sum.reduce();
         }
@@ -119,11 +117,7 @@ impl Gcm<'_> {
         let mut sum = Product::zero();
         for i in 0..BLOCKS {
             // SAFETY: guaranteed by the caller.
-            let mut text = unsafe { ascending(hashed, i) };
-            if i == 0 {
-                text = veorq_u8(text, self.hash);
-            }
-            sum = sum.add(self.hash_key.times_power(text, BLOCKS - i));
+            sum = sum.add(unsafe { self.product(hashed, i) });
         }
         self.hash = sum.reduce();
     }
@@ -140,7 +134,7 @@ pub(crate) fn crypt<const ENCRYPTS: bool>(
 ) {
     let steps = data.len() / STEP;
     assert!(data.len().is_multiple_of(STEP) && steps > 0, "whole steps");
-    let [first @ .., before_last, last] = key.encryption() else { unreachable!("a schedule has rounds") };
+    let [first @ .., before_last, last] = key.keys::<true>() else { unreachable!("a schedule has rounds") };
     let (extra, middle) = first.split_last_chunk::<9>().expect("at least ten rounds");
     let start = u128::from_be_bytes(*counter);
     let mut gcm = Gcm {

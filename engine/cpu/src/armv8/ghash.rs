@@ -9,6 +9,7 @@ use zeroize::Zeroize;
 
 use super::vector::{block, vector};
 use crate::kernel::Block;
+use crate::kernel::boxed;
 
 /// Number of precomputed powers.
 const POWERS: usize = 8;
@@ -27,6 +28,25 @@ struct Powers {
 }
 
 impl HashKey {
+    /// A hash key without powers; `None` if memory cannot be allocated.
+    pub(crate) fn blank() -> Option<Self> {
+        let blank = || Powers { whole: [[0; 16]; POWERS], sums: [[0; 16]; POWERS] };
+        Some(HashKey { powers: boxed::try_new(blank)? })
+    }
+
+    /// Replaces H.
+    #[target_feature(enable = "neon,aes")]
+    pub(crate) fn set(&mut self, h: &Block) {
+        let Powers { whole, sums } = &mut *self.powers;
+        let h = vrbitq_u8(vector(h));
+        let mut power = h;
+        for (whole, sum) in whole.iter_mut().zip(sums) {
+            *whole = block(power);
+            *sum = block(veorq_u8(power, swapped(power)));
+            power = Product::of(power, h, veorq_u8(h, swapped(h))).reduce();
+        }
+    }
+
     /// A block times H^power, for powers from 1 to 8.
     #[inline]
     #[target_feature(enable = "neon,aes")]
@@ -75,12 +95,6 @@ fn swapped(a: uint8x16_t) -> uint8x16_t {
 }
 
 impl Product {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn new(a: uint8x16_t, b: uint8x16_t) -> Self {
-        Product::of(a, b, veorq_u8(b, swapped(b)))
-    }
-
     /// A product, if the exclusive or of the halves of `b` is known.
     #[inline]
     #[target_feature(enable = "neon,aes")]
@@ -122,20 +136,6 @@ impl Product {
         let high = veorq_u8(high, vextq_u8::<8>(folded, zero));
         veorq_u8(low, multiply_low(high, modulus))
     }
-}
-
-/// Prepares the key H.
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn prepare(h: &Block) -> HashKey {
-    let h = vrbitq_u8(vector(h));
-    let mut powers = Box::new(Powers { whole: [[0; 16]; POWERS], sums: [[0; 16]; POWERS] });
-    let mut power = h;
-    for (whole, sum) in powers.whole.iter_mut().zip(&mut powers.sums) {
-        *whole = block(power);
-        *sum = block(veorq_u8(power, swapped(power)));
-        power = Product::new(power, h).reduce();
-    }
-    HashKey { powers }
 }
 
 /// Adds whole blocks to the state.

@@ -30,6 +30,16 @@ macro_rules! with_extensions {
     }};
 }
 
+/// Calls a function that needs the cryptographic extensions, with the direction as its parameter.
+macro_rules! directed {
+    ($token:ident, $encrypts:expr, $module:ident::$function:ident($($argument:expr),*)) => {
+        match $encrypts {
+            true => with_extensions!($token, $module::$function::<true>($($argument),*)),
+            false => with_extensions!($token, $module::$function::<false>($($argument),*)),
+        }
+    };
+}
+
 impl Kernel for Armv8 {
     type Schedule = Schedule;
     type HashKey = HashKey;
@@ -41,16 +51,32 @@ impl Kernel for Armv8 {
         (is_aarch64_feature_detected!("neon") && is_aarch64_feature_detected!("aes")).then_some(Armv8(()))
     }
 
-    fn expand(self, key: &[u8]) -> Schedule {
-        with_extensions!(self, schedule::expand(key))
+    fn blank_schedule(self) -> Option<Schedule> {
+        Schedule::blank()
     }
 
-    fn ecb_encrypt(self, key: &Schedule, data: Span<'_>) {
-        with_extensions!(self, passes::ecb_encrypt(key, data));
+    fn blank_hash_key(self) -> Option<HashKey> {
+        HashKey::blank()
     }
 
-    fn ecb_decrypt(self, key: &Schedule, data: Span<'_>) {
-        with_extensions!(self, passes::ecb_decrypt(key, data));
+    fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
+        for (key, place) in keys.iter().zip(places) {
+            with_extensions!(self, place.set(key));
+        }
+    }
+
+    fn hash_keys_into(self, h: &[Block], places: &mut [HashKey]) {
+        for (h, place) in h.iter().zip(places) {
+            with_extensions!(self, place.set(h));
+        }
+    }
+
+    fn copy_schedule(self, schedule: &Schedule, place: &mut Schedule) {
+        place.copy_from(schedule);
+    }
+
+    fn ecb(self, key: &Schedule, encrypts: bool, data: Span<'_>) {
+        directed!(self, encrypts, passes::ecb(key, data));
     }
 
     fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
@@ -62,23 +88,15 @@ impl Kernel for Armv8 {
     }
 
     fn cbc_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::cbc_decrypt(key, iv, data));
+        with_extensions!(self, passes::feedback::<false>(key, iv, data));
     }
 
     fn cfb128_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::cfb128_decrypt(key, iv, data));
+        with_extensions!(self, passes::feedback::<true>(key, iv, data));
     }
 
-    fn xts_encrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::xts_encrypt(key, tweak, data));
-    }
-
-    fn xts_decrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        with_extensions!(self, passes::xts_decrypt(key, tweak, data));
-    }
-
-    fn hash_key(self, h: &Block) -> HashKey {
-        with_extensions!(self, ghash::prepare(h))
+    fn xts(self, key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {
+        directed!(self, encrypts, passes::xts(key, tweak, data));
     }
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {
@@ -89,12 +107,8 @@ impl Kernel for Armv8 {
         with_extensions!(self, serial::cbc_encrypt(lanes));
     }
 
-    fn encrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        with_extensions!(self, serial::encrypt_each(keys, blocks));
-    }
-
-    fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        with_extensions!(self, serial::decrypt_each(keys, blocks));
+    fn each(self, keys: &[&Schedule], encrypts: bool, blocks: &mut [Block]) {
+        directed!(self, encrypts, serial::each(keys, blocks));
     }
 
     const GCM_STEP: usize = gcm::STEP;
@@ -108,16 +122,7 @@ impl Kernel for Armv8 {
         state: &mut Block,
         data: Span<'_>,
     ) {
-        let counter = &mut counter.block;
-        if encrypts {
-            with_extensions!(self, gcm::crypt::<true>(key, hash_key, counter, state, data));
-        } else {
-            with_extensions!(self, gcm::crypt::<false>(key, hash_key, counter, state, data));
-        }
-    }
-
-    fn duplicate(self, key: &Schedule) -> Option<Schedule> {
-        key.duplicate()
+        directed!(self, encrypts, gcm::crypt(key, hash_key, &mut counter.block, state, data));
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -2,56 +2,44 @@
 
 use std::arch::aarch64::*;
 
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use super::schedule::Schedule;
-use super::vector::{add, block, decrypt, encrypt, load, store, vector};
+use super::vector::{add, block, crypt, load, store, vector};
 use crate::kernel::counter::{self, Counting};
 use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
-/// Calls `$step::<N>` for all blocks: eight at a time, then four, then one at a time.
+/// Calls `$step` with the number of blocks as its last parameter for all blocks: eight at a time, then four, then one at a time.
 macro_rules! in_groups {
-    ($blocks:expr, $step:ident($at:ident $(, $argument:expr)*)) => {{
+    ($blocks:expr, $step:ident $(::<$parameter:ident>)? ($at:ident $(, $argument:expr)*)) => {{
         let blocks: usize = $blocks;
         let mut $at = 0;
         while blocks - $at >= 8 {
-            $step::<8>($at $(, $argument)*);
+            $step::<$($parameter,)? 8>($at $(, $argument)*);
             $at += 8;
         }
         if blocks - $at >= 4 {
-            $step::<4>($at $(, $argument)*);
+            $step::<$($parameter,)? 4>($at $(, $argument)*);
             $at += 4;
         }
         while $at < blocks {
-            $step::<1>($at $(, $argument)*);
+            $step::<$($parameter,)? 1>($at $(, $argument)*);
             $at += 1;
         }
     }};
 }
 
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn ecb_encrypt(key: &Schedule, mut data: Span<'_>) {
+pub(crate) fn ecb<const ENCRYPTS: bool>(key: &Schedule, mut data: Span<'_>) {
     #[inline]
     #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, data: &mut Span<'_>) {
+    fn step<const ENCRYPTS: bool, const N: usize>(at: usize, key: &Schedule, data: &mut Span<'_>) {
         let mut blocks = load::<N>(data, at);
-        encrypt(key, &mut blocks);
+        crypt::<ENCRYPTS, N>(key, &mut blocks);
         store(data, at, blocks);
     }
-    in_groups!(data.len() / 16, step(at, key, &mut data));
-}
-
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn ecb_decrypt(key: &Schedule, mut data: Span<'_>) {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, data: &mut Span<'_>) {
-        let mut blocks = load::<N>(data, at);
-        decrypt(key, &mut blocks);
-        store(data, at, blocks);
-    }
-    in_groups!(data.len() / 16, step(at, key, &mut data));
+    in_groups!(data.len() / 16, step::<ENCRYPTS>(at, key, &mut data));
 }
 
 #[inline]
@@ -68,7 +56,7 @@ fn ctr_step<C: Counting, const N: usize>(
     for (block, counter) in keystream.iter_mut().zip(&counters) {
         *block = vector(counter);
     }
-    encrypt(key, &mut keystream);
+    crypt::<true, N>(key, &mut keystream);
     add(&mut keystream, &load(data, at));
     store(data, at, keystream);
 }
@@ -77,29 +65,11 @@ fn ctr_step<C: Counting, const N: usize>(
 pub(crate) fn ctr<C: Counting>(key: &Schedule, counter: &mut Block, data: Span<'_>) {
     let whole = data.len() / 16 * 16;
     let (mut data, tail) = data.split_at(whole);
-    let mut at = 0;
-    let blocks = whole / 16;
-    while blocks - at >= 8 {
-        ctr_step::<C, 8>(at, key, counter, &mut data);
-        at += 8;
-    }
-    if blocks - at >= 4 {
-        ctr_step::<C, 4>(at, key, counter, &mut data);
-        at += 4;
-    }
-    while at < blocks {
-        ctr_step::<C, 1>(at, key, counter, &mut data);
-        at += 1;
-    }
+    in_groups!(whole / 16, ctr_step::<C>(at, key, counter, &mut data));
     if !tail.is_empty() {
-        let mut last = [0; 16];
-        let n = tail.len();
-        // SAFETY: the tail's source is valid for its length, which is less than a block; `last` does not overlap it.
-        unsafe { tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n) };
-        ctr_step::<C, 1>(0, key, counter, &mut Span::in_place(&mut last));
-        // SAFETY: the tail's destination is valid for its length, which is less than a block.
-        unsafe { tail.dst().copy_from_nonoverlapping(last.as_ptr(), n) };
-        last.zeroize();
+        let mut keystream = Zeroizing::new([0; 16]);
+        ctr_step::<C, 1>(0, key, counter, &mut Span::in_place(&mut *keystream));
+        tail.into_host().xor_with(&*keystream);
     }
 }
 
@@ -115,32 +85,20 @@ fn shifted<const N: usize>(register: &mut Block, blocks: &[uint8x16_t; N]) -> [u
     before
 }
 
+/// Decryption of CBC, or of CFB128 if CFB is set.
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn cbc_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
+pub(crate) fn feedback<const CFB: bool>(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
     #[inline]
     #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
-        let mut blocks = load::<N>(data, at);
-        let before = shifted(iv, &blocks);
-        decrypt(key, &mut blocks);
-        add(&mut blocks, &before);
+    fn step<const CFB: bool, const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
+        let text = load::<N>(data, at);
+        let before = shifted(iv, &text);
+        let (mut blocks, other) = if CFB { (before, text) } else { (text, before) };
+        crypt::<CFB, N>(key, &mut blocks);
+        add(&mut blocks, &other);
         store(data, at, blocks);
     }
-    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
-}
-
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn cfb128_decrypt(key: &Schedule, iv: &mut Block, mut data: Span<'_>) {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, iv: &mut Block, data: &mut Span<'_>) {
-        let blocks = load::<N>(data, at);
-        let mut keystream = shifted(iv, &blocks);
-        encrypt(key, &mut keystream);
-        add(&mut keystream, &blocks);
-        store(data, at, keystream);
-    }
-    in_groups!(data.len() / 16, step(at, key, iv, &mut data));
+    in_groups!(data.len() / 16, step::<CFB>(at, key, iv, &mut data));
 }
 
 /// The next `N` tweaks.
@@ -157,31 +115,21 @@ fn tweaks<const N: usize>(tweak: &mut Block) -> [uint8x16_t; N] {
 }
 
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn xts_encrypt(key: &Schedule, tweak: &mut Block, mut data: Span<'_>) {
+pub(crate) fn xts<const ENCRYPTS: bool>(key: &Schedule, tweak: &mut Block, mut data: Span<'_>) {
     #[inline]
     #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, tweak: &mut Block, data: &mut Span<'_>) {
+    fn step<const ENCRYPTS: bool, const N: usize>(
+        at: usize,
+        key: &Schedule,
+        tweak: &mut Block,
+        data: &mut Span<'_>,
+    ) {
         let tweaks = tweaks::<N>(tweak);
         let mut blocks = load(data, at);
         add(&mut blocks, &tweaks);
-        encrypt(key, &mut blocks);
+        crypt::<ENCRYPTS, N>(key, &mut blocks);
         add(&mut blocks, &tweaks);
         store(data, at, blocks);
     }
-    in_groups!(data.len() / 16, step(at, key, tweak, &mut data));
-}
-
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn xts_decrypt(key: &Schedule, tweak: &mut Block, mut data: Span<'_>) {
-    #[inline]
-    #[target_feature(enable = "neon,aes")]
-    fn step<const N: usize>(at: usize, key: &Schedule, tweak: &mut Block, data: &mut Span<'_>) {
-        let tweaks = tweaks::<N>(tweak);
-        let mut blocks = load(data, at);
-        add(&mut blocks, &tweaks);
-        decrypt(key, &mut blocks);
-        add(&mut blocks, &tweaks);
-        store(data, at, blocks);
-    }
-    in_groups!(data.len() / 16, step(at, key, tweak, &mut data));
+    in_groups!(data.len() / 16, step::<ENCRYPTS>(at, key, tweak, &mut data));
 }

@@ -2,6 +2,7 @@
 
 use std::arch::aarch64::*;
 
+use lockstep_core::key::expand;
 use zeroize::Zeroize;
 
 use super::vector::{block, vector};
@@ -18,12 +19,13 @@ const MOST: usize = 15;
 pub struct Schedule {
     /// On the heap, so that moving a schedule leaves no copy of the keys behind.
     keys: Box<Both>,
-    len: usize,
 }
 
 struct Both {
     encryption: [Block; MOST],
     decryption: [Block; MOST],
+    /// Number of round keys.
+    len: usize,
 }
 
 impl Drop for Both {
@@ -34,69 +36,72 @@ impl Drop for Both {
 }
 
 impl Schedule {
-    /// Round keys of the cipher.
-    #[inline]
-    pub(crate) fn encryption(&self) -> &RoundKeys {
-        &self.keys.encryption[..self.len]
+    /// A schedule without a key; `None` if memory cannot be allocated.
+    pub(crate) fn blank() -> Option<Self> {
+        let blank = || Both { encryption: [[0; 16]; MOST], decryption: [[0; 16]; MOST], len: MOST };
+        Some(Schedule { keys: boxed::try_new(blank)? })
     }
 
-    /// Round keys of the equivalent inverse cipher.
-    #[inline]
-    pub(crate) fn decryption(&self) -> &RoundKeys {
-        &self.keys.decryption[..self.len]
+    /// Replaces the key, which has 16, 24 or 32 bytes.
+    #[target_feature(enable = "neon,aes")]
+    pub(crate) fn set(&mut self, key: &[u8]) {
+        let Both { encryption, decryption, len } = &mut *self.keys;
+        *len = expand(key, encryption, |word| sub_word(word));
+        decryption[0] = encryption[*len - 1];
+        decryption[*len - 1] = encryption[0];
+        for i in 1..*len - 1 {
+            decryption[i] = block(vaesimcq_u8(vector(&encryption[*len - 1 - i])));
+        }
+        // The remaining round keys of a longer key.
+        encryption[*len..].as_flattened_mut().zeroize();
+        decryption[*len..].as_flattened_mut().zeroize();
     }
 
-    /// A copy of this value; `None` if memory cannot be allocated.
-    pub(crate) fn duplicate(&self) -> Option<Self> {
-        let (encryption, decryption) = (self.keys.encryption, self.keys.decryption);
-        Some(Schedule { keys: boxed::try_new(Both { encryption, decryption })?, len: self.len })
+    /// Replaces this schedule by a copy of another.
+    pub(crate) fn copy_from(&mut self, other: &Schedule) {
+        self.keys.encryption = other.keys.encryption;
+        self.keys.decryption = other.keys.decryption;
+        self.keys.len = other.keys.len;
+    }
+
+    /// Round keys of the cipher, or of the equivalent inverse cipher.
+    #[inline]
+    pub(crate) fn keys<const ENCRYPTS: bool>(&self) -> &RoundKeys {
+        let keys = if ENCRYPTS { &self.keys.encryption } else { &self.keys.decryption };
+        &keys[..self.keys.len]
     }
 
     /// Number of round keys.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.keys.len
     }
 }
 
 /// SubWord. ShiftRows does not change a state of four equal columns, so AESE with a zero key computes SubBytes.
 #[inline]
 #[target_feature(enable = "neon,aes")]
-fn sub_word(word: u32) -> u32 {
-    let state = vreinterpretq_u8_u32(vdupq_n_u32(word));
-    vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vaeseq_u8(state, vdupq_n_u8(0))))
+fn sub_word(word: [u8; 4]) -> [u8; 4] {
+    let state = vreinterpretq_u8_u32(vdupq_n_u32(u32::from_le_bytes(word)));
+    vgetq_lane_u32::<0>(vreinterpretq_u32_u8(vaeseq_u8(state, vdupq_n_u8(0)))).to_le_bytes()
 }
 
-/// Expands a key of 16, 24 or 32 bytes.
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn expand(key: &[u8]) -> Schedule {
-    assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
-    let nk = key.len() / 4;
-    let len = nk + 7;
-    let mut keys = Box::new(Both { encryption: [[0; 16]; MOST], decryption: [[0; 16]; MOST] });
-    let Both { encryption, decryption } = &mut *keys;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    let bytes = encryption.as_flattened_mut();
-    bytes[..key.len()].copy_from_slice(key);
-    let mut rcon = 1u32;
-    for i in nk..4 * len {
-        let word_at = |bytes: &[u8], i: usize| {
-            u32::from_le_bytes([bytes[4 * i], bytes[4 * i + 1], bytes[4 * i + 2], bytes[4 * i + 3]])
-        };
-        let mut word = word_at(bytes, i - 1);
-        if i % nk == 0 {
-            word = sub_word(word.rotate_right(8)) ^ rcon;
-            rcon = (rcon << 1) ^ (0x11b & 0u32.wrapping_sub(rcon >> 7));
-        } else if nk == 8 && i % nk == 4 {
-            word = sub_word(word);
+    #[test]
+    fn a_shorter_key_leaves_nothing_of_a_longer_one() {
+        if !std::arch::is_aarch64_feature_detected!("aes") {
+            return;
         }
-        word ^= word_at(bytes, i - nk);
-        bytes[4 * i..4 * i + 4].copy_from_slice(&word.to_le_bytes());
+        let mut schedule = Schedule::blank().unwrap();
+        // SAFETY: the processor has the instructions.
+        unsafe {
+            schedule.set(&[7; 32]);
+            schedule.set(&[9; 16]);
+        }
+        for keys in [&schedule.keys.encryption, &schedule.keys.decryption] {
+            assert!(keys[11..].as_flattened().iter().all(|byte| *byte == 0));
+        }
     }
-
-    decryption[0] = encryption[len - 1];
-    decryption[len - 1] = encryption[0];
-    for i in 1..len - 1 {
-        decryption[i] = block(vaesimcq_u8(vector(&encryption[len - 1 - i])));
-    }
-    Schedule { keys, len }
 }

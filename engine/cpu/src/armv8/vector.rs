@@ -56,70 +56,59 @@ pub(crate) fn add<const N: usize>(blocks: &mut [uint8x16_t; N], other: &[uint8x1
     }
 }
 
-/// The cipher under one key (FIPS 197, 5.1).
+/// A middle round, which starts with the addition of a key: of the cipher (FIPS 197, 5.1), or of the equivalent inverse cipher
+/// (5.3.5).
 #[inline]
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn encrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
-    let [middle @ .., before_last, last] = key.encryption() else { unreachable!("a schedule has rounds") };
+pub(crate) fn round<const ENCRYPTS: bool>(state: uint8x16_t, key: &Block) -> uint8x16_t {
+    let key = vector(key);
+    if ENCRYPTS { vaesmcq_u8(vaeseq_u8(state, key)) } else { vaesimcq_u8(vaesdq_u8(state, key)) }
+}
+
+/// The last round, with the keys before and after it.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn last<const ENCRYPTS: bool>(
+    state: uint8x16_t,
+    before: uint8x16_t,
+    key: uint8x16_t,
+) -> uint8x16_t {
+    veorq_u8(if ENCRYPTS { vaeseq_u8(state, before) } else { vaesdq_u8(state, before) }, key)
+}
+
+/// Encrypts or decrypts blocks under one key.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+pub(crate) fn crypt<const ENCRYPTS: bool, const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
+    let [middle @ .., before, after] = key.keys::<ENCRYPTS>() else { unreachable!("a schedule has rounds") };
+    // The states are in registers during the rounds.
     let mut state = *blocks;
     for key in middle {
-        let key = vector(key);
         for block in &mut state {
-            *block = vaesmcq_u8(vaeseq_u8(*block, key));
+            *block = round::<ENCRYPTS>(*block, key);
         }
     }
-    let (before_last, last) = (vector(before_last), vector(last));
+    let (before, after) = (vector(before), vector(after));
     for block in &mut state {
-        *block = veorq_u8(vaeseq_u8(*block, before_last), last);
+        *block = last::<ENCRYPTS>(*block, before, after);
     }
     *blocks = state;
 }
 
-/// The equivalent inverse cipher under one key (FIPS 197, 5.3.5).
+/// Encrypts or decrypts blocks, each under its own key; all keys have the same number of rounds.
 #[inline]
 #[target_feature(enable = "neon,aes")]
-pub(crate) fn decrypt<const N: usize>(key: &Schedule, blocks: &mut [uint8x16_t; N]) {
-    let [middle @ .., before_last, last] = key.decryption() else { unreachable!("a schedule has rounds") };
-    let mut state = *blocks;
-    for key in middle {
-        let key = vector(key);
-        for block in &mut state {
-            *block = vaesimcq_u8(vaesdq_u8(*block, key));
-        }
-    }
-    let (before_last, last) = (vector(before_last), vector(last));
-    for block in &mut state {
-        *block = veorq_u8(vaesdq_u8(*block, before_last), last);
-    }
-    *blocks = state;
-}
-
-/// The cipher, each block under its own key; all keys have the same number of rounds.
-#[inline]
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn encrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
-    let last = keys[0].len() - 1;
-    for round in 0..last - 1 {
+pub(crate) fn crypt_with<const ENCRYPTS: bool, const N: usize>(
+    keys: [&RoundKeys; N],
+    blocks: &mut [uint8x16_t; N],
+) {
+    let end = keys[0].len() - 1;
+    for index in 0..end - 1 {
         for (block, keys) in blocks.iter_mut().zip(&keys) {
-            *block = vaesmcq_u8(vaeseq_u8(*block, vector(&keys[round])));
+            *block = round::<ENCRYPTS>(*block, &keys[index]);
         }
     }
     for (block, keys) in blocks.iter_mut().zip(&keys) {
-        *block = veorq_u8(vaeseq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
-    }
-}
-
-/// The inverse cipher, each block under its own key; all keys have the same number of rounds.
-#[inline]
-#[target_feature(enable = "neon,aes")]
-pub(crate) fn decrypt_with<const N: usize>(keys: [&RoundKeys; N], blocks: &mut [uint8x16_t; N]) {
-    let last = keys[0].len() - 1;
-    for round in 0..last - 1 {
-        for (block, keys) in blocks.iter_mut().zip(&keys) {
-            *block = vaesimcq_u8(vaesdq_u8(*block, vector(&keys[round])));
-        }
-    }
-    for (block, keys) in blocks.iter_mut().zip(&keys) {
-        *block = veorq_u8(vaesdq_u8(*block, vector(&keys[last - 1])), vector(&keys[last]));
+        *block = last::<ENCRYPTS>(*block, vector(&keys[end - 1]), vector(&keys[end]));
     }
 }

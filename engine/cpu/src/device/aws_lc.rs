@@ -16,8 +16,11 @@ use lockstep_core::work::{AeadMessage, Operation, Status, Tag, Task};
 use lockstep_core::{Key, KeySize, Result};
 
 use super::AWS_LC;
-use crate::host::{check_host, host};
-use crate::threads;
+use crate::host::host;
+use crate::kernel::Kernel;
+use crate::kernel::entry::Entry;
+use crate::message;
+use crate::soft::Soft;
 
 /// The cost of an operation; `None` unless it is GCM.
 pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
@@ -31,25 +34,24 @@ pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
 
 /// Runs a task on at most this number of threads.
 pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
-    let operation = task.operation();
-    let Task::Fused(fused, messages) = task else { return Err(operation.unsupported_by(AWS_LC)) };
-    if !fused.is_gcm() {
-        return Err(operation.unsupported_by(AWS_LC));
+    // AWS-LC uses no registers but those that the widest portable kernel clears.
+    let kernel = Soft::detect().expect("the portable kernel runs everywhere");
+    let _entry = Entry::of(kernel);
+    match task {
+        Task::Fused(fused, messages) if fused.is_gcm() => {
+            message::run_all(kernel, *fused, messages, threads, cached, run_batch)
+        }
+        _ => Err(task.operation().unsupported_by(AWS_LC)),
     }
-    for message in &**messages {
-        check_host(&message.data, false)?;
-        fused.check_lengths(message)?;
-    }
-    if let [message] = &mut **messages {
-        run_one(message.key.prepared(Context::full_tags), message);
-        return Ok(());
-    }
-    threads::spread_messages(messages, threads, &run_batch);
-    Ok(())
 }
 
-/// Processes messages one after another. The context of a key is cached only if several messages use it.
-fn run_batch(messages: &mut [AeadMessage<'_>]) {
+/// The context of a key for tags of 16 bytes, which is cached.
+fn cached(_: Soft, key: &Key) -> &Context {
+    key.prepared(|key| Context::new(key, 16))
+}
+
+/// Processes messages one after another. The context of a key is cached if several messages use it, or for a single message.
+fn run_batch(kernel: Soft, messages: &mut [AeadMessage<'_>]) {
     let mut i = 0;
     // Keys whose context is not cached share this context, because allocating and zeroing a context takes longer than
     // expanding a key.
@@ -59,7 +61,7 @@ fn run_batch(messages: &mut [AeadMessage<'_>]) {
         let same = messages[i..].iter().take_while(|message| std::ptr::eq(message.key, key)).count();
         let context = match key.already_prepared::<Context>() {
             Some(context) => context,
-            None if same > 1 => key.prepared(Context::full_tags),
+            None if same > 1 || messages.len() == 1 => cached(kernel, key),
             None => {
                 let context = once.get_or_insert_with(Context::without_key);
                 context.set_key(key, 16);
@@ -82,7 +84,7 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
             // other slices are valid for their lengths. The context is initialised.
             let done = unsafe {
                 EVP_AEAD_CTX_seal_scatter(
-                    context.as_ptr(),
+                    &*context.0,
                     output,
                     full.as_mut_ptr(),
                     &mut full_len,
@@ -112,7 +114,7 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
             // SAFETY: as for sealing above; the tag is only read.
             let done = unsafe {
                 EVP_AEAD_CTX_open_gather(
-                    context.as_ptr(),
+                    &*context.0,
                     output,
                     message.nonce.as_ptr(),
                     message.nonce.len(),
@@ -127,20 +129,20 @@ fn run_one(context: &Context, message: &mut AeadMessage<'_>) {
             done == 1
         }
     };
-    message.status = match &message.tag {
-        _ if done => Status::Done,
-        // A failure to seal is not an authentication failure. The message stays pending, and the caller reports an error for
-        // it.
-        Tag::Write(_) => Status::Pending,
+    if done {
+        message.status = Status::Done;
+        return;
+    }
+    // No partial result may remain. Sealing fails only on lengths that `lockstep-core` refuses; this is not an authentication
+    // failure. The message stays pending, and the caller reports an error for it.
+    host(&mut message.data).output().fill(0);
+    message.status = match &mut message.tag {
+        Tag::Write(tag) => {
+            tag.fill(0);
+            Status::Pending
+        }
         Tag::Expect(_) => Status::AuthenticationFailed,
     };
-    if !done {
-        host(&mut message.data).output().fill(0);
-        if let Tag::Write(tag) = &mut message.tag {
-            // No partial result may remain. Sealing fails only on lengths that `lockstep-core` refuses.
-            tag.fill(0);
-        }
-    }
 }
 
 /// An expanded key and its hash table in the format of AWS-LC.
@@ -155,10 +157,6 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    fn full_tags(key: &Key) -> Self {
-        Context::new(key, 16)
-    }
-
     fn new(key: &Key, tag_len: usize) -> Self {
         let mut context = Context::without_key();
         context.set_key(key, tag_len);
@@ -183,10 +181,6 @@ impl Context {
             EVP_AEAD_CTX_init(&mut *self.0, aead, bytes.as_ptr(), bytes.len(), tag_len, null_mut())
         };
         assert_eq!(done, 1, "AWS-LC takes every AES key and tag length that core lets through");
-    }
-
-    fn as_ptr(&self) -> *const EVP_AEAD_CTX {
-        &*self.0
     }
 }
 

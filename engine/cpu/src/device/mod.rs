@@ -85,11 +85,6 @@ impl Cpu {
         cpu
     }
 
-    /// Maximum number of threads for one task.
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
     fn runner(&self, id: KernelId) -> Option<Runner> {
         *self.runners.get(usize::from(id.0))?
     }
@@ -155,9 +150,9 @@ fn wipe_stack_of(operation: Operation) {
     use Pass::{CbcDecrypt, Cfb128Decrypt, Ctr, Ctr32, CtrLittle32, EcbDecrypt, EcbEncrypt};
     match operation {
         Operation::Pass(EcbEncrypt | EcbDecrypt | Ctr | Ctr32 | CtrLittle32 | CbcDecrypt | Cfb128Decrypt) => {
-            stack::wipe::<2048>()
+            stack::wipe::<2>()
         }
-        Operation::Pass(_) | Operation::Fused(_) => stack::wipe::<4096>(),
+        Operation::Pass(_) | Operation::Fused(_) => stack::wipe::<4>(),
     }
 }
 

@@ -1,53 +1,41 @@
 //! Runs tasks on a [`Kernel`]: translates the types of `lockstep-core` to those of kernels. Costs of operations.
 
 use lockstep_core::backend::Cost;
-use lockstep_core::data::HostData;
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Task};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::{KeySize, Result};
 
 use super::serial;
 use crate::host::{check_host, host};
+use crate::kernel::entry::{Entry, enter};
 use crate::kernel::prepared::{hash_key, polyval_key, schedule};
-use crate::kernel::{Kernel, Span, tweak};
+use crate::kernel::{Kernel, tweak};
 use crate::kernels::Row;
 use crate::{message, threads};
-
-/// Host data as a span.
-pub(crate) fn span(data: HostData<'_>) -> Span<'_> {
-    match data {
-        HostData::InPlace(data) => Span::in_place(data),
-        HostData::Copy { from, to, .. } => Span::copy(from, to),
-        HostData::ReadOnly(_) => unreachable!("read-only passes use slices"),
-    }
-}
 
 /// Runs a task on at most this number of threads. This is a call of its own for each kernel, so that the caller has a small frame.
 #[inline(never)]
 pub(super) fn run<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
-    let outcome = run_uncleared(kernel, task, threads);
-    kernel.clear_registers();
-    outcome
-}
-
-#[inline(always)]
-fn run_uncleared<K: Kernel>(kernel: K, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
+    let _entry = Entry::of(kernel);
     match task {
         Task::Pass(pass, segments) => {
-            check(K::NAME, *pass, segments)?;
-            threads::spread(*pass, segments, threads, &|pass, segments| {
+            for segment in &**segments {
+                if !pass.takes_key(segment.key.size()) {
+                    return Err(Operation::Pass(*pass).unsupported_by(K::NAME));
+                }
+                check_host(&segment.data, pass.is_read_only())?;
+            }
+            let run = |pass: Pass, segments: &mut [Segment<'_>]| {
                 if pass.is_serial() {
                     serial::run(kernel, pass, segments);
                 } else {
                     segments.iter_mut().for_each(|segment| parallel(kernel, pass, segment));
                 }
-            });
+            };
+            threads::spread(*pass, segments, threads, &run, &|calls| enter(kernel, calls));
             Ok(())
         }
         Task::Fused(fused, messages) => message::run(kernel, *fused, messages, threads),
-        Task::Table(..) => {
-            Err(Error::Unsupported { kernel: K::NAME, operation: task.operation().to_string() })
-        }
+        Task::Table(operation, _) => Err(operation.unsupported_by(K::NAME)),
     }
 }
 
@@ -78,18 +66,6 @@ fn steps(pass: Pass) -> f64 {
     }
 }
 
-/// Checks that all data are in host memory, that they are writable unless the pass only reads, and that the
-/// pass takes keys of these sizes.
-fn check(kernel: &'static str, pass: Pass, segments: &[Segment<'_>]) -> Result<()> {
-    for segment in segments {
-        if !pass.takes_key(segment.key.size()) {
-            return Err(Operation::Pass(pass).unsupported_by(kernel));
-        }
-        check_host(&segment.data, pass.is_read_only())?;
-    }
-    Ok(())
-}
-
 /// Runs a parallel pass on one segment.
 fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     let key = segment.key;
@@ -98,42 +74,30 @@ fn parallel<K: Kernel>(kernel: K, pass: Pass, segment: &mut Segment<'_>) {
     match pass {
         Pass::Ghash => kernel.ghash(hash_key(kernel, key), register, data.input()),
         Pass::Polyval => kernel.polyval(polyval_key(kernel, key), register, data.input()),
-        Pass::EcbEncrypt => kernel.ecb_encrypt(schedule(kernel, key), span(data)),
-        Pass::EcbDecrypt => kernel.ecb_decrypt(schedule(kernel, key), span(data)),
-        Pass::Ctr => kernel.ctr(schedule(kernel, key), register, span(data)),
-        Pass::Ctr32 => kernel.ctr32(schedule(kernel, key), register, span(data)),
-        Pass::CtrLittle32 => kernel.ctr_little32(schedule(kernel, key), register, span(data)),
-        Pass::CbcDecrypt => kernel.cbc_decrypt(schedule(kernel, key), register, span(data)),
+        Pass::EcbEncrypt | Pass::EcbDecrypt => {
+            kernel.ecb(schedule(kernel, key), pass == Pass::EcbEncrypt, data.into_span())
+        }
+        Pass::Ctr => kernel.ctr(schedule(kernel, key), register, data.into_span()),
+        Pass::Ctr32 => kernel.ctr32(schedule(kernel, key), register, data.into_span()),
+        Pass::CtrLittle32 => kernel.ctr_little32(schedule(kernel, key), register, data.into_span()),
+        Pass::CbcDecrypt => kernel.cbc_decrypt(schedule(kernel, key), register, data.into_span()),
         Pass::Cfb128Decrypt => {
             let whole = data.len() & !15;
-            let (blocks, tail) = data.split_at(whole);
-            kernel.cfb128_decrypt(schedule(kernel, key), register, span(blocks));
-            xor_last(kernel, key, *register, tail);
+            let (blocks, mut tail) = data.split_at(whole);
+            kernel.cfb128_decrypt(schedule(kernel, key), register, blocks.into_span());
+            if !tail.is_empty() {
+                let mut keystream = *register;
+                kernel.encrypt_block(schedule(kernel, key), &mut keystream);
+                tail.xor_with(&keystream);
+            }
         }
         Pass::XtsEncrypt | Pass::XtsDecrypt => {
             let place = segment.tweak.expect("XTS segments have a tweak");
-            let mut first = [*register];
-            kernel.encrypt_each(&[schedule(kernel, place.key)], &mut first);
-            tweak::advance(&mut first[0], place.position);
-            if pass == Pass::XtsEncrypt {
-                kernel.xts_encrypt(schedule(kernel, key), &mut first[0], span(data));
-            } else {
-                kernel.xts_decrypt(schedule(kernel, key), &mut first[0], span(data));
-            }
+            let mut first = *register;
+            kernel.encrypt_block(schedule(kernel, place.key), &mut first);
+            tweak::advance(&mut first, place.position);
+            kernel.xts(schedule(kernel, key), pass == Pass::XtsEncrypt, &mut first, data.into_span());
         }
         _ => unreachable!("not a parallel pass"),
-    }
-}
-
-/// Decrypts the last, partial block of CFB.
-fn xor_last<K: Kernel>(kernel: K, key: &Key, register: Block, mut tail: HostData<'_>) {
-    if tail.is_empty() {
-        return;
-    }
-    let mut keystream = [register];
-    kernel.encrypt_each(&[schedule(kernel, key)], &mut keystream);
-    for (i, mask) in keystream[0].iter().enumerate().take(tail.len()) {
-        let byte = tail.input()[i] ^ mask;
-        tail.output()[i] = byte;
     }
 }

@@ -5,11 +5,14 @@
 //! in its place. The first copy computes all powers; after that the key does not change as long as it has several users.
 
 use std::cell::UnsafeCell;
+use std::slice::from_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use lockstep_core::gcm::tags_match;
+use lockstep_core::work::Tag;
 
 use crate::kernel::boxed::{self, Shared};
+use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Powers, Span};
 use crate::message::MessageKey;
@@ -29,13 +32,13 @@ pub(super) trait Context: Send + Sync {
     fn tag(&mut self, aad: u64, data: u64) -> Block;
     /// True if `tag` equals the tag or its first bytes.
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool;
+    /// Processes a whole message: encrypts it and writes the tag, or decrypts it and compares the tag. False if it differs.
+    fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool;
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Context>>;
     /// True if `duplicate` leaves no copy of a secret on the stack.
     fn copies_in_place(&self) -> bool;
-    /// True if `set_key` leaves no copy of the key on the stack.
-    fn expands_in_place(&self) -> bool;
 }
 
 /// Some powers of H have been computed. If the key has only one user, this user may compute more.
@@ -65,35 +68,23 @@ where
 }
 
 impl<K: Kernel> Keys<K> {
+    /// Keys without an AES key; `None` if memory cannot be allocated.
+    fn blank(kernel: K) -> Option<Shared<Keys<K>>> {
+        let (schedule, hash_key) = (kernel.blank_schedule()?, kernel.blank_hash_key()?.into());
+        Shared::try_new(|| Keys { kernel, schedule, hash_key, powers: SOME_POWERS.into() })
+    }
+
     /// Expands an AES key; `None` if memory cannot be allocated.
     fn new(kernel: K, key: &[u8]) -> Option<Shared<Keys<K>>> {
-        if let Some(mut keys) = Keys::zeroed(kernel)? {
-            return keys.get_mut()?.set(key).then_some(keys);
-        }
-        let schedule = kernel.try_expand(key)?;
-        let hash_key = kernel.try_hash_key(&hash_subkey(kernel, &schedule)[0])?;
-        Keys::allocate(kernel, (schedule, hash_key))
+        let mut keys = Keys::blank(kernel)?;
+        keys.get_mut()?.set(key);
+        Some(keys)
     }
 
-    /// Keys without an AES key, if keys can be written to their place; the outer `Option` is `None` if memory cannot be allocated.
-    fn zeroed(_kernel: K) -> Option<Option<Shared<Keys<K>>>> {
-        const { assert!(SOME_POWERS == 0) };
-        match K::IN_PLACE {
-            // SAFETY: IN_PLACE states that zeros are a valid schedule and a valid hash key. The token of the kernel has no bytes, and
-            // the caller has one. SOME_POWERS is zero.
-            Some(_) => Some(Some(unsafe { Shared::try_zeroed() }?)),
-            None => Some(None),
-        }
-    }
-
-    fn allocate(kernel: K, (schedule, hash_key): (K::Schedule, K::HashKey)) -> Option<Shared<Keys<K>>> {
-        Shared::try_new(Keys { kernel, schedule, hash_key: hash_key.into(), powers: SOME_POWERS.into() })
-    }
-
-    /// Replaces the AES key. Returns false if memory cannot be allocated; the keys must not be used then.
-    fn set(&mut self, key: &[u8]) -> bool {
+    /// Replaces the AES key.
+    fn set(&mut self, key: &[u8]) {
         *self.powers.get_mut() = SOME_POWERS;
-        self.kernel.gcm_key_into(key, &mut self.schedule, self.hash_key.get_mut())
+        self.kernel.gcm_key_into(key, &mut self.schedule, self.hash_key.get_mut());
     }
 
     /// True if all powers have been computed, so that the keys may have several users.
@@ -122,33 +113,21 @@ impl<K: Kernel> Keys<K> {
     /// A second set of the same keys with all powers of H. Does not access the powers of this set.
     #[cold]
     fn separate(&self) -> Option<Shared<Keys<K>>> {
-        let kernel = self.kernel;
-        let h = hash_subkey(kernel, &self.schedule);
-        let copy = if let Some(mut copy) = Keys::zeroed(kernel)? {
-            let Keys { schedule, hash_key, .. } = copy.get_mut()?;
-            kernel.copy_schedule(&self.schedule, schedule);
-            kernel.hash_key_into(&h[0], hash_key.get_mut());
-            copy
-        } else {
-            Keys::allocate(kernel, (kernel.duplicate(&self.schedule)?, kernel.try_hash_key(&h[0])?))?
-        };
+        let mut copy = Keys::blank(self.kernel)?;
+        let keys = copy.get_mut()?;
+        self.kernel.copy_schedule(&self.schedule, &mut keys.schedule);
+        keys.restart();
         copy.complete().then_some(copy)
     }
 
     /// Computes the lowest powers of H again, after a fork has left the computation of all powers incomplete.
     #[cold]
     fn restart(&mut self) {
-        let h = hash_subkey(self.kernel, &self.schedule);
-        self.kernel.hash_key_into(&h[0], self.hash_key.get_mut());
+        let mut h = Wiped::<1>::zero();
+        self.kernel.encrypt_block(&self.schedule, &mut h[0]);
+        self.kernel.hash_keys_into(&*h, from_mut(self.hash_key.get_mut()));
         *self.powers.get_mut() = SOME_POWERS;
     }
-}
-
-/// H, the encrypted block of zeros (SP 800-38D, 6.4).
-fn hash_subkey<K: Kernel>(kernel: K, schedule: &K::Schedule) -> Wiped<1> {
-    let mut h = Wiped::<1>::zero();
-    kernel.encrypt_block(schedule, &mut h[0]);
-    h
 }
 
 /// A key and the state of a message.
@@ -159,14 +138,14 @@ struct Gcm<K: Kernel> {
 
 /// Allocates GCM on a kernel; `None` if memory cannot be allocated.
 pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> {
-    let keys = Keys::new(kernel, key);
-    kernel.clear_registers();
-    Some(boxed::try_new(Gcm { keys: keys?, state: State::idle() })?)
+    let _entry = Entry::of(kernel);
+    let keys = Keys::new(kernel, key)?;
+    Some(boxed::try_new(|| Gcm { keys, state: State::idle() })?)
 }
 
 /// True if [`new`] leaves no copy of the key on the stack.
 pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
-    K::IN_PLACE.is_some()
+    K::IN_PLACE
 }
 
 impl<K: Kernel> Gcm<K> {
@@ -192,67 +171,85 @@ impl<K: Kernel> Gcm<K> {
 impl<K: Kernel> Context for Gcm<K> {
     fn set_key(&mut self, key: &[u8]) -> bool {
         let kernel = self.keys.kernel;
-        let done = match self.keys.get_mut() {
-            Some(keys) => keys.set(key),
+        let _entry = Entry::of(kernel);
+        match self.keys.get_mut() {
+            Some(keys) => {
+                keys.set(key);
+                true
+            }
             None => Keys::new(kernel, key).map(|keys| self.keys = keys).is_some(),
-        };
-        kernel.clear_registers();
-        done
+        }
     }
 
     fn start(&mut self, iv: &[u8]) {
-        let (key, state) = self.parts();
-        let kernel = key.kernel;
-        state.start(key, iv);
-        kernel.clear_registers();
+        let _entry = Entry::of(self.keys.kernel);
+        let (mut key, state) = self.parts();
+        state.start(&mut key, iv);
     }
 
     fn aad(&mut self, aad: &[u8]) {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
         state.aad(&mut key, aad);
-        key.kernel.clear_registers();
     }
 
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>) {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
         if first {
             state.end_aad();
         }
         state.update(&mut key, encrypt, data, ctr32);
-        key.kernel.clear_registers();
     }
 
     fn tag(&mut self, aad: u64, data: u64) -> Block {
+        let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
-        let tag = state.tag(&mut key, aad, data);
-        key.kernel.clear_registers();
-        tag
+        state.tag(&mut key, aad, data)
     }
 
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool {
+        let _entry = Entry::of(self.keys.kernel);
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
-        computed[0] = self.tag(aad, data);
-        let is_right = tags_match(&computed[0], tag);
-        self.keys.kernel.clear_registers();
-        is_right
+        let (mut key, state) = self.parts();
+        computed[0] = state.tag(&mut key, aad, data);
+        tags_match(&computed[0], tag)
+    }
+
+    fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool {
+        let _entry = Entry::of(self.keys.kernel);
+        let lengths = (aad.len() as u64, data.len() as u64);
+        let (mut key, state) = self.parts();
+        state.start(&mut key, iv);
+        state.aad(&mut key, aad);
+        if !data.is_empty() {
+            state.end_aad();
+            state.update(&mut key, matches!(tag, Tag::Write(_)), data, None);
+        }
+        // The right tag of a forged message is a secret.
+        let mut computed = Wiped::<1>::zero();
+        computed[0] = state.tag(&mut key, lengths.0, lengths.1);
+        match tag {
+            Tag::Write(tag) => {
+                tag.copy_from_slice(&computed[0][..tag.len()]);
+                true
+            }
+            Tag::Expect(tag) => tags_match(&computed[0], tag),
+        }
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {
+        let _entry = Entry::of(self.keys.kernel);
         let keys = if self.keys.complete() { self.keys.clone() } else { self.keys.separate()? };
         // The state is copied from heap to heap, without a copy on the stack.
-        let mut copy = boxed::try_new(Gcm { keys, state: State::idle() })?;
+        let mut copy = boxed::try_new(|| Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
-        self.keys.kernel.clear_registers();
         Some(copy)
     }
 
     fn copies_in_place(&self) -> bool {
-        K::IN_PLACE.is_some() || self.keys.is_complete()
-    }
-
-    fn expands_in_place(&self) -> bool {
-        K::IN_PLACE.is_some()
+        K::IN_PLACE || self.keys.is_complete()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Incremental GCM: checks the order of calls and the limits on lengths. The keys and the state are in `context`.
 
 use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA};
+use lockstep_core::work::Tag;
 
 use super::InlineKernel;
 use super::context::{self, Context};
@@ -55,11 +56,6 @@ impl InlineGcm {
         let done = self.gcm.set_key(key);
         self.phase = if done { Phase::Between } else { Phase::Keyless };
         done
-    }
-
-    /// True if [`set_key`](InlineGcm::set_key) leaves no copy of a key on the stack.
-    pub fn rekeys_in_place(&self) -> bool {
-        self.gcm.expands_in_place()
     }
 
     /// Starts a message with an IV of at least 1 byte; the current message ends. False if the IV is empty or too long, or if
@@ -130,6 +126,21 @@ impl InlineGcm {
             return false;
         }
         self.gcm.verify(self.aad, self.data, tag)
+    }
+
+    /// Processes a whole message in one call, which takes less time than the separate calls; the current message ends. Encrypts data and
+    /// writes a tag of 1 to 16 bytes, or decrypts data and compares such a tag in constant time. False if the tag is wrong: then the
+    /// output is not authentic. `None`, without any change, if a length is not one of GCM, or if no key is set.
+    pub fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> Option<bool> {
+        let has_right_lengths = !iv.is_empty()
+            && iv.len().max(aad.len()) as u64 <= MAX_AAD_OR_IV
+            && data.len() as u64 <= MAX_DATA
+            && (1..=16).contains(&tag.len());
+        if self.phase == Phase::Keyless || !has_right_lengths {
+            return None;
+        }
+        self.phase = Phase::Between;
+        Some(self.gcm.message(iv, aad, data, tag))
     }
 
     /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. This is the case if the context

@@ -1,6 +1,9 @@
 //! Expanded keys, and all modes except GCM.
 
+use lockstep_core::work::Pass;
+
 use super::InlineKernel;
+use crate::kernel::entry::Entry;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
@@ -17,14 +20,14 @@ pub(super) fn is_key_length(len: usize) -> bool {
 }
 
 macro_rules! modes {
-    ($($(#[$doc:meta])* $name:ident => $call:ident($($arg:ident: $type:ty),*);)*) => {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) => $call:ident($($value:expr),*);)*) => {
         $(
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
                 with_key!(&self.0, (kernel, schedule) => {
-                    kernel.$call(schedule, $($arg),*);
-                    kernel.clear_registers();
+                    let _entry = Entry::of(*kernel);
+                    kernel.$call(schedule, $($value),*);
                 })
             }
         )*
@@ -39,9 +42,10 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return None;
         }
-        let expanded = InlineKey::expanded(kernel, key);
-        kernel.clear_registers();
-        expanded
+        with_kernel!(kernel.0, kernel_of_key => {
+            let _entry = Entry::of(kernel_of_key);
+            InlineKey::expanded(kernel, key)
+        })
     }
 
     /// The kernel of this key.
@@ -61,17 +65,12 @@ impl InlineKey {
         Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
     }
 
-    /// Clears the vector registers that the kernel uses.
-    #[inline]
-    pub(super) fn clear_registers(&self) {
-        with_key!(&self.0, (kernel, _) => kernel.clear_registers());
-    }
-
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        let copy = self.copied();
-        self.clear_registers();
-        copy
+        with_key!(&self.0, (kernel, _) => {
+            let _entry = Entry::of(*kernel);
+            self.copied()
+        })
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
@@ -89,49 +88,49 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        with_key!(&self.0, (kernel, key) => match kernel.schedule_of(&tweak_key.0) {
-            Some(tweak_key) => kernel.xts_unit(key, tweak_key, encrypts, number, after, data),
-            None => panic!("the keys belong to different kernels"),
+        with_key!(&self.0, (kernel, key) => {
+            let _entry = Entry::of(*kernel);
+            let tweak_key = kernel.schedule_of(&tweak_key.0).expect("the keys belong to the same kernel");
+            kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
         });
-        self.clear_registers();
     }
 
     modes! {
         /// Encrypts one block.
-        encrypt_block => encrypt_block(block: &mut Block);
+        encrypt_block(block: &mut Block) => encrypt_block(block);
         /// ECB encryption.
-        ecb_encrypt => ecb_encrypt(data: Span<'_>);
+        ecb_encrypt(data: Span<'_>) => ecb(true, data);
         /// ECB decryption.
-        ecb_decrypt => ecb_decrypt(data: Span<'_>);
+        ecb_decrypt(data: Span<'_>) => ecb(false, data);
         /// CBC encryption.
-        cbc_encrypt => cbc_encrypt_single(iv: &mut Block, data: Span<'_>);
+        cbc_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::CbcEncrypt, iv, 8 * data.len() as u64, data);
         /// CBC decryption.
-        cbc_decrypt => cbc_decrypt(iv: &mut Block, data: Span<'_>);
+        cbc_decrypt(iv: &mut Block, data: Span<'_>) => cbc_decrypt(iv, data);
         /// CFB128 encryption.
-        cfb128_encrypt => cfb128_encrypt(iv: &mut Block, data: Span<'_>);
+        cfb128_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb128Encrypt, iv, 8 * data.len() as u64, data);
         /// CFB128 decryption.
-        cfb128_decrypt => cfb128_decrypt(iv: &mut Block, data: Span<'_>);
+        cfb128_decrypt(iv: &mut Block, data: Span<'_>) => cfb128_decrypt(iv, data);
         /// CFB8 encryption; any length.
-        cfb8_encrypt => cfb8_encrypt(iv: &mut Block, data: Span<'_>);
+        cfb8_encrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Encrypt, iv, 8 * data.len() as u64, data);
         /// CFB8 decryption; any length.
-        cfb8_decrypt => cfb8_decrypt(iv: &mut Block, data: Span<'_>);
+        cfb8_decrypt(iv: &mut Block, data: Span<'_>) => serial(Pass::Cfb8Decrypt, iv, 8 * data.len() as u64, data);
         /// CFB1 encryption of the first `bits` bits. The most significant bit of each byte is the first. Later bits of the
         /// output are not changed.
-        cfb1_encrypt => cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        cfb1_encrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Encrypt, register, bits as u64, data);
         /// CFB1 decryption of the first `bits` bits.
-        cfb1_decrypt => cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize);
+        cfb1_decrypt(register: &mut Block, data: Span<'_>, bits: usize) => serial(Pass::Cfb1Decrypt, register, bits as u64, data);
         /// OFB.
-        ofb => ofb(iv: &mut Block, data: Span<'_>);
+        ofb(iv: &mut Block, data: Span<'_>) => serial(Pass::Ofb, iv, 8 * data.len() as u64, data);
         /// CTR with a 128-bit counter that wraps; any length. The counter is increased by the number of blocks,
         /// including a partial one.
-        ctr => ctr(counter: &mut Block, data: Span<'_>);
+        ctr(counter: &mut Block, data: Span<'_>) => ctr(counter, data);
         /// CTR that increments only the last 32 bits of the counter; any length.
-        ctr32 => ctr32(counter: &mut Block, data: Span<'_>);
+        ctr32(counter: &mut Block, data: Span<'_>) => ctr32(counter, data);
         /// XTS encryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_encrypt => xts_encrypt(tweak: &mut Block, data: Span<'_>);
+        xts_encrypt(tweak: &mut Block, data: Span<'_>) => xts(true, tweak, data);
         /// XTS decryption under the data key. `tweak` is the encrypted tweak of the first block.
-        xts_decrypt => xts_decrypt(tweak: &mut Block, data: Span<'_>);
+        xts_decrypt(tweak: &mut Block, data: Span<'_>) => xts(false, tweak, data);
         /// Folds blocks into a CBC-MAC.
-        cbc_mac => cbc_mac(state: &mut Block, data: &[u8]);
+        cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }
 }

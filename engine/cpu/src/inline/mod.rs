@@ -4,8 +4,9 @@
 //! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
 //! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
-//! On x86-64, every call ends by clearing the vector registers that the kernel uses: no round key, no power of H and no text is left
-//! in them.
+//! On x86-64, every call ends by clearing the vector registers that the kernel uses, and the general registers that a function need
+//! not preserve: no round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent
+//! timing (DIT) if the processor has it, and resets it.
 //!
 //! | type | what |
 //! |---|---|
@@ -31,7 +32,6 @@ use lockstep_core::work::Task;
 pub use crate::kernel::{Block, Span};
 
 use crate::device;
-use crate::kernel::Kernel;
 use crate::kernels::{self, AnyKernel, with_kernel};
 
 /// The kernel of inline calls.
@@ -44,7 +44,7 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// True if a new [`InlineGcm`] leaves no copy of its key on the stack.
+    /// True if a new [`InlineGcm`], and [`InlineGcm::set_key`], leave no copy of the key on the stack.
     pub fn expands_in_place(self) -> bool {
         with_kernel!(self.0, kernel => context::expands_in_place(kernel))
     }
@@ -76,11 +76,6 @@ impl InlineKernel {
     /// not in host memory.
     pub fn run(self, mut task: Task<'_, '_>) -> Result<()> {
         device::run(self.0, &mut task, 1)
-    }
-
-    /// Clears the vector registers that the kernel uses.
-    fn clear_registers(self) {
-        with_kernel!(self.0, kernel => kernel.clear_registers());
     }
 
     /// True if the kernel uses AES instructions.

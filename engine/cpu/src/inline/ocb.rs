@@ -4,10 +4,10 @@ use lockstep_core::gcm::tags_match;
 use zeroize::Zeroizing;
 
 use super::key::InlineKey;
-use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, Kernel, OcbKey, Span};
+use crate::kernel::entry::Entry;
+use crate::kernel::{Block, OcbKey, Span};
 use crate::kernels::with_key;
-use crate::message::ocb::{MessageKey, State};
+use crate::message::ocb::{OcbKeys, State};
 
 /// Incremental OCB3; keys and state are zeroed on drop. As for [`InlineKey`], moving the value leaves a copy of the keys in the
 /// old place.
@@ -27,10 +27,9 @@ macro_rules! with_state {
     ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
         let InlineOcb { key, masks, state: $state, .. } = $ocb;
         with_key!(&key.0, (kernel, schedule) => {
-            let $key = &MessageKey { kernel: *kernel, schedule, masks };
-            let result = $call;
-            kernel.clear_registers();
-            result
+            let _entry = Entry::of(*kernel);
+            let $key = &OcbKeys { kernel: *kernel, schedule, masks };
+            $call
         })
     }};
 }
@@ -40,9 +39,11 @@ impl InlineOcb {
     pub fn new(key: InlineKey) -> InlineOcb {
         let mut star = Zeroizing::new([0; 16]);
         key.encrypt_block(&mut star);
-        let mut ocb = InlineOcb { key, masks: OcbKey::zero(), state: State::default(), encrypts: true };
-        ocb.masks.fill(&star);
-        ocb.key.clear_registers();
+        let mut ocb = InlineOcb { key, masks: OcbKey::default(), state: State::default(), encrypts: true };
+        with_key!(&ocb.key.0, (kernel, _) => {
+            let _entry = Entry::of(*kernel);
+            ocb.masks.fill(&star);
+        });
         ocb
     }
 
@@ -82,24 +83,18 @@ impl InlineOcb {
     /// Ends an encryption and returns 16 bytes. The tag is the beginning of these bytes, with the length that was stated at
     /// the start.
     pub fn finish_seal(&mut self) -> Block {
-        self.tag()[0]
+        with_state!(self, (key, state) => state.tag(key)[0])
     }
 
     /// Ends a decryption. True if `tag` has the right value. The comparison is constant-time.
     pub fn finish_open(&mut self, tag: &[u8]) -> bool {
-        let matches = tags_match(&self.tag()[0], tag);
-        self.key.clear_registers();
-        matches
-    }
-
-    fn tag(&mut self) -> Wiped<1> {
-        with_state!(self, (key, state) => state.tag(key))
+        with_state!(self, (key, state) => tags_match(&state.tag(key)[0], tag))
     }
 
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineOcb> {
         let InlineOcb { key, masks, state, encrypts } = self;
-        let (masks, state) = (masks.duplicate(), state.clone());
+        let (masks, state) = (masks.clone(), state.clone());
         Some(InlineOcb { key: key.duplicate()?, masks, state, encrypts: *encrypts })
     }
 }

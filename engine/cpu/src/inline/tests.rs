@@ -4,6 +4,8 @@ use lockstep_reference::{Aes, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
 
 use super::*;
 
+#[cfg(target_arch = "aarch64")]
+mod dit;
 mod gcm;
 mod ocb;
 #[cfg(target_arch = "x86_64")]

@@ -1,12 +1,13 @@
 //! Fallible allocation, for callers that must not abort when memory is exhausted.
 
-use std::alloc::{Layout, alloc, alloc_zeroed};
+use std::alloc::{Layout, alloc};
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
-/// Moves a value to the heap; `None` if the allocation fails.
-pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
+/// Makes a value on the heap; `None` if the allocation fails.
+#[inline(always)]
+pub(crate) fn try_new<T>(make: impl FnOnce() -> T) -> Option<Box<T>> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the layout has a non-zero size; a non-null pointer is memory for a T from the allocator that Box uses.
     unsafe {
@@ -14,7 +15,7 @@ pub(crate) fn try_new<T>(value: T) -> Option<Box<T>> {
         if place.is_null() {
             return None;
         }
-        place.write(value);
+        place.write(make());
         Some(Box::from_raw(place))
     }
 }
@@ -37,22 +38,11 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 
 impl<T> Shared<T> {
-    /// Moves a value to the heap, with one reference; `None` if the allocation fails.
-    pub(crate) fn try_new(value: T) -> Option<Shared<T>> {
-        let counted = try_new(Counted { references: AtomicUsize::new(1), value })?;
+    /// Makes a value on the heap, with one reference; `None` if the allocation fails.
+    #[inline(always)]
+    pub(crate) fn try_new(make: impl FnOnce() -> T) -> Option<Shared<T>> {
+        let counted = try_new(|| Counted { references: AtomicUsize::new(1), value: make() })?;
         Some(Shared(NonNull::from(Box::leak(counted))))
-    }
-
-    /// A value of zeros on the heap, with one reference; `None` if the allocation fails.
-    ///
-    /// # Safety
-    /// Zeros are a valid value.
-    pub(crate) unsafe fn try_zeroed() -> Option<Shared<T>> {
-        // SAFETY: the layout has a non-zero size; zeros are a valid counter, and the caller guarantees the value.
-        let place = NonNull::new(unsafe { alloc_zeroed(Layout::new::<Counted<T>>()) }.cast::<Counted<T>>())?;
-        // SAFETY: the memory is valid, and nobody else has a reference to it.
-        unsafe { (*place.as_ptr()).references = AtomicUsize::new(1) };
-        Some(Shared(place))
     }
 
     /// The value, if this is the only reference.
@@ -121,7 +111,7 @@ mod tests {
     fn the_last_reference_drops_the_value() {
         for last in 0..3 {
             let drops = AtomicUsize::new(0);
-            let one = Shared::try_new(Tally(&drops)).unwrap();
+            let one = Shared::try_new(|| Tally(&drops)).unwrap();
             let mut references = [Some(one.clone()), Some(one.clone()), Some(one)];
             for at in (0..3).filter(|at| *at != last) {
                 references[at] = None;
@@ -134,7 +124,7 @@ mod tests {
 
     #[test]
     fn only_a_single_reference_may_change_the_value() {
-        let mut one = Shared::try_new(1).unwrap();
+        let mut one = Shared::try_new(|| 1).unwrap();
         *one.get_mut().unwrap() = 2;
         let mut other = one.clone();
         assert!(one.get_mut().is_none() && other.get_mut().is_none());
@@ -146,7 +136,7 @@ mod tests {
     #[test]
     fn threads_share_a_value() {
         let drops = AtomicUsize::new(0);
-        let value = Shared::try_new((Tally(&drops), 7)).unwrap();
+        let value = Shared::try_new(|| (Tally(&drops), 7)).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 let value = value.clone();

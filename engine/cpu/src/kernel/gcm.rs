@@ -35,7 +35,7 @@ impl<'k, H> Powers<'k, H> {
     }
 }
 
-/// The counter of a GCM message.
+/// The counter of a GCM message. Replace the fields and not the value: the old value would be wiped byte by byte first.
 pub struct GcmCounter {
     pub(crate) block: Block,
     /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
@@ -44,14 +44,6 @@ pub struct GcmCounter {
         allow(dead_code, reason = "only the fused loops of x86-64 have such branches")
     )]
     pub(crate) is_public: bool,
-}
-
-impl GcmCounter {
-    /// Replaces the counter. An assignment would wipe the old one byte by byte first.
-    #[inline(always)]
-    pub(crate) fn set(&mut self, block: Block, is_public: bool) {
-        (self.block, self.is_public) = (block, is_public);
-    }
 }
 
 impl Drop for GcmCounter {

@@ -1,38 +1,37 @@
-//! Scheduling of serial modes over several messages: which messages run together, and for how many blocks.
-
-use super::Lane;
+//! Scheduling of serial modes over several messages: which messages run together, and for how many steps.
 
 /// A message in progress.
 pub(crate) struct Slot {
-    /// The index of the message's lane.
-    pub(crate) lane: usize,
-    /// The next block.
+    /// The index of the message.
+    pub(crate) message: usize,
+    /// The next step.
     pub(crate) next: usize,
-    blocks: usize,
+    steps: usize,
 }
 
-/// Processes all lanes for which `wanted` is true, at most `width` at a time.
+/// Processes all messages, at most `width` at a time. `steps` is the number of steps of a message; messages without steps are
+/// left out.
 ///
-/// `run` must process the given number of blocks of each message and add that number to `next`. When a message ends, another
+/// `run` must process the given number of steps of each message and add that number to `next`. When a message ends, another
 /// one takes its slot.
-pub(crate) fn interleave<S>(
-    lanes: &mut [Lane<'_, S>],
+pub(crate) fn interleave<T>(
+    messages: &mut [T],
     width: usize,
-    wanted: impl Fn(&S) -> bool,
-    mut run: impl FnMut(&mut [Lane<'_, S>], &mut [Slot], usize),
+    steps: impl Fn(&T) -> usize,
+    mut run: impl FnMut(&mut [T], &mut [Slot], usize),
 ) {
     let mut slots = Vec::with_capacity(width);
     let mut waiting = 0;
     loop {
-        slots.retain(|slot: &Slot| slot.next < slot.blocks);
-        while slots.len() < width && waiting < lanes.len() {
-            let blocks = lanes[waiting].data.len() / 16;
-            if blocks > 0 && wanted(lanes[waiting].schedule) {
-                slots.push(Slot { lane: waiting, next: 0, blocks });
+        slots.retain(|slot: &Slot| slot.next < slot.steps);
+        while slots.len() < width && waiting < messages.len() {
+            let steps = steps(&messages[waiting]);
+            if steps > 0 {
+                slots.push(Slot { message: waiting, next: 0, steps });
             }
             waiting += 1;
         }
-        let Some(blocks) = slots.iter().map(|slot| slot.blocks - slot.next).min() else { return };
-        run(lanes, &mut slots, blocks);
+        let Some(steps) = slots.iter().map(|slot| slot.steps - slot.next).min() else { return };
+        run(messages, &mut slots, steps);
     }
 }

@@ -8,14 +8,15 @@
 //! | `prepared` | the round keys and hash keys that a [`Key`](lockstep_core::Key) caches for a kernel |
 //! | `gcm`, `ocb` | the state of a GCM or OCB3 message that a kernel's loops read and advance |
 //! | `rfc8452` | POLYVAL and the counter mode of GCM-SIV by GHASH and ECB |
-//! | `single_stream`, `interleave` | serial modes of one message; scheduling of several messages |
+//! | `serial`, `interleave` | serial modes as steps; scheduling of several messages |
 //! | `counter`, `tweak` | sequences of counter blocks and of XTS tweaks |
-//! | `registers` | clearing of the vector registers |
+//! | `entry`, `registers` | entry into public functions; clearing of registers |
 //! | `partial` | blocks of less than 16 bytes |
 //! | `wiped`, `boxed` | secret blocks that are wiped on drop; fallible allocation |
 
 pub(crate) mod boxed;
 pub(crate) mod counter;
+pub(crate) mod entry;
 pub(crate) mod gcm;
 pub(crate) mod interleave;
 pub(crate) mod ocb;
@@ -24,14 +25,17 @@ pub(crate) mod prepared;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod registers;
 pub(crate) mod rfc8452;
-pub(crate) mod single_stream;
+pub(crate) mod serial;
 pub(crate) mod tweak;
 pub(crate) mod wiped;
 
-use std::marker::PhantomData;
+use std::alloc::{Layout, handle_alloc_error};
+use std::slice::{from_mut, from_ref};
 
+use lockstep_core::data::HostData;
 pub use lockstep_core::data::Span;
 pub use lockstep_core::key::Block;
+use lockstep_core::work::Pass;
 
 pub use gcm::{GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
@@ -41,14 +45,14 @@ use wiped::Wiped;
 pub const LANES: usize = 16;
 
 /// One message of a serial pass: key, chaining register and data.
-pub struct Lane<'a, S> {
+pub struct Lane<'a, S, D = Span<'a>> {
     /// The expanded key of this message.
     pub schedule: &'a S,
     /// The chaining register. It holds the IV before the first call and, after a call, the value from which the next call
     /// continues.
     pub register: &'a mut Block,
-    /// Whole blocks.
-    pub data: Span<'a>,
+    /// Whole blocks, for CBC encryption.
+    pub data: D,
 }
 
 mod listed {
@@ -57,21 +61,10 @@ mod listed {
 }
 pub(crate) use listed::Listed;
 
-/// States that the keys of a kernel can be written directly to their place: zeros are a valid kernel, schedule and hash key, which
-/// own no memory and hold no key. In addition, [`Kernel::gcm_key_into`], [`Kernel::hash_key_into`], [`Kernel::copy_schedule`] and
-/// [`Kernel::ensure_powers`] leave no copy of a key on the stack.
-pub struct InPlace<K>(PhantomData<K>);
-
-impl<K: Kernel> InPlace<K> {
-    /// # Safety
-    /// The statement of the type holds.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "only the kernels of x86-64 write keys to their place")
-    )]
-    pub(crate) const unsafe fn new() -> Self {
-        InPlace(PhantomData)
-    }
+/// Reports that a value of type T cannot be allocated, and ends the process.
+#[cold]
+pub(crate) fn out_of_memory<T>() -> ! {
+    handle_alloc_error(Layout::new::<T>())
 }
 
 /// The block cipher and the passes on one instruction set.
@@ -91,91 +84,75 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
 
-    /// Clears the vector registers that this kernel uses, on x86-64. Public functions call it before they return.
+    /// Clears the vector registers that this kernel uses, and general registers, on x86-64. Public functions call it before they
+    /// return: see `entry`.
     fn clear_registers(self) {}
 
     // Keys.
 
-    /// Expands a key of 16, 24 or 32 bytes, in constant time.
-    fn expand(self, key: &[u8]) -> Self::Schedule;
+    /// A schedule without a key, to be replaced by another function; `None` if memory cannot be allocated.
+    fn blank_schedule(self) -> Option<Self::Schedule>;
 
-    /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
-    fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
-        Some(self.expand(key))
-    }
+    /// A hash key without powers, to be replaced by another function; `None` if memory cannot be allocated.
+    fn blank_hash_key(self) -> Option<Self::HashKey>;
 
-    /// A copy of a schedule; `None` if memory cannot be allocated.
-    fn duplicate(self, key: &Self::Schedule) -> Option<Self::Schedule>;
+    /// Replaces schedules by the schedules of other keys, one for each place, in constant time. Keys have 16, 24 or 32 bytes. The
+    /// schedules are for encryption only, unless the kernel has no other [`Kernel::try_expand`] than the default.
+    fn expand_each(self, keys: &[&[u8]], places: &mut [Self::Schedule]);
 
-    /// Replaces a schedule by the schedule of another key. Returns false and changes nothing if memory cannot be allocated.
-    fn expand_into(self, key: &[u8], place: &mut Self::Schedule) -> bool {
-        self.try_expand(key).map(|schedule| *place = schedule).is_some()
-    }
+    /// Computes the hash key of each H in `h` (SP 800-38D, 6.3), and stores it at the same index of `places`. Call
+    /// [`Kernel::ensure_powers`] before hashing.
+    fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]);
 
-    /// Prepares the hash key H (SP 800-38D, 6.3).
-    fn hash_key(self, h: &Block) -> Self::HashKey;
-
-    /// Like [`Kernel::hash_key`], but `None` if memory cannot be allocated.
-    fn try_hash_key(self, h: &Block) -> Option<Self::HashKey> {
-        Some(self.hash_key(h))
-    }
-
-    /// Replaces a hash key. Returns false and changes nothing if memory cannot be allocated. Call [`Kernel::ensure_powers`] before
-    /// hashing.
-    fn hash_key_into(self, h: &Block, place: &mut Self::HashKey) -> bool {
-        self.try_hash_key(h).map(|key| *place = key).is_some()
-    }
+    /// Copies a schedule to a place.
+    fn copy_schedule(self, schedule: &Self::Schedule, place: &mut Self::Schedule);
 
     /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.
     fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
-    /// Prepares a POLYVAL key (RFC 8452, section 3), for [`polyval`](Kernel::polyval) only.
-    fn polyval_key(self, h: &Block) -> Self::HashKey {
-        self.hash_key(&rfc8452::ghash_key_of_polyval_key(h))
+    /// True if [`Kernel::gcm_key_into`], [`Kernel::hash_keys_into`], [`Kernel::copy_schedule`] and [`Kernel::ensure_powers`] leave
+    /// no copy of a key on the stack.
+    const IN_PLACE: bool = false;
+
+    /// Expands a key of 16, 24 or 32 bytes, in constant time.
+    fn expand(self, key: &[u8]) -> Self::Schedule {
+        self.try_expand(key).unwrap_or_else(|| out_of_memory::<Self::Schedule>())
     }
 
-    /// A schedule and a hash key to be replaced by [`Kernel::expand_each`] and [`Kernel::hash_keys_into`].
-    fn blank(self) -> (Self::Schedule, Self::HashKey) {
-        (self.expand(&[0; 16]), self.hash_key(&[0; 16]))
+    /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
+    fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
+        let mut schedule = self.blank_schedule()?;
+        self.expand_each(&[key], from_mut(&mut schedule));
+        Some(schedule)
     }
 
-    /// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
-    fn expand_each(self, keys: &[&[u8]], places: &mut [Self::Schedule]) {
-        keys.iter().zip(places).for_each(|(key, place)| *place = self.expand(key));
+    /// A copy of a schedule; `None` if memory cannot be allocated.
+    fn duplicate(self, schedule: &Self::Schedule) -> Option<Self::Schedule> {
+        let mut copy = self.blank_schedule()?;
+        self.copy_schedule(schedule, &mut copy);
+        Some(copy)
     }
 
-    /// Computes the hash key of each H in `h`, and stores it at the same index of `places`. Call [`Kernel::ensure_powers`] before
-    /// hashing.
-    fn hash_keys_into(self, h: &[Block], places: &mut [Self::HashKey]) {
-        h.iter().zip(places).for_each(|(h, place)| *place = self.hash_key(h));
+    /// The hash key of H with all powers.
+    fn hash_key(self, h: &Block) -> Self::HashKey {
+        let mut key = self.blank_hash_key().unwrap_or_else(|| out_of_memory::<Self::HashKey>());
+        self.hash_keys_into(from_ref(h), from_mut(&mut key));
+        self.ensure_powers(&mut key, usize::MAX);
+        key
     }
 
-    /// Replaces a schedule, for encryption only, and the hash key by those of another AES key. Returns false if memory cannot be
-    /// allocated; the schedule and the hash key must not be used then.
-    fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) -> bool {
+    /// Replaces a schedule, for encryption only, and the hash key by those of another AES key.
+    fn gcm_key_into(self, key: &[u8], schedule: &mut Self::Schedule, hash_key: &mut Self::HashKey) {
         let mut h = Wiped::<1>::zero();
-        if !self.expand_into(key, schedule) {
-            return false;
-        }
+        self.expand_each(&[key], from_mut(schedule));
         self.encrypt_block(schedule, &mut h[0]);
-        self.hash_key_into(&h[0], hash_key)
-    }
-
-    /// `Some` if keys can be written directly to their place.
-    const IN_PLACE: Option<InPlace<Self>> = None;
-
-    /// Copies a schedule to a place, if [`Kernel::IN_PLACE`] is `Some`.
-    fn copy_schedule(self, _schedule: &Self::Schedule, _place: &mut Self::Schedule) {
-        unreachable!("keys cannot be written to their place")
+        self.hash_keys_into(&*h, from_mut(hash_key));
     }
 
     // Parallel passes.
 
-    /// ECB encryption (SP 800-38A, 6.1).
-    fn ecb_encrypt(self, key: &Self::Schedule, data: Span<'_>);
-
-    /// ECB decryption.
-    fn ecb_decrypt(self, key: &Self::Schedule, data: Span<'_>);
+    /// ECB (SP 800-38A, 6.1).
+    fn ecb(self, key: &Self::Schedule, encrypts: bool, data: Span<'_>);
 
     /// CTR with a 128-bit big-endian counter that wraps (SP 800-38A, 6.5). The data have any length; the counter is
     /// increased by the number of blocks, including a partial one.
@@ -195,12 +172,9 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// CFB128 decryption (SP 800-38A, 6.3).
     fn cfb128_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>);
 
-    /// XTS encryption of whole blocks (SP 800-38E; IEEE 1619, 5.3) under the data key. `tweak` is the encrypted tweak
-    /// of the first block; it is multiplied by alpha for each block.
-    fn xts_encrypt(self, key: &Self::Schedule, tweak: &mut Block, data: Span<'_>);
-
-    /// XTS decryption of whole blocks.
-    fn xts_decrypt(self, key: &Self::Schedule, tweak: &mut Block, data: Span<'_>);
+    /// XTS of whole blocks (SP 800-38E; IEEE 1619, 5.3) under the data key. `tweak` is the encrypted tweak of the first block;
+    /// it is multiplied by alpha for each block.
+    fn xts(self, key: &Self::Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>);
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is
     /// set to the tweak of the block that follows the data. Both keys have the same size.
@@ -324,56 +298,25 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// CBC encryption (SP 800-38A, 6.2) of any number of independent messages, interleaved.
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Self::Schedule>]);
 
-    /// Encrypts `blocks[i]` under `keys[i]`, interleaved. This is one step of the serial modes other than CBC. The slices
-    /// have the same length, at most [`LANES`].
-    fn encrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
-
-    /// Decrypts `blocks[i]` under `keys[i]`, interleaved (PCBC decryption is serial).
-    fn decrypt_each(self, keys: &[&Self::Schedule], blocks: &mut [Block]);
+    /// Encrypts or decrypts `blocks[i]` under `keys[i]`, interleaved. This is one step of the serial modes other than CBC. The
+    /// slices have the same length, at most [`LANES`].
+    fn each(self, keys: &[&Self::Schedule], encrypts: bool, blocks: &mut [Block]);
 
     // Serial modes of one message.
 
     /// Encrypts one block.
     fn encrypt_block(self, key: &Self::Schedule, block: &mut Block);
 
-    /// CBC encryption (SP 800-38A, 6.2) of one message.
-    fn cbc_encrypt_single(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        single_stream::cbc_encrypt(iv, data, |block| encrypt_number(self, key, block));
-    }
-
-    /// CFB128 encryption (SP 800-38A, 6.3).
-    fn cfb128_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        single_stream::cfb128_encrypt(iv, data, |block| encrypt_number(self, key, block));
-    }
-
-    /// CFB8 encryption of any length.
-    fn cfb8_encrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        single_stream::cfb8::<true>(iv, data, |block| first_byte(self, key, block));
-    }
-
-    /// CFB8 decryption of any length.
-    fn cfb8_decrypt(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        single_stream::cfb8::<false>(iv, data, |block| first_byte(self, key, block));
-    }
-
-    /// CFB1 encryption of `bits` bits.
-    fn cfb1_encrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
-        single_stream::cfb1::<true>(register, data, bits, |block| first_byte(self, key, block));
-    }
-
-    /// CFB1 decryption of `bits` bits.
-    fn cfb1_decrypt(self, key: &Self::Schedule, register: &mut Block, data: Span<'_>, bits: usize) {
-        single_stream::cfb1::<false>(register, data, bits, |block| first_byte(self, key, block));
-    }
-
-    /// OFB (SP 800-38A, 6.4).
-    fn ofb(self, key: &Self::Schedule, iv: &mut Block, data: Span<'_>) {
-        single_stream::ofb(iv, data, |block| encrypt_number(self, key, block));
+    /// A serial pass over one message, except CBC-MAC: any length in CFB8 and CFB1, whole blocks in other modes. Of CFB1, only the
+    /// first `bits` bits are processed: the most significant bit of each byte is the first, and later bits of the output are not
+    /// changed. In other modes, `bits` is the length of the data.
+    fn serial(self, key: &Self::Schedule, pass: Pass, register: &mut Block, bits: u64, data: Span<'_>) {
+        serial::single(self, key, pass, register, bits, data.into_host());
     }
 
     /// CBC-MAC, without padding.
     fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
-        single_stream::cbc_mac(state, data, |block| encrypt_number(self, key, block));
+        serial::single(self, key, Pass::CbcMac, state, 8 * data.len() as u64, HostData::ReadOnly(data));
     }
 }
 
@@ -389,24 +332,8 @@ pub(crate) fn xts_unit_by_passes<K: Kernel>(
 ) {
     let mut tweak = *number;
     kernel.encrypt_block(tweak_key, &mut tweak);
-    if encrypts {
-        kernel.xts_encrypt(key, &mut tweak, data);
-    } else {
-        kernel.xts_decrypt(key, &mut tweak, data);
-    }
+    kernel.xts(key, encrypts, &mut tweak, data);
     if let Some(after) = after {
         *after = tweak;
     }
-}
-
-/// Encrypts a block given as a big-endian number.
-fn encrypt_number<K: Kernel>(kernel: K, key: &K::Schedule, block: u128) -> u128 {
-    let mut block = block.to_be_bytes();
-    kernel.encrypt_block(key, &mut block);
-    u128::from_be_bytes(block)
-}
-
-/// The first byte of an encrypted block.
-fn first_byte<K: Kernel>(kernel: K, key: &K::Schedule, block: u128) -> u8 {
-    (encrypt_number(kernel, key, block) >> 120) as u8
 }

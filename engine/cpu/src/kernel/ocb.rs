@@ -13,7 +13,8 @@ pub(crate) const CHUNK: usize = 64;
 /// Number of blocks of the widest step of a kernel.
 pub(crate) const STEP: usize = 32;
 
-/// The masks of a key.
+/// The masks of a key. The default value is zeros, for `OcbKey::fill`.
+#[derive(Clone, Default)]
 pub struct OcbKey {
     pub(crate) masks: Masks,
     /// The differences between the offset before a block whose number is a multiple of [`STEP`] and the offsets of the next
@@ -23,7 +24,7 @@ pub struct OcbKey {
 }
 
 /// Differences of offsets, aligned for the widest vectors.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
 #[repr(C, align(64))]
 pub(crate) struct Steps(pub(crate) [Block; STEP]);
 
@@ -31,14 +32,9 @@ impl OcbKey {
     /// The masks of a key that encrypts the block of zeros to `star`. They are on the heap, because moving them would leave a
     /// copy in the old place.
     pub fn new(star: &Block) -> Box<OcbKey> {
-        let mut key = Box::new(OcbKey::zero());
+        let mut key = Box::<OcbKey>::default();
         key.fill(star);
         key
-    }
-
-    /// Zeros, for [`OcbKey::fill`].
-    pub(crate) fn zero() -> OcbKey {
-        OcbKey { masks: Masks::default(), steps: Steps([[0; 16]; STEP]) }
     }
 
     /// Makes these the masks of a key that encrypts the block of zeros to `star`.
@@ -49,11 +45,6 @@ impl OcbKey {
             self.masks.advance(&mut offset, number);
             *step = *offset;
         }
-    }
-
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> OcbKey {
-        OcbKey { masks: self.masks.clone(), steps: self.steps.clone() }
     }
 }
 
@@ -95,11 +86,7 @@ pub(crate) fn by_ecb<K: Kernel>(
         }
         piece.xor_with(offsets.as_flattened());
         let output = piece.output();
-        if encrypts {
-            kernel.ecb_encrypt(schedule, Span::in_place(output));
-        } else {
-            kernel.ecb_decrypt(schedule, Span::in_place(output));
-        }
+        kernel.ecb(schedule, encrypts, Span::in_place(output));
         for (block, offset) in output.as_chunks_mut().0.iter_mut().zip(&*offsets) {
             xor(block, offset);
             if !encrypts {

@@ -4,6 +4,8 @@ use lockstep_core::key::Key;
 use zeroize::Zeroizing;
 
 use super::Kernel;
+use super::rfc8452::ghash_key_of_polyval_key;
+use super::wiped::Wiped;
 
 /// The GHASH key of an AES key, in the format of one kernel.
 struct HashForm<K: Kernel>(K::HashKey);
@@ -17,8 +19,8 @@ pub(crate) fn schedule<K: Kernel>(kernel: K, key: &Key) -> &K::Schedule {
 #[inline]
 pub(crate) fn hash_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
-        let mut h = Zeroizing::new([[0u8; 16]]);
-        kernel.encrypt_each(&[schedule(kernel, key)], &mut *h);
+        let mut h = Wiped::<1>::zero();
+        kernel.encrypt_block(schedule(kernel, key), &mut h[0]);
         HashForm::<K>(kernel.hash_key(&h[0]))
     });
     &form.0
@@ -31,7 +33,7 @@ struct PolyvalForm<K: Kernel>(K::HashKey);
 pub(crate) fn polyval_key<K: Kernel>(kernel: K, key: &Key) -> &K::HashKey {
     let form = key.prepared(|key| {
         let h = Zeroizing::new(key.bytes().try_into().expect("checked by the caller"));
-        PolyvalForm::<K>(kernel.polyval_key(&h))
+        PolyvalForm::<K>(kernel.hash_key(&ghash_key_of_polyval_key(&h)))
     });
     &form.0
 }

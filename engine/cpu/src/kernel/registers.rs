@@ -1,18 +1,24 @@
-//! Clearing of vector registers, in which a kernel leaves round keys, powers of H and text.
+//! Clearing of registers, in which a kernel leaves round keys, powers of H and text: the vector registers, and the general registers
+//! that a function need not preserve.
 
 use std::arch::asm;
 
-/// Calls `asm!` with the registers 0 to 15 as clobbers, in addition to others.
+/// Clears the general registers that a function need not preserve, and calls `asm!` with the vector registers 0 to 15 as clobbers, in
+/// addition to others.
 macro_rules! clear {
     ($($line:literal),*; $($more:tt)*) => {
         asm!(
             $($line,)*
+            "xor eax, eax", "xor ecx, ecx", "xor edx, edx", "xor esi, esi", "xor edi, edi",
+            "xor r8d, r8d", "xor r9d, r9d", "xor r10d, r10d", "xor r11d, r11d",
+            out("rax") _, out("rcx") _, out("rdx") _, out("rsi") _, out("rdi") _,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
             $(out($more) _,)*
-            options(nomem, nostack, preserves_flags)
+            options(nomem, nostack)
         )
     };
 }

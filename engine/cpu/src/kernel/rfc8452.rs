@@ -50,7 +50,7 @@ pub(crate) fn ctr_by_ecb<K: Kernel>(kernel: K, key: &K::Schedule, counter: &mut 
             number = number.wrapping_add(1);
         }
         let bytes = blocks.as_flattened_mut();
-        kernel.ecb_encrypt(key, Span::in_place(bytes));
+        kernel.ecb(key, true, Span::in_place(bytes));
         piece.into_host().xor_with(bytes);
         rest = after;
     }

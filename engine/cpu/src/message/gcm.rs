@@ -6,16 +6,15 @@
 //! single blocks.
 
 use lockstep_core::gcm::lengths_block;
-use lockstep_core::key::Key;
 use lockstep_core::work::{AeadMessage, Tag};
 
-use super::hash::{Hash, MessageKey, PENDING};
+use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
 use super::{finish, nonce};
 use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::{hash_key, is_prepared, schedule};
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, GcmCounter, Kernel, LANES, Powers, Progress, Span};
+use crate::kernel::{Block, GcmCounter, Kernel, Powers, Progress, Span};
 
 /// Number of bytes that one call of CTR and one call of GHASH process; they stay in the L1 cache.
 pub(super) const CHUNK: usize = 16 << 10;
@@ -56,21 +55,22 @@ impl State {
         let State { hash, counter, lacks_mask, encrypted } = other;
         self.hash.copy_from(hash);
         self.encrypted.copy_from_slice(&encrypted[..]);
-        self.counter.set(counter.block, counter.is_public);
+        (self.counter.block, self.counter.is_public) = (counter.block, counter.is_public);
         self.lacks_mask = *lacks_mask;
     }
 
     /// Starts a message. J0 is encrypted later, together with the first data.
     #[inline]
-    pub(crate) fn start<K: Kernel>(&mut self, mut key: MessageKey<'_, K>, iv: &[u8]) {
+    pub(crate) fn start<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, iv: &[u8]) {
         self.hash.clear();
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            self.counter.set(counter_block(nonce, 1), true);
+            (self.counter.block, self.counter.is_public) = (counter_block(nonce, 1), true);
         } else {
-            self.hash.absorb(&mut key, iv);
+            self.hash.absorb(key, iv);
             self.hash.pad();
             let lengths = (8 * iv.len() as u128).to_be_bytes();
-            self.counter.set(*self.hash.finish(&mut key, &lengths), false);
+            self.counter.block = *self.hash.finish(key, &lengths);
+            self.counter.is_public = false;
             self.hash.clear();
         }
         self.lacks_mask = true;
@@ -99,7 +99,7 @@ impl State {
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
         self.hash.clear();
-        self.counter.set(counter_block(nonce, 2), true);
+        (self.counter.block, self.counter.is_public) = (counter_block(nonce, 2), true);
         self.encrypted[MASK] = *mask;
         self.lacks_mask = false;
     }
@@ -120,7 +120,7 @@ impl State {
     #[inline]
     fn partial_block(&mut self, encrypt: bool, data: Span<'_>) {
         let len = data.len();
-        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len() % 16));
+        let keystream = u128::from_le_bytes(self.encrypted[KEYSTREAM]) >> (8 * (self.hash.len % 16));
         // SAFETY: the span is valid for reads and writes of its length, which is at most 16. There is room for 16 bytes after
         // the pending ones.
         unsafe {
@@ -134,24 +134,10 @@ impl State {
     /// Encrypts or decrypts at most one block with the keystream of the next block.
     #[inline]
     fn last_block<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, encrypt: bool, data: Span<'_>) {
-        if self.hash.len() == PENDING {
+        if self.hash.len == PENDING {
             self.hash.flush(key);
         }
         self.partial_block(encrypt, data);
-    }
-
-    /// Encrypts or decrypts at most one block, which are all data of the message. `keystream` is the encrypted counter. The
-    /// additional data have been padded.
-    #[inline]
-    fn only_block<K: Kernel>(
-        &mut self,
-        key: &mut MessageKey<'_, K>,
-        keystream: &Block,
-        encrypt: bool,
-        data: Span<'_>,
-    ) {
-        self.encrypted[KEYSTREAM] = *keystream;
-        self.last_block(key, encrypt, data);
     }
 
     /// Encrypts or decrypts data.
@@ -163,8 +149,8 @@ impl State {
         mut data: Span<'_>,
         ctr32: Option<Ctr32<'_>>,
     ) {
-        if !self.hash.len().is_multiple_of(16) {
-            let at = data.len().min(16 - self.hash.len() % 16);
+        if !self.hash.len.is_multiple_of(16) {
+            let at = data.len().min(16 - self.hash.len % 16);
             let (head, rest) = data.split_at(at);
             self.partial_block(encrypt, head);
             data = rest;
@@ -229,9 +215,15 @@ impl State {
         key: &mut MessageKey<'_, K>,
         encrypt: bool,
         mut data: Span<'_>,
-        mut ctr32: Option<Ctr32<'_>>,
+        ctr32: Option<Ctr32<'_>>,
     ) {
         self.ensure_mask(key);
+        let (kernel, schedule) = (key.kernel, key.schedule);
+        let mut own = |counter: &mut Block, data: Span<'_>| kernel.ctr32(schedule, counter, data);
+        let ctr32: Ctr32<'_> = match ctr32 {
+            Some(ctr32) => ctr32,
+            None => &mut own,
+        };
         while data.len() >= 16 {
             let at = (data.len() & !15).min(CHUNK);
             let (blocks, rest) = data.split_at(at);
@@ -241,10 +233,7 @@ impl State {
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.hash.absorb(key, ciphertext);
             }
-            match &mut ctr32 {
-                Some(ctr32) => ctr32(&mut self.counter.block, blocks),
-                None => key.kernel.ctr32(key.schedule, &mut self.counter.block, blocks),
-            }
+            ctr32(&mut self.counter.block, blocks);
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
@@ -253,14 +242,9 @@ impl State {
             data = rest;
         }
         if !data.is_empty() {
-            match &mut ctr32 {
-                Some(ctr32) => {
-                    let keystream = &mut self.encrypted[KEYSTREAM];
-                    *keystream = [0; 16];
-                    ctr32(&mut self.counter.block, Span::in_place(keystream));
-                }
-                None => self.next_keystream(key),
-            }
+            let keystream = &mut self.encrypted[KEYSTREAM];
+            *keystream = [0; 16];
+            ctr32(&mut self.counter.block, Span::in_place(keystream));
             self.last_block(key, encrypt, data);
         }
     }
@@ -289,20 +273,12 @@ pub(crate) fn counter_block(nonce: &[u8; 12], number: u32) -> Block {
     (nonce | u128::from(number.swap_bytes()) << 96).to_le_bytes()
 }
 
-/// Number of keys of a group.
-const GROUP: usize = LANES / 2;
-
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    hash_key(kernel, key);
-}
-
 /// Processes messages one after another, or in groups if each has its own key.
 pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         return cached(kernel, &mut State::idle(), message);
     }
-    let mut places = Places { schedules: Vec::new(), hash_keys: Vec::new(), state: State::idle() };
+    let (mut places, mut state) = (Places::new(), State::idle());
     while !messages.is_empty() {
         let once = messages.iter().enumerate().take(GROUP).take_while(|(i, message)| {
             let is_next = messages.get(i + 1).is_some_and(|next| std::ptr::eq(next.key, message.key));
@@ -310,13 +286,13 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
         });
         let group = once.count();
         if group > 0 {
-            run_group(kernel, &mut places, &mut messages[..group]);
+            run_group(kernel, &mut places, &mut state, &mut messages[..group]);
             messages = &mut messages[group..];
             continue;
         }
         let key = messages[0].key;
         let same = messages.iter().take_while(|message| std::ptr::eq(message.key, key)).count();
-        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut places.state, message));
+        messages[..same].iter_mut().for_each(|message| cached(kernel, &mut state, message));
         messages = &mut messages[same..];
     }
 }
@@ -331,30 +307,13 @@ fn cached<K: Kernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>
     run_one(key, state, &mask[0], None, message);
 }
 
-/// Memory for the expanded keys of a group; its content is wiped on drop.
-struct Places<K: Kernel> {
-    schedules: Vec<K::Schedule>,
-    hash_keys: Vec<K::HashKey>,
-    /// The state of the current message.
-    state: State,
-}
-
-impl<K: Kernel> Places<K> {
-    /// Makes room for a number of keys, at most [`GROUP`].
-    fn reserve(&mut self, kernel: K, keys: usize) {
-        // The memory never moves, so that no copy of a key is left behind.
-        self.schedules.reserve_exact(GROUP - self.schedules.len());
-        self.hash_keys.reserve_exact(GROUP - self.hash_keys.len());
-        while self.schedules.len() < keys {
-            let (schedule, hash_key) = kernel.blank();
-            self.schedules.push(schedule);
-            self.hash_keys.push(hash_key);
-        }
-    }
-}
-
 /// Processes messages that each have their own key, at most [`GROUP`].
-fn run_group<K: Kernel>(kernel: K, places: &mut Places<K>, messages: &mut [AeadMessage<'_>]) {
+fn run_group<K: Kernel>(
+    kernel: K,
+    places: &mut Places<K>,
+    state: &mut State,
+    messages: &mut [AeadMessage<'_>],
+) {
     let count = messages.len();
     places.reserve(kernel, count);
     let keys: [&[u8]; GROUP] = std::array::from_fn(|i| messages[i.min(count - 1)].key.bytes());
@@ -366,22 +325,17 @@ fn run_group<K: Kernel>(kernel: K, places: &mut Places<K>, messages: &mut [AeadM
         blocks[2 * count + i] = counter_block(nonce(message), 2);
     }
     let schedules: [&K::Schedule; 2 * GROUP] = std::array::from_fn(|i| &places.schedules[i % count]);
-    kernel.encrypt_each(&schedules[..2 * count], &mut blocks[..2 * count]);
+    kernel.each(&schedules[..2 * count], true, &mut blocks[..2 * count]);
     let has_short = messages.iter().any(|message| message.data.len() <= 16);
     if has_short {
-        kernel.encrypt_each(&schedules[..count], &mut blocks[2 * count..3 * count]);
+        kernel.each(&schedules[..count], true, &mut blocks[2 * count..3 * count]);
     }
     kernel.hash_keys_into(&blocks[..count], &mut places.hash_keys[..count]);
     for (i, message) in messages.iter_mut().enumerate() {
         let (schedule, hash_key) = (&places.schedules[i], &mut places.hash_keys[i]);
         let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
-        run_one(
-            key,
-            &mut places.state,
-            &blocks[count + i],
-            has_short.then_some(&blocks[2 * count + i]),
-            message,
-        );
+        let keystream = has_short.then_some(&blocks[2 * count + i]);
+        run_one(key, state, &blocks[count + i], keystream, message);
     }
 }
 
@@ -401,7 +355,10 @@ fn run_one<K: Kernel>(
     state.end_aad();
     let span = data.into_span();
     match keystream {
-        Some(keystream) if (1..=16).contains(&len) => state.only_block(&mut key, keystream, encrypt, span),
+        Some(keystream) if (1..=16).contains(&len) => {
+            state.encrypted[KEYSTREAM] = *keystream;
+            state.last_block(&mut key, encrypt, span);
+        }
         _ => state.update(&mut key, encrypt, span, None),
     }
     // The right tag of a forged message is a secret.

@@ -13,41 +13,33 @@ use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, Tag};
 
 use super::gcm::CHUNK;
-use super::hash::{Hash, MessageKey};
+use super::hash::{GROUP, Hash, MessageKey, Places, blank};
 use super::{finish, nonce};
 use crate::host::host;
+use crate::kernel::partial;
 use crate::kernel::prepared::schedule;
 use crate::kernel::rfc8452::ghash_key_of_polyval_key;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Kernel, Powers, Span};
-
-/// Number of messages of a group.
-const GROUP: usize = 8;
-
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    schedule(kernel, key);
-}
 
 /// Processes messages in groups.
 pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         // The key is expanded once, because the next message may use it too.
         schedule(kernel, message.key);
-        let mut places = kernel.blank();
-        return run_group(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
+        let mut places = blank(kernel);
+        return run_group::<_, 1>(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
     }
-    // The memory never moves, so that no copy of a key is left behind.
-    let (mut schedules, mut hash_keys) = (Vec::with_capacity(GROUP), Vec::with_capacity(GROUP));
-    for _ in 0..messages.len().min(GROUP) {
-        let (schedule, hash_key) = kernel.blank();
-        schedules.push(schedule);
-        hash_keys.push(hash_key);
+    let mut places = Places::new();
+    places.reserve(kernel, messages.len().min(GROUP));
+    let Places { schedules, hash_keys } = &mut places;
+    for group in messages.chunks_mut(GROUP) {
+        run_group::<_, GROUP>(kernel, schedules, hash_keys, group);
     }
-    messages.chunks_mut(GROUP).for_each(|group| run_group(kernel, &mut schedules, &mut hash_keys, group));
 }
 
 /// The keys of a message: the POLYVAL key in the form of a GHASH key, and the key of AES.
+#[derive(Default)]
 struct Derived {
     hash: Wiped<1>,
     encryption: Wiped<2>,
@@ -56,72 +48,58 @@ struct Derived {
 impl Derived {
     /// Derives the keys of a message (RFC 8452, section 4).
     #[inline]
-    fn new<K: Kernel>(kernel: K, schedule: &K::Schedule, nonce: &[u8; 12], size: KeySize) -> Derived {
+    fn set<K: Kernel>(&mut self, kernel: K, schedule: &K::Schedule, nonce: &[u8; 12], size: KeySize) {
         // Half of each block is used: two blocks make the hash key, and the others the key of AES.
         let count = 2 + size.bytes() / 8;
         let mut blocks = Wiped::<6>::zero();
         for (number, block) in blocks[..count].iter_mut().enumerate() {
             *block = (nonce_number(nonce) << 32 | number as u128).to_le_bytes();
         }
-        kernel.ecb_encrypt(schedule, Span::in_place(blocks[..count].as_flattened_mut()));
+        kernel.ecb(schedule, true, Span::in_place(blocks[..count].as_flattened_mut()));
         let half = |i: usize| u128::from(u128::from_le_bytes(blocks[i]) as u64);
         let pair = |i: usize| (half(i) | half(i + 1) << 64).to_le_bytes();
-        let (mut hash, mut encryption) = (Wiped::zero(), Wiped::zero());
-        hash[0] = ghash_key_of_polyval_key(&pair(0));
-        encryption[0] = pair(2);
+        self.hash[0] = ghash_key_of_polyval_key(&pair(0));
         // For shorter keys, the last blocks are zeros.
-        encryption[1] = pair(4);
-        Derived { hash, encryption }
+        *self.encryption = [pair(2), pair(4)];
     }
 }
 
 /// The nonce as a little-endian number.
 #[inline]
 fn nonce_number(nonce: &[u8; 12]) -> u128 {
-    let (low, high) = nonce.split_at(8);
-    let low = u64::from_le_bytes(low.try_into().expect("8 bytes"));
-    let high = u32::from_le_bytes(high.try_into().expect("4 bytes"));
-    u128::from(low) | u128::from(high) << 64
+    // SAFETY: the nonce has 12 bytes.
+    unsafe { partial::load(nonce.as_ptr(), 12) }
 }
 
-/// Processes messages, at most [`GROUP`]. `schedules` and `hash_keys` are places for their keys.
-fn run_group<K: Kernel>(
+/// Processes messages, at most MOST. `schedules` and `hash_keys` are places for their keys.
+fn run_group<K: Kernel, const MOST: usize>(
     kernel: K,
     schedules: &mut [K::Schedule],
     hash_keys: &mut [K::HashKey],
     messages: &mut [AeadMessage<'_>],
 ) {
-    let derive = |message: &AeadMessage<'_>, place: &mut K::Schedule| {
+    let derive = |message: &AeadMessage<'_>, place: &mut K::Schedule, derived: &mut Derived| {
         let (key, nonce): (&Key, _) = (message.key, nonce(message));
         match key.already_prepared() {
-            Some(schedule) => Derived::new(kernel, schedule, nonce, key.size()),
+            Some(schedule) => derived.set(kernel, schedule, nonce, key.size()),
             None => {
                 // Only one message of the batch uses this key.
                 kernel.expand_each(&[key.bytes()], from_mut(place));
-                Derived::new(kernel, place, nonce, key.size())
+                derived.set(kernel, place, nonce, key.size());
             }
         }
     };
     let count = messages.len();
     let (schedules, hash_keys) = (&mut schedules[..count], &mut hash_keys[..count]);
-    if let ([message], [schedule], [hash_key]) = (&mut *messages, &mut *schedules, &mut *hash_keys) {
-        let derived = derive(message, schedule);
-        let key = &derived.encryption.as_flattened()[..message.key.size().bytes()];
-        kernel.expand_each(&[key], from_mut(schedule));
-        kernel.hash_keys_into(&*derived.hash, from_mut(hash_key));
-        let powers = Powers::Some(hash_key);
-        return run_one(&mut Polyval::new(MessageKey { kernel, schedule, powers }), message, None);
-    }
-    let mut hash = Wiped::<GROUP>::zero();
-    let mut encryption: [Wiped<2>; GROUP] = std::array::from_fn(|_| Wiped::zero());
+    let mut hash = Wiped::<MOST>::zero();
+    let mut derived: [Derived; MOST] = std::array::from_fn(|_| Derived::default());
     for (i, (message, schedule)) in messages.iter().zip(&mut *schedules).enumerate() {
-        let derived = derive(message, schedule);
-        hash[i] = derived.hash[0];
-        *encryption[i] = *derived.encryption;
+        derive(message, schedule, &mut derived[i]);
+        hash[i] = derived[i].hash[0];
     }
-    let keys: [&[u8]; GROUP] = std::array::from_fn(|i| {
+    let keys: [&[u8]; MOST] = std::array::from_fn(|i| {
         let size = messages[i.min(count - 1)].key.size();
-        &encryption[i].as_flattened()[..size.bytes()]
+        &derived[i].encryption.as_flattened()[..size.bytes()]
     });
     kernel.expand_each(&keys[..count], schedules);
     kernel.hash_keys_into(&hash[..count], hash_keys);

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 
 use crate::kernel::partial;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, Kernel, Powers};
+use crate::kernel::{Block, Kernel, LANES, Powers, out_of_memory};
 
 /// The round keys and the hash key of a message.
 pub(crate) struct MessageKey<'k, K: Kernel> {
@@ -21,6 +21,39 @@ impl<K: Kernel> MessageKey<'_, K> {
     }
 }
 
+/// Number of messages whose keys are expanded together.
+pub(super) const GROUP: usize = LANES / 2;
+
+/// Memory for the expanded keys of a group of messages, which is reused; its content is wiped on drop.
+pub(super) struct Places<K: Kernel> {
+    pub(super) schedules: Vec<K::Schedule>,
+    pub(super) hash_keys: Vec<K::HashKey>,
+}
+
+impl<K: Kernel> Places<K> {
+    /// No room.
+    pub(super) fn new() -> Self {
+        Places { schedules: Vec::new(), hash_keys: Vec::new() }
+    }
+
+    /// Makes room for a number of keys, at most [`GROUP`].
+    pub(super) fn reserve(&mut self, kernel: K, keys: usize) {
+        // The memory never moves, so that no copy of a key is left behind.
+        self.schedules.reserve_exact(GROUP - self.schedules.len());
+        self.hash_keys.reserve_exact(GROUP - self.hash_keys.len());
+        while self.schedules.len() < keys {
+            let (schedule, hash_key) = blank(kernel);
+            self.schedules.push(schedule);
+            self.hash_keys.push(hash_key);
+        }
+    }
+}
+
+/// A schedule and a hash key, to be replaced.
+pub(super) fn blank<K: Kernel>(kernel: K) -> (K::Schedule, K::HashKey) {
+    kernel.blank_schedule().zip(kernel.blank_hash_key()).unwrap_or_else(|| out_of_memory::<K::Schedule>())
+}
+
 /// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.
 pub(crate) const PENDING: usize = 7 * 16;
 
@@ -32,7 +65,7 @@ pub(crate) struct Hash<const GHASH: bool> {
     /// The last 16 bytes have room for padding and for the block of lengths.
     pending: ManuallyDrop<Wiped<{ PENDING / 16 + 1 }>>,
     /// Number of pending bytes. The last block may be incomplete.
-    len: usize,
+    pub(super) len: usize,
 }
 
 impl<const GHASH: bool> Drop for Hash<GHASH> {
@@ -65,12 +98,6 @@ impl<const GHASH: bool> Hash<GHASH> {
     pub(super) fn clear(&mut self) {
         self.state[0] = [0; 16];
         self.len = 0;
-    }
-
-    /// Number of pending bytes.
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     #[inline(always)]

@@ -14,6 +14,8 @@ use lockstep_core::work::{AeadMessage, FusedAead, Status};
 
 use crate::host::{check_host, host};
 use crate::kernel::Kernel;
+use crate::kernel::entry::enter;
+use crate::kernel::prepared::{hash_key, schedule};
 use crate::threads;
 
 /// Seals the messages that have a tag to write, and opens those that have a tag to compare with. The output of a message with
@@ -24,27 +26,22 @@ pub(crate) fn run<K: Kernel>(
     messages: &mut [AeadMessage<'_>],
     threads: usize,
 ) -> Result<()> {
+    use FusedAead::{GcmOpen, GcmSeal, GcmSivOpen, GcmSivSeal, OcbOpen, OcbSeal};
     match fused {
-        FusedAead::GcmSeal | FusedAead::GcmOpen => {
-            run_all(kernel, FusedAead::GcmSeal, messages, threads, gcm::prepare, gcm::run)
-        }
-        FusedAead::OcbSeal | FusedAead::OcbOpen => {
-            run_all(kernel, FusedAead::OcbSeal, messages, threads, ocb::prepare, ocb::run)
-        }
-        FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
-            run_all(kernel, FusedAead::GcmSivSeal, messages, threads, gcm_siv::prepare, gcm_siv::run)
-        }
+        GcmSeal | GcmOpen => run_all(kernel, GcmSeal, messages, threads, hash_key, gcm::run),
+        OcbSeal | OcbOpen => run_all(kernel, OcbSeal, messages, threads, ocb::masks, ocb::run),
+        GcmSivSeal | GcmSivOpen => run_all(kernel, GcmSivSeal, messages, threads, schedule, gcm_siv::run),
     }
 }
 
 /// Checks all messages, expands their keys with `prepare`, and processes them with `run`. It is compiled for each AEAD.
 #[inline(always)]
-fn run_all<K: Kernel>(
+pub(crate) fn run_all<K: Kernel, T>(
     kernel: K,
     fused: FusedAead,
     messages: &mut [AeadMessage<'_>],
     threads: usize,
-    prepare: impl Fn(K, &Key),
+    prepare: impl Fn(K, &Key) -> &T,
     run: impl Fn(K, &mut [AeadMessage<'_>]) + Sync,
 ) -> Result<()> {
     for message in &*messages {
@@ -59,7 +56,8 @@ fn run_all<K: Kernel>(
     for pair in messages.windows(2).filter(|pair| std::ptr::eq(pair[0].key, pair[1].key)) {
         prepare(kernel, pair[0].key);
     }
-    threads::spread_messages(messages, threads, &|messages| run(kernel, messages));
+    let run = |messages: &mut [AeadMessage<'_>]| run(kernel, messages);
+    threads::spread_messages(messages, threads, &run, &|calls| enter(kernel, calls));
     Ok(())
 }
 

@@ -13,13 +13,13 @@ use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, OcbKey, OcbState, Span};
 
 /// The keys of a message.
-pub(crate) struct MessageKey<'k, K: Kernel> {
+pub(crate) struct OcbKeys<'k, K: Kernel> {
     pub(crate) kernel: K,
     pub(crate) schedule: &'k K::Schedule,
     pub(crate) masks: &'k OcbKey,
 }
 
-impl<K: Kernel> MessageKey<'_, K> {
+impl<K: Kernel> OcbKeys<'_, K> {
     fn encrypt_block(&self, block: &mut Block) {
         self.kernel.encrypt_block(self.schedule, block);
     }
@@ -34,7 +34,7 @@ pub(crate) struct State {
 
 impl State {
     /// Starts a message.
-    pub(crate) fn start<K: Kernel>(&mut self, key: &MessageKey<'_, K>, nonce: &[u8], tag_len: usize) {
+    pub(crate) fn start<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, nonce: &[u8], tag_len: usize) {
         // SAFETY: the nonce is valid for reads of its length. If it is longer than 16 bytes, only 16 bytes are read, and the
         // next call refuses it.
         let number = unsafe { partial::load(nonce.as_ptr(), nonce.len().min(16)) };
@@ -47,17 +47,17 @@ impl State {
     }
 
     /// Adds associated data of any length.
-    pub(crate) fn aad<K: Kernel>(&mut self, key: &MessageKey<'_, K>, aad: &[u8]) {
+    pub(crate) fn aad<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, aad: &[u8]) {
         self.aad.update(key, aad);
     }
 
     /// Encrypts or decrypts whole blocks.
-    pub(crate) fn blocks<K: Kernel>(&mut self, key: &MessageKey<'_, K>, encrypts: bool, data: Span<'_>) {
+    pub(crate) fn blocks<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, encrypts: bool, data: Span<'_>) {
         key.kernel.ocb(key.schedule, key.masks, &mut self.data, encrypts, data);
     }
 
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.
-    pub(crate) fn last<K: Kernel>(&mut self, key: &MessageKey<'_, K>, encrypts: bool, data: Span<'_>) {
+    pub(crate) fn last<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, encrypts: bool, data: Span<'_>) {
         let len = data.len();
         debug_assert!((1..=15).contains(&len), "a partial block");
         xor(&mut self.data.offset[0], &key.masks.masks.star);
@@ -75,12 +75,14 @@ impl State {
     }
 
     /// The tag of 16 bytes.
-    pub(crate) fn tag<K: Kernel>(&self, key: &MessageKey<'_, K>) -> Wiped<1> {
+    pub(crate) fn tag<K: Kernel>(&self, key: &OcbKeys<'_, K>) -> Wiped<1> {
+        // The hash of the associated data comes first: it does not wait for the data.
+        let hash = self.aad.finish(key);
         let mut tag = self.data.checksum.clone();
         xor(&mut tag[0], &self.data.offset[0]);
         xor(&mut tag[0], &key.masks.masks.dollar);
         key.encrypt_block(&mut tag[0]);
-        xor(&mut tag[0], &self.aad.finish(key)[0]);
+        xor(&mut tag[0], &hash[0]);
         tag
     }
 }
@@ -98,7 +100,7 @@ struct AadHash {
 
 impl AadHash {
     /// Adds bytes.
-    fn update<K: Kernel>(&mut self, key: &MessageKey<'_, K>, mut bytes: &[u8]) {
+    fn update<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, mut bytes: &[u8]) {
         if self.partial_len > 0 {
             let (head, rest) = bytes.split_at(bytes.len().min(16 - self.partial_len));
             self.partial[0][self.partial_len..][..head.len()].copy_from_slice(head);
@@ -117,7 +119,7 @@ impl AadHash {
         self.partial_len = tail.len();
     }
 
-    fn whole<K: Kernel>(&mut self, key: &MessageKey<'_, K>, blocks: &[u8]) {
+    fn whole<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, blocks: &[u8]) {
         if blocks.is_empty() {
             return;
         }
@@ -130,13 +132,13 @@ impl AadHash {
                 xor(masked, &self.offset[0]);
             }
             let masked = &mut masked[..chunk.len()];
-            key.kernel.ecb_encrypt(key.schedule, Span::in_place(masked.as_flattened_mut()));
+            key.kernel.ecb(key.schedule, true, Span::in_place(masked.as_flattened_mut()));
             masked.iter().for_each(|block| xor(&mut self.sum[0], block));
         }
     }
 
     /// The hash of all bytes so far.
-    fn finish<K: Kernel>(&self, key: &MessageKey<'_, K>) -> Wiped<1> {
+    fn finish<K: Kernel>(&self, key: &OcbKeys<'_, K>) -> Wiped<1> {
         let mut sum = self.sum.clone();
         if self.partial_len > 0 {
             let mut last = Wiped::<1>::zero();
@@ -152,7 +154,7 @@ impl AadHash {
 }
 
 /// The masks of an AES key. They are the same for all kernels.
-fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
+pub(super) fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
     key.prepared::<Box<OcbKey>>(|key| {
         let mut star = Wiped::<1>::zero();
         kernel.encrypt_block(schedule(kernel, key), &mut star[0]);
@@ -160,17 +162,12 @@ fn masks<K: Kernel>(kernel: K, key: &Key) -> &OcbKey {
     })
 }
 
-/// Expands a key that several messages of a batch use.
-pub(super) fn prepare<K: Kernel>(kernel: K, key: &Key) {
-    masks(kernel, key);
-}
-
 /// Processes messages one after another.
 pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     let mut state = State::default();
     for message in messages {
         let schedule = schedule(kernel, message.key);
-        let key = MessageKey { kernel, schedule, masks: masks(kernel, message.key) };
+        let key = OcbKeys { kernel, schedule, masks: masks(kernel, message.key) };
         let encrypts = matches!(message.tag, Tag::Write(_));
         state.start(&key, message.nonce, message.tag.len());
         state.aad(&key, message.aad);

@@ -11,7 +11,7 @@
 
 use zeroize::Zeroize;
 
-use super::lookup::{self, Bytes, STREAMS, Tables};
+use super::lookup::{self, Lookup, STREAMS, Tables};
 use crate::kernel::Block;
 use crate::kernel::boxed;
 
@@ -64,39 +64,32 @@ pub struct HashKey {
 }
 
 /// H and the values that are computed from H.
-#[derive(Clone, Copy)]
 struct Powers {
     h: u128,
-    /// H is a big-endian number; the factors are its upper half, its lower half and their sum (Karatsuba).
+    /// The factors of H, which is a big-endian number.
     factors: [Factor; 3],
     /// The tables of `H^16`, if they are computed.
     tables: Tables,
     has_tables: bool,
 }
 
-impl Powers {
-    fn blank() -> Self {
-        Powers { h: 0, factors: [Factor::default(); 3], tables: [[0; 32]; 17], has_tables: false }
-    }
-}
-
 impl HashKey {
-    pub(crate) fn new(h: &Block) -> Self {
-        HashKey::fill(Box::new(Powers::blank()), h)
+    /// A hash key without H; `None` if memory cannot be allocated.
+    pub(crate) fn blank() -> Option<Self> {
+        let factors = [Factor::default(); 3];
+        let powers = || Powers { h: 0, factors, tables: [[0; 32]; 17], has_tables: false };
+        Some(HashKey { powers: boxed::try_new(powers)? })
     }
 
-    /// Like [`HashKey::new`], but `None` if memory cannot be allocated.
-    pub(crate) fn try_new(h: &Block) -> Option<Self> {
-        Some(HashKey::fill(boxed::try_new(Powers::blank())?, h))
-    }
-
-    fn fill(mut powers: Box<Powers>, h: &Block) -> Self {
+    /// Replaces H.
+    pub(crate) fn set(&mut self, h: &Block) {
+        let powers = &mut *self.powers;
         powers.h = u128::from_be_bytes(*h);
-        let (high, low) = ((powers.h >> 64) as u64, powers.h as u64);
-        for (factor, half) in powers.factors.iter_mut().zip([high, low, high ^ low]) {
-            *factor = Factor::new(half);
+        powers.factors = factors(powers.h);
+        if std::mem::take(&mut powers.has_tables) {
+            // The tables of the previous H.
+            powers.tables.as_flattened_mut().zeroize();
         }
-        HashKey { powers }
     }
 
     /// Computes the tables for lookups, unless they are computed already.
@@ -104,7 +97,7 @@ impl HashKey {
         let Powers { h, tables, has_tables, .. } = &mut *self.powers;
         if !*has_tables {
             const { assert!(STREAMS == 1 << 4) };
-            lookup::tables((0..4).fold(*h, |power, _| square(power)), tables);
+            lookup::tables((0..4).fold(*h, |power, _| multiply(&factors(power), power)), tables);
             *has_tables = true;
         }
     }
@@ -121,45 +114,27 @@ impl Drop for HashKey {
     }
 }
 
-/// `x` times H. Bits are reflected: the most significant bit is the coefficient of x^0.
+/// The upper half, the lower half and their sum as factors (Karatsuba).
+fn factors(y: u128) -> [Factor; 3] {
+    let (high, low) = ((y >> 64) as u64, y as u64);
+    [high, low, high ^ low].map(Factor::new)
+}
+
+/// The product of `x` and the number with these factors. Bits are reflected: the most significant bit is the coefficient of x^0.
 #[inline(always)]
-fn multiply(key: &HashKey, x: u128) -> u128 {
+fn multiply(factors: &[Factor; 3], x: u128) -> u128 {
     let (x_high, x_low) = ((x >> 64) as u64, x as u64);
-    let factors = &key.powers.factors;
     let high = factors[0].times(x_high);
     let low = factors[1].times(x_low);
     let middle = factors[2].times(x_high ^ x_low) ^ high ^ low;
     reduce_product(high ^ (middle >> 64), low ^ (middle << 64))
 }
 
-/// `x` times `x`: the bits of `x`, each followed by a zero.
-fn square(x: u128) -> u128 {
-    fn spread(x: u64) -> u128 {
-        let mut x = u128::from(x);
-        for (shift, mask) in [
-            (32, 0x0000_0000_ffff_ffff_0000_0000_ffff_ffff),
-            (16, 0x0000_ffff_0000_ffff_0000_ffff_0000_ffff),
-            (8, 0x00ff_00ff_00ff_00ff_00ff_00ff_00ff_00ff),
-            (4, 0x0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f_0f0f),
-            (2, 0x3333_3333_3333_3333_3333_3333_3333_3333),
-            (1, 0x5555_5555_5555_5555_5555_5555_5555_5555),
-        ] {
-            x = (x | (x << shift)) & mask;
-        }
-        x
-    }
-    reduce_product(spread((x >> 64) as u64), spread(x as u64))
-}
-
-/// The remainder of the product of two reflected numbers. The product has 255 bits; it is shifted to the top of 256 bits.
+/// The remainder of the product of two reflected numbers modulo the field's polynomial. The product has 255 bits.
 #[inline(always)]
 fn reduce_product(upper: u128, lower: u128) -> u128 {
-    reduce((upper << 1) | (lower >> 127), lower << 1)
-}
-
-/// The remainder of `upper * 2^128 + lower` modulo the field's polynomial, bits reflected.
-#[inline(always)]
-fn reduce(upper: u128, lower: u128) -> u128 {
+    // The product is shifted to the top of 256 bits.
+    let (upper, lower) = ((upper << 1) | (lower >> 127), lower << 1);
     // x^128 = x^7 + x^2 + x + 1. The coefficients above x^127 are in `lower`. The bits that the shifts move out of `lower`
     // are reduced first.
     let out = (lower << 127) ^ (lower << 126) ^ (lower << 121);
@@ -171,18 +146,9 @@ fn reduce(upper: u128, lower: u128) -> u128 {
 pub(super) fn update(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut y = u128::from_be_bytes(*state);
     for block in data.as_chunks::<16>().0 {
-        y = multiply(key, y ^ u128::from_be_bytes(*block));
+        y = multiply(&key.powers.factors, y ^ u128::from_be_bytes(*block));
     }
     *state = y.to_be_bytes();
-}
-
-/// [`update`] with the signature of [`update_by_lookups`].
-///
-/// # Safety
-///
-/// There are no conditions.
-pub(super) unsafe fn update_portable(key: &HashKey, state: &mut Block, data: &[u8]) {
-    update(key, state, data);
 }
 
 /// Adds whole blocks to the state. Lookups process whole groups of 16 blocks if the key has tables.
@@ -191,7 +157,7 @@ pub(super) unsafe fn update_portable(key: &HashKey, state: &mut Block, data: &[u
 ///
 /// The processor must have the instructions of `B`.
 #[inline(always)]
-pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Block, data: &[u8]) {
+pub(super) unsafe fn update_by_lookups<B: Lookup>(key: &HashKey, state: &mut Block, data: &[u8]) {
     let mut rest = data;
     if key.powers.has_tables && data.len() >= 16 * LOOKUPS_FROM {
         let (groups, tail) = data.split_at(data.len() / (16 * STREAMS) * (16 * STREAMS));
@@ -211,6 +177,12 @@ pub(super) unsafe fn update_by_lookups<B: Bytes>(key: &HashKey, state: &mut Bloc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn key_of(h: &Block) -> HashKey {
+        let mut key = HashKey::blank().unwrap();
+        key.set(h);
+        key
+    }
 
     fn carry_less(x: u64, y: u64) -> u128 {
         (0..64).fold(0, |sum, i| sum ^ ((u128::from(x) << i) * u128::from((y >> i) & 1)))
@@ -236,20 +208,22 @@ mod tests {
     }
 
     #[test]
-    fn squares_are_products() {
-        let h = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;
-        for x in [0, 1, 1 << 127, u128::MAX, h] {
-            assert_eq!(square(x), multiply(&HashKey::new(&x.to_be_bytes()), x), "{x:#x}");
-        }
-    }
-
-    #[test]
     fn one_is_neutral() {
         let mut one = [0; 16];
         one[0] = 0x80;
         let block: Block = std::array::from_fn(|i| (17 * i + 3) as u8);
         let mut state = [0; 16];
-        update(&HashKey::new(&one), &mut state, &block);
+        update(&key_of(&one), &mut state, &block);
         assert_eq!(state, block);
+    }
+
+    #[test]
+    fn a_new_key_leaves_no_tables_of_the_previous_one() {
+        let mut key = HashKey::blank().unwrap();
+        key.set(&[7; 16]);
+        key.ensure_tables();
+        assert!(key.powers.tables.as_flattened().iter().any(|byte| *byte != 0));
+        key.set(&[9; 16]);
+        assert!(key.powers.tables.as_flattened().iter().all(|byte| *byte == 0));
     }
 }

@@ -12,6 +12,7 @@
 
 use std::ops::BitXor;
 
+use super::register::Register;
 use crate::kernel::Block;
 
 /// Number of streams: block `i` of the data belongs to stream `i` modulo 16.
@@ -23,37 +24,29 @@ pub(super) type Table = [u8; 32];
 /// The tables of a factor: one for each byte of the products of the factor and a byte.
 pub(super) type Tables = [Table; 17];
 
-/// Sixteen bytes, one of each stream.
-pub(super) trait Bytes: Copy + BitXor<Output = Self> {
+/// A register of sixteen bytes, one of each stream.
+pub(super) trait Row: Register {
+    /// The lower halves, and the upper halves, of two registers, interleaved bytewise.
+    fn interleave(self, other: Self) -> [Self; 2];
+}
+
+/// A way to look up the nibbles of a row.
+pub(super) trait Lookup {
+    type Row: Row;
+
     /// The nibbles of 16 bytes.
     type Nibbles: Copy;
 
     /// The sum of results of lookups.
     type Sum: Copy + BitXor<Output = Self::Sum>;
 
-    /// # Safety
-    ///
-    /// The processor must have the instructions of this type. 16 bytes must be valid for reads.
-    unsafe fn load(from: *const u8) -> Self;
-
-    /// # Safety
-    ///
-    /// 16 bytes must be valid for writes.
-    unsafe fn store(self, to: *mut u8);
-
-    /// The lower halves of two vectors, interleaved bytewise.
-    fn interleave_low(self, other: Self) -> Self;
-
-    /// The upper halves of two vectors, interleaved bytewise.
-    fn interleave_high(self, other: Self) -> Self;
-
-    fn nibbles(self) -> Self::Nibbles;
+    fn nibbles(row: Self::Row) -> Self::Nibbles;
 
     /// Looks up both nibbles of each byte.
     fn look_up(table: &Table, nibbles: Self::Nibbles) -> Self::Sum;
 
     /// The sum of the results for both nibbles.
-    fn fold(sum: Self::Sum) -> Self;
+    fn fold(sum: Self::Sum) -> Self::Row;
 }
 
 /// The tables of a factor.
@@ -97,19 +90,18 @@ const REDUCE: [Table; 2] = {
 
 /// Transposes 16 times 16 bytes.
 #[inline(always)]
-fn transpose<B: Bytes>(rows: &mut [B; 16]) {
+fn transpose<R: Row>(rows: &mut [R; 16]) {
     for _ in 0..4 {
         let old = *rows;
         for i in 0..8 {
-            rows[2 * i] = old[i].interleave_low(old[i + 8]);
-            rows[2 * i + 1] = old[i].interleave_high(old[i + 8]);
+            [rows[2 * i], rows[2 * i + 1]] = old[i].interleave(old[i + 8]);
         }
     }
 }
 
 /// Adds byte `K` of the products to `sum`. `K` is a parameter of the type, so that the loop is unrolled.
 #[inline(always)]
-fn product_byte<B: Bytes, const K: usize>(
+fn product_byte<B: Lookup, const K: usize>(
     tables: &Tables,
     nibbles: &[B::Nibbles; 16],
     mut sum: B::Sum,
@@ -122,11 +114,11 @@ fn product_byte<B: Bytes, const K: usize>(
 
 /// Multiplies each stream by the factor of the tables.
 #[inline(always)]
-fn multiply<B: Bytes>(tables: &Tables, state: &mut [B; 16]) {
+fn multiply<B: Lookup>(tables: &Tables, state: &mut [B::Row; 16]) {
     // The nibbles are computed first, since each is used 17 times.
-    let mut nibbles = [state[0].nibbles(); 16];
+    let mut nibbles = [B::nibbles(state[0]); 16];
     for p in 1..16 {
-        nibbles[p] = state[p].nibbles();
+        nibbles[p] = B::nibbles(state[p]);
     }
 
     // The upper half of the product, from the last byte on, and what its reduction adds to each byte.
@@ -135,7 +127,7 @@ fn multiply<B: Bytes>(tables: &Tables, state: &mut [B; 16]) {
     macro_rules! upper {
         ($($k:literal)*) => {$(
             let start = if $k == 0 { carry[16] } else { zero };
-            let upper = B::fold(product_byte::<B, { 16 + $k }>(tables, &nibbles, start)).nibbles();
+            let upper = B::nibbles(B::fold(product_byte::<B, { 16 + $k }>(tables, &nibbles, start)));
             carry[$k + 1] = carry[$k + 1] ^ B::look_up(&REDUCE[1], upper);
             carry[$k] = B::look_up(&REDUCE[0], upper);
         )*};
@@ -156,21 +148,21 @@ fn multiply<B: Bytes>(tables: &Tables, state: &mut [B; 16]) {
 ///
 /// The processor must have the instructions of `B`.
 #[inline(always)]
-pub(super) unsafe fn fold<B: Bytes>(tables: &Tables, streams: &mut [Block; STREAMS], data: &[u8]) {
+pub(super) unsafe fn fold<B: Lookup>(tables: &Tables, streams: &mut [Block; STREAMS], data: &[u8]) {
     // SAFETY: the pointers are valid for a block; the caller guarantees that the processor has the instructions.
     unsafe {
-        let mut state = [B::load(streams[0].as_ptr()); 16];
+        let mut state = [B::Row::load(streams[0].as_ptr()); 16];
         for i in 1..16 {
-            state[i] = B::load(streams[i].as_ptr());
+            state[i] = B::Row::load(streams[i].as_ptr());
         }
         transpose(&mut state);
         for (n, group) in data.as_chunks::<{ 16 * STREAMS }>().0.iter().enumerate() {
             if n > 0 {
-                multiply(tables, &mut state);
+                multiply::<B>(tables, &mut state);
             }
             let mut rows = state;
             for i in 0..16 {
-                rows[i] = B::load(group.as_ptr().add(16 * i));
+                rows[i] = B::Row::load(group.as_ptr().add(16 * i));
             }
             transpose(&mut rows);
             for i in 0..16 {

@@ -9,21 +9,22 @@
 //! The passes are written once, generic over a register, and compiled for each [`Width`]. The width is chosen when the kernel is
 //! detected. Round keys and hash keys have the same format for all widths.
 //!
-//! | width | many blocks | few blocks | GHASH |
-//! |---|---|---|---|
-//! | `Portable` | 32 blocks in 32 registers | 8 blocks in 8 registers | integers |
-//! | `Ssse3`, `Neon` | the same | the same, with byte permutations | lookups in 16 bytes |
-//! | `Avx2` | 16 blocks in 8 registers | the same | lookups in twice 16 bytes |
-//! | `Avx512` | 32 blocks in 8 registers | the same | lookups in twice 16 bytes |
+//! | width | blocks of a group | GHASH |
+//! |---|---|---|
+//! | `Portable` | 8 | integers |
+//! | `Ssse3`, `Neon` | 8 | lookups in 16 bytes |
+//! | `Avx2` | 16 | lookups in twice 16 bytes |
+//! | `Avx512` | 32 | lookups in twice 16 bytes |
 //!
-//! One block of each of several messages with keys of their own is encrypted with registers of 128 bits in all widths.
+//! A group of blocks is in 8 registers. One block of each of several messages with keys of their own is encrypted with registers of
+//! 128 bits in all widths.
 //!
 //! | file | content |
 //! |---|---|
 //! | `width` | the widths and their entry functions |
 //! | `register` | the trait for a register of blocks |
 //! | `vector`, `x86`, `neon` | registers: of every processor, of x86-64, of AArch64 |
-//! | `planes`, `rounds` | layouts of bit planes; the rounds of AES |
+//! | `planes`, `rounds` | transposition to bit planes; the rounds of AES |
 //! | `schedule` | key expansion |
 //! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
 //! | `ghash`, `lookup` | GHASH: keys and integer multiplication; lookups in registers |
@@ -55,10 +56,11 @@ pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
 
+use crate::kernel::counter::{Low32, Whole};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::registers;
 use crate::kernel::{Block, Kernel, Lane, Span};
-use rounds::Direction::{Decrypt, Encrypt};
+use passes::{Ctr, Ecb, Feedback, Xts};
 use width::on_width;
 
 /// The portable kernel `cpu/soft`, which runs on every processor.
@@ -121,46 +123,54 @@ impl Kernel for Soft {
         }
     }
 
-    fn expand(self, key: &[u8]) -> Schedule {
-        Schedule::new(key)
+    fn blank_schedule(self) -> Option<Schedule> {
+        Schedule::blank()
     }
 
-    fn ecb_encrypt(self, key: &Schedule, data: Span<'_>) {
-        call!(self.ecb(key, Encrypt, data));
+    fn blank_hash_key(self) -> Option<HashKey> {
+        HashKey::blank()
     }
 
-    fn ecb_decrypt(self, key: &Schedule, data: Span<'_>) {
-        call!(self.ecb(key, Decrypt, data));
+    fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
+        keys.iter().zip(places).for_each(|(key, place)| place.set(key));
+    }
+
+    fn hash_keys_into(self, h: &[Block], places: &mut [HashKey]) {
+        h.iter().zip(places).for_each(|(h, place)| place.set(h));
+    }
+
+    fn copy_schedule(self, schedule: &Schedule, place: &mut Schedule) {
+        place.copy_from(schedule);
+    }
+
+    fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
+        if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
+            key.ensure_tables();
+        }
+    }
+
+    fn ecb(self, key: &Schedule, encrypts: bool, data: Span<'_>) {
+        call!(self.run(key.keys(), data, Ecb { encrypts }));
     }
 
     fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        call!(self.ctr(key, counter, data));
+        Ctr::<Whole>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 
     fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-        call!(self.ctr32(key, counter, data));
+        Ctr::<Low32>::over(counter, data, |pass, data| call!(self.run(key.keys(), data, pass)));
     }
 
     fn cbc_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        call!(self.cbc_decrypt(key, iv, data));
+        call!(self.run(key.keys(), data, Feedback { cfb: false, register: iv }));
     }
 
     fn cfb128_decrypt(self, key: &Schedule, iv: &mut Block, data: Span<'_>) {
-        call!(self.cfb128_decrypt(key, iv, data));
+        call!(self.run(key.keys(), data, Feedback { cfb: true, register: iv }));
     }
 
-    fn xts_encrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        call!(self.xts(key, Encrypt, tweak, data));
-    }
-
-    fn xts_decrypt(self, key: &Schedule, tweak: &mut Block, data: Span<'_>) {
-        call!(self.xts(key, Decrypt, tweak, data));
-    }
-
-    fn hash_key(self, h: &Block) -> HashKey {
-        let mut key = HashKey::new(h);
-        self.ensure_powers(&mut key, ghash::LOOKUPS_FROM);
-        key
+    fn xts(self, key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) {
+        call!(self.run(key.keys(), data, Xts { encrypts, tweak }));
     }
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {
@@ -171,30 +181,8 @@ impl Kernel for Soft {
         serial::cbc_encrypt(self.width, lanes);
     }
 
-    fn encrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        serial::each(self.width, keys, Encrypt, blocks);
-    }
-
-    fn decrypt_each(self, keys: &[&Schedule], blocks: &mut [Block]) {
-        serial::each(self.width, keys, Decrypt, blocks);
-    }
-
-    fn try_expand(self, key: &[u8]) -> Option<Schedule> {
-        Schedule::try_new(key)
-    }
-
-    fn duplicate(self, key: &Schedule) -> Option<Schedule> {
-        key.duplicate()
-    }
-
-    fn try_hash_key(self, h: &Block) -> Option<HashKey> {
-        HashKey::try_new(h)
-    }
-
-    fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
-        if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
-            key.ensure_tables();
-        }
+    fn each(self, keys: &[&Schedule], encrypts: bool, blocks: &mut [Block]) {
+        serial::each(self.width, keys, encrypts, blocks);
     }
 
     fn encrypt_block(self, key: &Schedule, block: &mut Block) {

@@ -3,9 +3,10 @@
 use std::arch::aarch64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Bytes, Table};
-use super::planes::{MOST, Wide};
-use super::register::{Register, counters_one_by_one, only_low_bits_change, sources};
+use super::lookup::{Lookup, Row, Table};
+use super::register::{
+    Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
+};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -15,34 +16,7 @@ use crate::kernel::counter::Counting;
 #[repr(transparent)]
 pub(crate) struct Neon(uint8x16_t);
 
-/// Defines methods with two operands that call an intrinsic of NEON.
-macro_rules! wrap {
-    ($($name:ident = $intrinsic:ident;)*) => {$(
-        #[inline(always)]
-        fn $name(self, other: Self) -> Self {
-            // SAFETY: every processor of this target has NEON.
-            Neon(unsafe { $intrinsic(self.0, other.0) })
-        }
-    )*};
-}
-
-impl BitXor for Neon {
-    type Output = Self;
-
-    wrap! { bitxor = veorq_u8; }
-}
-
-impl BitAnd for Neon {
-    type Output = Self;
-
-    wrap! { bitand = vandq_u8; }
-}
-
-impl BitOr for Neon {
-    type Output = Self;
-
-    wrap! { bitor = vorrq_u8; }
-}
+bitwise! { Neon: BitXor bitxor veorq_u8, BitAnd bitand vandq_u8, BitOr bitor vorrq_u8 }
 
 impl Neon {
     /// Byte `i` becomes the byte with the number `sources[i]`.
@@ -55,7 +29,6 @@ impl Neon {
 
 impl Register for Neon {
     const BLOCKS: usize = 1;
-    type Large = Wide;
 
     #[inline(always)]
     unsafe fn splat(lane: u32) -> Self {
@@ -94,69 +67,51 @@ impl Register for Neon {
     }
 
     #[inline(always)]
-    fn up_one(self) -> Self {
-        self.shuffle(&sources::UP_ONE)
+    fn permute(self, permutation: Permutation) -> Self {
+        match permutation {
+            // SAFETY: every processor of this target has NEON.
+            Permutation::UpTwo => unsafe {
+                Neon(vreinterpretq_u8_u16(vrev32q_u16(vreinterpretq_u16_u8(self.0))))
+            },
+            _ => self.shuffle(&SOURCES[permutation as usize]),
+        }
     }
 
     #[inline(always)]
-    fn up_two(self) -> Self {
-        // SAFETY: every processor of this target has NEON.
-        Neon(unsafe { vreinterpretq_u8_u16(vrev32q_u16(vreinterpretq_u16_u8(self.0))) })
-    }
-
-    #[inline(always)]
-    fn shift_rows(self) -> Self {
-        self.shuffle(&sources::SHIFT_ROWS)
-    }
-
-    #[inline(always)]
-    fn unshift_rows(self) -> Self {
-        self.shuffle(&sources::UNSHIFT_ROWS)
-    }
-
-    #[inline(always)]
-    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
         // SAFETY: every processor of this target has NEON; the loads read 16 bytes of arrays of 16 bytes.
         unsafe {
             if !only_low_bits_change::<C>(counter, count) {
                 return counters_one_by_one::<Self, C>(counter, count, registers);
             }
             let one = vld1q_u32([0, 0, 0, 1].as_ptr());
-            let mut next = Neon(vld1q_u8(counter.as_ptr())).shuffle(&sources::SWAP_LAST);
+            let mut next = Neon(vld1q_u8(counter.as_ptr())).shuffle(&SWAP_LAST);
             for register in &mut registers[..count] {
-                *register = next.shuffle(&sources::SWAP_LAST);
+                *register = next.shuffle(&SWAP_LAST);
                 next = Neon(vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(next.0), one)));
             }
         }
     }
 }
 
-impl Bytes for Neon {
+impl Row for Neon {
+    #[inline(always)]
+    fn interleave(self, other: Self) -> [Self; 2] {
+        // SAFETY: every processor of this target has NEON.
+        unsafe { [Neon(vzip1q_u8(self.0, other.0)), Neon(vzip2q_u8(self.0, other.0))] }
+    }
+}
+
+impl Lookup for Neon {
+    type Row = Neon;
     /// The high nibbles and the low nibbles.
     type Nibbles = [Neon; 2];
     type Sum = Neon;
 
     #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller guarantees 16 readable bytes; the load requires no alignment.
-        Neon(unsafe { vld1q_u8(from) })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller guarantees 16 writable bytes; the store requires no alignment.
-        unsafe { vst1q_u8(to, self.0) }
-    }
-
-    wrap! {
-        interleave_low = vzip1q_u8;
-        interleave_high = vzip2q_u8;
-    }
-
-    #[inline(always)]
-    fn nibbles(self) -> [Neon; 2] {
+    fn nibbles(row: Neon) -> [Neon; 2] {
         // SAFETY: every processor of this target has NEON.
-        unsafe { [Neon(vshrq_n_u8::<4>(self.0)), Neon(vandq_u8(self.0, vdupq_n_u8(15)))] }
+        unsafe { [Neon(vshrq_n_u8::<4>(row.0)), Neon(vandq_u8(row.0, vdupq_n_u8(15)))] }
     }
 
     #[inline(always)]
@@ -170,7 +125,7 @@ impl Bytes for Neon {
     }
 
     #[inline(always)]
-    fn fold(sum: Neon) -> Self {
+    fn fold(sum: Neon) -> Neon {
         sum
     }
 }

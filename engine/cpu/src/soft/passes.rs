@@ -1,33 +1,26 @@
 //! The data-parallel passes, generic over the register.
 //!
-//! A pass processes groups of as many blocks as a layout of planes holds. The last group may be partial; it is copied to a
-//! buffer first.
+//! A pass processes groups of as many blocks as eight registers hold. The last group may be partial; it is copied to a buffer
+//! first.
 //!
 //! All functions here are `#[inline(always)]` and get the instructions of their registers from the entry functions of
 //! `width`. The function that runs the cipher is a parameter ([`Crypt`]), since it has an entry function of its own.
 
-use std::borrow::Borrow;
+use std::marker::PhantomData;
 
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
-use super::planes::{MOST, Narrow, Plane};
 use super::register::Register;
-use super::rounds::Direction;
-use super::schedule::{Keys, Schedule};
-use super::vector::Vector;
+use super::schedule::Keys;
 use crate::kernel::counter::{self, Counting};
 use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
-/// Encrypts or decrypts the blocks in registers. The processor must have the instructions of the registers.
-pub(crate) type Crypt<S, R> = unsafe fn(&Keys<S>, Direction, &mut [R; MOST]);
+/// The largest number of blocks of a group: those of eight registers.
+pub(crate) const MOST: usize = 32;
 
-/// The functions that run the cipher on many and on few blocks.
-#[derive(Clone, Copy)]
-pub(crate) struct Ciphers<R: Register> {
-    pub(crate) large: Crypt<<R::Large as Plane>::Stored, <R::Large as Plane>::Register>,
-    pub(crate) small: Crypt<Vector, R>,
-}
+/// Encrypts (true) or decrypts the blocks in registers. The processor must have the instructions of the registers.
+pub(crate) type Crypt<R> = unsafe fn(&Keys, bool, &mut [R; 8]);
 
 /// Blocks that a group does not use consist of this byte. They are encrypted with the others, and parts of the result may stay
 /// on the stack. An encrypted zero block would be the hash key of GCM.
@@ -36,118 +29,87 @@ pub(crate) const SPARE_BYTE: u8 = 0x5a;
 /// [`SPARE_BYTE`] in all bytes of a word.
 const SPARE: u32 = u32::from_ne_bytes([SPARE_BYTE; 4]);
 
-/// Buffer for the registers of a layout; zeroed on drop.
-pub(crate) struct Buffer<P: Plane>(pub(crate) [P::Register; MOST]);
-
-impl<P: Plane> Buffer<P> {
-    /// # Safety
-    ///
-    /// The processor must have the instructions of the registers.
-    #[inline(always)]
-    pub(crate) unsafe fn new() -> Self {
-        // SAFETY: the caller guarantees that the processor has the instructions.
-        Buffer([unsafe { P::Register::splat(SPARE) }; MOST])
-    }
-}
-
-impl<P: Plane> Drop for Buffer<P> {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: the words are the first registers of the array. A register has no padding, and its size is a multiple of
-        // 16 bytes.
-        let words =
-            unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast::<u64>(), 2 * P::BLOCKS) };
-        words.zeroize();
-    }
-}
-
 /// A group of blocks of a pass.
-struct Group<'a, P: Plane> {
-    keys: &'a Keys<P::Stored>,
-    crypt: Crypt<P::Stored, P::Register>,
-    buffer: Buffer<P>,
-    /// Valid for reads of all blocks of the layout.
+pub(crate) struct Group<'a, R: Register> {
+    keys: &'a Keys,
+    crypt: Crypt<R>,
+    /// Zeroed on drop.
+    buffer: [R; 8],
+    /// Valid for reads of all blocks of eight registers.
     src: *const u8,
-    /// Valid for writes of all blocks of the layout. It is either equal to `src` or disjoint.
+    /// Valid for writes of all blocks of eight registers. It is either equal to `src` or disjoint.
     dst: *mut u8,
     /// Number of blocks that belong to the data; the others do not matter.
     blocks: usize,
 }
 
-impl<P: Plane> Group<'_, P> {
-    const BYTES: usize = 16 * P::Register::BLOCKS;
-
-    /// Encrypts or decrypts the buffer.
-    #[inline(always)]
-    unsafe fn run(&mut self, direction: Direction) {
-        // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe { (self.crypt)(self.keys, direction, &mut self.buffer.0) }
-    }
+impl<R: Register> Group<'_, R> {
+    const BYTES: usize = 16 * R::BLOCKS;
 
     /// Register `i` of the source.
     #[inline(always)]
-    unsafe fn load(&self, i: usize) -> P::Register {
+    unsafe fn load(&self, i: usize) -> R {
         // SAFETY: the source is valid for reads; the caller guarantees that the processor has the instructions.
-        unsafe { P::Register::load(self.src.add(Self::BYTES * i)) }
+        unsafe { R::load(self.src.add(Self::BYTES * i)) }
     }
 
     /// The blocks before those of register `i` of the source; `previous` is before the first.
     #[inline(always)]
-    unsafe fn load_previous(&self, i: usize, previous: &Block) -> P::Register {
+    unsafe fn load_previous(&self, i: usize, previous: &Block) -> R {
         // SAFETY: the source is valid for reads; the caller guarantees that the processor has the instructions.
         unsafe {
             if i > 0 {
-                return P::Register::load(self.src.add(Self::BYTES * i - 16));
+                return R::load(self.src.add(Self::BYTES * i - 16));
             }
             let mut blocks = [*previous; 4];
-            const { assert!(P::Register::BLOCKS <= 4) };
+            const { assert!(R::BLOCKS <= 4) };
             let bytes = Self::BYTES - 16;
             self.src.copy_to_nonoverlapping(blocks[1..].as_flattened_mut().as_mut_ptr(), bytes);
-            P::Register::load(blocks.as_ptr().cast())
+            R::load(blocks.as_ptr().cast())
         }
     }
 
     /// Writes register `i` of the destination.
     #[inline(always)]
-    unsafe fn store(&mut self, i: usize, register: P::Register) {
+    unsafe fn store(&mut self, i: usize, register: R) {
         // SAFETY: the destination is valid for writes.
         unsafe { register.store(self.dst.add(Self::BYTES * i)) }
     }
+}
 
-    /// The last block of the data in the source.
-    #[inline(always)]
-    fn last(&self) -> Block {
-        // SAFETY: the group has at least one block of data; a Block has alignment 1.
-        unsafe { self.src.cast::<Block>().add(self.blocks - 1).read() }
+impl<R: Register> Drop for Group<'_, R> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: a register has no padding, and its size is a multiple of 16 bytes.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.buffer.as_mut_ptr().cast::<u64>(), 16 * R::BLOCKS) };
+        words.zeroize();
     }
 }
 
-/// A pass over whole blocks, generic over the layout of the planes.
-trait Pass {
+/// A pass over whole blocks, generic over the register.
+pub(crate) trait Pass {
     /// Processes a group. The processor must have the instructions of the registers.
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>);
+    unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>);
 }
 
-/// Runs a pass on all blocks with one layout.
+/// Runs a pass on all blocks.
 ///
 /// # Safety
 ///
 /// The processor must have the instructions of the registers.
 #[inline(always)]
-unsafe fn run<P: Plane>(
-    keys: &Keys<P::Stored>,
-    crypt: Crypt<P::Stored, P::Register>,
-    data: Span<'_>,
-    pass: &mut impl Pass,
-) {
+pub(crate) unsafe fn run<R: Register>(keys: &Keys, crypt: Crypt<R>, data: Span<'_>, mut pass: impl Pass) {
+    const { assert!(8 * R::BLOCKS <= MOST) };
+    let most = 8 * R::BLOCKS;
     let blocks = data.len() / 16;
-    let whole = blocks / P::BLOCKS * P::BLOCKS;
+    let whole = blocks / most * most;
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: each group lies within the span, whose pointers are valid for its length, or is the array `last`; the caller
     // guarantees that the processor has the instructions.
     unsafe {
-        let mut group = Group::<P> { keys, crypt, buffer: Buffer::new(), src, dst, blocks: P::BLOCKS };
-        for first in (0..whole).step_by(P::BLOCKS) {
+        let mut group = Group::<R> { keys, crypt, buffer: [R::splat(SPARE); 8], src, dst, blocks: most };
+        for first in (0..whole).step_by(most) {
             group.src = src.add(16 * first);
             group.dst = dst.add(16 * first);
             pass.group(&mut group);
@@ -161,225 +123,122 @@ unsafe fn run<P: Plane>(
             group.blocks = blocks - whole;
             pass.group(&mut group);
             dst.add(16 * whole).copy_from_nonoverlapping(last.as_ptr().cast(), bytes);
-            last[..P::BLOCKS].as_flattened_mut().zeroize();
+            last[..most].as_flattened_mut().zeroize();
         }
     }
 }
 
-/// Runs a pass with the large layout while it is faster, then with the small one.
-///
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-unsafe fn drive<R: Register>(schedule: &Schedule, ciphers: Ciphers<R>, data: Span<'_>, mut pass: impl Pass) {
-    let blocks = data.len() / 16;
-    let mut large = blocks / R::Large::BLOCKS * R::Large::BLOCKS;
-    if blocks - large >= R::Large::FROM {
-        large = blocks;
-    }
-    let (large, small) = data.split_at(16 * large);
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        if !large.is_empty() {
-            run::<R::Large>(R::Large::keys(schedule).borrow(), ciphers.large, large, &mut pass);
-        }
-        if R::Large::FROM > 1 && !small.is_empty() {
-            run::<Narrow<R>>(schedule.narrow(), ciphers.small, small, &mut pass);
-        }
-    }
+/// ECB in a direction.
+pub(crate) struct Ecb {
+    pub(crate) encrypts: bool,
 }
-
-struct Ecb(Direction);
 
 impl Pass for Ecb {
     #[inline(always)]
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+    unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
-            for i in 0..P::REGISTERS {
-                group.buffer.0[i] = group.load(i);
+            for i in 0..8 {
+                group.buffer[i] = group.load(i);
             }
-            group.run(self.0);
-            for i in 0..P::REGISTERS {
-                group.store(i, group.buffer.0[i]);
+            (group.crypt)(group.keys, self.encrypts, &mut group.buffer);
+            for i in 0..8 {
+                group.store(i, group.buffer[i]);
             }
         }
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn ecb<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    direction: Direction,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Ecb(direction)) }
+/// CTR; the counter is advanced.
+pub(crate) struct Ctr<'a, C> {
+    counter: &'a mut Block,
+    counting: PhantomData<C>,
 }
 
-struct Ctr<'a, C> {
-    counter: &'a mut Block,
-    counting: std::marker::PhantomData<C>,
+impl<'a, C: Counting> Ctr<'a, C> {
+    /// Runs CTR on data of any length. `run` runs it on whole blocks.
+    pub(crate) fn over(counter: &'a mut Block, data: Span<'_>, run: impl Fn(Ctr<'_, C>, Span<'_>)) {
+        let counting = PhantomData;
+        let whole = data.len() / 16 * 16;
+        let (data, tail) = data.split_at(whole);
+        run(Ctr { counter, counting }, data);
+        if !tail.is_empty() {
+            let mut keystream = Zeroizing::new([0; 16]);
+            run(Ctr { counter, counting }, Span::in_place(&mut *keystream));
+            tail.into_host().xor_with(&*keystream);
+        }
+    }
 }
 
 impl<C: Counting> Pass for Ctr<'_, C> {
     #[inline(always)]
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+    unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
-            P::Register::counters::<C>(self.counter, group.blocks, &mut group.buffer.0);
-            group.run(Direction::Encrypt);
-            for i in 0..P::REGISTERS {
-                group.store(i, group.load(i) ^ group.buffer.0[i]);
+            R::counters::<C>(self.counter, group.blocks, &mut group.buffer);
+            (group.crypt)(group.keys, true, &mut group.buffer);
+            for i in 0..8 {
+                group.store(i, group.load(i) ^ group.buffer[i]);
             }
         }
         counter::take::<C>(self.counter, group.blocks, |_, _| ());
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn ctr<R: Register, C: Counting>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    counter: &mut Block,
-    data: Span<'_>,
-) {
-    let whole = data.len() / 16 * 16;
-    let (data, tail) = data.split_at(whole);
-    let counting = std::marker::PhantomData::<C>;
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Ctr { counter, counting }) };
-    if !tail.is_empty() {
-        let mut last = [0; 16];
-        let n = tail.len();
-        // SAFETY: the tail is valid for its length, which is less than a block; `last` does not overlap it. The caller
-        // guarantees that the processor has the instructions.
-        unsafe {
-            tail.src().copy_to_nonoverlapping(last.as_mut_ptr(), n);
-            drive(key, ciphers, Span::in_place(&mut last), Ctr { counter, counting });
-            tail.dst().copy_from_nonoverlapping(last.as_ptr(), n);
-        }
-        last.zeroize();
-    }
+/// Decryption of CBC, or of CFB128; the register is set to the last ciphertext block.
+pub(crate) struct Feedback<'a> {
+    pub(crate) cfb: bool,
+    pub(crate) register: &'a mut Block,
 }
 
-struct CbcDecrypt<'a>(&'a mut Block);
-
-impl Pass for CbcDecrypt<'_> {
+impl Pass for Feedback<'_> {
     #[inline(always)]
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
-        let last = group.last();
-        // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
+        // SAFETY: the caller guarantees that the processor has the instructions. The group has at least one block of data, and a
+        // Block has alignment 1.
         unsafe {
-            for i in 0..P::REGISTERS {
-                group.buffer.0[i] = group.load(i);
+            let last = group.src.cast::<Block>().add(group.blocks - 1).read();
+            for i in 0..8 {
+                let previous = group.load_previous(i, self.register);
+                group.buffer[i] = if self.cfb { previous } else { group.load(i) };
             }
-            group.run(Direction::Decrypt);
+            (group.crypt)(group.keys, self.cfb, &mut group.buffer);
             // The loop starts with the last register, so that ciphertext in place is overwritten after its last use.
-            for i in (0..P::REGISTERS).rev() {
-                let previous = group.load_previous(i, self.0);
-                group.store(i, group.buffer.0[i] ^ previous);
+            for i in (0..8).rev() {
+                let previous = group.load_previous(i, self.register);
+                let other = if self.cfb { group.load(i) } else { previous };
+                group.store(i, group.buffer[i] ^ other);
             }
+            *self.register = last;
         }
-        *self.0 = last;
     }
 }
 
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn cbc_decrypt<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    iv: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, CbcDecrypt(iv)) }
-}
-
-struct CfbDecrypt<'a>(&'a mut Block);
-
-impl Pass for CfbDecrypt<'_> {
-    #[inline(always)]
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
-        let last = group.last();
-        // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe {
-            for i in 0..P::REGISTERS {
-                group.buffer.0[i] = group.load_previous(i, self.0);
-            }
-            group.run(Direction::Encrypt);
-            for i in 0..P::REGISTERS {
-                group.store(i, group.load(i) ^ group.buffer.0[i]);
-            }
-        }
-        *self.0 = last;
-    }
-}
-
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn cfb128_decrypt<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    iv: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, CfbDecrypt(iv)) }
-}
-
-struct Xts<'a> {
-    direction: Direction,
-    tweak: &'a mut Block,
+/// XTS in a direction; the tweak is advanced.
+pub(crate) struct Xts<'a> {
+    pub(crate) encrypts: bool,
+    pub(crate) tweak: &'a mut Block,
 }
 
 impl Pass for Xts<'_> {
     #[inline(always)]
-    unsafe fn group<P: Plane>(&mut self, group: &mut Group<'_, P>) {
+    unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
         let mut tweaks = [[0; 16]; MOST];
         tweak::take(self.tweak, group.blocks, |i, tweak| tweaks[i] = tweak);
-        let step = P::Register::BLOCKS;
-        // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as the layout or
-        // more.
+        let step = R::BLOCKS;
+        // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as eight registers
+        // or more.
         unsafe {
-            for i in 0..P::REGISTERS {
-                let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
-                group.buffer.0[i] = group.load(i) ^ tweak;
+            for i in 0..8 {
+                let tweak = R::load(tweaks.as_ptr().add(step * i).cast());
+                group.buffer[i] = group.load(i) ^ tweak;
             }
-            group.run(self.direction);
-            for i in 0..P::REGISTERS {
-                let tweak = P::Register::load(tweaks.as_ptr().add(step * i).cast());
-                group.store(i, group.buffer.0[i] ^ tweak);
+            (group.crypt)(group.keys, self.encrypts, &mut group.buffer);
+            for i in 0..8 {
+                let tweak = R::load(tweaks.as_ptr().add(step * i).cast());
+                group.store(i, group.buffer[i] ^ tweak);
             }
         }
-        tweaks[..P::BLOCKS].as_flattened_mut().zeroize();
+        tweaks[..8 * R::BLOCKS].as_flattened_mut().zeroize();
     }
-}
-
-/// # Safety
-///
-/// The processor must have the instructions of the register.
-#[inline(always)]
-pub(crate) unsafe fn xts<R: Register>(
-    ciphers: Ciphers<R>,
-    key: &Schedule,
-    direction: Direction,
-    tweak: &mut Block,
-    data: Span<'_>,
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive(key, ciphers, data, Xts { direction, tweak }) }
 }

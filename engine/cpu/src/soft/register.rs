@@ -5,11 +5,27 @@
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::passes::SPARE_BYTE;
-use super::planes::{MOST, Plane, Wide};
+use super::passes::{MOST, SPARE_BYTE};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::{self, Counting};
+
+/// Implements bitwise operators of a register.
+macro_rules! bitwise {
+    ($name:ident: $($operator:ident $method:ident $operation:path),*) => {
+        $(impl $operator for $name {
+            type Output = Self;
+
+            #[allow(unused_unsafe, reason = "integers need no intrinsics")]
+            #[inline(always)]
+            fn $method(self, other: Self) -> Self {
+                // SAFETY: a value exists, so the processor has the instructions.
+                $name(unsafe { $operation(self.0, other.0) })
+            }
+        })*
+    };
+}
+pub(super) use bitwise;
 
 /// One or more blocks, or one bit plane of eight times as many blocks.
 ///
@@ -20,9 +36,6 @@ pub(crate) trait Register:
 {
     /// Number of blocks in a register.
     const BLOCKS: usize;
-
-    /// The layout for many blocks.
-    type Large: Plane;
 
     /// Equal lanes of 32 bits.
     ///
@@ -58,17 +71,8 @@ pub(crate) trait Register:
     /// Every lane of 32 bits shifted towards its least significant bit.
     fn shift_right<const N: i32>(self) -> Self;
 
-    /// Moves row `r + 1` (modulo 4) of a plane to the place of row `r`.
-    fn up_one(self) -> Self;
-
-    /// Moves row `r + 2` (modulo 4) of a plane to the place of row `r`.
-    fn up_two(self) -> Self;
-
-    /// ShiftRows of a plane.
-    fn shift_rows(self) -> Self;
-
-    /// InvShiftRows of a plane.
-    fn unshift_rows(self) -> Self;
+    /// Permutes the bytes of each 128 bits of a plane.
+    fn permute(self, permutation: Permutation) -> Self;
 
     /// The first `count` counter blocks from `counter` on, in as many registers as needed; more counter blocks may follow.
     ///
@@ -76,7 +80,7 @@ pub(crate) trait Register:
     ///
     /// The processor must have the instructions of this register.
     #[inline(always)]
-    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+    unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { counters_one_by_one::<Self, C>(counter, count, registers) }
     }
@@ -91,7 +95,7 @@ pub(crate) trait Register:
 pub(crate) unsafe fn counters_one_by_one<R: Register, C: Counting>(
     counter: &Block,
     count: usize,
-    registers: &mut [R; MOST],
+    registers: &mut [R; 8],
 ) {
     let mut counter = *counter;
     for register in &mut registers[..count.div_ceil(R::BLOCKS)] {
@@ -110,74 +114,21 @@ pub(crate) fn only_low_bits_change<C: Counting>(counter: &Block, count: usize) -
     (C::advance(first, count as u128) ^ first) >> 32 == 0
 }
 
-/// Takes row `r` from vector `r`, for each of the four rows.
-#[inline(always)]
-fn select_rows(rows: [Vector; 4]) -> Vector {
-    let [a0, a1, a2, a3] = rows;
-    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
-    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
-    low | high
+/// A permutation of the bytes of a plane.
+#[derive(Clone, Copy)]
+pub(crate) enum Permutation {
+    /// Moves row `r + 1` (modulo 4) to the place of row `r`.
+    UpOne,
+    /// Moves row `r + 2` (modulo 4) to the place of row `r`.
+    UpTwo,
+    /// ShiftRows.
+    ShiftRows,
+    /// InvShiftRows.
+    UnshiftRows,
 }
 
-impl Register for Vector {
-    const BLOCKS: usize = 1;
-    type Large = Wide;
-
-    #[inline(always)]
-    unsafe fn splat(lane: u32) -> Self {
-        Vector::splat(lane)
-    }
-
-    #[inline(always)]
-    unsafe fn repeat(part: Vector) -> Self {
-        part
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const u8) -> Self {
-        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
-        Vector::from_block(unsafe { from.cast::<Block>().read() })
-    }
-
-    #[inline(always)]
-    unsafe fn store(self, to: *mut u8) {
-        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
-        unsafe { to.cast::<Block>().write(self.to_block()) }
-    }
-
-    #[inline(always)]
-    fn shift_left<const N: i32>(self) -> Self {
-        Vector::shift_left::<N>(self)
-    }
-
-    #[inline(always)]
-    fn shift_right<const N: i32>(self) -> Self {
-        Vector::shift_right::<N>(self)
-    }
-
-    #[inline(always)]
-    fn up_one(self) -> Self {
-        Vector::shift_right::<8>(self) | Vector::shift_left::<24>(self)
-    }
-
-    #[inline(always)]
-    fn up_two(self) -> Self {
-        Vector::shift_right::<16>(self) | Vector::shift_left::<16>(self)
-    }
-
-    #[inline(always)]
-    fn shift_rows(self) -> Self {
-        select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)])
-    }
-
-    #[inline(always)]
-    fn unshift_rows(self) -> Self {
-        select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)])
-    }
-}
-
-/// The source of each byte of a plane, for registers with a byte permutation.
-pub(crate) mod sources {
+/// The source of each byte of a plane in each [`Permutation`], for registers with a byte permutation.
+pub(crate) const SOURCES: [[u8; 16]; 4] = {
     /// Byte `4 c + r` is row `r` of column `c`; it comes from row `r + rows` of column `c + columns * r`.
     const fn sources(rows: usize, columns: usize) -> [u8; 16] {
         let mut bytes = [0; 16];
@@ -189,12 +140,8 @@ pub(crate) mod sources {
         }
         bytes
     }
+    [sources(1, 0), sources(2, 0), sources(0, 1), sources(0, 3)]
+};
 
-    pub(crate) const UP_ONE: [u8; 16] = sources(1, 0);
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) const UP_TWO: [u8; 16] = sources(2, 0);
-    pub(crate) const SHIFT_ROWS: [u8; 16] = sources(0, 1);
-    pub(crate) const UNSHIFT_ROWS: [u8; 16] = sources(0, 3);
-    /// Reverses the bytes of the last lane, in which a counter block has the low 32 bits of its counter.
-    pub(crate) const SWAP_LAST: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12];
-}
+/// Reverses the bytes of the last lane, in which a counter block has the low 32 bits of its counter.
+pub(crate) const SWAP_LAST: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 15, 14, 13, 12];

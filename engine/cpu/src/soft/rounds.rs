@@ -1,46 +1,40 @@
 //! The rounds of AES (FIPS 197, 5.1 and 5.3) on bit planes.
 
-use super::planes::{MOST, Plane};
-use super::schedule::Keys;
+use lockstep_core::sbox;
 
-/// The direction of the cipher.
-#[derive(Clone, Copy)]
-pub(crate) enum Direction {
-    /// The cipher.
-    Encrypt,
-    /// The inverse cipher.
-    Decrypt,
-}
+use super::planes::transpose;
+use super::register::{Permutation, Register};
+use super::schedule::Keys;
+use super::vector::Vector;
 
 /// AddRoundKey.
 ///
 /// # Safety
 ///
-/// The processor must have the instructions of the planes' registers.
+/// The processor must have the instructions of the register.
 #[inline(always)]
-unsafe fn add_key<P: Plane>(state: &mut [P; 8], key: &[P::Stored; 8]) {
+unsafe fn add_key<R: Register>(state: &mut [R; 8], key: &[Vector; 8]) {
     for (plane, key) in state.iter_mut().zip(key) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        *plane = plane.xor(unsafe { P::of(key) });
+        *plane = *plane ^ unsafe { R::repeat(*key) };
     }
 }
 
-/// Applies a step to each plane.
-macro_rules! on_planes {
-    ($state:ident, $step:ident) => {
-        for plane in $state.iter_mut() {
-            *plane = plane.$step();
-        }
-    };
+/// Permutes the bytes of each plane.
+#[inline(always)]
+fn permute<R: Register>(state: &mut [R; 8], permutation: Permutation) {
+    for plane in state {
+        *plane = plane.permute(permutation);
+    }
 }
 
 /// MixColumns of a plane. `above` is added to the result: the carry from the next lower plane and the round key. Returns the
 /// carry to the next higher plane: the sum of each row and the next row.
 #[inline(always)]
-fn mix_plane<P: Plane>(plane: &mut P, above: P) -> P {
-    let next = plane.up_one();
-    let t = plane.xor(next);
-    *plane = next.xor(t.up_two()).xor(above);
+fn mix_plane<R: Register>(plane: &mut R, above: R) -> R {
+    let next = plane.permute(Permutation::UpOne);
+    let t = *plane ^ next;
+    *plane = next ^ t.permute(Permutation::UpTwo) ^ above;
     t
 }
 
@@ -51,26 +45,26 @@ fn mix_plane<P: Plane>(plane: &mut P, above: P) -> P {
 ///
 /// # Safety
 ///
-/// The processor must have the instructions of the planes' registers.
+/// The processor must have the instructions of the register.
 #[inline(always)]
-unsafe fn mix_columns<P: Plane>(state: &mut [P; 8], key: Option<&[P::Stored; 8]>) {
+unsafe fn mix_columns<R: Register>(state: &mut [R; 8], key: Option<&[Vector; 8]>) {
     macro_rules! add {
         ($b:literal, $plane:expr) => {
             match key {
                 // SAFETY: the caller guarantees that the processor has the instructions.
-                Some(key) => $plane.xor(unsafe { P::of(&key[$b]) }),
+                Some(key) => $plane ^ unsafe { R::repeat(key[$b]) },
                 None => $plane,
             }
         };
     }
     let [a0, a1, a2, a3, a4, a5, a6, a7] = state;
-    let top = a7.xor(a7.up_one());
+    let top = *a7 ^ a7.permute(Permutation::UpOne);
     // x^8 = x^4 + x^3 + x + 1: plane 7 is carried into planes 0, 1, 3 and 4.
     let t = mix_plane(a0, add!(0, top));
-    let t = mix_plane(a1, add!(1, t.xor(top)));
+    let t = mix_plane(a1, add!(1, t ^ top));
     let t = mix_plane(a2, add!(2, t));
-    let t = mix_plane(a3, add!(3, t.xor(top)));
-    let t = mix_plane(a4, add!(4, t.xor(top)));
+    let t = mix_plane(a3, add!(3, t ^ top));
+    let t = mix_plane(a4, add!(4, t ^ top));
     let t = mix_plane(a5, add!(5, t));
     let t = mix_plane(a6, add!(6, t));
     mix_plane(a7, add!(7, t));
@@ -78,90 +72,54 @@ unsafe fn mix_columns<P: Plane>(state: &mut [P; 8], key: Option<&[P::Stored; 8]>
 
 /// InvMixColumns is this map followed by MixColumns: row `r` becomes `a_r + x^2 (a_r + a_(r+2))`.
 #[inline(always)]
-fn unmix_columns<P: Plane>(state: &mut [P; 8]) {
+fn unmix_columns<R: Register>(state: &mut [R; 8]) {
     let [a0, a1, a2, a3, a4, a5, a6, a7] = *state;
-    macro_rules! sums {
-        ($($s:ident $a:ident),*) => { $(let $s = $a.xor($a.up_two());)* };
+    let mut sums = *state;
+    for sum in &mut sums {
+        *sum = *sum ^ sum.permute(Permutation::UpTwo);
     }
-    sums!(s0 a0, s1 a1, s2 a2, s3 a3, s4 a4, s5 a5, s6 a6, s7 a7);
+    let [s0, s1, s2, s3, s4, s5, s6, s7] = sums;
     // x^8 = x^4 + x^3 + x + 1 and x^9 = x^5 + x^4 + x^2 + x.
-    let high = s6.xor(s7);
-    *state = [
-        a0.xor(s6),
-        a1.xor(high),
-        a2.xor(s0).xor(s7),
-        a3.xor(s1).xor(s6),
-        a4.xor(s2).xor(high),
-        a5.xor(s3).xor(s7),
-        a6.xor(s4),
-        a7.xor(s5),
-    ];
+    let high = s6 ^ s7;
+    *state = [a0 ^ s6, a1 ^ high, a2 ^ s0 ^ s7, a3 ^ s1 ^ s6, a4 ^ s2 ^ high, a5 ^ s3 ^ s7, a6 ^ s4, a7 ^ s5];
 }
 
-/// The cipher.
+/// Encrypts or decrypts the blocks of eight registers.
 ///
 /// # Safety
 ///
-/// The processor must have the instructions of the planes' registers.
+/// The processor must have the instructions of the register.
 #[inline(always)]
-unsafe fn encrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
+pub(crate) unsafe fn crypt<R: Register>(keys: &Keys, encrypts: bool, blocks: &mut [R; 8]) {
     let (first, middle, last) = keys.split();
+    let mut state = *blocks;
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        add_key(state, first);
-        for key in middle {
-            P::substitute::<false>(state);
-            on_planes!(state, shift_rows);
-            mix_columns(state, Some(key));
+        transpose(&mut state);
+        if encrypts {
+            add_key(&mut state, first);
+            for key in middle {
+                state = sbox::forward(state);
+                permute(&mut state, Permutation::ShiftRows);
+                mix_columns(&mut state, Some(key));
+            }
+            state = sbox::forward(state);
+            permute(&mut state, Permutation::ShiftRows);
+            add_key(&mut state, last);
+        } else {
+            add_key(&mut state, last);
+            for key in middle.iter().rev() {
+                permute(&mut state, Permutation::UnshiftRows);
+                state = sbox::inverse(state);
+                add_key(&mut state, key);
+                unmix_columns(&mut state);
+                mix_columns(&mut state, None);
+            }
+            permute(&mut state, Permutation::UnshiftRows);
+            state = sbox::inverse(state);
+            add_key(&mut state, first);
         }
-        P::substitute::<false>(state);
-        on_planes!(state, shift_rows);
-        add_key(state, last);
+        transpose(&mut state);
     }
-}
-
-/// The inverse cipher.
-///
-/// # Safety
-///
-/// The processor must have the instructions of the planes' registers.
-#[inline(always)]
-unsafe fn decrypt<P: Plane>(keys: &Keys<P::Stored>, state: &mut [P; 8]) {
-    let (first, middle, last) = keys.split();
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        add_key(state, last);
-        for key in middle.iter().rev() {
-            on_planes!(state, unshift_rows);
-            P::substitute::<true>(state);
-            add_key(state, key);
-            unmix_columns(state);
-            mix_columns(state, None);
-        }
-        on_planes!(state, unshift_rows);
-        P::substitute::<true>(state);
-        add_key(state, first);
-    }
-}
-
-/// Encrypts or decrypts blocks, which are transposed to planes and back.
-///
-/// # Safety
-///
-/// The processor must have the instructions of the planes' registers.
-#[inline(always)]
-pub(crate) unsafe fn crypt<P: Plane>(
-    keys: &Keys<P::Stored>,
-    direction: Direction,
-    blocks: &mut [P::Register; MOST],
-) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        let mut planes = P::pack(blocks);
-        match direction {
-            Direction::Encrypt => encrypt(keys, &mut planes),
-            Direction::Decrypt => decrypt(keys, &mut planes),
-        }
-        P::unpack(&planes, blocks);
-    }
+    *blocks = state;
 }

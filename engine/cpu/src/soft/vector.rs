@@ -1,98 +1,68 @@
 //! Four 32-bit lanes: a vector register on architectures whose processors all have vector registers, four integers on
 //! others.
 //!
-//! All operations take constant time: bitwise operations, shifts, fixed permutations and comparisons without a branch.
+//! All operations take constant time: bitwise operations, shifts and fixed permutations.
 
 use std::ops::{BitAnd, BitOr, BitXor};
 
 use zeroize::Zeroize;
 
+use super::register::{Permutation, Register, bitwise};
 use crate::kernel::Block;
+
+/// Defines functions by expressions, such as intrinsics that every processor of the target has.
+macro_rules! define {
+    ($($name:ident$(<$n:ident>)?($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {$(
+        #[allow(unused_unsafe, reason = "integers need no intrinsics")]
+        #[inline(always)]
+        pub(super) fn $name$(<const $n: i32>)?($($argument: $type),*) -> $result {
+            // SAFETY: every processor of the target has the intrinsic. A vector has the size of a number, and any bits are valid.
+            unsafe { $call }
+        }
+    )*};
+}
 
 #[cfg(target_arch = "x86_64")]
 mod lanes {
     use std::arch::x86_64::*;
+    use std::mem::transmute;
 
     pub(super) type Lanes = __m128i;
 
-    /// Wraps intrinsics of SSE2.
-    macro_rules! wrap {
-        ($($name:ident$(<$n:ident>)?($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {$(
-            #[inline(always)]
-            pub(super) fn $name$(<const $n: i32>)?($($argument: $type),*) -> $result {
-                // SAFETY: every x86-64 processor has SSE2.
-                unsafe { $call }
-            }
-        )*};
-    }
-
-    wrap! {
+    define! {
         xor(a: Lanes, b: Lanes) -> Lanes = _mm_xor_si128(a, b);
         and(a: Lanes, b: Lanes) -> Lanes = _mm_and_si128(a, b);
         or(a: Lanes, b: Lanes) -> Lanes = _mm_or_si128(a, b);
         splat(a: u32) -> Lanes = _mm_set1_epi32(a as i32);
-        from_u128(a: u128) -> Lanes = _mm_set_epi64x((a >> 64) as i64, a as i64);
-        equal(a: Lanes, b: Lanes) -> Lanes = _mm_cmpeq_epi32(a, b);
+        from_u128(a: u128) -> Lanes = transmute(a);
+        to_u128(a: Lanes) -> u128 = transmute(a);
         shift_left<N>(a: Lanes) -> Lanes = _mm_slli_epi32::<N>(a);
         shift_right<N>(a: Lanes) -> Lanes = _mm_srli_epi32::<N>(a);
         rotate1(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b00_11_10_01>(a);
         rotate2(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b01_00_11_10>(a);
         rotate3(a: Lanes) -> Lanes = _mm_shuffle_epi32::<0b10_01_00_11>(a);
     }
-
-    #[inline(always)]
-    pub(super) fn to_u128(a: Lanes) -> u128 {
-        let mut bytes = [0; 16];
-        // SAFETY: every x86-64 processor has SSE2; `bytes` is 16 writable bytes, and the store requires no alignment.
-        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), a) };
-        u128::from_le_bytes(bytes)
-    }
 }
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod lanes {
     use std::arch::aarch64::*;
+    use std::mem::transmute;
 
     pub(super) type Lanes = uint32x4_t;
 
-    /// Wraps intrinsics of NEON.
-    macro_rules! wrap {
-        ($($name:ident$(<$n:ident>)?($($argument:ident: $type:ty),*) -> $result:ty = $call:expr;)*) => {$(
-            #[inline(always)]
-            pub(super) fn $name$(<const $n: i32>)?($($argument: $type),*) -> $result {
-                // SAFETY: every processor of this target has NEON.
-                unsafe { $call }
-            }
-        )*};
-    }
-
-    wrap! {
+    define! {
         xor(a: Lanes, b: Lanes) -> Lanes = veorq_u32(a, b);
         and(a: Lanes, b: Lanes) -> Lanes = vandq_u32(a, b);
         or(a: Lanes, b: Lanes) -> Lanes = vorrq_u32(a, b);
         splat(a: u32) -> Lanes = vdupq_n_u32(a);
-        equal(a: Lanes, b: Lanes) -> Lanes = vceqq_u32(a, b);
+        from_u128(a: u128) -> Lanes = transmute(a);
+        to_u128(a: Lanes) -> u128 = transmute(a);
         shift_left<N>(a: Lanes) -> Lanes = vshlq_n_u32::<N>(a);
         shift_right<N>(a: Lanes) -> Lanes = vshrq_n_u32::<N>(a);
         rotate1(a: Lanes) -> Lanes = vextq_u32::<1>(a, a);
         rotate2(a: Lanes) -> Lanes = vextq_u32::<2>(a, a);
         rotate3(a: Lanes) -> Lanes = vextq_u32::<3>(a, a);
-    }
-
-    #[inline(always)]
-    pub(super) fn from_u128(a: u128) -> Lanes {
-        let bytes = a.to_le_bytes();
-        // SAFETY: every processor of this target has NEON; `bytes` is 16 readable bytes, and the load requires no alignment.
-        unsafe { vreinterpretq_u32_u8(vld1q_u8(bytes.as_ptr())) }
-    }
-
-    #[inline(always)]
-    pub(super) fn to_u128(a: Lanes) -> u128 {
-        let mut bytes = [0; 16];
-        // SAFETY: every processor of this target has NEON; `bytes` is 16 writable bytes, and the store requires no
-        // alignment.
-        unsafe { vst1q_u8(bytes.as_mut_ptr(), vreinterpretq_u8_u32(a)) };
-        u128::from_le_bytes(bytes)
     }
 }
 
@@ -106,74 +76,24 @@ mod portable {
         std::array::from_fn(|i| f(a[i], b[i]))
     }
 
-    #[inline(always)]
-    pub(super) fn xor(a: Lanes, b: Lanes) -> Lanes {
-        each(a, b, |a, b| a ^ b)
-    }
-
-    #[inline(always)]
-    pub(super) fn and(a: Lanes, b: Lanes) -> Lanes {
-        each(a, b, |a, b| a & b)
-    }
-
-    #[inline(always)]
-    pub(super) fn or(a: Lanes, b: Lanes) -> Lanes {
-        each(a, b, |a, b| a | b)
-    }
-
-    #[inline(always)]
-    pub(super) fn splat(a: u32) -> Lanes {
-        [a; 4]
-    }
-
-    #[inline(always)]
-    pub(super) fn from_u128(a: u128) -> Lanes {
-        std::array::from_fn(|i| (a >> (32 * i)) as u32)
-    }
-
-    #[inline(always)]
-    pub(super) fn to_u128(a: Lanes) -> u128 {
-        (0..4).fold(0, |sum, i| sum | (u128::from(a[i]) << (32 * i)))
-    }
-
-    #[inline(always)]
-    pub(super) fn equal(a: Lanes, b: Lanes) -> Lanes {
-        // The top bit of d | -d is set if d is not zero. This avoids a comparison that could be compiled to a branch.
-        each(a, b, |a, b| {
-            let d = a ^ b;
-            ((d | d.wrapping_neg()) >> 31).wrapping_sub(1)
-        })
-    }
-
-    #[inline(always)]
-    pub(super) fn shift_left<const N: i32>(a: Lanes) -> Lanes {
-        a.map(|a| a << N)
-    }
-
-    #[inline(always)]
-    pub(super) fn shift_right<const N: i32>(a: Lanes) -> Lanes {
-        a.map(|a| a >> N)
-    }
-
-    #[inline(always)]
-    pub(super) fn rotate1(a: Lanes) -> Lanes {
-        [a[1], a[2], a[3], a[0]]
-    }
-
-    #[inline(always)]
-    pub(super) fn rotate2(a: Lanes) -> Lanes {
-        [a[2], a[3], a[0], a[1]]
-    }
-
-    #[inline(always)]
-    pub(super) fn rotate3(a: Lanes) -> Lanes {
-        [a[3], a[0], a[1], a[2]]
+    define! {
+        xor(a: Lanes, b: Lanes) -> Lanes = each(a, b, |a, b| a ^ b);
+        and(a: Lanes, b: Lanes) -> Lanes = each(a, b, |a, b| a & b);
+        or(a: Lanes, b: Lanes) -> Lanes = each(a, b, |a, b| a | b);
+        splat(a: u32) -> Lanes = [a; 4];
+        from_u128(a: u128) -> Lanes = std::array::from_fn(|i| (a >> (32 * i)) as u32);
+        to_u128(a: Lanes) -> u128 = (0..4).fold(0, |sum, i| sum | (u128::from(a[i]) << (32 * i)));
+        shift_left<N>(a: Lanes) -> Lanes = a.map(|a| a << N);
+        shift_right<N>(a: Lanes) -> Lanes = a.map(|a| a >> N);
+        rotate1(a: Lanes) -> Lanes = [a[1], a[2], a[3], a[0]];
+        rotate2(a: Lanes) -> Lanes = [a[2], a[3], a[0], a[1]];
+        rotate3(a: Lanes) -> Lanes = [a[3], a[0], a[1], a[2]];
     }
 }
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 use portable as lanes;
 
-/// Either one block as four little-endian columns, or four words that each hold one bit of each of 32 blocks.
+/// One block as four little-endian columns, or one bit plane of eight blocks.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector(pub(super) lanes::Lanes);
 
@@ -199,18 +119,6 @@ impl Vector {
         lanes::to_u128(self.0).to_le_bytes()
     }
 
-    /// Every lane shifted towards its most significant bit.
-    #[inline(always)]
-    pub(crate) fn shift_left<const N: i32>(self) -> Self {
-        Vector(lanes::shift_left::<N>(self.0))
-    }
-
-    /// Every lane shifted towards its least significant bit.
-    #[inline(always)]
-    pub(crate) fn shift_right<const N: i32>(self) -> Self {
-        Vector(lanes::shift_right::<N>(self.0))
-    }
-
     /// Moves lane `i + n` (modulo 4) to the place of lane `i`.
     #[inline(always)]
     pub(crate) fn rotate(self, n: usize) -> Self {
@@ -221,39 +129,62 @@ impl Vector {
             _ => Vector(lanes::rotate3(self.0)),
         }
     }
-
-    /// All ones in the lanes where bit `bit` is set, zero in the others.
-    #[inline(always)]
-    pub(crate) fn where_set(self, bit: usize) -> Self {
-        let mask = Self::splat(1 << bit);
-        Vector(lanes::equal((self & mask).0, mask.0))
-    }
 }
 
-impl BitXor for Vector {
-    type Output = Self;
+bitwise! { Vector: BitXor bitxor lanes::xor, BitAnd bitand lanes::and, BitOr bitor lanes::or }
 
-    #[inline(always)]
-    fn bitxor(self, other: Self) -> Self {
-        Vector(lanes::xor(self.0, other.0))
-    }
+/// Takes row `r` from vector `r`, for each of the four rows.
+#[inline(always)]
+fn select_rows(rows: [Vector; 4]) -> Vector {
+    let [a0, a1, a2, a3] = rows;
+    let low = (a0 & Vector::splat(0x0000_00ff)) | (a1 & Vector::splat(0x0000_ff00));
+    let high = (a2 & Vector::splat(0x00ff_0000)) | (a3 & Vector::splat(0xff00_0000));
+    low | high
 }
 
-impl BitAnd for Vector {
-    type Output = Self;
+impl Register for Vector {
+    const BLOCKS: usize = 1;
 
     #[inline(always)]
-    fn bitand(self, other: Self) -> Self {
-        Vector(lanes::and(self.0, other.0))
+    unsafe fn splat(lane: u32) -> Self {
+        Vector::splat(lane)
     }
-}
-
-impl BitOr for Vector {
-    type Output = Self;
 
     #[inline(always)]
-    fn bitor(self, other: Self) -> Self {
-        Vector(lanes::or(self.0, other.0))
+    unsafe fn repeat(part: Vector) -> Self {
+        part
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        Vector::from_block(unsafe { from.cast::<Block>().read() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller guarantees a valid block; a Block has alignment 1.
+        unsafe { to.cast::<Block>().write(self.to_block()) }
+    }
+
+    #[inline(always)]
+    fn shift_left<const N: i32>(self) -> Self {
+        Vector(lanes::shift_left::<N>(self.0))
+    }
+
+    #[inline(always)]
+    fn shift_right<const N: i32>(self) -> Self {
+        Vector(lanes::shift_right::<N>(self.0))
+    }
+
+    #[inline(always)]
+    fn permute(self, permutation: Permutation) -> Self {
+        match permutation {
+            Permutation::UpOne => self.shift_right::<8>() | self.shift_left::<24>(),
+            Permutation::UpTwo => self.shift_right::<16>() | self.shift_left::<16>(),
+            Permutation::ShiftRows => select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)]),
+            Permutation::UnshiftRows => select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)]),
+        }
     }
 }
 
@@ -292,19 +223,6 @@ mod tests {
         {
             assert_eq!(portable::to_u128(*rotated), A.rotate_right(32 * turns as u32));
             assert_eq!(n(v(A).rotate(turns)), A.rotate_right(32 * turns as u32));
-        }
-    }
-
-    #[test]
-    fn where_set_fills_lanes() {
-        for bit in 0..32 {
-            let mask = portable::splat(1 << bit);
-            let filled = portable::equal(portable::and(portable::from_u128(A), mask), mask);
-            assert_eq!(n(v(A).where_set(bit)), portable::to_u128(filled));
-            for (lane, filled) in filled.into_iter().enumerate() {
-                let set = (A >> (32 * lane + bit)) & 1 == 1;
-                assert_eq!(filled, if set { u32::MAX } else { 0 });
-            }
         }
     }
 }

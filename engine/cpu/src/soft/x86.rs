@@ -3,9 +3,10 @@
 use std::arch::x86_64::*;
 use std::ops::{BitAnd, BitOr, BitXor};
 
-use super::lookup::{Bytes, Table};
-use super::planes::{MOST, Narrow, Wide};
-use super::register::{Register, counters_one_by_one, only_low_bits_change, sources};
+use super::lookup::{Lookup, Row, Table};
+use super::register::{
+    Permutation, Register, SOURCES, SWAP_LAST, bitwise, counters_one_by_one, only_low_bits_change,
+};
 use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
@@ -18,7 +19,7 @@ unsafe fn identity(part: __m128i) -> __m128i {
 
 macro_rules! register {
     (
-        $(#[$doc:meta])* $name:ident($raw:ty), blocks: $blocks:literal, many: $large:ty, numbers: $numbers:expr,
+        $(#[$doc:meta])* $name:ident($raw:ty), blocks: $blocks:literal, numbers: $numbers:expr,
         $xor:ident, $and:ident, $or:ident, $splat:ident, $repeat:ident, $load:ident, $store:ident,
         $left:ident, $right:ident, $shuffle:ident, $add:ident
     ) => {
@@ -27,35 +28,7 @@ macro_rules! register {
         #[repr(transparent)]
         pub(crate) struct $name($raw);
 
-        impl BitXor for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitxor(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $xor(self.0, other.0) })
-            }
-        }
-
-        impl BitAnd for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitand(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $and(self.0, other.0) })
-            }
-        }
-
-        impl BitOr for $name {
-            type Output = Self;
-
-            #[inline(always)]
-            fn bitor(self, other: Self) -> Self {
-                // SAFETY: a value exists, so the processor has the instructions.
-                $name(unsafe { $or(self.0, other.0) })
-            }
-        }
+        bitwise! { $name: BitXor bitxor $xor, BitAnd bitand $and, BitOr bitor $or }
 
         impl $name {
             /// In each part of 128 bits, byte `i` becomes the byte with the number `sources[i]`.
@@ -68,7 +41,6 @@ macro_rules! register {
 
         impl Register for $name {
             const BLOCKS: usize = $blocks;
-            type Large = $large;
 
             #[inline(always)]
             unsafe fn splat(lane: u32) -> Self {
@@ -108,27 +80,12 @@ macro_rules! register {
             }
 
             #[inline(always)]
-            fn up_one(self) -> Self {
-                self.shuffle(&sources::UP_ONE)
+            fn permute(self, permutation: Permutation) -> Self {
+                self.shuffle(&SOURCES[permutation as usize])
             }
 
             #[inline(always)]
-            fn up_two(self) -> Self {
-                self.shuffle(&sources::UP_TWO)
-            }
-
-            #[inline(always)]
-            fn shift_rows(self) -> Self {
-                self.shuffle(&sources::SHIFT_ROWS)
-            }
-
-            #[inline(always)]
-            fn unshift_rows(self) -> Self {
-                self.shuffle(&sources::UNSHIFT_ROWS)
-            }
-
-            #[inline(always)]
-            unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; MOST]) {
+            unsafe fn counters<C: Counting>(counter: &Block, count: usize, registers: &mut [Self; 8]) {
                 // SAFETY: the caller guarantees that the processor has the instructions; `numbers` has as many words as a
                 // register.
                 unsafe {
@@ -137,10 +94,10 @@ macro_rules! register {
                     }
                     let numbers: [[u32; 4]; $blocks] = $numbers;
                     let step = $name($repeat(_mm_set_epi32($blocks, 0, 0, 0)));
-                    let first = Self::repeat(Vector::from_block(*counter)).shuffle(&sources::SWAP_LAST);
+                    let first = Self::repeat(Vector::from_block(*counter)).shuffle(&SWAP_LAST);
                     let mut next = $name($add(first.0, <Self as Register>::load(numbers.as_ptr().cast()).0));
                     for register in &mut registers[..count.div_ceil($blocks)] {
-                        *register = next.shuffle(&sources::SWAP_LAST);
+                        *register = next.shuffle(&SWAP_LAST);
                         next = $name($add(next.0, step.0));
                     }
                 }
@@ -151,14 +108,14 @@ macro_rules! register {
 
 register! {
     /// One block in an xmm register.
-    Xmm(__m128i), blocks: 1, many: Wide, numbers: [[0, 0, 0, 0]],
+    Xmm(__m128i), blocks: 1, numbers: [[0, 0, 0, 0]],
     _mm_xor_si128, _mm_and_si128, _mm_or_si128, _mm_set1_epi32, identity, _mm_loadu_si128, _mm_storeu_si128,
     _mm_sll_epi32, _mm_srl_epi32, _mm_shuffle_epi8, _mm_add_epi32
 }
 
 register! {
     /// Two blocks in a ymm register.
-    Ymm(__m256i), blocks: 2, many: Narrow<Ymm>, numbers: [[0, 0, 0, 0], [0, 0, 0, 1]],
+    Ymm(__m256i), blocks: 2, numbers: [[0, 0, 0, 0], [0, 0, 0, 1]],
     _mm256_xor_si256, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi32, _mm256_broadcastsi128_si256,
     _mm256_loadu_si256, _mm256_storeu_si256,
     _mm256_sll_epi32, _mm256_srl_epi32, _mm256_shuffle_epi8, _mm256_add_epi32
@@ -166,118 +123,80 @@ register! {
 
 register! {
     /// Four blocks in a zmm register.
-    Zmm(__m512i), blocks: 4, many: Narrow<Zmm>, numbers: [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 3]],
+    Zmm(__m512i), blocks: 4, numbers: [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 0, 3]],
     _mm512_xor_si512, _mm512_and_si512, _mm512_or_si512, _mm512_set1_epi32, _mm512_broadcast_i32x4,
     _mm512_loadu_si512, _mm512_storeu_si512,
     _mm512_sll_epi32, _mm512_srl_epi32, _mm512_shuffle_epi8, _mm512_add_epi32
 }
 
-/// Implements [`Bytes`] except for the lookups.
-macro_rules! bytes {
-    ($name:ident { $($items:tt)* }) => {
-        impl Bytes for $name {
-            #[inline(always)]
-            unsafe fn load(from: *const u8) -> Self {
-                // SAFETY: the caller guarantees 16 readable bytes; the load requires no alignment.
-                $name(unsafe { _mm_loadu_si128(from.cast()) })
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, to: *mut u8) {
-                // SAFETY: the caller guarantees 16 writable bytes; the store requires no alignment.
-                unsafe { _mm_storeu_si128(to.cast(), self.0) }
-            }
-
-            #[inline(always)]
-            fn interleave_low(self, other: Self) -> Self {
-                // SAFETY: every x86-64 processor has SSE2.
-                $name(unsafe { _mm_unpacklo_epi8(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn interleave_high(self, other: Self) -> Self {
-                // SAFETY: every x86-64 processor has SSE2.
-                $name(unsafe { _mm_unpackhi_epi8(self.0, other.0) })
-            }
-
-            $($items)*
-        }
-    };
-}
-
-bytes! {
-    Xmm {
-        /// The high nibbles and the low nibbles.
-        type Nibbles = [Xmm; 2];
-        type Sum = Xmm;
-
-        #[inline(always)]
-        fn nibbles(self) -> [Xmm; 2] {
-            // SAFETY: every x86-64 processor has SSE2.
-            unsafe {
-                let mask = _mm_set1_epi8(15);
-                [Xmm(_mm_and_si128(_mm_srli_epi16::<4>(self.0), mask)), Xmm(_mm_and_si128(self.0, mask))]
-            }
-        }
-
-        #[inline(always)]
-        fn look_up(table: &Table, nibbles: [Xmm; 2]) -> Xmm {
-            // SAFETY: a value exists, so the processor has SSSE3; the table is twice 16 readable bytes.
-            unsafe {
-                let high = _mm_loadu_si128(table.as_ptr().cast());
-                let low = _mm_loadu_si128(table.as_ptr().add(16).cast());
-                Xmm(_mm_xor_si128(_mm_shuffle_epi8(high, nibbles[0].0), _mm_shuffle_epi8(low, nibbles[1].0)))
-            }
-        }
-
-        #[inline(always)]
-        fn fold(sum: Xmm) -> Self {
-            sum
-        }
+impl Row for Xmm {
+    #[inline(always)]
+    fn interleave(self, other: Self) -> [Self; 2] {
+        // SAFETY: every x86-64 processor has SSE2.
+        unsafe { [Xmm(_mm_unpacklo_epi8(self.0, other.0)), Xmm(_mm_unpackhi_epi8(self.0, other.0))] }
     }
 }
 
-/// Sixteen bytes whose nibbles are looked up in the two halves of a ymm register.
-#[derive(Clone, Copy)]
-pub(crate) struct Half(__m128i);
-
-impl BitXor for Half {
-    type Output = Self;
+impl Lookup for Xmm {
+    type Row = Xmm;
+    /// The high nibbles and the low nibbles.
+    type Nibbles = [Xmm; 2];
+    type Sum = Xmm;
 
     #[inline(always)]
-    fn bitxor(self, other: Self) -> Self {
+    fn nibbles(row: Xmm) -> [Xmm; 2] {
         // SAFETY: every x86-64 processor has SSE2.
-        Half(unsafe { _mm_xor_si128(self.0, other.0) })
+        unsafe {
+            let mask = _mm_set1_epi8(15);
+            [Xmm(_mm_and_si128(_mm_srli_epi16::<4>(row.0), mask)), Xmm(_mm_and_si128(row.0, mask))]
+        }
+    }
+
+    #[inline(always)]
+    fn look_up(table: &Table, nibbles: [Xmm; 2]) -> Xmm {
+        // SAFETY: a value exists, so the processor has SSSE3; the table is twice 16 readable bytes.
+        unsafe {
+            let high = _mm_loadu_si128(table.as_ptr().cast());
+            let low = _mm_loadu_si128(table.as_ptr().add(16).cast());
+            Xmm(_mm_xor_si128(_mm_shuffle_epi8(high, nibbles[0].0), _mm_shuffle_epi8(low, nibbles[1].0)))
+        }
+    }
+
+    #[inline(always)]
+    fn fold(sum: Xmm) -> Xmm {
+        sum
     }
 }
 
-bytes! {
-    Half {
-        type Nibbles = Ymm;
-        type Sum = Ymm;
+/// Looks nibbles up in the two halves of a ymm register.
+pub(crate) struct Both;
 
-        #[inline(always)]
-        fn nibbles(self) -> Ymm {
-            // SAFETY: a value exists, so the processor has AVX2.
-            unsafe {
-                let both = _mm256_set_m128i(self.0, _mm_srli_epi16::<4>(self.0));
-                Ymm(_mm256_and_si256(both, _mm256_set1_epi8(15)))
-            }
+impl Lookup for Both {
+    type Row = Xmm;
+    type Nibbles = Ymm;
+    type Sum = Ymm;
+
+    #[inline(always)]
+    fn nibbles(row: Xmm) -> Ymm {
+        // SAFETY: the functions that use this type have AVX2.
+        unsafe {
+            let both = _mm256_set_m128i(row.0, _mm_srli_epi16::<4>(row.0));
+            Ymm(_mm256_and_si256(both, _mm256_set1_epi8(15)))
         }
+    }
 
-        #[inline(always)]
-        fn look_up(table: &Table, nibbles: Ymm) -> Ymm {
-            // SAFETY: a value exists, so the processor has AVX2; the table is 32 readable bytes.
-            unsafe { Ymm(_mm256_shuffle_epi8(_mm256_loadu_si256(table.as_ptr().cast()), nibbles.0)) }
-        }
+    #[inline(always)]
+    fn look_up(table: &Table, nibbles: Ymm) -> Ymm {
+        // SAFETY: a value exists, so the processor has AVX2; the table is 32 readable bytes.
+        unsafe { Ymm(_mm256_shuffle_epi8(_mm256_loadu_si256(table.as_ptr().cast()), nibbles.0)) }
+    }
 
-        #[inline(always)]
-        fn fold(sum: Ymm) -> Self {
-            // SAFETY: a value exists, so the processor has AVX2.
-            unsafe {
-                let (high, low) = (_mm256_castsi256_si128(sum.0), _mm256_extracti128_si256::<1>(sum.0));
-                Half(_mm_xor_si128(high, low))
-            }
+    #[inline(always)]
+    fn fold(sum: Ymm) -> Xmm {
+        // SAFETY: a value exists, so the processor has AVX2.
+        unsafe {
+            let (high, low) = (_mm256_castsi256_si128(sum.0), _mm256_extracti128_si256::<1>(sum.0));
+            Xmm(_mm_xor_si128(high, low))
         }
     }
 }

@@ -16,60 +16,35 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
-use super::single_stream::cbc_encrypt as cbc_encrypt_single;
 use super::vector::Vector;
 use crate::kernel::{Block, Lane};
 
 /// Maximum number of groups (vectors) in flight.
 const GROUPS: usize = 8;
 
-/// Round keys for the groups of messages.
-trait Keys<V: Vector>: Copy {
+/// Round keys for the groups of messages: the same keys for all messages if SHARED is set, otherwise a table with the keys of each
+/// of PLACES messages, stored as `[round][place]`.
+#[derive(Clone, Copy)]
+struct KeysOfPlaces<const SHARED: bool, const PLACES: usize>(*const __m128i);
+
+impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
     /// # Safety
     ///
     /// The same as for [`Vector`]. In addition, the round exists, and the `V::BLOCKS` places that start at `place` are set.
-    unsafe fn get(self, round: usize, place: usize) -> V;
-
-    /// The same keys, with their origin hidden from the compiler: see [`opaque`].
-    fn opaque(self) -> Self;
-}
-
-/// The same key for all messages.
-#[derive(Clone, Copy)]
-struct Shared(*const __m128i);
-
-impl<V: Vector> Keys<V> for Shared {
     #[inline(always)]
-    unsafe fn get(self, round: usize, _: usize) -> V {
-        // SAFETY: the caller guarantees that the round exists and that the processor has the instructions.
-        unsafe { V::broadcast(self.0.add(round)) }
-    }
-
-    #[inline(always)]
-    fn opaque(self) -> Self {
-        Shared(opaque(self.0))
+    unsafe fn get<V: Vector>(self, round: usize, place: usize) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            if SHARED {
+                V::broadcast(self.0.add(round))
+            } else {
+                V::load(self.0.add(round * PLACES + place).cast())
+            }
+        }
     }
 }
 
-/// One key for each of PLACES messages, stored as `[round][place]`.
-#[derive(Clone, Copy)]
-struct Table<const PLACES: usize>(*const __m128i);
-
-impl<V: Vector, const PLACES: usize> Keys<V> for Table<PLACES> {
-    #[inline(always)]
-    unsafe fn get(self, round: usize, place: usize) -> V {
-        // SAFETY: the caller guarantees that the round exists, that the places are set, and that the processor has the
-        // instructions.
-        unsafe { V::load(self.0.add(round * PLACES + place).cast()) }
-    }
-
-    #[inline(always)]
-    fn opaque(self) -> Self {
-        Table(opaque(self.0))
-    }
-}
-
-/// The memory of a [`Table`].
+/// The memory of a table of keys.
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
     keys: [[MaybeUninit<__m128i>; PLACES]; 15],
@@ -87,16 +62,10 @@ impl<const PLACES: usize> KeyTable<PLACES> {
         for rounds in [0..11, 11..rounds + 1] {
             for round in rounds {
                 // SAFETY: there are rounds + 1 keys.
-                self.keys[round][place].write(unsafe { *schedule.encrypt().add(round) });
+                self.keys[round][place].write(unsafe { *schedule.encrypt.as_ptr().add(round) });
             }
         }
         self.used = self.used.max(place + 1);
-    }
-}
-
-impl<const PLACES: usize> KeyTable<PLACES> {
-    fn get(&self) -> Table<PLACES> {
-        Table(self.keys.as_ptr().cast())
     }
 }
 
@@ -163,9 +132,9 @@ impl<const PLACES: usize> Places<PLACES> {
 /// The same as for [`Vector`]. In addition, the places of the groups are set, have keys, and have at least `steps` blocks
 /// left.
 #[inline(always)]
-unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
+unsafe fn run<V: Vector, const SHARED: bool, const G: usize, const PLACES: usize>(
     rounds: usize,
-    keys: K,
+    keys: *const __m128i,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
@@ -181,7 +150,7 @@ unsafe fn run<V: Vector, K: Keys<V>, const G: usize, const PLACES: usize>(
             x[g] = V::load(registers.add(g * V::BYTES));
         }
         for step in 0..steps {
-            let keys = keys.opaque();
+            let keys = KeysOfPlaces::<SHARED, PLACES>(opaque(keys));
             for g in 0..G {
                 let text = V::gather(src.add(g * V::BLOCKS), 16 * step);
                 x[g] = x[g].xor(text.xor(keys.get(0, first + g * V::BLOCKS)));
@@ -229,27 +198,26 @@ unsafe fn run_groups<V: Vector, const PLACES: usize>(
     rounds: usize,
     groups: usize,
     shared: Option<*const __m128i>,
-    table: Table<PLACES>,
+    table: *const __m128i,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
 ) {
     macro_rules! run {
-        ($groups:literal, $keys:expr) => {
-            run::<V, _, $groups, PLACES>(rounds, $keys, places, first, steps)
+        ($shared:literal, $keys:expr) => {
+            match groups {
+                1 => run::<V, $shared, 1, PLACES>(rounds, $keys, places, first, steps),
+                2 => run::<V, $shared, 2, PLACES>(rounds, $keys, places, first, steps),
+                4 => run::<V, $shared, 4, PLACES>(rounds, $keys, places, first, steps),
+                _ => run::<V, $shared, 8, PLACES>(rounds, $keys, places, first, steps),
+            }
         };
     }
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        match (shared, groups) {
-            (Some(keys), 1) => run!(1, Shared(keys)),
-            (Some(keys), 2) => run!(2, Shared(keys)),
-            (Some(keys), 4) => run!(4, Shared(keys)),
-            (Some(keys), _) => run!(8, Shared(keys)),
-            (None, 1) => run!(1, table),
-            (None, 2) => run!(2, table),
-            (None, 4) => run!(4, table),
-            (None, _) => run!(8, table),
+        match shared {
+            Some(keys) => run!(true, keys),
+            None => run!(false, table),
         }
     }
 }
@@ -282,28 +250,30 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
     };
     let mut next = 0;
     let mut take = |lanes: &[Lane<'_, Schedule>]| {
-        let wanted = |lane: &Lane<'_, Schedule>| lane.schedule.rounds() == rounds && !lane.data.is_empty();
+        let wanted = |lane: &Lane<'_, Schedule>| lane.schedule.rounds == rounds && !lane.data.is_empty();
         let found = next + lanes[next..].iter().position(wanted)?;
         next = found + 1;
         Some(found)
     };
-    macro_rules! put {
-        ($place:expr, $lane:expr) => {{
-            places.put($place, $lane, &lanes[$lane]);
+    // Fills a place, and sets its key in the table unless all messages have the same key.
+    macro_rules! fill {
+        ($place:expr, $lane:expr, $fill:expr) => {{
+            $fill;
             if shared.is_none() {
                 // SAFETY: `take` returns schedules of `rounds` rounds.
                 unsafe { table.set($place, lanes[$lane].schedule, rounds) };
             }
         }};
     }
+    macro_rules! put {
+        ($place:expr, $lane:expr) => {
+            fill!($place, $lane, places.put($place, $lane, &lanes[$lane]))
+        };
+    }
     macro_rules! repeat {
-        ($from:expr, $to:expr) => {{
-            places.repeat($from, $to);
-            if shared.is_none() {
-                // SAFETY: as above.
-                unsafe { table.set($to, lanes[places.lane[$from]].schedule, rounds) };
-            }
-        }};
+        ($from:expr, $to:expr) => {
+            fill!($to, places.lane[$from], places.repeat($from, $to))
+        };
     }
     while places.count < PLACES
         && let Some(lane) = take(lanes)
@@ -325,7 +295,10 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
         };
         // SAFETY: the places of all groups were set, and each has at least `steps` blocks left. The caller guarantees that
         // the processor has the instructions.
-        unsafe { run_groups::<V, PLACES>(rounds, groups, shared, table.get(), &mut places, first, steps) };
+        unsafe {
+            let table = table.keys.as_ptr().cast();
+            run_groups::<V, PLACES>(rounds, groups, shared, table, &mut places, first, steps);
+        }
         // A message that has ended is replaced by the next message or, if there is none, by the last message in flight.
         let mut place = 0;
         while place < places.count {
@@ -354,18 +327,13 @@ unsafe fn chains<V: Vector, const PLACES: usize>(
 #[inline(always)]
 pub(super) unsafe fn cbc_encrypt<V: Vector, const PLACES: usize>(lanes: &mut [Lane<'_, Schedule>]) {
     debug_assert!(lanes.iter().all(|lane| lane.data.len() % 16 == 0), "whole blocks");
-    let first = match lanes {
-        [] => return,
-        // A single message needs no set-up. SAFETY: the caller guarantees that the processor has the instructions.
-        [lane] => return unsafe { cbc_encrypt_single(lane.schedule, lane.register, lane.data.reborrow()) },
-        [first, ..] => first.schedule,
-    };
+    let Some(first) = lanes.first().map(|lane| lane.schedule) else { return };
     if lanes.iter().all(|lane| ptr::eq(lane.schedule, first)) {
         // SAFETY: the caller guarantees that the processor has the instructions.
-        return unsafe { chains::<V, PLACES>(first.rounds(), lanes, Some(first.encrypt())) };
+        return unsafe { chains::<V, PLACES>(first.rounds, lanes, Some(first.encrypt.as_ptr())) };
     }
     for rounds in [10, 12, 14] {
-        if lanes.iter().any(|lane| lane.schedule.rounds() == rounds) {
+        if lanes.iter().any(|lane| lane.schedule.rounds == rounds) {
             // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { chains::<V, PLACES>(rounds, lanes, None) };
         }

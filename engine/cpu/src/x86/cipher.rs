@@ -4,98 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::__m128i;
 
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::Vector;
 use crate::kernel::Span;
-
-/// Encryption or decryption. Selects the round keys and the instructions.
-pub(super) trait Direction {
-    /// True for encryption.
-    const ENCRYPTS: bool;
-
-    /// The round keys in the order of use.
-    fn keys(schedule: &Schedule) -> *const __m128i;
-    /// A middle round.
-    fn round<V: Vector>(state: V, key: V) -> V;
-    /// The last round.
-    fn last<V: Vector>(state: V, key: V) -> V;
-}
-
-/// The cipher.
-pub(super) struct Encrypt;
-
-impl Direction for Encrypt {
-    const ENCRYPTS: bool = true;
-
-    #[inline(always)]
-    fn keys(schedule: &Schedule) -> *const __m128i {
-        schedule.encrypt()
-    }
-
-    #[inline(always)]
-    fn round<V: Vector>(state: V, key: V) -> V {
-        state.aesenc(key)
-    }
-
-    #[inline(always)]
-    fn last<V: Vector>(state: V, key: V) -> V {
-        state.aesenclast(key)
-    }
-}
-
-/// The equivalent inverse cipher.
-pub(super) struct Decrypt;
-
-impl Direction for Decrypt {
-    const ENCRYPTS: bool = false;
-
-    #[inline(always)]
-    fn keys(schedule: &Schedule) -> *const __m128i {
-        schedule.decrypt()
-    }
-
-    #[inline(always)]
-    fn round<V: Vector>(state: V, key: V) -> V {
-        state.aesdec(key)
-    }
-
-    #[inline(always)]
-    fn last<V: Vector>(state: V, key: V) -> V {
-        state.aesdeclast(key)
-    }
-}
-
-/// Returns the same pointer, with its origin hidden from the compiler.
-///
-/// Without this function, the compiler would load all round keys before the loop. They do not fit in 16 registers, so the
-/// compiler would copy them to the stack, where they are not zeroed. A broadcast from the schedule in each round costs no
-/// time, because it serves N vectors.
-#[inline(always)]
-#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through the pointer.
-pub(super) fn opaque<T>(keys: *const T) -> *const T {
-    let mut out = keys;
-    // SAFETY: the assembly contains no instruction.
-    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
-    out
-}
-
-/// Returns the same number, hidden from the compiler.
-#[inline(always)]
-pub(super) fn opaque_number(number: usize) -> usize {
-    let mut out = number;
-    // SAFETY: the assembly contains no instruction.
-    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
-    out
-}
-
-/// Returns the same reference, with its origin hidden from the compiler, so that the value stays in memory.
-#[inline(always)]
-pub(super) fn in_memory<T>(value: &mut T) -> &mut T {
-    let mut out: *mut T = value;
-    // SAFETY: the assembly contains no instruction.
-    unsafe { asm!("/* {0} */", inout(reg) out, options(nostack, preserves_flags)) };
-    // SAFETY: the pointer is that of the exclusive borrow.
-    unsafe { &mut *out }
-}
 
 /// Expands to `$body` for the rounds that AES-192 (two) and AES-256 (four) have in addition to those of AES-128. The rounds
 /// are numbered from `$from`.
@@ -129,141 +39,219 @@ macro_rules! middle_rounds {
 }
 pub(super) use middle_rounds;
 
-/// All rounds but the last, for N vectors to which the first round key has already been added.
-///
-/// The pass adds the first key and does the last round. A mode can therefore combine its own input with these two keys,
-/// outside of the dependency chain of the rounds.
-///
-/// # Safety
-///
-/// The same as for [`Vector`]. In addition, `keys` points to `rounds` + 1 keys.
-#[inline(always)]
-pub(super) unsafe fn middle<D: Direction, V: Vector, const N: usize>(
-    keys: *const __m128i,
-    rounds: usize,
-    state: &mut [V; N],
-) {
-    middle_rounds!(rounds, round => {
-        // SAFETY: the caller guarantees the keys, and that the processor has the instructions.
-        let key = unsafe { V::broadcast(keys.add(round)) };
-        for x in state.iter_mut() {
-            *x = D::round(*x, key);
-        }
-    });
+/// The round keys of one direction, in the order of use.
+#[derive(Clone, Copy)]
+pub(super) struct Keys {
+    first: *const __m128i,
+    /// 10, 12 or 14. There is one key more.
+    pub(super) rounds: usize,
 }
 
-/// The part of a vector that a step processes. At the end of the data, it may be less than the whole vector.
-pub(super) trait Extent: Copy {
-    /// True for whole vectors.
-    const WHOLE: bool = false;
+impl Keys {
+    /// The keys of the cipher, or of the equivalent inverse cipher.
+    #[inline(always)]
+    pub(super) fn of<const ENCRYPTS: bool>(schedule: &Schedule) -> Keys {
+        let keys = if ENCRYPTS { &schedule.encrypt } else { &schedule.decrypt };
+        Keys { first: keys.as_ptr(), rounds: schedule.rounds }
+    }
 
+    /// The same keys, with their origin hidden from the compiler: see [`opaque`].
+    #[inline(always)]
+    pub(super) fn opaque(self) -> Keys {
+        Keys { first: opaque(self.first), ..self }
+    }
+
+    /// The key of a round in every place of a vector; round 0 is the addition of the first key.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, the schedule exists, and the round is at most `rounds`.
+    #[inline(always)]
+    pub(super) unsafe fn get<V: Vector>(self, round: usize) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe { V::broadcast(self.first.add(round)) }
+    }
+
+    /// The first and the last key.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, the schedule exists.
+    #[inline(always)]
+    pub(super) unsafe fn ends<V: Vector>(self) -> (V, V) {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe { (self.get(0), self.get(self.rounds)) }
+    }
+
+    /// The last 11 keys, with their origin hidden from the compiler: the keys of AES-128, or those that remain after the
+    /// additional rounds.
+    ///
+    /// # Safety
+    ///
+    /// The schedule exists.
+    #[inline(always)]
+    pub(super) unsafe fn without_extra(self) -> Keys {
+        // SAFETY: there are `rounds` + 1 keys.
+        Keys { first: opaque(unsafe { self.first.add(self.rounds - 10) }), rounds: 10 }
+    }
+
+    /// All rounds but the last, for N vectors to which the first round key has already been added.
+    ///
+    /// The pass adds the first key and does the last round. A mode can therefore combine its own input with these two keys,
+    /// outside of the dependency chain of the rounds.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`]. In addition, the schedule exists.
+    #[inline(always)]
+    pub(super) unsafe fn middle<const ENCRYPTS: bool, V: Vector, const N: usize>(self, state: &mut [V; N]) {
+        middle_rounds!(self.rounds, round => {
+            // SAFETY: the caller guarantees the conditions of this function.
+            let key = unsafe { self.get(round) };
+            for x in state.iter_mut() {
+                *x = x.round::<ENCRYPTS>(key);
+            }
+        });
+    }
+}
+
+/// Evaluates an expression with the direction as a constant.
+macro_rules! directed {
+    ($encrypts:expr, $direction:ident => $call:expr) => {
+        if $encrypts {
+            const $direction: bool = true;
+            $call
+        } else {
+            const $direction: bool = false;
+            $call
+        }
+    };
+}
+pub(super) use directed;
+
+/// Returns the same pointer, with its origin hidden from the compiler.
+///
+/// Without this function, the compiler would load all round keys before the loop. They do not fit in 16 registers, so the
+/// compiler would copy them to the stack, where they are not zeroed. A broadcast from the schedule in each round costs no
+/// time, because it serves N vectors.
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block)] // Nothing is read through the pointer.
+pub(super) fn opaque<T>(keys: *const T) -> *const T {
+    let mut out = keys;
+    // SAFETY: the assembly contains no instruction.
+    unsafe { asm!("/* {0} */", inout(reg) out, options(nomem, nostack, preserves_flags)) };
+    out
+}
+
+/// Returns the same number, hidden from the compiler.
+#[inline(always)]
+pub(super) fn opaque_number(number: usize) -> usize {
+    opaque(std::ptr::without_provenance::<u8>(number)).addr()
+}
+
+/// Returns the same reference, with its origin hidden from the compiler, so that the value stays in memory.
+#[inline(always)]
+pub(super) fn in_memory<T>(value: &mut T) -> &mut T {
+    let mut out: *mut T = value;
+    // SAFETY: the assembly contains no instruction.
+    unsafe { asm!("/* {0} */", inout(reg) out, options(nostack, preserves_flags)) };
+    // SAFETY: the pointer is that of the exclusive borrow.
+    unsafe { &mut *out }
+}
+
+/// The part of a vector that a step processes. At the end of the data, it may be less than the whole vector. The variant is known
+/// when a step is compiled.
+#[derive(Clone, Copy)]
+pub(super) enum Extent {
+    /// Whole vectors.
+    Whole,
+    /// A number of blocks that is less than a vector.
+    Blocks(usize),
+    /// A number of bytes that is less than a vector.
+    Bytes(usize),
+}
+
+impl Extent {
     /// # Safety
     ///
     /// The same as for [`Vector`]. In addition, `ptr` is valid for reads of the bytes in the extent.
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V;
+    #[inline(always)]
+    pub(super) unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+        // SAFETY: the caller guarantees the conditions of this function.
+        unsafe {
+            match self {
+                Extent::Whole => V::load(ptr),
+                Extent::Blocks(blocks) => V::load_blocks(ptr, blocks),
+                Extent::Bytes(bytes) => V::load_bytes(ptr, bytes),
+            }
+        }
+    }
+
     /// # Safety
     ///
     /// `ptr` is valid for writes of the bytes in the extent.
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8);
-}
-
-/// Whole vectors.
-#[derive(Clone, Copy)]
-pub(super) struct Whole;
-
-impl Extent for Whole {
-    const WHOLE: bool = true;
-
     #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
+    pub(super) unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load(ptr) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store(ptr) }
-    }
-}
-
-/// A number of blocks that is less than a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Blocks(pub(super) usize);
-
-impl Extent for Blocks {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load_blocks(ptr, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store_blocks(ptr, self.0) }
-    }
-}
-
-/// A number of bytes that is less than a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Bytes(pub(super) usize);
-
-impl Extent for Bytes {
-    #[inline(always)]
-    unsafe fn load<V: Vector>(self, ptr: *const u8) -> V {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { V::load_bytes(ptr, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store<V: Vector>(self, vector: V, ptr: *mut u8) {
-        // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { vector.store_bytes(ptr, self.0) }
+        unsafe {
+            match self {
+                Extent::Whole => vector.store(ptr),
+                Extent::Blocks(blocks) => vector.store_blocks(ptr, blocks),
+                Extent::Bytes(bytes) => vector.store_bytes(ptr, bytes),
+            }
+        }
     }
 }
 
 /// A data-parallel pass over the blocks of a span, in order.
 pub(super) trait Pass<V: Vector> {
-    /// Number of vectors in the widest step.
+    /// Number of vectors in the widest step, 8 or 6.
     const WIDEST: usize = 8;
 
     /// True if the data may end within a block.
     const BYTES: bool = false;
 
-    /// Processes N vectors (one, unless the extent is [`Whole`]). All loads come before the first store, so that the same
+    /// Processes N vectors (one, unless the extent is [`Extent::Whole`]). All loads come before the first store, so that the same
     /// code works in place.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for N vectors or, if the extent is not [`Whole`],
+    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for N vectors or, if the extent is not [`Extent::Whole`],
     /// for its bytes.
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8);
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8);
 }
 
-/// Runs a pass over data: the widest steps, then steps of 4, 2 and 1 vectors, then a partial vector.
+/// Data of fewer bytes than this are processed in xmm registers. Wide vectors are not faster for them, and a wide or partial
+/// load often cannot be forwarded from the stores of the previous call.
+pub(super) const SHORT: usize = 128;
+
+/// Runs a pass over data: the widest steps, then steps of 4, 2 and 1 vectors, then a partial vector. There are no widest steps if
+/// FEW is set.
 ///
 /// Narrow steps are independent of each other, so the processor overlaps them.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`]. Data are whole blocks, unless [`Pass::BYTES`] is set.
+/// The same as for [`Vector`]. Data are whole blocks, unless [`Pass::BYTES`] is set. If FEW is set, they have less than eight
+/// vectors.
 #[inline(always)]
-pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -> P {
+pub(super) unsafe fn drive<V: Vector, P: Pass<V>, const FEW: bool>(mut pass: P, data: Span<'_>) -> P {
     let (mut src, mut dst, mut left) = (data.src(), data.dst(), data.len());
+    debug_assert!(!FEW || left < 8 * V::BYTES, "few vectors");
     macro_rules! steps {
         ($n:literal, $again:tt) => {
             $again left >= $n * V::BYTES {
                 // SAFETY: N vectors are left in the span; the caller guarantees that the processor has the instructions.
                 unsafe {
-                    pass.step::<$n, _>(Whole, src, dst);
+                    pass.step::<$n>(Extent::Whole, src, dst);
                     (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
                 }
                 left -= $n * V::BYTES;
             }
         };
     }
-    if P::WIDEST == 8 {
+    if FEW {
+    } else if P::WIDEST == 8 {
         steps!(8, while);
     } else {
         steps!(6, while);
@@ -274,44 +262,10 @@ pub(super) unsafe fn drive<V: Vector, P: Pass<V>>(mut pass: P, data: Span<'_>) -
     // SAFETY: less than a vector is left in the span; the caller guarantees that the processor has the instructions.
     unsafe {
         if V::BLOCKS > 1 && left >= 16 && left % 16 == 0 {
-            pass.step::<1, _>(Blocks(left / 16), src, dst);
+            pass.step::<1>(Extent::Blocks(left / 16), src, dst);
         } else if P::BYTES && left > 0 {
-            pass.step::<1, _>(Bytes(left), src, dst);
+            pass.step::<1>(Extent::Bytes(left), src, dst);
         }
-    }
-    pass
-}
-
-/// Data of fewer bytes than this are processed in xmm registers. Wide vectors are not faster for them, and a wide or partial
-/// load often cannot be forwarded from the stores of the previous call.
-pub(super) const SHORT: usize = 128;
-
-/// Like [`drive`], for less than [`SHORT`] bytes.
-///
-/// # Safety
-///
-/// The same as for [`drive`].
-#[inline(always)]
-pub(super) unsafe fn drive_short<P: Pass<Xmm>>(mut pass: P, data: Span<'_>) -> P {
-    let (mut src, mut dst, len) = (data.src(), data.dst(), data.len());
-    debug_assert!(len < SHORT, "short data");
-    macro_rules! steps {
-        ($n:literal) => {
-            if len & (16 * $n) != 0 {
-                // SAFETY: N blocks are left in the span; the caller guarantees that the processor has the instructions.
-                unsafe {
-                    pass.step::<$n, _>(Whole, src, dst);
-                    (src, dst) = (src.add(16 * $n), dst.add(16 * $n));
-                }
-            }
-        };
-    }
-    steps!(4);
-    steps!(2);
-    steps!(1);
-    if P::BYTES && len % 16 != 0 {
-        // SAFETY: less than a block is left in the span; the caller guarantees that the processor has the instructions.
-        unsafe { pass.step::<1, _>(Bytes(len % 16), src, dst) };
     }
     pass
 }

@@ -7,39 +7,52 @@
 //! In GCM, the counter depends on the hash key if the IV does not have 12 bytes. The counter is then secret, so no branch
 //! depends on a 32-bit counter.
 
-use std::arch::x86_64::__m128i;
-
-use super::cipher::{Encrypt, Extent, Pass, SHORT, drive, drive_short, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, SHORT, drive};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
 struct Ctr<V, const BIG_ENDIAN: bool> {
-    keys: *const __m128i,
-    rounds: usize,
+    keys: Keys,
     /// Counters of the next vector.
     counters: V,
     /// Number of blocks in a vector.
     stride: V,
 }
 
+impl<V: Vector, const BIG_ENDIAN: bool> Ctr<V, BIG_ENDIAN> {
+    /// CTR from a counter, which is given as a number.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    unsafe fn new(schedule: &Schedule, start: u128) -> Self {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        unsafe {
+            let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
+            Ctr { keys: Keys::of::<true>(schedule), counters, stride: V::numbers([V::BLOCKS as u128; 4]) }
+        }
+    }
+}
+
 impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
     const BYTES: bool = true;
 
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys.
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.keys.opaque();
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
+        // exists.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             for x in &mut x {
                 *x = first.xor(if BIG_ENDIAN { self.counters.reversed() } else { self.counters });
                 self.counters = self.counters.add32(self.stride);
             }
-            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
+            keys.middle::<true, V, N>(&mut x);
             for i in 0..N {
                 let text: V = extent.load(src.add(i * V::BYTES));
                 extent.store(x[i].aesenclast(last.xor(text)), dst.add(i * V::BYTES));
@@ -57,12 +70,10 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 /// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let (counters, stride) = (Xmm::number(u128::from_be_bytes(*counter)), Xmm::number(1));
-        let after = drive_short(Ctr::<Xmm, true> { keys, rounds, counters, stride }, data).counters;
-        after.reversed().store(counter.as_mut_ptr());
+        let pass = Ctr::<Xmm, true>::new(schedule, u128::from_be_bytes(*counter));
+        drive::<_, _, true>(pass, data).counters.reversed().store(counter.as_mut_ptr());
     }
 }
 
@@ -98,7 +109,6 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
     };
     let mut start = u128::from_be_bytes(*counter);
     *counter = advance(start, data.len().div_ceil(16) as u64).to_be_bytes();
-    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     let mut rest = data;
     loop {
         let room = if BITS == 32 { u64::MAX } else { blocks_before_wrap(start) + 1 };
@@ -106,11 +116,7 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
         let part = if cut { 16 * room as usize } else { rest.len() };
         let (head, tail) = rest.split_at(part);
         // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe {
-            let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
-            let stride = V::numbers([V::BLOCKS as u128; 4]);
-            drive::<V, _>(Ctr::<V, true> { keys, rounds, counters, stride }, head);
-        }
+        unsafe { drive::<_, _, false>(Ctr::<V, true>::new(schedule, start), head) };
         if tail.is_empty() {
             return;
         }
@@ -125,14 +131,9 @@ pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
 /// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn ctr_little32<V: Vector>(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
-    let (keys, rounds) = (schedule.encrypt(), schedule.rounds());
     let start = u128::from_le_bytes(*counter);
     let blocks = data.len().div_ceil(16) as u32;
     counter[..4].copy_from_slice(&(start as u32).wrapping_add(blocks).to_le_bytes());
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
-        let stride = V::numbers([V::BLOCKS as u128; 4]);
-        drive::<V, _>(Ctr::<V, false> { keys, rounds, counters, stride }, data);
-    }
+    unsafe { drive::<_, _, false>(Ctr::<V, false>::new(schedule, start), data) };
 }

@@ -3,7 +3,7 @@
 //! With a key for each block, wider vectors would have to be assembled from 16-byte loads in each round. All kernels
 //! therefore use xmm registers: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
 
-use super::cipher::{Direction, middle_rounds};
+use super::cipher::{Keys, middle_rounds};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, LANES};
@@ -14,10 +14,14 @@ use crate::kernel::{Block, LANES};
 ///
 /// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, there are N keys of `rounds` rounds, and N blocks.
 #[inline(always)]
-unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Schedule], blocks: &mut [Block]) {
+unsafe fn interleaved<const ENCRYPTS: bool, const N: usize>(
+    rounds: usize,
+    keys: &[&Schedule],
+    blocks: &mut [Block],
+) {
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let key = |i: usize, round: usize| Xmm::broadcast(D::keys(keys.get_unchecked(i)).add(round));
+        let key = |i: usize, round: usize| Keys::of::<ENCRYPTS>(keys.get_unchecked(i)).get::<Xmm>(round);
         let blocks: *mut u8 = blocks.as_mut_ptr().cast();
         let mut x = [Xmm::load(blocks); N];
         for i in 0..N {
@@ -25,11 +29,11 @@ unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Sche
         }
         middle_rounds!(rounds, round => {
             for i in 0..N {
-                x[i] = D::round(x[i], key(i, round));
+                x[i] = x[i].round::<ENCRYPTS>(key(i, round));
             }
         });
         for i in 0..N {
-            D::last(x[i], key(i, rounds)).store(blocks.add(16 * i));
+            x[i].last::<ENCRYPTS>(key(i, rounds)).store(blocks.add(16 * i));
         }
     }
 }
@@ -40,20 +44,20 @@ unsafe fn interleaved<D: Direction, const N: usize>(rounds: usize, keys: &[&Sche
 ///
 /// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
-pub(super) unsafe fn each<D: Direction>(keys: &[&Schedule], blocks: &mut [Block]) {
+pub(super) unsafe fn each<const ENCRYPTS: bool>(keys: &[&Schedule], blocks: &mut [Block]) {
     assert_eq!(keys.len(), blocks.len(), "as many keys as blocks");
     assert!(keys.len() <= LANES, "at most {LANES} at a time");
     let mut start = 0;
     while start < keys.len() {
         let (keys, blocks) = (&keys[start..], &mut blocks[start..]);
         // Processes the next blocks whose keys have the same length: 8, 4, 2 or 1 of them.
-        let rounds = keys[0].rounds();
-        let alike = keys.iter().take(8).take_while(|key| key.rounds() == rounds).count();
+        let rounds = keys[0].rounds;
+        let alike = keys.iter().take(8).take_while(|key| key.rounds == rounds).count();
         macro_rules! interleaved {
             ($n:literal) => {{
                 // SAFETY: the caller guarantees that the processor has the instructions. The next N keys have the same
                 // length.
-                unsafe { interleaved::<D, $n>(rounds, keys, blocks) };
+                unsafe { interleaved::<ENCRYPTS, $n>(rounds, keys, blocks) };
                 start += $n;
             }};
         }

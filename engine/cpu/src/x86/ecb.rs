@@ -1,43 +1,29 @@
 //! ECB, either direction.
 
-use std::arch::x86_64::__m128i;
-use std::marker::PhantomData;
-
-use super::cipher::{Direction, Extent, Pass, drive, drive_short, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
 use super::vector::Vector;
 use crate::kernel::Span;
 
-struct Ecb<D> {
-    keys: *const __m128i,
-    rounds: usize,
-    direction: PhantomData<D>,
-}
+struct Ecb<const ENCRYPTS: bool>(Keys);
 
-impl<D: Direction, V: Vector> Pass<V> for Ecb<D> {
+impl<const ENCRYPTS: bool, V: Vector> Pass<V> for Ecb<ENCRYPTS> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys.
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.0.opaque();
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
+        // exists.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             for i in 0..N {
                 x[i] = first.xor(extent.load(src.add(i * V::BYTES)));
             }
-            middle::<D, V, N>(keys, self.rounds, &mut x);
+            keys.middle::<ENCRYPTS, V, N>(&mut x);
             for i in 0..N {
-                extent.store(D::last(x[i], last), dst.add(i * V::BYTES));
+                extent.store(x[i].last::<ENCRYPTS>(last), dst.add(i * V::BYTES));
             }
         }
-    }
-}
-
-impl<D: Direction> Ecb<D> {
-    #[inline(always)]
-    fn new(schedule: &Schedule) -> Self {
-        Ecb { keys: D::keys(schedule), rounds: schedule.rounds(), direction: PhantomData }
     }
 }
 
@@ -45,20 +31,12 @@ impl<D: Direction> Ecb<D> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`].
+/// The same as for [`drive`].
 #[inline(always)]
-pub(super) unsafe fn ecb<D: Direction, V: Vector>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive::<V, _>(Ecb::<D>::new(schedule), data) };
-}
-
-/// ECB of whole blocks, for less than [`SHORT`](super::cipher::SHORT) bytes.
-///
-/// # Safety
-///
-/// The same as for [`Vector`], with [`Xmm`](super::vector::Xmm) as the vector.
-#[inline(always)]
-pub(super) unsafe fn ecb_short<D: Direction>(schedule: &Schedule, data: Span<'_>) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { drive_short(Ecb::<D>::new(schedule), data) };
+pub(super) unsafe fn ecb<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
+    schedule: &Schedule,
+    data: Span<'_>,
+) {
+    // SAFETY: the caller guarantees the conditions of this function.
+    unsafe { drive::<V, _, FEW>(Ecb::<ENCRYPTS>(Keys::of::<ENCRYPTS>(schedule)), data) };
 }

@@ -1,148 +1,84 @@
 //! Decryption of CBC and CFB128: both combine a block with the preceding ciphertext block.
 
-use std::arch::x86_64::__m128i;
-
-use super::cipher::{Decrypt, Direction, Encrypt, Extent, Pass, drive, drive_short, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
 
-/// For each block of vector i of a step, the preceding ciphertext block. For all vectors but the first, the ciphertext is
-/// loaded again, which is cheaper than keeping 2 N vectors in 16 registers.
+/// CBC, or CFB128 if CFB is set.
+struct Feedback<V, const CFB: bool> {
+    /// The keys of the cipher for CFB128, and of the inverse cipher for CBC.
+    keys: Keys,
+    /// The last block of this vector is the preceding ciphertext block.
+    before: V,
+}
+
+impl<V: Vector, const CFB: bool> Feedback<V, CFB> {
+    /// For each block of vector i of a step, the preceding ciphertext block. The ciphertext is loaded again, which is cheaper
+    /// than keeping 2 N vectors in 16 registers.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Pass::step`]. In addition, i is below the number of vectors of the step.
+    #[inline(always)]
+    unsafe fn preceding(&self, extent: Extent, src: *const u8, i: usize) -> V {
+        // SAFETY: the caller guarantees the conditions of this function. If i is not 0, the extent is a whole vector, and
+        // the load stays within the vectors at `src`.
+        unsafe {
+            match i {
+                0 => extent.load::<V>(src).after(self.before),
+                _ => V::load(src.add(i * V::BYTES - 16)),
+            }
+        }
+    }
+}
+
+impl<V: Vector, const CFB: bool> Pass<V> for Feedback<V, CFB> {
+    #[inline(always)]
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.keys.opaque();
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
+        // exists.
+        unsafe {
+            let (first, last): (V, V) = keys.ends();
+            let mut x = [first; N];
+            for i in 0..N {
+                let text = src.add(i * V::BYTES);
+                x[i] = first.xor(if CFB { self.preceding(extent, src, i) } else { extent.load(text) });
+            }
+            keys.middle::<CFB, V, N>(&mut x);
+            for i in 0..N {
+                let text = src.add(i * V::BYTES);
+                let other = if CFB { extent.load(text) } else { self.preceding(extent, src, i) };
+                x[i] = x[i].last::<CFB>(last.xor(other));
+            }
+            self.before = extent.load(src.add((N - 1) * V::BYTES));
+            for i in 0..N {
+                extent.store(x[i], dst.add(i * V::BYTES));
+            }
+        }
+    }
+}
+
+/// Decryption of whole blocks: of CBC, or of CFB128 if CFB is set.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`]. In addition, `src` is valid for reads of i + 1 whole vectors if i is not 0.
+/// The same as for [`drive`], and for [`Vector`] with [`Xmm`] as the vector.
 #[inline(always)]
-unsafe fn preceding<V: Vector>(src: *const u8, i: usize, first: V, before: V) -> V {
-    if i == 0 {
-        return first.after(before);
+pub(super) unsafe fn decrypt<const CFB: bool, V: Vector, const FEW: bool>(
+    schedule: &Schedule,
+    iv: &mut Block,
+    data: Span<'_>,
+) {
+    if data.len() < 16 {
+        return;
     }
-    // SAFETY: i > 0, so the load stays within the vectors at `src` that the caller guarantees.
-    unsafe { V::load(src.add(i * V::BYTES - 16)) }
-}
-
-struct Cbc<V> {
-    keys: *const __m128i,
-    rounds: usize,
-    /// The last block of this vector is the preceding ciphertext block.
-    before: V,
-}
-
-impl<V: Vector> Pass<V> for Cbc<V> {
-    #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys.
-        unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
-            let mut x = [first; N];
-            for i in 0..N {
-                x[i] = first.xor(extent.load(src.add(i * V::BYTES)));
-            }
-            middle::<Decrypt, V, N>(keys, self.rounds, &mut x);
-            let bottom: V = extent.load(src);
-            for i in 0..N {
-                x[i] = x[i].aesdeclast(last.xor(preceding(src, i, bottom, self.before)));
-            }
-            self.before = extent.load(src.add((N - 1) * V::BYTES));
-            for i in 0..N {
-                extent.store(x[i], dst.add(i * V::BYTES));
-            }
-        }
+    // SAFETY: the caller guarantees the conditions of this function. The span is valid for its length, which is at least a
+    // block; its last block is read before it is overwritten.
+    unsafe {
+        let before = V::splat(Xmm::load(iv.as_ptr()));
+        *iv = data.src().add(data.len() - 16).cast::<Block>().read();
+        drive::<V, _, FEW>(Feedback::<V, CFB> { keys: Keys::of::<CFB>(schedule), before }, data);
     }
-}
-
-struct Cfb<V> {
-    keys: *const __m128i,
-    rounds: usize,
-    /// The last block of this vector is the preceding ciphertext block.
-    before: V,
-}
-
-impl<V: Vector> Pass<V> for Cfb<V> {
-    #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys.
-        unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
-            let mut x = [first; N];
-            let bottom: V = extent.load(src);
-            for i in 0..N {
-                x[i] = first.xor(preceding(src, i, bottom, self.before));
-            }
-            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
-            for i in 0..N {
-                x[i] = x[i].aesenclast(last.xor(extent.load(src.add(i * V::BYTES))));
-            }
-            self.before = extent.load(src.add((N - 1) * V::BYTES));
-            for i in 0..N {
-                extent.store(x[i], dst.add(i * V::BYTES));
-            }
-        }
-    }
-}
-
-/// The last block of the data.
-fn last_block(data: &Span<'_>) -> Block {
-    assert!(data.len() >= 16, "no block");
-    // SAFETY: a Span is valid for its length, which is at least a block.
-    unsafe { data.src().add(data.len() - 16).cast::<Block>().read() }
-}
-
-macro_rules! decryption {
-    ($(#[$doc:meta])* $name:ident, $name_short:ident, $pass:ident, $direction:ident) => {
-        $(#[$doc])*
-        ///
-        /// # Safety
-        ///
-        /// The same as for [`Vector`].
-        #[inline(always)]
-        pub(super) unsafe fn $name<V: Vector>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
-            if data.is_empty() {
-                return;
-            }
-            let register = Aligned(std::mem::replace(iv, last_block(&data)));
-            let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller guarantees that the processor has the instructions; the register is an aligned block.
-            unsafe {
-                let before = V::broadcast((&raw const register).cast());
-                drive::<V, _>($pass::<V> { keys, rounds, before }, data);
-            }
-        }
-
-        $(#[$doc])*
-        /// The data have less than [`SHORT`](super::cipher::SHORT) bytes.
-        ///
-        /// # Safety
-        ///
-        /// The same as for [`Vector`], with [`Xmm`] as the vector.
-        #[inline(always)]
-        pub(super) unsafe fn $name_short(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
-            let (keys, rounds) = ($direction::keys(schedule), schedule.rounds());
-            // SAFETY: the caller guarantees that the processor has the instructions.
-            unsafe {
-                let before = Xmm::load(iv.as_ptr());
-                let pass = drive_short($pass::<Xmm> { keys, rounds, before }, data);
-                pass.before.store(iv.as_mut_ptr());
-            }
-        }
-    };
-}
-
-/// A block with the alignment that [`Vector::broadcast`] requires.
-#[repr(C, align(16))]
-struct Aligned(Block);
-
-decryption! {
-    /// CBC decryption of whole blocks.
-    cbc_decrypt, cbc_decrypt_short, Cbc, Decrypt
-}
-
-decryption! {
-    /// CFB128 decryption of whole blocks.
-    cfb128_decrypt, cfb128_decrypt_short, Cfb, Encrypt
 }

@@ -7,9 +7,9 @@
 //! they use the input of the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all
 //! places are multiplied by the same power of H. The blocks of the last step are multiplied by different powers.
 
-use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-use super::cipher::{extra_rounds, for_each, in_memory, opaque, opaque_number};
+use super::cipher::{Keys, extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
@@ -39,15 +39,14 @@ static OFFSETS: Offsets = {
 /// True if the steps of [`crypt`] may be aligned: 32 blocks, of which the first has a counter that is 2 more than a multiple of
 /// 32, as at the start of a message with a nonce of 12 bytes. Each vector of counters is then one exclusive or.
 #[inline(always)]
-pub(super) fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
+fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
     V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[15] % 32 == 2
 }
 
 /// GHASH is set for GCM. Otherwise, the loop is that of GCM-SIV: the counter is little-endian, and the bytes of hashed blocks
 /// are not reversed.
 struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
-    keys: *const __m128i,
-    rounds: usize,
+    keys: Keys,
     hash_key: *const HashKey<V::Raw>,
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
     powers: [V; N],
@@ -111,8 +110,8 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
         let this = self.in_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
-            let keys = opaque(this.keys);
-            let first = V::broadcast(keys);
+            let keys = this.keys.opaque();
+            let first: V = keys.get(0);
             if let (true, Some(hashed)) = (PREFETCH, hashed) {
                 for_each!(I < N => {
                     _mm_prefetch::<_MM_HINT_T0>(hashed.wrapping_add(AHEAD + I * V::BYTES).cast());
@@ -122,11 +121,11 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             let mut sum = Sum::zero(first);
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
-            extra_rounds!(this.rounds, 1, round => {
-                let key = V::broadcast(keys.add(round));
+            extra_rounds!(keys.rounds, 1, round => {
+                let key = keys.get(round);
                 for_each!(I < N => x[I] = x[I].aesenc(key));
             });
-            let keys = opaque(keys.add(this.rounds - 10));
+            let keys = keys.without_extra();
             // Most powers of H stay in memory for the same reason as the round keys.
             let hash_key = opaque(this.hash_key);
             // One round, and the product of one vector of text. The first vector is hashed last, because it depends on
@@ -134,7 +133,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             macro_rules! round {
                 ($vector:expr, $kept:expr) => {{
                     let number = N - $vector;
-                    let key = V::broadcast(keys.add(number));
+                    let key = keys.get(number);
                     for_each!(I < N => x[I] = x[I].aesenc(key));
                     if let Some(hashed) = hashed {
                         let mut text = ordered::<V, GHASH>(V::load(hashed.add($vector * V::BYTES)));
@@ -162,13 +161,13 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 round!(0, None::<V>);
             }
             for_each!(I < 10 - N - 1 => {
-                let key = V::broadcast(keys.add(N + 1 + I));
+                let key = keys.get(N + 1 + I);
                 for_each!(J < N => x[J] = x[J].aesenc(key));
             });
             if hashed.is_some() {
                 this.hash = sum.reduced(this.modulus);
             }
-            let last = V::broadcast(opaque(keys).add(10));
+            let last: V = keys.opaque().get(10);
             for_each!(I < N => {
                 let text = V::load(src.add(I * V::BYTES));
                 x[I].aesenclast(last.xor(text)).store(dst.add(I * V::BYTES));
@@ -199,14 +198,6 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     }
 }
 
-/// The counter as a number whose last 32 bits are incremented; and the counter block after `blocks` blocks.
-#[inline(always)]
-fn counters<const GHASH: bool>(counter: &Block, blocks: u128) -> (u128, Block) {
-    let start = if GHASH { u128::from_be_bytes(*counter) } else { u128::from_le_bytes(*counter) };
-    let after = Low32::advance(start, blocks);
-    (start, if GHASH { after.to_be_bytes() } else { after.to_le_bytes() })
-}
-
 /// Encrypts or decrypts one or more whole steps, and adds the output (if OUTPUT is set) or the text at `hashed` to the state of
 /// the hash. The counter is advanced.
 ///
@@ -233,8 +224,9 @@ pub(super) unsafe fn crypt<
     let step = N * V::BYTES;
     let steps = data.len() / step;
     assert!(data.len().is_multiple_of(step) && steps > 0, "whole steps");
-    let (start, after) = counters::<GHASH>(counter, data.len() as u128 / 16);
-    *counter = after;
+    let start = if GHASH { u128::from_be_bytes(*counter) } else { u128::from_le_bytes(*counter) };
+    let after = Low32::advance(start, data.len() as u128 / 16);
+    *counter = if GHASH { after.to_be_bytes() } else { after.to_le_bytes() };
     let (src, dst) = (data.src(), data.dst());
     // SAFETY: the caller guarantees that the processor has the instructions. Each step lies in the span. Output is hashed
     // after it is written. Input is hashed before it is overwritten.
@@ -244,7 +236,7 @@ pub(super) unsafe fn crypt<
         let counter = V::splat(Xmm::number(start));
         let (counters, base) = if ALIGNED {
             let multiple = V::splat(Xmm::number(start - 2));
-            (multiple.add32(stride), V::broadcast(schedule.encrypt()).xor(multiple.reversed()))
+            (multiple.add32(stride), V::broadcast(schedule.encrypt.as_ptr()).xor(multiple.reversed()))
         } else {
             (counter.add32(V::numbers([0, 1, 2, 3])), counter)
         };
@@ -253,8 +245,7 @@ pub(super) unsafe fn crypt<
             for_each!(I < N => powers[I] = hash_key.power((I + 1) * V::BLOCKS).whole);
         }
         let mut gcm = Gcm::<V, N, ALIGNED, GHASH> {
-            keys: schedule.encrypt(),
-            rounds: schedule.rounds(),
+            keys: Keys::of::<true>(schedule),
             hash_key,
             powers,
             counters,
@@ -282,5 +273,30 @@ pub(super) unsafe fn crypt<
         let this = gcm.in_place();
         (this.hash, this.counters, this.base) = (stride, stride, stride);
         this.in_place();
+    }
+}
+
+/// GCM: calls [`crypt`] with aligned steps if they are possible.
+///
+/// # Safety
+///
+/// The same as for [`Vector`]. In addition, the hash key has the powers for N vectors, which are at most eight.
+#[inline(always)]
+pub(super) unsafe fn crypt_aligned<V: Vector, const N: usize, const ENCRYPTS: bool>(
+    schedule: &Schedule,
+    hash_key: &HashKey<V::Raw>,
+    counter: &mut GcmCounter,
+    state: &mut Block,
+    data: Span<'_>,
+) {
+    let (text, is_aligned) = (data.src(), is_aligned::<V, N>(counter));
+    let counter = &mut counter.block;
+    // SAFETY: the caller guarantees the conditions of this function.
+    unsafe {
+        if is_aligned {
+            crypt::<V, N, ENCRYPTS, true, true>(schedule, hash_key, counter, state, data, text)
+        } else {
+            crypt::<V, N, ENCRYPTS, false, true>(schedule, hash_key, counter, state, data, text)
+        }
     }
 }

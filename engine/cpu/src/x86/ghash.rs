@@ -9,11 +9,12 @@
 //! are added only at the end, where each block of the last vectors is multiplied by its own power.
 
 use std::arch::x86_64::*;
+use std::mem::zeroed;
 
 use zeroize::Zeroize;
 
 use super::cipher::{Extent, opaque};
-use super::vector::{Vector, Xmm};
+use super::vector::{HIGH, LOW, Vector, Xmm};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
@@ -29,13 +30,20 @@ pub struct HashKey<R: Zeroize> {
     powers: [R; 8],
     /// For each power, the exclusive or of its two halves, stored in both halves.
     sums: [R; 8],
-    /// Number of vectors that have been computed, counted from the end: 1, 2, 4 or 8. The others are zero.
-    made: usize,
+    /// Number of vectors that have been computed, counted from the end: 0, 1, 2, 4 or 8. The others are zero.
+    pub(super) made: usize,
 }
 
 impl<R: Zeroize> HashKey<R> {
     /// Number of powers.
     const POWERS: usize = 8 * size_of::<R>() / 16;
+
+    /// A key without powers, to be replaced by [`replace_key`].
+    #[inline(always)]
+    pub(super) fn blank() -> Self {
+        // SAFETY: the type R is a vector, and vectors and numbers may be zero.
+        unsafe { zeroed() }
+    }
 
     /// Vector `i`, counted from the vector of the lowest powers.
     ///
@@ -72,12 +80,6 @@ impl<R: Zeroize> HashKey<R> {
         }
     }
 
-    /// Number of vectors of powers that have been computed.
-    #[inline(always)]
-    pub(super) fn vectors(&self) -> usize {
-        self.made
-    }
-
     /// The powers for the blocks of an extent: H^power and the next lower powers. For blocks outside of the extent, they are
     /// zero.
     ///
@@ -86,7 +88,7 @@ impl<R: Zeroize> HashKey<R> {
     /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in the
     /// extent.
     #[inline(always)]
-    pub(super) unsafe fn powers_of<V: Vector, E: Extent>(&self, extent: E, power: usize) -> Factor<V> {
+    pub(super) unsafe fn powers_of<V: Vector>(&self, extent: Extent, power: usize) -> Factor<V> {
         let at = Self::POWERS - power;
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
@@ -105,14 +107,8 @@ impl<R: Zeroize> HashKey<R> {
     /// vector.
     #[inline(always)]
     pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
-        let at = Self::POWERS - power;
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe {
-            Factor {
-                whole: V::load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
-                sum: V::load(self.sums.as_ptr().cast::<u8>().add(16 * at)),
-            }
-        }
+        unsafe { self.powers_of(Extent::Whole, power) }
     }
 }
 
@@ -165,9 +161,9 @@ impl<V: Vector> Sum<V> {
     #[inline(always)]
     pub(super) fn product(a: V, b: Factor<V>) -> Self {
         Sum {
-            low: a.clmul_low(b.whole),
-            middle: a.xor(a.swapped()).clmul_low(b.sum),
-            high: a.clmul_high(b.whole),
+            low: a.clmul::<LOW>(b.whole),
+            middle: a.xor(a.swapped()).clmul::<LOW>(b.sum),
+            high: a.clmul::<HIGH>(b.whole),
         }
     }
 
@@ -184,8 +180,8 @@ impl<V: Vector> Sum<V> {
     #[inline(always)]
     pub(super) fn reduced(self, modulus: V) -> V {
         let middle = self.middle.xor(self.low).xor(self.high);
-        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul_low(modulus));
-        self.high.xor(middle.swapped()).xor(middle.clmul_low(modulus))
+        let middle = middle.xor(self.low.swapped()).xor(self.low.clmul::<LOW>(modulus));
+        self.high.xor(middle.swapped()).xor(middle.clmul::<LOW>(modulus))
     }
 }
 
@@ -235,44 +231,14 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let mut vectors = [lowest_powers::<V>(Xmm::load(h.as_ptr()).reversed()); 8];
-        for i in 1..8usize {
-            let known = 1 << i.ilog2();
-            vectors[i] = next_powers(vectors[i - known], vectors[known - 1]);
-        }
-        // The key is returned by value, not through a pointer, so that no copy is left on the stack.
-        HashKey {
-            powers: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| vectors[i].raw()),
-            sums: [7, 6, 5, 4, 3, 2, 1, 0].map(|i: usize| Factor::of(vectors[i]).sum.raw()),
-            made: 8,
-        }
+        let mut key = HashKey::blank();
+        replace_key::<V>(Xmm::load(h.as_ptr()), &mut key);
+        ensure_powers::<V>(&mut key, usize::MAX);
+        key
     }
 }
 
-/// A key without powers, to be replaced by [`hash_key_into`].
-///
-/// # Safety
-///
-/// The same as for [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn blank<V: Vector>() -> HashKey<V::Raw> {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    let zero = unsafe { V::numbers([0; 4]) }.raw();
-    HashKey { powers: [zero; 8], sums: [zero; 8], made: 1 }
-}
-
 /// Replaces a key: computes the lowest powers of H; [`ensure_powers`] computes the others.
-///
-/// # Safety
-///
-/// The same as for [`hash_key`].
-#[inline(always)]
-pub(super) unsafe fn hash_key_into<V: Vector>(h: &Block, place: &mut HashKey<V::Raw>) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { replace_key::<V>(Xmm::load(h.as_ptr()), place) };
-}
-
-/// Like [`hash_key_into`], with H in a register.
 ///
 /// # Safety
 ///

@@ -7,13 +7,11 @@
 //! functions are inlined into them. The intrinsics are compiled to instructions only there.
 //!
 //! Every entry function costs compile time. Therefore no two entry functions differ only in the key size (see
-//! `cipher::extra_rounds`). The code for xmm registers is in `base` and is compiled only twice, in the encodings of SSE and
-//! AVX, not once for each kernel.
+//! `cipher::extra_rounds`). Short data have entry functions of their own, which use xmm registers only.
 //!
 //! | file | content |
 //! |---|---|
 //! | `entries` | the methods of the kernels, in groups |
-//! | `base` | the work that kernels share: key expansion, short data, serial modes |
 //! | `vector`, `registers` | the trait for a register of blocks; its implementations for xmm, ymm and zmm |
 //! | `schedule` | key expansion |
 //! | `cipher` | the rounds of N vectors; the loop of a pass over its data |
@@ -45,14 +43,15 @@
 
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
+use lockstep_core::work::Pass;
+
 use crate::kernel::{
-    Block, GcmCounter, InPlace, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, xts_unit_by_passes,
+    Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial, xts_unit_by_passes,
 };
 
 #[macro_use]
 mod entries;
 
-mod base;
 mod chains;
 mod cipher;
 mod ctr;
@@ -82,14 +81,13 @@ pub use vaes512::Vaes512;
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
-        $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty), base: $base:ident,
+        $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty),
         chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors from $gcm_from:literal bytes,
         clear: $clear:ident, features: $features:literal, $($feature:tt),*
     ) => {
         mod $module {
-            use super::base::$base;
-            use super::cipher::{Decrypt, Encrypt, SHORT};
-            use super::vector::{$chains as Chains, $vector as V};
+            use super::cipher::{SHORT, directed};
+            use super::vector::{$chains as Chains, $vector as V, Vector, Xmm};
             use super::*;
 
             type Hash = HashKey<$raw>;
@@ -99,13 +97,10 @@ macro_rules! kernel {
 
             $(#[$doc])*
             #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-            pub struct $kernel {
-                base: $base,
-            }
+            pub struct $kernel(());
 
             impl $kernel {
-                long_passes!($features);
-                fused_loops!($features);
+                variants!($features);
             }
 
             impl Kernel for $kernel {
@@ -115,16 +110,12 @@ macro_rules! kernel {
                 const NAME: &'static str = $name;
 
                 fn detect() -> Option<Self> {
-                    let found = $(std::arch::is_x86_feature_detected!($feature))&&*;
-                    // SAFETY: the features of the kernel include those of the base.
-                    found.then(|| $kernel { base: unsafe { $base::new() } })
+                    ($(std::arch::is_x86_feature_detected!($feature))&&*).then_some($kernel(()))
                 }
 
-                entries! { $features, fn clear_registers() -> () { crate::kernel::registers::$clear() } }
+                entries! { $features, fn clear_registers() { crate::kernel::registers::$clear() } }
                 keys!($features);
                 passes!($features);
-                gcm_methods!($features);
-                serial_modes!($features);
             }
         }
     };
@@ -132,19 +123,19 @@ macro_rules! kernel {
 
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Xmm(__m128i), base: Sse, chains: Xmm, 8 places, gcm: 6 vectors from 96 bytes,
+    aesni::AesNi = "cpu/aesni", Xmm(__m128i), chains: Xmm, 8 places, gcm: 6 vectors from 96 bytes,
     clear: clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), base: Avx, chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
+    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
     clear: clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), base: Avx, chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
     clear: clear_zmm, features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
 }

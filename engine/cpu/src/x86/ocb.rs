@@ -5,25 +5,20 @@
 //! step's last block depends on the position. These differences are loaded from a table, so that the offsets of a step do not
 //! depend on each other.
 
-use std::arch::x86_64::__m128i;
-use std::marker::PhantomData;
-
-use super::cipher::{Direction, Extent, Pass, drive, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::ocb::STEP;
 use crate::kernel::{OcbKey, OcbState, Span};
 
-struct Ocb<'k, V, D> {
-    keys: *const __m128i,
-    rounds: usize,
+struct Ocb<'k, V, const ENCRYPTS: bool> {
+    keys: Keys,
     key: &'k OcbKey,
     /// The offset of the last block.
     offset: Xmm,
     /// Number of blocks so far.
     blocks: u64,
     checksum: V,
-    direction: PhantomData<D>,
 }
 
 /// The mask L_i of a key.
@@ -37,16 +32,16 @@ unsafe fn l(key: &OcbKey, i: u32) -> Xmm {
     unsafe { Xmm::load(key.masks.l(i).as_ptr()) }
 }
 
-impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
+impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
     // [`ocb`] aligns the number of blocks, so that it is a multiple of the number of blocks in a step.
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.keys.opaque();
         let count = N * V::BLOCKS;
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys. The table has STEP blocks, and a step has at most as many.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
+        // exists. The table has STEP blocks, and a step has at most as many.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let table = self.key.steps.0.as_ptr().cast::<u8>();
             let before = V::splat(self.offset);
             // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
@@ -63,15 +58,15 @@ impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
             let mut x = [first; N];
             for i in 0..N {
                 let text: V = extent.load(src.add(i * V::BYTES));
-                if D::ENCRYPTS {
+                if ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
                 x[i] = first.xor(offset(i)).xor(text);
             }
-            middle::<D, V, N>(keys, self.rounds, &mut x);
+            keys.middle::<ENCRYPTS, V, N>(&mut x);
             for i in 0..N {
-                let text = D::last(x[i], last.xor(offset(i)));
-                if !D::ENCRYPTS {
+                let text = x[i].last::<ENCRYPTS>(last.xor(offset(i)));
+                if !ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
                 extent.store(text, dst.add(i * V::BYTES));
@@ -89,14 +84,13 @@ impl<V: Vector, D: Direction> Pass<V> for Ocb<'_, V, D> {
 ///
 /// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
-pub(super) unsafe fn ocb<V: Vector, D: Direction>(
+pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
     schedule: &Schedule,
     key: &OcbKey,
     state: &mut OcbState,
     data: Span<'_>,
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
-    let (keys, rounds) = (D::keys(schedule), schedule.rounds());
     // Blocks before the first step, and blocks after the last whole vector.
     let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
     let (head, rest) = data.split_at(head);
@@ -104,52 +98,44 @@ pub(super) unsafe fn ocb<V: Vector, D: Direction>(
     let (body, tail) = rest.split_at(whole);
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        singles::<D>(keys, rounds, key, state, head);
-        if !body.is_empty() {
-            let offset = Xmm::load(state.offset[0].as_ptr());
-            let zero = V::splat(offset.xor(offset));
-            let (blocks, direction) = (state.blocks, PhantomData::<D>);
-            let pass = Ocb { keys, rounds, key, offset, blocks, checksum: zero, direction };
-            let pass = drive::<V, _>(pass, body);
-            pass.offset.store(state.offset[0].as_mut_ptr());
-            let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
-            checksum.store(state.checksum[0].as_mut_ptr());
-            state.blocks = pass.blocks;
-        }
-        singles::<D>(keys, rounds, key, state, tail);
+        part::<ENCRYPTS, Xmm, true>(schedule, key, state, head);
+        part::<ENCRYPTS, V, false>(schedule, key, state, body);
+        part::<ENCRYPTS, Xmm, true>(schedule, key, state, tail);
     }
 }
 
-/// Encrypts or decrypts blocks one after another.
+/// Encrypts or decrypts whole vectors. If SINGLES is set, the vectors are processed one by one, and they may start with any block;
+/// otherwise the number of the first block is a multiple of the blocks in a step.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, `keys` points to `rounds` + 1 keys.
+/// The same as for [`Vector`], both for `V` and for [`Xmm`].
 #[inline(always)]
-unsafe fn singles<D: Direction>(
-    keys: *const __m128i,
-    rounds: usize,
+unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
+    schedule: &Schedule,
     key: &OcbKey,
     state: &mut OcbState,
     data: Span<'_>,
 ) {
-    let (src, dst) = (data.src(), data.dst());
+    if data.is_empty() {
+        return;
+    }
     // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
-        let (first, last) = (Xmm::broadcast(keys), Xmm::broadcast(keys.add(rounds)));
-        let mut offset = Xmm::load(state.offset[0].as_ptr());
-        let mut checksum = Xmm::load(state.checksum[0].as_ptr());
-        for at in (0..data.len()).step_by(16) {
-            state.blocks += 1;
-            offset = offset.xor(l(key, state.blocks.trailing_zeros()));
-            let text = Xmm::load(src.add(at));
-            let mut x = [text.xor(offset).xor(first)];
-            middle::<D, Xmm, 1>(keys, rounds, &mut x);
-            let result = D::last(x[0], last.xor(offset));
-            checksum = checksum.xor(if D::ENCRYPTS { text } else { result });
-            result.store(dst.add(at));
+        let offset = Xmm::load(state.offset[0].as_ptr());
+        let (keys, zero) = (Keys::of::<ENCRYPTS>(schedule), V::splat(offset.xor(offset)));
+        let mut pass = Ocb::<V, ENCRYPTS> { keys, key, offset, blocks: state.blocks, checksum: zero };
+        if SINGLES {
+            let (src, dst) = (data.src(), data.dst());
+            for at in (0..data.len()).step_by(V::BYTES) {
+                pass.step::<1>(Extent::Whole, src.add(at), dst.add(at));
+            }
+        } else {
+            pass = drive::<_, _, false>(pass, data);
         }
-        offset.store(state.offset[0].as_mut_ptr());
+        pass.offset.store(state.offset[0].as_mut_ptr());
+        let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
         checksum.store(state.checksum[0].as_mut_ptr());
+        state.blocks = pass.blocks;
     }
 }

@@ -3,7 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::cipher::opaque_number;
-use super::vector::{Vector, vector};
+use super::vector::{HIGH_LOW, Vector, vector};
+use crate::kernel::partial;
 
 vector! {
     /// One block in an xmm register.
@@ -17,33 +18,18 @@ vector! {
     },
     clmul: _mm_clmulepi64_si128, shuffle_bytes: _mm_shuffle_epi8, shuffle_words: _mm_shuffle_epi32,
     shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, align: _mm_alignr_epi8,
-    folded: |this| identity(this),
+    folded: |this| this,
     after: |_this, before| identity(before),
     {
-        #[inline(always)]
-        fn with_upper_half(self, _: Self) -> Self {
-            unreachable!("fewer blocks than four")
-        }
-
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             blocks[0]
         }
 
         #[inline(always)]
-        unsafe fn load_blocks(_: *const u8, _: usize) -> Self {
-            unreachable!("fewer blocks than one")
-        }
-
-        #[inline(always)]
         unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            let mut whole = [0; 16];
-            // SAFETY: `bytes` is less than 16, the size of `whole`. The caller guarantees `ptr`, and that the processor has
-            // the instructions.
-            unsafe {
-                copy_below_16(ptr, whole.as_mut_ptr(), bytes);
-                Self::load(whole.as_ptr())
-            }
+            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`, and that the processor has the instructions.
+            unsafe { Self::number(partial::load(ptr, bytes)) }
         }
 
         #[inline(always)]
@@ -53,18 +39,9 @@ vector! {
         }
 
         #[inline(always)]
-        unsafe fn store_blocks(self, _: *mut u8, _: usize) {
-            unreachable!("fewer blocks than one")
-        }
-
-        #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            let mut whole = [0; 16];
-            // SAFETY: `bytes` is less than 16, the size of `whole`. The caller guarantees `ptr`.
-            unsafe {
-                self.store(whole.as_mut_ptr());
-                copy_below_16(whole.as_ptr(), ptr, bytes);
-            }
+            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`.
+            unsafe { partial::store(self.to_number(), ptr, bytes) }
         }
 
         #[inline(always)]
@@ -87,28 +64,20 @@ vector! {
     },
     clmul: _mm256_clmulepi64_epi128, shuffle_bytes: _mm256_shuffle_epi8, shuffle_words: _mm256_shuffle_epi32,
     shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, align: _mm256_alignr_epi8,
-    folded: |this| _mm_xor_si128(_mm256_castsi256_si128(this), _mm256_extracti128_si256::<1>(this)),
+    folded: |this| this.lowest().xor(this.highest()),
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
         #[inline(always)]
-        fn with_upper_half(self, _: Self) -> Self {
-            unreachable!("fewer blocks than four")
-        }
-
-        #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
-            unsafe {
-                let low = _mm256_castsi128_si256(blocks[0].0);
-                Ymm(_mm256_inserti128_si256::<1>(low, blocks[1].0))
-            }
+            unsafe { Self::pair(blocks[0], blocks[1]) }
         }
 
         #[inline(always)]
         unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
             // SAFETY: the number of blocks is less than two and not zero, so it is one. The caller guarantees that `ptr` is
             // valid for this block.
-            unsafe { Ymm(_mm256_zextsi128_si256(_mm_loadu_si128(ptr.cast()))) }
+            unsafe { Self::widen(Xmm::load(ptr)) }
         }
 
         #[inline(always)]
@@ -116,41 +85,34 @@ vector! {
             // SAFETY: each part has at most 16 bytes and lies inside the bytes that the caller guarantees.
             unsafe {
                 if bytes < 16 {
-                    Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0))
-                } else {
-                    let low = _mm256_castsi128_si256(Xmm::load(ptr).0);
-                    Ymm(_mm256_inserti128_si256::<1>(low, Xmm::load_bytes(ptr.add(16), bytes - 16).0))
+                    return Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0));
                 }
+                Self::pair(Xmm::load(ptr), Xmm::load_bytes(ptr.add(16), bytes - 16))
             }
         }
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
             // SAFETY: the caller guarantees two pointers to valid blocks.
-            unsafe {
-                let blocks = [Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)];
-                Self::join([blocks[0], blocks[1], blocks[0], blocks[1]])
-            }
+            unsafe { Self::pair(Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)) }
         }
 
         #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, _: usize) {
             // SAFETY: the number of blocks is less than two and not zero, so it is one. The caller guarantees that `ptr` is
             // valid for this block.
-            unsafe { _mm_storeu_si128(ptr.cast(), _mm256_castsi256_si128(self.0)) }
+            unsafe { self.lowest().store(ptr) }
         }
 
         #[inline(always)]
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: each part has at most 16 bytes and lies inside the bytes that the caller guarantees.
             unsafe {
-                let low = Xmm(_mm256_castsi256_si128(self.0));
                 if bytes < 16 {
-                    low.store_bytes(ptr, bytes);
-                } else {
-                    low.store(ptr);
-                    Xmm(_mm256_extracti128_si256::<1>(self.0)).store_bytes(ptr.add(16), bytes - 16);
+                    return self.lowest().store_bytes(ptr, bytes);
                 }
+                self.lowest().store(ptr);
+                self.highest().store_bytes(ptr.add(16), bytes - 16);
             }
         }
 
@@ -158,8 +120,8 @@ vector! {
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
             // SAFETY: the caller guarantees two pointers to valid blocks.
             unsafe {
-                Xmm(_mm256_castsi256_si128(self.0)).scatter(ptrs, offset);
-                Xmm(_mm256_extracti128_si256::<1>(self.0)).scatter(ptrs.add(1), offset);
+                self.lowest().scatter(ptrs, offset);
+                self.highest().scatter(ptrs.add(1), offset);
             }
         }
     }
@@ -177,7 +139,7 @@ vector! {
     },
     clmul: _mm512_clmulepi64_epi128, shuffle_bytes: _mm512_shuffle_epi8, shuffle_words: _mm512_shuffle_epi32,
     shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, align: _mm512_alignr_epi8,
-    folded: |this| Ymm(_mm512_castsi512_si256(this)).xor(Ymm(_mm512_extracti64x4_epi64::<1>(this))).folded().0,
+    folded: |this| this.lower_half().xor(this.upper_half()).folded(),
     after: |this, before| _mm512_alignr_epi64::<6>(this, before),
     {
         #[inline(always)]
@@ -189,11 +151,7 @@ vector! {
         #[inline(always)]
         unsafe fn join(blocks: [Xmm; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
-            unsafe {
-                let low = _mm512_castsi256_si512(Ymm::join(blocks).0);
-                let high = Ymm::join([blocks[2], blocks[3], blocks[2], blocks[3]]).0;
-                Zmm(_mm512_inserti64x4::<1>(low, high))
-            }
+            unsafe { Self::halves(Ymm::pair(blocks[0], blocks[1]), Ymm::pair(blocks[2], blocks[3])) }
         }
 
         // This function loads halves and does not use masks, because a masked store is not forwarded to a later load.
@@ -219,22 +177,13 @@ vector! {
         }
 
         #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees four pointers to valid blocks.
-            unsafe {
-                let low = _mm512_castsi256_si512(Ymm::gather(ptrs, offset).0);
-                Zmm(_mm512_inserti64x4::<1>(low, Ymm::gather(ptrs.add(2), offset).0))
-            }
-        }
-
-        #[inline(always)]
         unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize) {
             // SAFETY: the caller guarantees that `ptr` is valid for the one, two or three blocks.
             unsafe {
                 if blocks == 1 {
-                    return Xmm(_mm512_castsi512_si128(self.0)).store(ptr);
+                    return self.lowest().store(ptr);
                 }
-                Ymm(_mm512_castsi512_si256(self.0)).store(ptr);
+                self.lower_half().store(ptr);
                 if blocks == 3 {
                     Xmm(_mm512_extracti32x4_epi32::<2>(self.0)).store(ptr.add(32));
                 }
@@ -246,15 +195,49 @@ vector! {
             // SAFETY: the mask keeps the store inside the bytes that the caller guarantees.
             unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
         }
+    }
+}
 
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees four pointers to valid blocks.
-            unsafe {
-                Ymm(_mm512_castsi512_si256(self.0)).scatter(ptrs, offset);
-                Ymm(_mm512_extracti64x4_epi64::<1>(self.0)).scatter(ptrs.add(2), offset);
-            }
-        }
+impl Ymm {
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    unsafe fn pair(low: Xmm, high: Xmm) -> Ymm {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        Ymm(unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low.0), high.0) })
+    }
+
+    /// The second block.
+    #[inline(always)]
+    fn highest(self) -> Xmm {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        Xmm(unsafe { _mm256_extracti128_si256::<1>(self.0) })
+    }
+}
+
+impl Zmm {
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    unsafe fn halves(low: Ymm, high: Ymm) -> Zmm {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        Zmm(unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low.0), high.0) })
+    }
+
+    /// The first two blocks.
+    #[inline(always)]
+    fn lower_half(self) -> Ymm {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        Ymm(unsafe { _mm512_castsi512_si256(self.0) })
+    }
+
+    /// The last two blocks.
+    #[inline(always)]
+    fn upper_half(self) -> Ymm {
+        // SAFETY: a vector exists only if the processor has its instructions.
+        Ymm(unsafe { _mm512_extracti64x4_epi64::<1>(self.0) })
     }
 }
 
@@ -350,32 +333,4 @@ impl Xmm {
 #[inline(always)]
 unsafe fn identity(vector: __m128i) -> __m128i {
     vector
-}
-
-/// Copies fewer than 16 bytes without a call, as two overlapping words of the largest size that fits.
-///
-/// # Safety
-///
-/// `src` is valid for reads of `len` bytes and `dst` for writes; they do not overlap.
-#[inline(always)]
-unsafe fn copy_below_16(src: *const u8, dst: *mut u8, len: usize) {
-    macro_rules! words {
-        ($word:ty) => {{
-            let last = len - size_of::<$word>();
-            // SAFETY: `len` is at least the size of a word, so both words lie inside the `len` bytes.
-            unsafe {
-                let (a, b) =
-                    (src.cast::<$word>().read_unaligned(), src.add(last).cast::<$word>().read_unaligned());
-                dst.cast::<$word>().write_unaligned(a);
-                dst.add(last).cast::<$word>().write_unaligned(b);
-            }
-        }};
-    }
-    match len {
-        8.. => words!(u64),
-        4.. => words!(u32),
-        2.. => words!(u16),
-        1 => words!(u8),
-        0 => {}
-    }
 }

@@ -5,45 +5,28 @@
 //! on processors where `aeskeygenassist` is microcoded. The words of one step are computed as a prefix sum of exclusive ors.
 
 use std::arch::x86_64::*;
+use std::mem::zeroed;
 
 use zeroize::Zeroize;
 
 /// Round keys of one key for both directions; wiped on drop.
 #[repr(C, align(64))]
 pub struct Schedule {
-    encrypt: [__m128i; 15],
+    /// Round keys of the cipher, `rounds + 1` of them.
+    pub(super) encrypt: [__m128i; 15],
     /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.
-    decrypt: [__m128i; 15],
+    pub(super) decrypt: [__m128i; 15],
 }
 
 impl Schedule {
-    /// 10, 12 or 14.
-    #[inline(always)]
-    pub(super) fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// Round keys of encryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn encrypt(&self) -> *const __m128i {
-        self.encrypt.as_ptr()
-    }
-
-    /// Round keys of decryption, `rounds + 1` of them.
-    #[inline(always)]
-    pub(super) fn decrypt(&self) -> *const __m128i {
-        self.decrypt.as_ptr()
-    }
-
     /// A schedule without a key, to be replaced by [`expand_each`].
     #[inline(always)]
     pub(super) fn blank() -> Self {
-        // SAFETY: every x86-64 processor has SSE2.
-        let zero = unsafe { _mm_setzero_si128() };
-        Schedule { encrypt: [zero; 15], rounds: 10, decrypt: [zero; 15] }
+        // SAFETY: vectors and numbers may be zero.
+        unsafe { zeroed() }
     }
 
     /// Replaces this schedule by a copy of another. The round keys are copied to their final place only.
@@ -83,24 +66,6 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
             24 => both::<12>(expand_192(key)),
             32 => both::<14>(expand_256(key)),
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
-        }
-    }
-}
-
-/// Replaces a schedule by the schedule of another key.
-///
-/// # Safety
-///
-/// The same as for [`expand`].
-#[inline(always)]
-pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        expand_to_encrypt_into(key, place);
-        match key.len() {
-            16 => place.invert::<10>(),
-            24 => place.invert::<12>(),
-            _ => place.invert::<14>(),
         }
     }
 }
@@ -180,21 +145,6 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         };
         places.iter_mut().for_each(|place| place.rounds = rounds);
-    }
-}
-
-impl Schedule {
-    /// Computes the round keys of decryption from those of encryption, in place.
-    ///
-    /// # Safety
-    ///
-    /// The processor has the AES instructions.
-    #[inline(always)]
-    unsafe fn invert<const ROUNDS: usize>(&mut self) {
-        for i in 0..15 {
-            // SAFETY: the caller guarantees that the processor has the instruction.
-            self.decrypt[i] = unsafe { inverse::<ROUNDS>(&self.encrypt, i) };
-        }
     }
 }
 

@@ -4,9 +4,7 @@
 //! therefore stay in registers where a load would wait for smaller stores. Few powers are computed, because a product by a
 //! new power costs five multiplications, and a reduction costs two.
 
-use std::arch::x86_64::__m128i;
-
-use super::cipher::{Blocks, Encrypt, Extent, Whole, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, drive};
 use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
@@ -52,8 +50,7 @@ unsafe fn with_powers<V: Vector>(powers: Powers<'_, HashKey<V::Raw>>, blocks: us
 
 /// The passes of CTR and GHASH over a group of vectors.
 struct Group<'k, V: Vector> {
-    keys: *const __m128i,
-    rounds: usize,
+    keys: Keys,
     /// Counters of the next vector, and the number of blocks in a vector.
     counters: V,
     stride: V,
@@ -66,25 +63,20 @@ struct Group<'k, V: Vector> {
     encrypts: bool,
 }
 
-impl<V: Vector> Group<'_, V> {
-    /// Processes N vectors, or a part of one.
-    ///
-    /// # Safety
-    ///
-    /// The same as for [`Vector`]. In addition, `src` and `dst` are valid for the N vectors or for the part, the hash key has
-    /// the powers for the group, and there are `rounds` + 1 keys.
+/// The hash key has the powers for the group.
+impl<V: Vector> Pass<V> for Group<'_, V> {
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.keys.opaque();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             for x in &mut x {
                 *x = first.xor(self.counters.reversed());
                 self.counters = self.counters.add32(self.stride);
             }
-            middle::<Encrypt, V, N>(keys, self.rounds, &mut x);
+            keys.middle::<true, V, N>(&mut x);
             for i in 0..N {
                 let text: V = extent.load(src.add(i * V::BYTES));
                 let result = x[i].aesenclast(last.xor(text));
@@ -96,32 +88,6 @@ impl<V: Vector> Group<'_, V> {
                 self.hash = self.hash.xor(self.hash);
             }
             self.left -= (N * V::BLOCKS).min(self.left);
-        }
-    }
-
-    /// Processes the group: at most four vectors.
-    ///
-    /// # Safety
-    ///
-    /// The same as for [`Group::step`], for `left` blocks.
-    #[inline(always)]
-    unsafe fn run(&mut self, mut src: *const u8, mut dst: *mut u8) {
-        macro_rules! steps {
-            ($n:literal) => {
-                if self.left >= $n * V::BLOCKS {
-                    self.step::<$n, _>(Whole, src, dst);
-                    (src, dst) = (src.add($n * V::BYTES), dst.add($n * V::BYTES));
-                }
-            };
-        }
-        // SAFETY: the vectors are left in the group; the caller guarantees the other conditions.
-        unsafe {
-            steps!(4);
-            steps!(2);
-            steps!(1);
-            if V::BLOCKS > 1 && self.left > 0 {
-                self.step::<1, _>(Blocks(self.left), src, dst);
-            }
         }
     }
 }
@@ -159,8 +125,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         }
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
-            keys: schedule.encrypt(),
-            rounds: schedule.rounds(),
+            keys: Keys::of::<true>(schedule),
             counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
             stride: V::numbers([V::BLOCKS as u128; 4]),
             hash_key,
@@ -169,16 +134,15 @@ pub(super) unsafe fn crypt<V: Vector>(
             left: 0,
             encrypts,
         };
-        let most = hash_key.vectors().min(4) * V::BLOCKS;
-        let (mut src, mut dst, mut left) = (data.src(), data.dst(), blocks);
-        while left > 0 {
-            let now = left.min(most);
-            group.left = now;
-            group.run(src, dst);
+        let most = hash_key.made.min(4) * V::BLOCKS;
+        let mut rest = data;
+        while rest.len() >= 16 {
+            group.left = (rest.len() / 16).min(most);
+            let (now, later) = rest.split_at(16 * group.left);
+            group = drive::<_, _, true>(group, now);
             hash = group.sum.folded().reduced(Xmm::numbers([MODULUS; 4]));
             (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
-            (src, dst) = (src.add(16 * now), dst.add(16 * now));
-            left -= now;
+            rest = later;
         }
         hash.reversed().store(state.as_mut_ptr());
     }

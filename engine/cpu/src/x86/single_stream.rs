@@ -4,7 +4,7 @@
 //! the rounds out of this chain, the first round key (and the text, if the mode adds it) is XORed into the last round key of
 //! the previous block. The output is corrected outside of the chain.
 
-use super::cipher::{middle_rounds, opaque};
+use super::cipher::Keys;
 use super::schedule::Schedule;
 use super::vector::{Vector, Xmm};
 use crate::kernel::{Block, Span};
@@ -13,41 +13,39 @@ use crate::kernel::{Block, Span};
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`].
+/// The same as for [`Keys::get`].
 #[inline(always)]
-unsafe fn rounds(schedule: &Schedule, mut x: Xmm) -> Xmm {
-    let keys = opaque(schedule.encrypt());
-    middle_rounds!(schedule.rounds(), round => {
-        // SAFETY: the caller guarantees that the processor has the instructions. There is one key more than there are
-        // rounds.
-        x = x.aesenc(unsafe { Xmm::broadcast(keys.add(round)) });
-    });
-    x
+unsafe fn rounds(keys: Keys, x: Xmm) -> Xmm {
+    let mut x = [x];
+    // SAFETY: the caller guarantees the conditions of this function.
+    unsafe { keys.opaque().middle::<true, _, 1>(&mut x) };
+    x[0]
 }
 
-/// The first and the last round key.
+/// The round keys of encryption, the first of them, and the last.
 ///
 /// # Safety
 ///
-/// The same as for [`rounds`].
+/// The same as for [`Vector`].
 #[inline(always)]
-unsafe fn ends(schedule: &Schedule) -> (Xmm, Xmm) {
-    let keys = opaque(schedule.encrypt());
-    // SAFETY: the caller guarantees that the processor has the instructions. There is one key more than there are rounds.
-    unsafe { (Xmm::broadcast(keys), Xmm::broadcast(keys.add(schedule.rounds()))) }
+unsafe fn keys(schedule: &Schedule) -> (Keys, Xmm, Xmm) {
+    let keys = Keys::of::<true>(schedule);
+    // SAFETY: the caller guarantees that the processor has the instructions; the schedule exists.
+    let (first, last) = unsafe { keys.opaque().ends() };
+    (keys, first, last)
 }
 
 /// Encrypts one block in a register.
 ///
 /// # Safety
 ///
-/// The same as for [`rounds`].
+/// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
-    // SAFETY: the caller guarantees the conditions of this function.
+    // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let (first, last) = ends(schedule);
-        rounds(schedule, first.xor(block)).aesenclast(last)
+        let (keys, first, last) = keys(schedule);
+        rounds(keys, first.xor(block)).aesenclast(last)
     }
 }
 
@@ -66,99 +64,67 @@ pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     }
 }
 
-/// CBC encryption of whole blocks.
+/// CBC encryption of whole blocks, or CBC-MAC if MAC is set: the blocks are not written then.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`].
+/// The same as for [`Vector`]. In addition, `src` is valid for reads of the blocks and, unless MAC is set, `dst` for writes.
 #[inline(always)]
-pub(super) unsafe fn cbc_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
-    let (src, dst, blocks) = (data.src(), data.dst(), data.len() / 16);
+pub(super) unsafe fn cbc<const MAC: bool>(
+    schedule: &Schedule,
+    iv: &mut Block,
+    src: *const u8,
+    dst: *mut u8,
+    blocks: usize,
+) {
     let iv = iv.as_mut_ptr();
     if blocks == 0 {
         return;
     }
-    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let (first, last) = ends(schedule);
+        let (keys, first, last) = keys(schedule);
+        let between = last.xor(first);
         let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
         for block in 1..blocks {
-            let text = first.xor(Xmm::load(src.add(16 * block)));
-            x = rounds(schedule, x).aesenclast(last.xor(text));
-            x.xor(text).store(dst.add(16 * (block - 1)));
+            let text = Xmm::load(src.add(16 * block));
+            if MAC {
+                x = rounds(keys, x).aesenclast(between.xor(text));
+            } else {
+                let text = first.xor(text);
+                x = rounds(keys, x).aesenclast(last.xor(text));
+                x.xor(text).store(dst.add(16 * (block - 1)));
+            }
         }
-        x = rounds(schedule, x).aesenclast(last);
-        x.store(dst.add(16 * (blocks - 1)));
+        x = rounds(keys, x).aesenclast(last);
+        if !MAC {
+            x.store(dst.add(16 * (blocks - 1)));
+        }
         x.store(iv);
     }
 }
 
-/// CFB128 encryption of whole blocks.
+/// CFB128 encryption of whole blocks, or OFB if CFB is not set.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn cfb128_encrypt(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+pub(super) unsafe fn feedback<const CFB: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
-        let (first, last) = ends(schedule);
+        let (keys, first, last) = keys(schedule);
         let last = last.xor(first);
         let mut x = Xmm::load(iv).xor(first);
         for block in 0..data.len() / 16 {
-            x = rounds(schedule, x).aesenclast(last.xor(Xmm::load(src.add(16 * block))));
-            x.xor(first).store(dst.add(16 * block));
-        }
-        x.xor(first).store(iv);
-    }
-}
-
-/// OFB of whole blocks.
-///
-/// # Safety
-///
-/// The same as for [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn ofb(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
-    let (src, dst) = (data.src(), data.dst());
-    let iv = iv.as_mut_ptr();
-    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
-    unsafe {
-        let (first, last) = ends(schedule);
-        let last = last.xor(first);
-        let mut x = Xmm::load(iv).xor(first);
-        for block in 0..data.len() / 16 {
-            x = rounds(schedule, x).aesenclast(last);
-            x.xor(first.xor(Xmm::load(src.add(16 * block)))).store(dst.add(16 * block));
-        }
-        x.xor(first).store(iv);
-    }
-}
-
-/// CBC-MAC of whole blocks.
-///
-/// # Safety
-///
-/// The same as for [`Vector`].
-#[inline(always)]
-pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]) {
-    let (src, blocks) = (data.as_ptr(), data.len() / 16);
-    let state = state.as_mut_ptr();
-    if blocks == 0 {
-        return;
-    }
-    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the slice.
-    unsafe {
-        let (first, last) = ends(schedule);
-        let between = last.xor(first);
-        let mut x = Xmm::load(state).xor(first.xor(Xmm::load(src)));
-        for block in 1..blocks {
             let text = Xmm::load(src.add(16 * block));
-            x = rounds(schedule, x).aesenclast(between.xor(text));
+            x = rounds(keys, x).aesenclast(if CFB { last.xor(text) } else { last });
+            let output = if CFB { x.xor(first) } else { x.xor(first.xor(text)) };
+            output.store(dst.add(16 * block));
         }
-        rounds(schedule, x).aesenclast(last).store(state);
+        x.xor(first).store(iv);
     }
 }
 
@@ -168,17 +134,17 @@ pub(super) unsafe fn cbc_mac(schedule: &Schedule, state: &mut Block, data: &[u8]
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
+pub(super) unsafe fn cfb8<const ENCRYPTS: bool>(schedule: &Schedule, iv: &mut Block, data: Span<'_>) {
     let (src, dst) = (data.src(), data.dst());
     let iv = iv.as_mut_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions; the bytes lie in the span.
     unsafe {
-        let (first, last) = ends(schedule);
+        let (keys, first, last) = keys(schedule);
         let mut register = Xmm::load(iv);
         for at in 0..data.len() {
             let text = Xmm::byte(src.add(at).read());
-            let x = rounds(schedule, register.xor(first)).aesenclast(last.xor(text));
-            register = register.shifted_in(if ENCRYPT { x } else { text });
+            let x = rounds(keys, register.xor(first)).aesenclast(last.xor(text));
+            register = register.shifted_in(if ENCRYPTS { x } else { text });
             dst.add(at).write(x.first_byte());
         }
         register.store(iv);
@@ -191,7 +157,7 @@ pub(super) unsafe fn cfb8<const ENCRYPT: bool>(schedule: &Schedule, iv: &mut Blo
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
+pub(super) unsafe fn cfb1<const ENCRYPTS: bool>(
     schedule: &Schedule,
     register: &mut Block,
     data: Span<'_>,
@@ -203,7 +169,7 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
     // SAFETY: the caller guarantees that the processor has the instructions. The bytes lie in the span. An output byte is
     // read only if some of its bits must not change.
     unsafe {
-        let (first, last) = ends(schedule);
+        let (keys, first, last) = keys(schedule);
         let mut number = Xmm::load(register).reversed();
         for at in (0..bits).step_by(8) {
             let count = (bits - at).min(8);
@@ -211,8 +177,8 @@ pub(super) unsafe fn cfb1<const ENCRYPT: bool>(
             let mut result = 0;
             for _ in 0..count {
                 let top = Xmm::byte(text & 0x80);
-                let x = rounds(schedule, number.reversed().xor(first)).aesenclast(last.xor(top));
-                number = number.doubled().xor(if ENCRYPT { x } else { top }.top_of_first_byte());
+                let x = rounds(keys, number.reversed().xor(first)).aesenclast(last.xor(top));
+                number = number.doubled().xor(if ENCRYPTS { x } else { top }.top_of_first_byte());
                 result = result << 1 | x.first_byte() >> 7;
                 text <<= 1;
             }

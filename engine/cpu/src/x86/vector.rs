@@ -11,6 +11,11 @@ use std::arch::x86_64::__m128i;
 
 pub(super) use super::registers::{Xmm, Ymm, Zmm};
 
+/// The halves of a [`Vector::clmul`]: both low, both high, or the high half of the first factor and the low half of the second.
+pub(super) const LOW: i32 = 0x00;
+pub(super) const HIGH: i32 = 0x11;
+pub(super) const HIGH_LOW: i32 = 0x01;
+
 /// AES blocks in one register.
 ///
 /// # Safety of the unsafe functions
@@ -30,7 +35,9 @@ pub(super) trait Vector: Copy {
     /// Loads a whole vector from memory of any alignment.
     unsafe fn load(ptr: *const u8) -> Self;
     /// Loads `blocks` blocks, fewer than a vector; the other blocks are zero.
-    unsafe fn load_blocks(ptr: *const u8, blocks: usize) -> Self;
+    unsafe fn load_blocks(_ptr: *const u8, _blocks: usize) -> Self {
+        unreachable!("fewer blocks than one")
+    }
     /// Loads `bytes` bytes, fewer than a vector; the other bytes are unspecified.
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// Loads the block at `ptr`, which is aligned, into every place.
@@ -43,17 +50,23 @@ pub(super) trait Vector: Copy {
     unsafe fn widen(block: Xmm) -> Self;
     /// A vector of the first blocks of `blocks`.
     unsafe fn join(blocks: [Xmm; 4]) -> Self;
-    /// Loads block `i` from `ptrs[i] + offset`.
-    unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self;
+    /// Loads block `i` from `ptrs[i] + offset`; only for vectors of at most two blocks.
+    unsafe fn gather(_ptrs: *const *const u8, _offset: usize) -> Self {
+        unreachable!("more blocks than two")
+    }
 
     /// Writes the whole vector.
     unsafe fn store(self, ptr: *mut u8);
     /// Writes the first `blocks` blocks, fewer than a vector.
-    unsafe fn store_blocks(self, ptr: *mut u8, blocks: usize);
+    unsafe fn store_blocks(self, _ptr: *mut u8, _blocks: usize) {
+        unreachable!("fewer blocks than one")
+    }
     /// Writes the first `bytes` bytes, fewer than a vector.
     unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize);
-    /// Writes block `i` to `ptrs[i] + offset`.
-    unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize);
+    /// Writes block `i` to `ptrs[i] + offset`; only for vectors of at most two blocks.
+    unsafe fn scatter(self, _ptrs: *const *mut u8, _offset: usize) {
+        unreachable!("more blocks than two")
+    }
 
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
@@ -68,6 +81,18 @@ pub(super) trait Vector: Copy {
     /// The last round of decryption.
     fn aesdeclast(self, key: Self) -> Self;
 
+    /// A middle round of encryption, or of decryption.
+    #[inline(always)]
+    fn round<const ENCRYPTS: bool>(self, key: Self) -> Self {
+        if ENCRYPTS { self.aesenc(key) } else { self.aesdec(key) }
+    }
+
+    /// The last round of encryption, or of decryption.
+    #[inline(always)]
+    fn last<const ENCRYPTS: bool>(self, key: Self) -> Self {
+        if ENCRYPTS { self.aesenclast(key) } else { self.aesdeclast(key) }
+    }
+
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
     /// Adds the 32-bit words of both vectors, modulo 2^32.
@@ -75,12 +100,8 @@ pub(super) trait Vector: Copy {
     /// The blocks shifted up by one place; the last block of `before` becomes the first.
     fn after(self, before: Self) -> Self;
 
-    /// Carry-less product of the low halves.
-    fn clmul_low(self, other: Self) -> Self;
-    /// Carry-less product of the high halves.
-    fn clmul_high(self, other: Self) -> Self;
-    /// Carry-less product of the high half of `self` and the low half of `other`.
-    fn clmul_high_low(self, other: Self) -> Self;
+    /// Carry-less product of one half of each block, selected by [`LOW`], [`HIGH`] or [`HIGH_LOW`].
+    fn clmul<const HALVES: i32>(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
     /// The register itself.
@@ -88,7 +109,9 @@ pub(super) trait Vector: Copy {
     /// The first block.
     fn lowest(self) -> Xmm;
     /// The lower half of `self` and the upper half of `other`; only for vectors of four blocks.
-    fn with_upper_half(self, other: Self) -> Self;
+    fn with_upper_half(self, _other: Self) -> Self {
+        unreachable!("fewer blocks than four")
+    }
     /// The exclusive or of all blocks.
     fn folded(self) -> Xmm;
     /// Each block times alpha^`power` (XTS, IEEE 1619, 5.2); `power` is below 8 and a multiple of BLOCKS. `modulus` has 0x87 in
@@ -182,21 +205,9 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            fn clmul_low(self, other: Self) -> Self {
+            fn clmul<const HALVES: i32>(self, other: Self) -> Self {
                 // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { $name($clmul::<0x00>(self.0, other.0)) }
-            }
-
-            #[inline(always)]
-            fn clmul_high(self, other: Self) -> Self {
-                // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { $name($clmul::<0x11>(self.0, other.0)) }
-            }
-
-            #[inline(always)]
-            fn clmul_high_low(self, other: Self) -> Self {
-                // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { $name($clmul::<0x01>(self.0, other.0)) }
+                unsafe { $name($clmul::<HALVES>(self.0, other.0)) }
             }
 
             #[inline(always)]
@@ -213,9 +224,8 @@ macro_rules! vector {
 
             #[inline(always)]
             fn folded(self) -> Xmm {
-                let $fold = self.0;
-                // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { Xmm($folded) }
+                let $fold = self;
+                $folded
             }
 
             #[inline(always)]
@@ -229,7 +239,7 @@ macro_rules! vector {
                             // upper half are multiplied by 0x87 and added.
                             let out = $right::<{ 64 - $power }>(self.0);
                             let up = $name($left_bytes::<8>(out));
-                            $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul_high_low(modulus))
+                            $name($left::<$power>(self.0)).xor(up).xor($name(out).clmul::<HIGH_LOW>(modulus))
                         })*
                         _ => unreachable!("not a multiple of the blocks in a vector, below 8"),
                     }

@@ -8,10 +8,9 @@
 //! multiplication by a power of alpha below alpha^8 needs a carry-less product, which occupies AES units for two cycles on
 //! Zen 4.
 
-use std::arch::x86_64::{__m128i, _MM_HINT_T0, _mm_prefetch};
-use std::marker::PhantomData;
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-use super::cipher::{Direction, Extent, Pass, drive, drive_short, extra_rounds, for_each, middle, opaque};
+use super::cipher::{Extent, Keys, Pass, drive, extra_rounds, for_each};
 use super::schedule::Schedule;
 use super::single_stream;
 use super::vector::{Vector, Xmm};
@@ -24,23 +23,25 @@ const MODULUS: u128 = 0x87;
 /// Distance of prefetches in bytes: two of the widest steps.
 const AHEAD: usize = 1024;
 
-struct Xts<D, V> {
-    keys: *const __m128i,
-    rounds: usize,
+struct Xts<V, const ENCRYPTS: bool> {
+    keys: Keys,
     /// Tweaks of the next vector.
     tweaks: V,
     /// The tweaks of the next eight vectors, for the widest steps with vectors of four blocks. They are computed between the
     /// rounds of the previous step.
     following: [V; 8],
     modulus: V,
-    direction: PhantomData<D>,
 }
 
-impl<D: Direction, V: Vector> Xts<D, V> {
+impl<V: Vector, const ENCRYPTS: bool> Xts<V, ENCRYPTS> {
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
     #[inline(always)]
-    fn new(schedule: &Schedule, tweaks: V, modulus: V) -> Self {
-        let (keys, rounds) = (D::keys(schedule), schedule.rounds());
-        Xts { keys, rounds, tweaks, following: [tweaks; 8], modulus, direction: PhantomData }
+    unsafe fn new(schedule: &Schedule, tweaks: V) -> Self {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        let modulus = unsafe { V::numbers([MODULUS; 4]) };
+        Xts { keys: Keys::of::<ENCRYPTS>(schedule), tweaks, following: [tweaks; 8], modulus }
     }
 
     /// Computes the tweaks of the first of the widest steps, if `len` bytes contain such a step.
@@ -70,9 +71,7 @@ impl<D: Direction, V: Vector> Xts<D, V> {
             self.tweaks.times_alpha(part * V::BLOCKS, self.modulus).times_alpha_8(whole)
         }
     }
-}
 
-impl<D: Direction, V: Vector> Xts<D, V> {
     /// A step of eight vectors of four blocks.
     ///
     /// The tweaks of the next step are computed between the rounds, where they use execution units that are idle. If they
@@ -82,42 +81,42 @@ impl<D: Direction, V: Vector> Xts<D, V> {
     ///
     /// The same as for [`Pass::step`].
     #[inline(always)]
-    unsafe fn widest(&mut self, keys: *const __m128i, src: *const u8, dst: *mut u8) {
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of eight vectors. There are
-        // `rounds` + 1 keys.
+    unsafe fn widest(&mut self, keys: Keys, src: *const u8, dst: *mut u8) {
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of eight vectors. The
+        // schedule exists.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let tweaks = self.following;
             let mut x = [first; 8];
             for_each!(I < 8 => x[I] = first.xor(tweaks[I]).xor(V::load(src.add(I * V::BYTES))));
             // The additional rounds come first, so that the other rounds and the code that uses their result form one basic
             // block.
-            extra_rounds!(self.rounds, 1, round => {
-                let key = V::broadcast(keys.add(round));
-                for_each!(I < 8 => x[I] = D::round(x[I], key));
+            extra_rounds!(keys.rounds, 1, round => {
+                let key = keys.get(round);
+                for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
             });
-            let keys = opaque(keys.add(self.rounds - 10));
+            let keys = keys.without_extra();
             for_each!(ROUND < 8 => {
-                let key = V::broadcast(keys.add(ROUND + 1));
-                for_each!(I < 8 => x[I] = D::round(x[I], key));
+                let key = keys.get(ROUND + 1);
+                for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
                 // Eight vectors of four blocks are 32 blocks. A multiplication by alpha^32 is a shift by four bytes.
                 self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
             });
-            let key = V::broadcast(keys.add(9));
-            for_each!(I < 8 => x[I] = D::round(x[I], key));
-            for_each!(I < 8 => D::last(x[I], last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
+            let key = keys.get(9);
+            for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
+            for_each!(I < 8 => x[I].last::<ENCRYPTS>(last.xor(tweaks[I])).store(dst.add(I * V::BYTES)));
             self.tweaks = self.following[0];
         }
     }
 }
 
-impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
+impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
     /// Tweaks need registers too: 16 registers hold 6 vectors and their tweaks.
     const WIDEST: usize = if V::BLOCKS == 4 { 8 } else { 6 };
 
     #[inline(always)]
-    unsafe fn step<const N: usize, R: Extent>(&mut self, extent: R, src: *const u8, dst: *mut u8) {
-        let keys = opaque(self.keys);
+    unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
+        let keys = self.keys.opaque();
         if N >= 4 && V::BLOCKS == 4 {
             // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
             for i in 0..N {
@@ -129,22 +128,22 @@ impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
             // SAFETY: the caller guarantees the conditions of this function.
             return unsafe { self.widest(keys, src, dst) };
         }
-        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. There are
-        // `rounds` + 1 keys.
+        // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
+        // exists.
         unsafe {
-            let (first, last) = (V::broadcast(keys), V::broadcast(keys.add(self.rounds)));
+            let (first, last): (V, V) = keys.ends();
             let mut x = [first; N];
             let mut tweaks = [self.tweaks; N];
             for i in 0..N {
                 tweaks[i] = self.tweaks_after(i, &tweaks);
                 x[i] = first.xor(tweaks[i]).xor(extent.load(src.add(i * V::BYTES)));
             }
-            if R::WHOLE {
+            if matches!(extent, Extent::Whole) {
                 self.tweaks = self.tweaks_after(N, &tweaks);
             }
-            middle::<D, V, N>(keys, self.rounds, &mut x);
+            keys.middle::<ENCRYPTS, V, N>(&mut x);
             for i in 0..N {
-                extent.store(D::last(x[i], last.xor(tweaks[i])), dst.add(i * V::BYTES));
+                extent.store(x[i].last::<ENCRYPTS>(last.xor(tweaks[i])), dst.add(i * V::BYTES));
             }
         }
     }
@@ -154,41 +153,31 @@ impl<D: Direction, V: Vector> Pass<V> for Xts<D, V> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`].
+/// The same as for [`drive`], and for [`Vector`] with [`Xmm`] as the vector.
 #[inline(always)]
-pub(super) unsafe fn xts<D: Direction, V: Vector>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
-    let data_blocks = data.len() / 16;
-    // SAFETY: the caller guarantees that the processor has the instructions.
+pub(super) unsafe fn xts<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
+    schedule: &Schedule,
+    register: &mut Block,
+    data: Span<'_>,
+) {
+    let blocks = data.len() / 16;
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let start = u128::from_le_bytes(*register);
-        let mut first = [Xmm::number(start); 4];
-        let mut next = start;
+        let mut first = [Xmm::load(register.as_ptr()); 4];
+        let mut next = u128::from_le_bytes(*register);
         for place in &mut first[1..V::BLOCKS] {
             next = tweak::double(next);
             *place = Xmm::number(next);
         }
-        let (tweaks, modulus) = (V::join(first), V::numbers([MODULUS; 4]));
-        let pass = Xts::<D, V>::new(schedule, tweaks, modulus).ready_for(data.len());
-        let tweaks = drive::<V, _>(pass, data).tweaks;
+        let pass = Xts::<V, ENCRYPTS>::new(schedule, V::join(first)).ready_for(data.len());
+        let tweaks = drive::<V, _, FEW>(pass, data).tweaks;
+        if V::BLOCKS == 1 {
+            return tweaks.lowest().store(register.as_mut_ptr());
+        }
         let mut next = [0u128; 4];
         tweaks.store((&raw mut next).cast());
         // After a partial vector, `tweaks` still holds the tweaks of that vector.
-        *register = next[data_blocks % V::BLOCKS].to_le_bytes();
-    }
-}
-
-/// Like [`xts`], for less than [`SHORT`](super::cipher::SHORT) bytes.
-///
-/// # Safety
-///
-/// The same as for [`Vector`], with [`Xmm`] as the vector.
-#[inline(always)]
-pub(super) unsafe fn xts_short<D: Direction>(schedule: &Schedule, register: &mut Block, data: Span<'_>) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        let (tweak, modulus) = (Xmm::load(register.as_ptr()), Xmm::number(MODULUS));
-        let after = drive_short(Xts::<D, Xmm>::new(schedule, tweak, modulus), data).tweaks;
-        after.store(register.as_mut_ptr());
+        *register = next[blocks % V::BLOCKS].to_le_bytes();
     }
 }
 
@@ -201,7 +190,7 @@ pub(super) unsafe fn xts_short<D: Direction>(schedule: &Schedule, register: &mut
 ///
 /// The same as for [`Vector`], with [`Xmm`] as the vector.
 #[inline(always)]
-pub(super) unsafe fn unit_short<D: Direction>(
+pub(super) unsafe fn unit_short<const ENCRYPTS: bool>(
     schedule: &Schedule,
     tweak_schedule: &Schedule,
     number: &Block,
@@ -211,8 +200,7 @@ pub(super) unsafe fn unit_short<D: Direction>(
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let tweak = single_stream::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
-        let pass = Xts::<D, Xmm>::new(schedule, tweak, Xmm::number(MODULUS));
-        let next = drive_short(pass, data).tweaks;
+        let next = drive::<_, _, true>(Xts::<Xmm, ENCRYPTS>::new(schedule, tweak), data).tweaks;
         if let Some(after) = after {
             next.store(after.as_mut_ptr());
         }

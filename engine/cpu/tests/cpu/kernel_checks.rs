@@ -95,9 +95,9 @@ pub(crate) fn fips_197<K: Kernel>(kernel: Option<K>) {
     for (size, cipher) in expected {
         let schedule = kernel.expand(&key[..size]);
         let mut data = plain.clone();
-        kernel.ecb_encrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, true, Span::in_place(&mut data));
         assert_eq!(data, cipher.to_be_bytes(), "FIPS 197, appendix C, key of {size} bytes");
-        kernel.ecb_decrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, false, Span::in_place(&mut data));
         assert_eq!(data, plain);
     }
 }
@@ -110,9 +110,9 @@ pub(crate) fn expansion<K: Kernel>(kernel: Option<K>) {
         let key = random.bytes(KEY_SIZES[i % 3]);
         let (aes, schedule, block) = (Aes::new(&key), kernel.expand(&key), random.block());
         let mut data = block;
-        kernel.ecb_encrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, true, Span::in_place(&mut data));
         assert_eq!(data, aes.encrypt(block), "key {i}");
-        kernel.ecb_decrypt(&schedule, Span::in_place(&mut data));
+        kernel.ecb(&schedule, false, Span::in_place(&mut data));
         assert_eq!(data, block, "key {i}");
     }
 }
@@ -127,10 +127,10 @@ pub(crate) fn ecb<K: Kernel>(kernel: Option<K>) {
             let data = random.bytes(16 * blocks);
             let expected = ecb::encrypt(&aes, &data);
             compare("ECB encryption", &data, &expected, &NO_REGISTER, &|_, span| {
-                kernel.ecb_encrypt(&schedule, span);
+                kernel.ecb(&schedule, true, span);
             });
             compare("ECB decryption", &expected, &data, &NO_REGISTER, &|_, span| {
-                kernel.ecb_decrypt(&schedule, span);
+                kernel.ecb(&schedule, false, span);
             });
         }
     }
@@ -231,10 +231,10 @@ pub(crate) fn xts<K: Kernel>(kernel: Option<K>) {
             let after = (0..blocks).fold(before, |tweak, _| xts::mul_alpha(tweak));
             let register = Register { before, after };
             compare("XTS encryption", &data, &expected, &register, &|tweak, span| {
-                kernel.xts_encrypt(&schedule, tweak, span);
+                kernel.xts(&schedule, true, tweak, span);
             });
             compare("XTS decryption", &expected, &data, &register, &|tweak, span| {
-                kernel.xts_decrypt(&schedule, tweak, span);
+                kernel.xts(&schedule, false, tweak, span);
             });
         }
     }
@@ -383,9 +383,9 @@ pub(crate) fn each<K: Kernel>(kernel: Option<K>) {
             let plain: Vec<Block> = (0..count).map(|_| random.block()).collect();
             let expected: Vec<Block> = (0..count).map(|i| oracles[key_of(i)].encrypt(plain[i])).collect();
             let mut blocks = plain.clone();
-            kernel.encrypt_each(&chosen, &mut blocks);
+            kernel.each(&chosen, true, &mut blocks);
             assert_eq!(blocks, expected, "{count} blocks encrypted");
-            kernel.decrypt_each(&chosen, &mut blocks);
+            kernel.each(&chosen, false, &mut blocks);
             assert_eq!(blocks, plain, "{count} blocks decrypted");
         }
     }

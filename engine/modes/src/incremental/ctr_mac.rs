@@ -1,13 +1,19 @@
-//! GCM and CCM: CTR, and a MAC over the associated data and the data.
+//! GCM and CCM: CTR, and a MAC over the associated data and the data. A message comes in pieces, or as part of a batch of whole
+//! messages.
 
-use lockstep_core::Block;
-use lockstep_core::data::{HostData, Span};
-use lockstep_core::work::Pass;
+use lockstep_core::chaining::counter_after;
+use lockstep_core::data::{Data, HostData, Span};
+use lockstep_core::gcm::lengths_block;
+use lockstep_core::work::{AeadMessage, Pass};
+use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
-use super::{Keystream, Mac, MacExecutor};
+use super::{Mac, MacExecutor, StreamState};
+use crate::absorb::{self, Side};
+use crate::composed::State;
+use crate::executor::Executor;
 use crate::message::Direction;
-use crate::{ccm, gcm};
+use crate::run_pass;
 
 /// Data are encrypted and hashed in pieces of this size, so that they stay in the first-level cache.
 const PIECE: usize = 16 * 1024;
@@ -15,24 +21,29 @@ const PIECE: usize = 16 * 1024;
 /// The state of a message of GCM or CCM: associated data, [`pad`](CtrMac::pad), data, tag.
 #[derive(Clone)]
 pub struct CtrMac {
-    keystream: Keystream,
+    /// `Ctr32` for GCM, `Ctr` for CCM.
+    ctr: Pass,
+    keystream: StreamState,
     mac: Mac,
-    /// The counter block that masks the tag, and the pass that encrypts it.
-    mask: (Pass, Zeroizing<Block>),
+    /// The counter block that masks the tag.
+    first: Zeroizing<Block>,
 }
 
 impl CtrMac {
     /// A message of GCM. `first` is the counter block that is made from the nonce.
     pub fn gcm(first: Zeroizing<Block>) -> CtrMac {
-        let keystream = Keystream::new(Pass::Ctr32, *gcm::data_counter(&first));
-        CtrMac { keystream, mac: Mac::new(Pass::Ghash, [0; 16]), mask: (Pass::Ctr32, first) }
+        let keystream = StreamState::ctr32(counter_after(Pass::Ctr32, &first, 1));
+        CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first }
     }
 
     /// A message of CCM with a nonce of 7 to 13 bytes. [`CtrMac::ccm_header`] must follow.
     pub fn ccm(nonce: &[u8]) -> CtrMac {
-        let keystream = Keystream::new(Pass::Ctr, ccm::counter_block(nonce, 1));
-        let first = Zeroizing::new(ccm::counter_block(nonce, 0));
-        CtrMac { keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), mask: (Pass::Ctr, first) }
+        let mut first = Zeroizing::new([0; 16]);
+        // Counter block 0 masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
+        first[0] = (14 - nonce.len()) as u8;
+        first[1..=nonce.len()].copy_from_slice(nonce);
+        let keystream = StreamState::ctr(counter_after(Pass::Ctr, &first, 1));
+        CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
     }
 
     /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked them.
@@ -47,12 +58,8 @@ impl CtrMac {
         aad_len: u64,
         data_len: u64,
     ) -> Result<(), E::Error> {
-        self.mac.update(executor, &ccm::first_block(nonce, tag_len, aad_len > 0, data_len), false)?;
-        if aad_len > 0 {
-            let (length, bytes) = ccm::aad_length(aad_len);
-            self.mac.update(executor, &length[..bytes], false)?;
-        }
-        Ok(())
+        let (header, len) = ccm_header(nonce, tag_len, aad_len, data_len);
+        self.mac.update(executor, &header[..len], false)
     }
 
     /// Adds associated data.
@@ -82,13 +89,14 @@ impl CtrMac {
         direction: Direction,
         mut data: HostData<'_>,
     ) -> Result<(), E::Error> {
-        let mac_of_input = (self.mask.0 == Pass::Ctr32) == (direction == Direction::Decrypt);
+        let mac_of_input = (self.ctr == Pass::Ctr32) == (direction == Direction::Decrypt);
         while !data.is_empty() {
-            let (mut piece, rest) = data.split_at_most(PIECE);
+            let at = data.len().min(PIECE);
+            let (mut piece, rest) = data.split_at(at);
             if mac_of_input {
                 self.mac.update(executor, piece.input(), false)?;
             }
-            self.keystream.apply(executor, piece.reborrow().into_span())?;
+            self.keystream.apply(executor, direction, piece.reborrow().into_span())?;
             if !mac_of_input {
                 self.mac.update(executor, piece.output(), false)?;
             }
@@ -111,7 +119,61 @@ impl CtrMac {
             self.mac.update(executor, lengths, false)?;
         }
         let mut tag = Zeroizing::new(*self.mac.state());
-        Keystream::new(self.mask.0, *self.mask.1).apply(executor, Span::in_place(&mut *tag))?;
+        executor.run(self.ctr, &mut self.first, Span::in_place(&mut *tag))?;
         Ok(tag)
     }
+}
+
+/// A whole message, whose associated data have been added.
+impl State for CtrMac {
+    fn parts<'s>(&'s mut self, key: &'s Key) -> (&'s Key, &'s mut Block, &'s Block) {
+        (key, self.keystream.state_mut(), self.mac.state())
+    }
+
+    fn compute_tags(
+        executor: &dyn Executor,
+        messages: &mut [AeadMessage<'_>],
+        states: &mut [CtrMac],
+        text: Side,
+    ) -> Result<(), Error> {
+        let Some(CtrMac { ctr, mac, .. }) = states.first() else { return Ok(()) };
+        let (ctr, mac) = (*ctr, mac.pass());
+        let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| {
+            let lengths = lengths_block(message.aad.len() as u64, message.data.len() as u64);
+            let last = (ctr == Pass::Ctr32).then_some(lengths);
+            (message.key, state.mac.state_mut(), &mut message.data, last)
+        });
+        absorb::data(executor, mac, text, data)?;
+        let masks = messages
+            .iter()
+            .zip(states)
+            .map(|(message, state)| (message.key, &mut *state.first, Data::in_place(state.mac.state_mut())));
+        run_pass(executor, ctr, masks)
+    }
+}
+
+/// The first block of the MAC of CCM and the encoded length of the associated data, without the zeros at the end, and the number of
+/// these bytes (SP 800-38C, A.2.1 and A.2.2).
+pub(crate) fn ccm_header(nonce: &[u8], tag_len: usize, aad: u64, data: u64) -> ([u8; 26], usize) {
+    let mut header = [0; 26];
+    let (block, length) = header.split_at_mut(16);
+    block[0] = u8::from(aad > 0) << 6 | (((tag_len - 2) / 2) as u8) << 3 | (14 - nonce.len()) as u8;
+    // The length is written first. Its high bytes are zero, and the nonce then overwrites them.
+    block[8..].copy_from_slice(&data.to_be_bytes());
+    block[1..=nonce.len()].copy_from_slice(nonce);
+    let bytes = if aad == 0 {
+        0
+    } else if aad < 0xff00 {
+        length[..2].copy_from_slice(&(aad as u16).to_be_bytes());
+        2
+    } else if let Ok(aad) = u32::try_from(aad) {
+        length[..2].copy_from_slice(&[0xff, 0xfe]);
+        length[2..6].copy_from_slice(&aad.to_be_bytes());
+        6
+    } else {
+        length[..2].copy_from_slice(&[0xff, 0xff]);
+        length[2..].copy_from_slice(&aad.to_be_bytes());
+        10
+    };
+    (header, 16 + bytes)
 }

@@ -28,6 +28,16 @@ impl Mac {
         &self.state
     }
 
+    /// The MAC of the whole blocks so far, for passes that run without this type.
+    pub(crate) fn state_mut(&mut self) -> &mut Block {
+        &mut self.state
+    }
+
+    /// The pass.
+    pub(crate) fn pass(&self) -> Pass {
+        self.pass
+    }
+
     /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.
     pub fn pending(&self) -> &[u8] {
         &self.pending[..self.len]

@@ -6,26 +6,21 @@
 //!
 //! | type | modes |
 //! |---|---|
-//! | [`Keystream`] | CTR, OFB: keystream with a possible remainder of a block |
-//! | [`Feedback`] | CFB128: the current block |
-//! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1, for callers that choose the mode at run time |
+//! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the rest of the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
 //! | [`Mac`] | CBC-MAC, GHASH: the same for passes without output |
-//! | [`CtrMac`] | GCM and CCM: a keystream and a MAC |
+//! | [`CtrMac`] | GCM and CCM: CTR and a MAC |
 //!
 //! After a failed call the state is invalid: start another message.
 
 mod blocks;
 mod ctr_mac;
-mod feedback;
-mod keystream;
 mod mac;
 mod stream_state;
 
-pub use blocks::{BlockBuffer, BlockIo, Hold, InPlaceIo, SliceIo};
+pub use blocks::{BlockBuffer, BlockIo, Hold, SliceIo};
 pub use ctr_mac::CtrMac;
-pub use feedback::Feedback;
-pub use keystream::Keystream;
+pub(crate) use ctr_mac::ccm_header;
 pub use mac::Mac;
 pub use stream_state::StreamState;
 

@@ -1,80 +1,178 @@
-//! The stream modes, CTR, OFB, CFB, CFB8 and CFB1, behind one type.
+//! The stream modes, CTR, OFB, CFB, CFB8 and CFB1, for data in pieces of any length.
 
 use lockstep_core::Block;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::{Feedback, KeyedExecutor, Keystream};
+use super::KeyedExecutor;
 use crate::message::{Cipher, Direction};
 
-/// The state of a message of a stream mode.
-#[derive(Clone)]
-pub enum StreamState {
-    /// CTR and OFB.
-    Keystream(Keystream),
-    /// CFB128.
-    Feedback(Feedback),
-    /// CFB8 and CFB1: the last 16 bytes of ciphertext. The passes of these modes process any number of bytes, so only the
-    /// chaining state is needed.
-    Shift(Cipher, Zeroizing<Block>),
+/// The state of a message of a stream mode, including the rest of the current block.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct StreamState {
+    /// The passes of encryption and of decryption.
+    #[zeroize(skip)]
+    passes: [Pass; 2],
+    /// CTR: the counter of the next block. OFB: the last keystream block. CFB: the ciphertext of the current block; bytes that
+    /// have not been processed yet hold keystream. CFB8 and CFB1: the last 16 bytes of ciphertext.
+    state: Block,
+    /// The current block of keystream. In CFB, the bytes that have been processed hold ciphertext.
+    block: Block,
+    /// Number of bytes of the current block that have been processed; 0 at a block boundary. Always 0 in CFB8 and CFB1, whose
+    /// passes process any number of bytes.
+    used: usize,
 }
 
 impl StreamState {
     /// Starts a message. `None` for a mode that is not a stream mode.
     pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
-        Some(match cipher {
-            Cipher::Ctr => StreamState::Keystream(Keystream::new(Pass::Ctr, iv)),
-            Cipher::Ofb => StreamState::Keystream(Keystream::new(Pass::Ofb, iv)),
-            Cipher::Cfb128 => StreamState::Feedback(Feedback::new(iv)),
-            Cipher::Cfb8 | Cipher::Cfb1 => StreamState::Shift(cipher, Zeroizing::new(iv)),
-            _ => return None,
-        })
+        let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
+        cipher.is_stream().then(|| StreamState::of_passes(passes, iv))
+    }
+
+    /// CTR from a counter of 128 bits.
+    pub fn ctr(counter: Block) -> StreamState {
+        StreamState::of_passes([Pass::Ctr; 2], counter)
+    }
+
+    /// CTR from a counter whose last 32 bits count.
+    pub fn ctr32(counter: Block) -> StreamState {
+        StreamState::of_passes([Pass::Ctr32; 2], counter)
+    }
+
+    fn of_passes(passes: [Pass; 2], state: Block) -> StreamState {
+        StreamState { passes, state, block: [0; 16], used: 0 }
     }
 
     /// The chaining state. CTR: the counter of the next block. OFB: the current keystream block. CFB: the ciphertext of the
     /// current block, with keystream in the bytes that are not processed yet.
     pub fn state(&self) -> &Block {
-        match self {
-            StreamState::Keystream(keystream) => keystream.state(),
-            StreamState::Feedback(feedback) => feedback.state(),
-            StreamState::Shift(_, state) => state,
-        }
+        &self.state
+    }
+
+    /// The chaining state, for passes that run without this type, at a block boundary.
+    pub fn state_mut(&mut self) -> &mut Block {
+        &mut self.state
     }
 
     /// Number of bytes of the current block that are used, below 16; 0 at a block boundary.
     pub fn used(&self) -> usize {
-        match self {
-            StreamState::Keystream(keystream) => keystream.used(),
-            StreamState::Feedback(feedback) => feedback.used(),
-            StreamState::Shift(..) => 0,
-        }
+        self.used
     }
 
     /// Starts another message.
     pub fn restart(&mut self, iv: Block) {
-        match self {
-            StreamState::Keystream(keystream) => keystream.restart(iv),
-            StreamState::Feedback(feedback) => feedback.restart(iv),
-            StreamState::Shift(_, state) => **state = iv,
+        self.state = iv;
+        self.block.zeroize();
+        self.used = 0;
+    }
+
+    /// Continues inside a block after its first `used` bytes, below 16. The chaining state must be that of CTR after this block,
+    /// and that of OFB and CFB at this point of the block.
+    ///
+    /// # Errors
+    /// Errors of the executor.
+    pub fn resume<E: KeyedExecutor>(&mut self, executor: &mut E, used: usize) -> Result<(), E::Error> {
+        // A block that the executor failed to compute is not kept, because its zeros would be used as keystream.
+        self.used = 0;
+        if used > 0 {
+            let mut block = Zeroizing::new(self.state);
+            if matches!(self.passes[0], Pass::Ctr | Pass::Ctr32) {
+                *block = [0; 16];
+                let mut counter = u128::from_be_bytes(self.state).wrapping_sub(1).to_be_bytes();
+                executor.run(self.passes[0], &mut counter, Span::in_place(&mut *block))?;
+            }
+            self.block = *block;
+            self.used = used;
         }
+        Ok(())
+    }
+
+    /// Discards this number of bytes of keystream of CTR or OFB, below 16, at a block boundary.
+    ///
+    /// # Errors
+    /// Errors of the executor.
+    pub fn skip<E: KeyedExecutor>(&mut self, executor: &mut E, bytes: usize) -> Result<(), E::Error> {
+        if bytes > 0 {
+            self.next_block(executor)?;
+            self.used = bytes;
+        }
+        Ok(())
     }
 
     /// Encrypts or decrypts the next bytes.
     ///
     /// # Errors
     /// Errors of the executor.
-    #[inline]
+    #[inline(always)]
     pub fn apply<E: KeyedExecutor>(
         &mut self,
         executor: &mut E,
         direction: Direction,
         data: Span<'_>,
     ) -> Result<(), E::Error> {
-        match self {
-            StreamState::Keystream(keystream) => keystream.apply(executor, data),
-            StreamState::Feedback(feedback) => feedback.apply(executor, direction, data),
-            StreamState::Shift(cipher, state) => executor.run(cipher.pass(direction), state, data),
+        if self.used == 0 && data.len().is_multiple_of(16) {
+            return executor.run(self.passes[direction as usize], &mut self.state, data);
         }
+        self.apply_parts(executor, direction, data)
+    }
+
+    fn apply_parts<E: KeyedExecutor>(
+        &mut self,
+        executor: &mut E,
+        direction: Direction,
+        data: Span<'_>,
+    ) -> Result<(), E::Error> {
+        let pass = self.passes[direction as usize];
+        let takes_bytes =
+            matches!(pass, Pass::Cfb8Encrypt | Pass::Cfb8Decrypt | Pass::Cfb1Encrypt | Pass::Cfb1Decrypt);
+        let left = if self.used == 0 { 0 } else { data.len().min(16 - self.used) };
+        let (head, rest) = data.split_at(left);
+        if left > 0 {
+            self.feed(direction, head);
+        }
+        let whole = if takes_bytes { rest.len() } else { rest.len() & !15 };
+        let (blocks, tail) = rest.split_at(whole);
+        if whole > 0 {
+            executor.run(pass, &mut self.state, blocks)?;
+        }
+        if !tail.is_empty() {
+            self.next_block(executor)?;
+            self.feed(direction, tail);
+        }
+        Ok(())
+    }
+
+    /// Computes the next block of keystream. A failure of the executor does not change the chaining state of CFB.
+    fn next_block<E: KeyedExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
+        let mut block = Zeroizing::new([0; 16]);
+        if self.passes[0] == Pass::Cfb128Encrypt {
+            *block = self.state;
+            executor.run(Pass::EcbEncrypt, &mut [0; 16], Span::in_place(&mut *block))?;
+            self.state = *block;
+        } else {
+            executor.run(self.passes[0], &mut self.state, Span::in_place(&mut *block))?;
+        }
+        self.block = *block;
+        Ok(())
+    }
+
+    /// Processes bytes inside the current block. In CFB, the ciphertext replaces the keystream.
+    fn feed(&mut self, direction: Direction, data: Span<'_>) {
+        let range = self.used..self.used + data.len();
+        let block = &mut self.block[range.clone()];
+        if self.passes[0] == Pass::Cfb128Encrypt {
+            let mut input = Zeroizing::new([0; 16]);
+            data.read(&mut input[..block.len()]);
+            data.into_host().xor_with(block);
+            for (byte, input) in block.iter_mut().zip(&*input) {
+                *byte = if direction == Direction::Encrypt { *byte ^ input } else { *input };
+            }
+            self.state = self.block;
+        } else {
+            data.into_host().xor_with(block);
+        }
+        self.used = range.end % 16;
     }
 }

@@ -1,19 +1,16 @@
 //! Incremental GCM and CCM.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
 use crate::{Aead, AeadKey, Direction, ccm, gcm};
 use lockstep_core::data::HostData;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Key;
 use lockstep_core::work::{Status, Tag};
+use lockstep_core::{Error, Key, Result};
 
-/// An authenticated mode for a message in pieces: associated data first, then data, in any split. `M` is the mode, or [`Aead`] if
-/// the mode is chosen at run time.
-pub struct AeadStream<M> {
+/// A message of GCM or CCM in pieces: associated data first, then data, in any split.
+pub struct AeadStream {
     executor: Arc<dyn Executor>,
     direction: Direction,
     key: Key,
@@ -23,7 +20,6 @@ pub struct AeadStream<M> {
     aad: u64,
     data: u64,
     phase: Phase,
-    mode: PhantomData<M>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,47 +28,6 @@ enum Phase {
     Data,
     /// A device has failed during a call. The message cannot continue, because keystream could then be used twice.
     Failed,
-}
-
-/// The mode of a [`GcmStream`].
-pub enum Gcm {}
-
-/// The mode of a [`CcmStream`].
-pub enum Ccm {}
-
-/// GCM (SP 800-38D).
-pub type GcmStream = AeadStream<Gcm>;
-
-/// CCM (SP 800-38C). All lengths must be known at the start.
-pub type CcmStream = AeadStream<Ccm>;
-
-impl GcmStream {
-    /// Starts a message. Nonces have any length except 0; 12 bytes are recommended.
-    ///
-    /// # Errors
-    /// [`Error::IvLength`], and errors of devices.
-    pub fn new(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        Self::gcm(executor, direction, key, nonce)
-    }
-}
-
-impl CcmStream {
-    /// Starts a message with known lengths of associated data, data, and tag.
-    ///
-    /// # Errors
-    /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices.
-    pub fn new(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        nonce: &[u8],
-        aad_len: u64,
-        data_len: u64,
-        tag_len: usize,
-    ) -> Result<Self> {
-        let lengths = MessageLengths { aad: aad_len, data: data_len, tag: tag_len };
-        Self::ccm(executor, direction, key, nonce, lengths)
-    }
 }
 
 /// The lengths of a message in bytes.
@@ -86,7 +41,7 @@ pub struct MessageLengths {
     pub tag: usize,
 }
 
-impl AeadStream<Aead> {
+impl AeadStream {
     /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
     ///
     /// # Errors
@@ -99,54 +54,30 @@ impl AeadStream<Aead> {
         nonce: &[u8],
         lengths: Option<MessageLengths>,
     ) -> Result<Self> {
-        match (key.mode(), key.key(), lengths) {
-            (Aead::Gcm, Some(key), _) => Self::gcm(executor, direction, key.clone(), nonce),
-            (Aead::Ccm, Some(key), Some(lengths)) => {
-                Self::ccm(executor, direction, key.clone(), nonce, lengths)
+        let (mode, Some(key)) = (key.mode(), key.key()) else { return Err(NOT_IN_PIECES) };
+        let (state, lengths) = match (mode, lengths) {
+            (Aead::Gcm, _) => {
+                gcm::check(nonce.len(), 16, 0)?;
+                (CtrMac::gcm(gcm::first_counter(&*executor, key, nonce)?), None)
             }
-            (Aead::Ccm, ..) => Err(Error::Order { what: "CCM needs the lengths of a message at its start" }),
-            _ => Err(Error::Order { what: "this mode processes a message in one call" }),
-        }
-    }
-}
-
-impl<M> AeadStream<M> {
-    fn gcm(executor: Arc<dyn Executor>, direction: Direction, key: Key, nonce: &[u8]) -> Result<Self> {
-        gcm::check(nonce.len(), 16, 0)?;
-        let state = CtrMac::gcm(gcm::first_counter(&executor, &key, nonce)?);
-        Ok(Self::with(executor, direction, key, state, None))
-    }
-
-    fn ccm(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        nonce: &[u8],
-        lengths: MessageLengths,
-    ) -> Result<Self> {
-        let MessageLengths { aad, data, tag } = lengths;
-        ccm::check(nonce.len(), tag, data)?;
-        let mut state = CtrMac::ccm(nonce);
-        state.ccm_header(&mut Planned::new(&*executor, &key), nonce, tag, aad, data)?;
-        Ok(Self::with(executor, direction, key, state, Some(lengths)))
-    }
-
-    fn with(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
-        key: Key,
-        state: CtrMac,
-        lengths: Option<MessageLengths>,
-    ) -> Self {
-        let (phase, mode) = (Phase::Aad, PhantomData);
-        AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase, mode }
+            (Aead::Ccm, Some(MessageLengths { aad, data, tag })) => {
+                ccm::check(nonce.len(), tag, data)?;
+                let mut state = CtrMac::ccm(nonce);
+                state.ccm_header(&mut Planned::new(&*executor, key), nonce, tag, aad, data)?;
+                (state, lengths)
+            }
+            (Aead::Ccm, None) => {
+                return Err(Error::Order { what: "CCM needs the lengths of a message at its start" });
+            }
+            _ => return Err(NOT_IN_PIECES),
+        };
+        let (key, phase) = (key.clone(), Phase::Aad);
+        Ok(AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase })
     }
 
     /// Runs a step whose failure ends the message.
     fn attempt<T>(&mut self, step: impl FnOnce(&mut CtrMac, &mut Planned<'_>) -> Result<T>) -> Result<T> {
-        if self.phase == Phase::Failed {
-            return Err(Error::Order { what: "this message has failed: start it again" });
-        }
+        check_order(self.phase != Phase::Failed, "this message has failed: start it again")?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
         let done = step(&mut self.state, &mut Planned::new(&*self.executor, &self.key))?;
         self.phase = phase;
@@ -159,9 +90,7 @@ impl<M> AeadStream<M> {
     /// [`Error::Order`] after the first data, or in CCM beyond the length that was set; [`Error::TooLong`] beyond the limit of
     /// GCM, 2^61 - 1 bytes. The message can then be continued. After an error of a device, it cannot be continued.
     pub fn aad(&mut self, aad: &[u8]) -> Result<()> {
-        if self.phase == Phase::Data {
-            return Err(Error::Order { what: "associated data must come before the data" });
-        }
+        check_order(self.phase != Phase::Data, "associated data must come before the data")?;
         let total = self.aad.saturating_add(aad.len() as u64);
         check_aad(self.lengths, total)?;
         self.attempt(|state, executor| state.aad(executor, aad))?;
@@ -225,17 +154,11 @@ impl<M> AeadStream<M> {
 
     fn end(mut self, direction: Direction, mut tag: Tag<'_>) -> Result<()> {
         check_tag(self.lengths, tag.len())?;
-        if self.direction != direction {
-            return Err(Error::Order { what: "an encryption is ended by finish, a decryption by verify" });
-        }
+        check_order(self.direction == direction, "an encryption is ended by finish, a decryption by verify")?;
         check_data(self.lengths, self.aad, self.data)?;
-        let lengths = match self.lengths {
-            None => Some(gcm::lengths_block(self.aad, self.data)),
-            Some(set) if self.data < set.data => {
-                return Err(Error::Order { what: "less data than the length that was set for CCM" });
-            }
-            Some(_) => None,
-        };
+        let is_complete = self.lengths.is_none_or(|set| self.data == set.data);
+        check_order(is_complete, "less data than the length that was set for CCM")?;
+        let lengths = self.lengths.is_none().then(|| gcm::lengths_block(self.aad, self.data));
         self.enter_data()?;
         let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
         let status = gcm::settle(&mut tag, &computed);
@@ -243,37 +166,29 @@ impl<M> AeadStream<M> {
     }
 }
 
+const NOT_IN_PIECES: Error = Error::Order { what: "this mode processes a message in one call" };
+
 /// Checks the total length of the associated data.
 fn check_aad(lengths: Option<MessageLengths>, total: u64) -> Result<()> {
-    match lengths {
-        None => gcm::check_aad(total),
-        Some(MessageLengths { aad, .. }) if total > aad => {
-            Err(Error::Order { what: "more associated data than the length that was set for CCM" })
-        }
-        Some(_) => Ok(()),
-    }
+    let Some(set) = lengths else { return gcm::check_aad(total) };
+    check_order(total <= set.aad, "more associated data than the length that was set for CCM")
 }
 
 /// Checks the total lengths of associated data and data, when the data begin, continue or end.
 fn check_data(lengths: Option<MessageLengths>, total_aad: u64, total: u64) -> Result<()> {
-    match lengths {
-        None => gcm::check(12, 16, total),
-        Some(MessageLengths { aad, .. }) if total_aad != aad => {
-            Err(Error::Order { what: "less associated data than the length that was set for CCM" })
-        }
-        Some(MessageLengths { data, .. }) if total > data => {
-            Err(Error::Order { what: "more data than the length that was set for CCM" })
-        }
-        Some(_) => Ok(()),
-    }
+    let Some(set) = lengths else { return gcm::check(12, 16, total) };
+    check_order(total_aad == set.aad, "less associated data than the length that was set for CCM")?;
+    check_order(total <= set.data, "more data than the length that was set for CCM")
 }
 
 fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
     match lengths {
-        None => gcm::check(12, got, 0),
-        Some(MessageLengths { tag, .. }) if got != tag => {
-            Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got })
-        }
-        Some(_) => Ok(()),
+        None => gcm::TAGS.check_tag("GCM", got),
+        Some(set) if got == set.tag => Ok(()),
+        Some(_) => Err(Error::TagLength { mode: "CCM", expected: "the length that was set", got }),
     }
+}
+
+fn check_order(is_right: bool, what: &'static str) -> Result<()> {
+    if is_right { Ok(()) } else { Err(Error::Order { what }) }
 }

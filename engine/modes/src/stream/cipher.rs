@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, Span};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::Block;
-use lockstep_core::work::Pass;
+use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::incremental::{BlockBuffer, Hold, Keystream, Planned, SliceIo, StreamState};
-use crate::{Cipher, CipherKey, Direction, xts};
+use crate::incremental::{BlockBuffer, Hold, Planned, SliceIo, StreamState};
+use crate::{Cipher, CipherKey, Direction, Message, xts};
 
 /// Treatment of a partial last block in ECB, CBC and PCBC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +31,15 @@ pub struct CipherStream {
     padding: Padding,
     key: CipherKey,
     state: State,
+    /// XTS: number of blocks of the data unit that were processed.
+    position: u64,
     finished: bool,
 }
 
 enum State {
     Stream(StreamState),
     /// ECB, CBC, PCBC, XTS.
-    Blocks {
-        buffer: BlockBuffer,
-        /// XTS: number of blocks of the data unit that were processed.
-        position: u64,
-    },
+    Blocks(BlockBuffer),
 }
 
 impl CipherStream {
@@ -63,20 +59,21 @@ impl CipherStream {
         cipher.check_key(&key)?;
         let padding = if cipher.takes_padding() { padding } else { Padding::None };
         let state = State::new(cipher, iv);
-        Ok(CipherStream { executor, cipher, direction, padding, key, state, finished: false })
+        Ok(CipherStream { executor, cipher, direction, padding, key, state, position: 0, finished: false })
     }
 
     /// Starts another message with the same key.
     pub fn reset(&mut self, iv: &Block) {
         self.state = State::new(self.cipher, iv);
+        self.position = 0;
         self.finished = false;
     }
 
     /// Maximum bytes of output of the next [`CipherStream::update`] with `input` bytes.
     pub fn output_len(&self, input: usize) -> usize {
         match &self.state {
-            State::Blocks { buffer, .. } => input + buffer.pending().len(),
-            _ => input,
+            State::Blocks(buffer) => input + buffer.pending().len(),
+            State::Stream(_) => input,
         }
     }
 
@@ -87,24 +84,36 @@ impl CipherStream {
     /// maximum length. In these two cases nothing is changed. [`Error::Order`] after the end, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
+        let hold = self.hold();
         let needed = match &self.state {
-            State::Blocks { buffer, position } => {
+            State::Blocks(buffer) => {
                 if self.cipher == Cipher::Xts {
-                    let before = position.saturating_mul(16).saturating_add(buffer.pending().len() as u64);
+                    let before = self.position.saturating_mul(16);
+                    let before = before.saturating_add(buffer.pending().len() as u64);
                     xts::check_unit(before.saturating_add(input.len() as u64))?;
                 }
-                buffer.output_len(input.len(), self.hold())
+                buffer.output_len(input.len(), hold)
             }
-            _ => input.len(),
+            State::Stream(_) => input.len(),
         };
         if output.len() < needed {
             return Err(Error::OutputLength { needed, got: output.len() });
         }
         let output = &mut output[..needed];
-        self.attempt(|stream| match stream.state {
-            State::Blocks { .. } => stream.update_blocks(input, output),
-            _ => stream.update_bytes(Span::copy(input, output)),
-        })?;
+        let tweak = self.key.tweak().map(|key| (key, &mut self.position));
+        let mut executor = Planned { executor: &*self.executor, key: self.key.data(), tweak };
+        // A failure ends the message, because the step may be partly done.
+        self.finished = true;
+        match &mut self.state {
+            State::Stream(state) => {
+                state.apply(&mut executor, self.direction, Span::copy(input, output))?;
+            }
+            State::Blocks(buffer) => {
+                let mut io = SliceIo { input: Some(input), output };
+                buffer.update(&mut executor, self.direction, hold, &mut io)?;
+            }
+        }
+        self.finished = false;
         Ok(needed)
     }
 
@@ -114,18 +123,14 @@ impl CipherStream {
     /// [`Error::Order`] for the other modes and after the end, and errors of devices.
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.check_open()?;
-        if !self.cipher.is_stream() {
+        let State::Stream(state) = &mut self.state else {
             return Err(Error::Order {
                 what: "this mode holds back bytes, so it cannot process pieces in place",
             });
-        }
-        self.attempt(|stream| stream.update_bytes(Span::in_place(data)))
-    }
-
-    /// Runs a step. A failure ends the message, because the step may be partly done.
-    fn attempt(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        };
         self.finished = true;
-        step(self)?;
+        let mut executor = Planned::new(&*self.executor, self.key.data());
+        state.apply(&mut executor, self.direction, Span::in_place(data))?;
         self.finished = false;
         Ok(())
     }
@@ -137,56 +142,36 @@ impl CipherStream {
     /// [`Error::XtsTooShort`], [`Error::Padding`] and errors of devices, the message is lost.
     pub fn finish(&mut self, output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
-        let State::Blocks { buffer, position } = &self.state else {
-            self.finished = true;
-            return Ok(0);
-        };
-        let before = (buffer.clone(), *position);
-        let result = if self.cipher == Cipher::Xts { self.finish_unit() } else { self.finish_blocks() };
         self.finished = true;
-        let result = result.and_then(|(last, len)| match output.get_mut(..len) {
-            Some(place) => {
-                place.copy_from_slice(&last[..len]);
-                Ok(len)
+        let State::Blocks(buffer) = &mut self.state else { return Ok(0) };
+        let before = buffer.clone();
+        let mut last = Zeroizing::new([0; 32]);
+        let len = if self.cipher == Cipher::Xts {
+            // The last 16 to 31 bytes of the data unit.
+            let len = buffer.pending().len();
+            if len < 16 {
+                return Err(Error::XtsTooShort { got: len });
             }
-            None => Err(Error::OutputLength { needed: len, got: output.len() }),
-        });
-        if let Err(Error::OutputLength { .. }) = &result {
+            last[..len].copy_from_slice(buffer.pending());
+            let data = Data::in_place(&mut last[..len]);
+            let message = Message { key: &self.key, iv: buffer.state_mut(), data };
+            xts::run(&*self.executor, self.direction, self.position, &mut [message])?;
+            len
+        } else {
+            let mut executor = Planned::new(&*self.executor, self.key.data());
+            let pads = self.padding == Padding::Pkcs7;
+            let (block, len) = buffer.finish(&mut executor, self.direction, pads)?;
+            last[..16].copy_from_slice(&*block);
+            len
+        };
+        let Some(place) = output.get_mut(..len) else {
             // Restores the state, so that the same call with more space succeeds.
-            let (buffer, position) = before;
-            self.state = State::Blocks { buffer, position };
+            self.state = State::Blocks(before);
             self.finished = false;
-        }
-        result
-    }
-
-    /// The last block of ECB, CBC and PCBC.
-    fn finish_blocks(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
-        let State::Blocks { buffer, .. } = &mut self.state else {
-            unreachable!("stream modes have no last block")
+            return Err(Error::OutputLength { needed: len, got: output.len() });
         };
-        let mut executor = Planned::new(&*self.executor, self.key.data());
-        let (block, len) = buffer.finish(&mut executor, self.direction, self.padding == Padding::Pkcs7)?;
-        let mut last = Zeroizing::new([0; 32]);
-        last[..16].copy_from_slice(&*block);
-        Ok((last, len))
-    }
-
-    /// The last 16 to 31 bytes of an XTS data unit.
-    fn finish_unit(&mut self) -> Result<(Zeroizing<[u8; 32]>, usize)> {
-        let State::Blocks { buffer, position } = &mut self.state else {
-            unreachable!("XTS has a block buffer")
-        };
-        let len = buffer.pending().len();
-        if len < 16 {
-            return Err(Error::XtsTooShort { got: len });
-        }
-        let mut last = Zeroizing::new([0; 32]);
-        last[..len].copy_from_slice(buffer.pending());
-        let data = Data::in_place(&mut last[..len]);
-        let message = crate::Message { key: &self.key, iv: buffer.state_mut(), data };
-        xts::run(&*self.executor, self.direction, *position, &mut [message])?;
-        Ok((last, len))
+        place.copy_from_slice(&last[..len]);
+        Ok(len)
     }
 
     /// Moves to byte `position` of the message that started with `iv`. CTR supports any position. XTS supports block
@@ -199,17 +184,15 @@ impl CipherStream {
         match self.cipher {
             Cipher::Ctr => {
                 let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position / 16));
-                let mut keystream = Keystream::new(Pass::Ctr, counter.to_be_bytes());
+                let mut state = StreamState::ctr(counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
-                keystream.skip(&mut executor, (position % 16) as usize)?;
-                self.state = State::Stream(StreamState::Keystream(keystream));
+                state.skip(&mut executor, (position % 16) as usize)?;
+                self.state = State::Stream(state);
             }
             Cipher::Xts if position.is_multiple_of(16) => {
                 xts::check_unit(position)?;
                 self.reset(iv);
-                if let State::Blocks { position: blocks, .. } = &mut self.state {
-                    *blocks = position / 16;
-                }
+                self.position = position / 16;
             }
             Cipher::Xts => return Err(Error::Order { what: "XTS can only seek to the start of a block" }),
             _ => return Err(Error::Order { what: "only CTR and XTS can seek" }),
@@ -229,32 +212,13 @@ impl CipherStream {
     fn hold(&self) -> Hold {
         Hold::of(self.cipher, self.padding == Padding::Pkcs7, self.direction)
     }
-
-    fn update_bytes(&mut self, data: Span<'_>) -> Result<()> {
-        let mut executor = Planned::new(&*self.executor, self.key.data());
-        match &mut self.state {
-            State::Stream(state) => state.apply(&mut executor, self.direction, data),
-            State::Blocks { .. } => unreachable!("modes of whole blocks have their own function"),
-        }
-    }
-
-    fn update_blocks(&mut self, input: &[u8], output: &mut [u8]) -> Result<()> {
-        let hold = self.hold();
-        let State::Blocks { buffer, position } = &mut self.state else {
-            unreachable!("stream modes have their own function")
-        };
-        let tweak = self.key.tweak().map(|key| (key, position));
-        let mut executor = Planned { executor: &*self.executor, key: self.key.data(), tweak };
-        buffer.update(&mut executor, self.direction, hold, &mut SliceIo { input, output })?;
-        Ok(())
-    }
 }
 
 impl State {
     fn new(cipher: Cipher, iv: &Block) -> State {
         match StreamState::new(cipher, *iv) {
             Some(state) => State::Stream(state),
-            None => State::Blocks { buffer: BlockBuffer::new(cipher, *iv), position: 0 },
+            None => State::Blocks(BlockBuffer::new(cipher, *iv)),
         }
     }
 }

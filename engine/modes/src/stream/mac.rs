@@ -1,15 +1,14 @@
-//! Incremental CMAC. For GMAC, use [`super::GcmStream`] without data.
+//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data.
 
 use std::sync::Arc;
 
 use subtle::ConstantTimeEq;
 
-use crate::cmac;
+use crate::cmac::{self, CmacMessage};
 use crate::executor::Executor;
 use crate::incremental::{Mac, Planned};
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key};
 use lockstep_core::work::Pass;
+use lockstep_core::{Block, Error, Key, Result};
 
 /// CMAC (SP 800-38B) of data in pieces.
 pub struct CmacStream {
@@ -38,7 +37,7 @@ impl CmacStream {
     /// Errors of devices.
     pub fn finish(self) -> Result<Block> {
         let mut mac = *self.mac.state();
-        let end = cmac::End { key: &self.key, mac: &mut mac, last: self.mac.pending() };
+        let end = CmacMessage { key: &self.key, mac: &mut mac, data: self.mac.pending() };
         cmac::finish(&*self.executor, &mut [end])?;
         Ok(mac)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockstep_core::{Error, Key};
 use lockstep_modes::Direction;
 use lockstep_modes::cbc_cts::{self, Variant};
-use lockstep_modes::incremental::{InPlaceIo, Planned, SliceIo};
+use lockstep_modes::incremental::{Planned, SliceIo};
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference as reference;
 use lockstep_testkit::mock::MockAsyncDevice;
@@ -54,10 +54,10 @@ fn examples_of_rfc_3962() {
         ),
     ] {
         let (mut iv, mut data) = ([0; 16], text[..len].to_vec());
-        cbc_cts::encrypt(&planner, &key, Variant::Cs3, &mut iv, &mut data).unwrap();
+        cbc_cts::run_in_place(&planner, Direction::Encrypt, &key, Variant::Cs3, &mut iv, &mut data).unwrap();
         assert_eq!((&data, iv.as_slice()), (&bytes_of(ciphertext), &*bytes_of(next)), "{len} bytes");
         let mut iv = [0; 16];
-        cbc_cts::decrypt(&planner, &key, Variant::Cs3, &mut iv, &mut data).unwrap();
+        cbc_cts::run_in_place(&planner, Direction::Decrypt, &key, Variant::Cs3, &mut iv, &mut data).unwrap();
         assert_eq!((&*data, iv.as_slice()), (&text[..len], &*bytes_of(next)), "{len} bytes");
     }
 }
@@ -92,12 +92,13 @@ fn messages_of_every_length_in_every_variant() {
                 let expected = expected(variant, &bytes, &iv, &data);
                 let mut out = data.clone();
                 let mut next = iv;
-                cbc_cts::encrypt(&planner, &key, variant, &mut next, &mut out).unwrap();
+                cbc_cts::run_in_place(&planner, Direction::Encrypt, &key, variant, &mut next, &mut out)
+                    .unwrap();
                 assert_eq!(out, expected, "{variant:?}, {len} bytes");
                 // Out of place, with more space than the output needs.
                 let (mut state, mut room) = (iv, vec![0x77; len + 20]);
                 let mut executor = Planned::new(&planner, &key);
-                let mut io = SliceIo { input: &expected, output: &mut room };
+                let mut io = SliceIo { input: Some(&expected), output: &mut room };
                 cbc_cts::run(&mut executor, Direction::Decrypt, variant, &mut state, &mut io).unwrap();
                 assert_eq!((&room[..len], state), (&*data, next), "{variant:?}, {len} bytes");
                 assert!(room[len..].iter().all(|byte| *byte == 0x77), "written beyond the output");
@@ -116,12 +117,12 @@ fn short_messages_and_outputs_are_refused_unchanged() {
             for len in 0..16 {
                 let (mut state, mut data) = ([4; 16], vec![3; len]);
                 let outcome =
-                    cbc_cts::run(&mut executor, direction, variant, &mut state, &mut InPlaceIo(&mut data));
+                    cbc_cts::run_in_place(&planner, direction, &key, variant, &mut state, &mut data);
                 assert!(matches!(outcome, Err(Error::DataLength { got, .. }) if got == len));
                 assert!(state == [4; 16] && data == vec![3; len]);
             }
             let (mut state, mut output) = ([4; 16], [3; 32]);
-            let mut io = SliceIo { input: &[0; 33], output: &mut output };
+            let mut io = SliceIo { input: Some(&[0; 33]), output: &mut output };
             let outcome = cbc_cts::run(&mut executor, direction, variant, &mut state, &mut io);
             assert_eq!(outcome, Err(Error::OutputLength { needed: 33, got: 32 }));
             assert!(state == [4; 16] && output == [3; 32]);

@@ -4,7 +4,7 @@
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error};
-use lockstep_modes::incremental::{BlockBuffer, BlockIo, Feedback, Hold, KeyedExecutor, Keystream, SliceIo};
+use lockstep_modes::incremental::{BlockBuffer, BlockIo, Hold, KeyedExecutor, SliceIo, StreamState};
 use lockstep_modes::{Cipher, Direction};
 use lockstep_reference as reference;
 
@@ -63,11 +63,11 @@ impl KeyedExecutor for Executor {
 
 #[test]
 fn a_block_that_was_not_computed_is_not_used_as_keystream() {
-    let mut keystream = Keystream::new(Pass::Ctr, IV);
+    let mut keystream = StreamState::ctr(IV);
     assert!(keystream.resume(&mut Executor::failing_at(0), 5).is_err());
     assert_eq!(keystream.used(), 0, "the zeros of the failed block would be keystream");
     let mut data = [0x55; 11];
-    keystream.apply(&mut Executor::new(), Span::in_place(&mut data)).unwrap();
+    keystream.apply(&mut Executor::new(), Direction::Encrypt, Span::in_place(&mut data)).unwrap();
     assert_eq!(data[..], reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0x55; 11]));
 }
 
@@ -75,16 +75,16 @@ fn a_block_that_was_not_computed_is_not_used_as_keystream() {
 fn a_keystream_resumes_inside_a_block() {
     let expected = reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0; 40]);
     let after = u128::from_be_bytes(IV).wrapping_add(1).to_be_bytes();
-    let mut keystream = Keystream::new(Pass::Ctr, after);
+    let mut keystream = StreamState::ctr(after);
     keystream.resume(&mut Executor::new(), 5).unwrap();
     let mut data = [0; 35];
-    keystream.apply(&mut Executor::new(), Span::in_place(&mut data)).unwrap();
+    keystream.apply(&mut Executor::new(), Direction::Encrypt, Span::in_place(&mut data)).unwrap();
     assert_eq!(data[..], expected[5..]);
 }
 
 #[test]
 fn a_failed_tail_leaves_the_chaining_state_of_cfb() {
-    let mut feedback = Feedback::new(IV);
+    let mut feedback = StreamState::new(Cipher::Cfb128, IV).unwrap();
     let mut data = [1; 5];
     assert!(
         feedback.apply(&mut Executor::failing_at(0), Direction::Encrypt, Span::in_place(&mut data)).is_err()
@@ -99,11 +99,11 @@ fn padding_may_be_switched_off_while_a_block_is_kept_back() {
     let mut buffer = BlockBuffer::new(Cipher::Cbc, IV);
     let mut output = [0; 64];
     let mut executor = Executor::new();
-    let mut io = SliceIo { input: &ciphertext[..32], output: &mut output };
+    let mut io = SliceIo { input: Some(&ciphertext[..32]), output: &mut output };
     // With padding the last whole block may be the padded one.
     assert_eq!(buffer.update(&mut executor, Direction::Decrypt, Hold::Block, &mut io).unwrap(), 16);
     assert_eq!(buffer.pending().len(), 16);
-    let mut io = SliceIo { input: &ciphertext[32..], output: &mut output[16..] };
+    let mut io = SliceIo { input: Some(&ciphertext[32..]), output: &mut output[16..] };
     assert_eq!(buffer.update(&mut executor, Direction::Decrypt, Hold::Part, &mut io).unwrap(), 32);
     assert!(buffer.pending().is_empty() && output[..48] == [3; 48]);
 }
@@ -168,7 +168,7 @@ fn output_may_overlap_the_input_at_any_offset() {
 fn too_little_room_changes_nothing() {
     let mut buffer = BlockBuffer::new(Cipher::Cbc, IV);
     let mut executor = Executor::new();
-    let mut io = SliceIo { input: &[1; 20], output: &mut [0; 15] };
+    let mut io = SliceIo { input: Some(&[1; 20]), output: &mut [0; 15] };
     let error = buffer.update(&mut executor, Direction::Encrypt, Hold::Part, &mut io).unwrap_err();
     assert_eq!(error, Error::OutputLength { needed: 16, got: 15 });
     assert_eq!((buffer.pending().len(), buffer.state(), executor.calls), (0, &IV, 0));

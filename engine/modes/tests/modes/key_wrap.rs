@@ -4,7 +4,7 @@ use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key};
 use lockstep_modes::incremental::{KeyedExecutor, Planned};
-use lockstep_modes::key_wrap::{self, CipherFunction, ICV, PADDED_ICV};
+use lockstep_modes::key_wrap::{self, CipherFunction, Icv};
 use lockstep_planner::Planner;
 
 use crate::bytes_of;
@@ -14,12 +14,12 @@ type Wrap = fn(&Planner, &Key, &[u8]) -> Result<Vec<u8>, Error>;
 type Unwrap = fn(&Planner, &Key, &[u8]) -> Result<Vec<u8>, Error>;
 
 const KW: (Wrap, Unwrap) = (
-    |planner, key, data| key_wrap::wrap(planner, key, data),
-    |planner, key, data| key_wrap::unwrap(planner, key, data).map(|data| data.to_vec()),
+    |planner, key, data| key_wrap::wrap(planner, key, Icv::KW, data),
+    |planner, key, data| key_wrap::unwrap(planner, key, Icv::KW, data).map(|data| data.to_vec()),
 );
 const KWP: (Wrap, Unwrap) = (
-    |planner, key, data| key_wrap::wrap_padded(planner, key, data),
-    |planner, key, data| key_wrap::unwrap_padded(planner, key, data).map(|data| data.to_vec()),
+    |planner, key, data| key_wrap::wrap(planner, key, Icv::KWP, data),
+    |planner, key, data| key_wrap::unwrap(planner, key, Icv::KWP, data).map(|data| data.to_vec()),
 );
 
 fn check((wrap, unwrap): (Wrap, Unwrap), kek: &str, plaintext: &str, ciphertext: &str) {
@@ -93,21 +93,18 @@ fn prefix_length_and_padding_are_checked() {
         let all = 8 * semiblocks;
         for length in (0..=all as u32 + 9).chain([1 << 8, 1 << 16, 1 << 24, u32::MAX - 7, u32::MAX]) {
             for used in all - 9..=all {
-                for prefix in [PADDED_ICV, [0xa6; 4]] {
+                for prefix in [[0xa6, 0x59, 0x59, 0xa6], [0xa6; 4]] {
                     let mut icv = [0; 8];
                     icv[..4].copy_from_slice(&prefix);
                     icv[4..].copy_from_slice(&length.to_be_bytes());
                     let mut data = vec![0; all];
                     data[..used].fill(0x22);
-                    let first = key_wrap::wrap_in_place(&mut executor, function, &icv, &mut data).unwrap();
-                    let outcome = key_wrap::unwrap_padded_in_place(
-                        &mut executor,
-                        function,
-                        &PADDED_ICV,
-                        first,
-                        &mut data,
-                    );
-                    let valid = prefix == PADDED_ICV
+                    let icv = Icv::Whole(icv);
+                    let first =
+                        key_wrap::wrap_in_place(&mut executor, function, icv, all, &mut data).unwrap();
+                    let outcome =
+                        key_wrap::unwrap_in_place(&mut executor, function, Icv::KWP, first, &mut data);
+                    let valid = Icv::Padded(prefix) == Icv::KWP
                         && (all - 7..=all).contains(&(length as usize))
                         && used <= length as usize;
                     let expected = if valid { Ok(length as usize) } else { Err(Error::AuthenticationFailed) };
@@ -125,12 +122,13 @@ fn the_inverse_function_exchanges_the_directions() {
     let kek = Key::new(&[3; 16]).unwrap();
     let mut executor = Planned::new(&planner, &kek);
     let mut data = [5; 16];
-    let first = key_wrap::wrap_in_place(&mut executor, CipherFunction::Inverse, &ICV, &mut data).unwrap();
+    let first =
+        key_wrap::wrap_in_place(&mut executor, CipherFunction::Inverse, Icv::KW, 16, &mut data).unwrap();
     assert!([&first[..], &data].concat() != KW.0(&planner, &kek, &[5; 16]).unwrap());
     let (function, mut copy) = (CipherFunction::Forward, data);
-    let wrong = key_wrap::unwrap_in_place(&mut executor, function, &ICV, first, &mut copy);
+    let wrong = key_wrap::unwrap_in_place(&mut executor, function, Icv::KW, first, &mut copy);
     assert_eq!((wrong, copy), (Err(Error::AuthenticationFailed), [0; 16]));
-    key_wrap::unwrap_in_place(&mut executor, CipherFunction::Inverse, &ICV, first, &mut data).unwrap();
+    key_wrap::unwrap_in_place(&mut executor, CipherFunction::Inverse, Icv::KW, first, &mut data).unwrap();
     assert_eq!(data, [5; 16]);
 }
 
@@ -151,11 +149,10 @@ fn the_data_are_zero_after_a_failure_of_the_executor() {
     for calls in 1..=12 {
         let mut data = [9; 16];
         let function = CipherFunction::Forward;
-        let outcome = key_wrap::unwrap_in_place(&mut Failing(calls), function, &ICV, [9; 8], &mut data);
+        let outcome = key_wrap::unwrap_in_place(&mut Failing(calls), function, Icv::KW, [9; 8], &mut data);
         assert_eq!((outcome, data), (Err(Error::NotSealed), [0; 16]));
         let mut data = [9; 16];
-        let outcome =
-            key_wrap::unwrap_padded_in_place(&mut Failing(calls), function, &PADDED_ICV, [9; 8], &mut data);
+        let outcome = key_wrap::unwrap_in_place(&mut Failing(calls), function, Icv::KWP, [9; 8], &mut data);
         assert_eq!((outcome, data), (Err(Error::NotSealed), [0; 16]));
     }
 }

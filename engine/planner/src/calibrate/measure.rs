@@ -1,12 +1,14 @@
 //! The measurement of one operation by one kernel.
 
+use std::sync::atomic::Ordering;
+
 use super::Clock;
+use crate::candidates::DeviceEntry;
 use crate::timing::{Point, Shape, Timing};
-use lockstep_core::backend::{Device, DeviceBuffer};
+use lockstep_core::backend::{DeviceBuffer, DeviceId};
 use lockstep_core::data::Data;
-use lockstep_core::error::{Error, Result};
-use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
+use lockstep_core::{Block, Error, Key, KeySize, Result};
 
 /// The memory that holds the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +20,9 @@ pub enum Place {
 }
 
 impl Place {
+    /// All kinds of memory.
+    pub(crate) const ALL: [Place; 2] = [Place::Host, Place::Device];
+
     /// The name of the kind of memory in files and tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -126,14 +131,18 @@ fn batch([messages, len]: [usize; 2]) -> Shape {
 /// The subject of a measurement: an operation by one kernel of a device.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'p> {
-    pub(super) device: &'p dyn Device,
+    pub(super) entry: &'p DeviceEntry,
     /// Runs work with the kernel in the same way as users' work.
     pub(super) run: &'p dyn Fn(Task<'_, '_>) -> Result<()>,
-    /// The number of failures of the device so far.
-    pub(super) failures: &'p dyn Fn() -> u32,
     pub(super) operation: Operation,
     pub(super) key: KeySize,
     pub(super) place: Place,
+}
+
+impl Subject<'_> {
+    fn device(&self) -> DeviceId {
+        self.entry.device.id()
+    }
 }
 
 /// The clock, and a buffer for the data that the measured work processes.
@@ -191,7 +200,8 @@ impl<'c> Bench<'c> {
 
     /// The time of the shortest run, in nanoseconds.
     fn shortest(&mut self, subject: Subject<'_>, shape: Shape) -> Result<f64> {
-        let (clock, failures) = (self.clock, subject.failures);
+        let clock = self.clock;
+        let failures = || subject.entry.failures.load(Ordering::Relaxed);
         let failed = failures();
         let mut runner = Runner::new(self, subject, shape)?;
         let (mut shortest, mut all) = (f64::INFINITY, 0.0);
@@ -201,7 +211,7 @@ impl<'c> Bench<'c> {
             // The device has failed, and the CPU has repeated the work.
             if failures() != failed {
                 let reason = "it failed while it was being measured".into();
-                return Err(Error::DeviceFailed { device: subject.device.id(), reason });
+                return Err(Error::DeviceFailed { device: subject.device(), reason });
             }
             shortest = shortest.min(ns);
             all += ns;
@@ -231,7 +241,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     fn new(bench: &'b mut Bench<'_>, subject: Subject<'p>, shape: Shape) -> Result<Runner<'b, 'p>> {
         if bench.host.len() < shape.bytes {
             let no_memory = |_| Error::DeviceFailed {
-                device: subject.device.id(),
+                device: subject.device(),
                 reason: "no memory to measure with".into(),
             };
             let more = shape.bytes - bench.host.len();
@@ -244,8 +254,8 @@ impl<'b, 'p> Runner<'b, 'p> {
             Place::Host => None,
             Place::Device => {
                 let none =
-                    || Error::OutOfReach { device: subject.device.id(), what: "memory of its own".into() };
-                let memory = subject.device.memory().ok_or_else(none)?;
+                    || Error::OutOfReach { device: subject.device(), what: "memory of its own".into() };
+                let memory = subject.entry.device.memory().ok_or_else(none)?;
                 Some(memory.allocate(shape.bytes)?)
             }
         };
@@ -302,7 +312,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         (self.subject.run)(Task::Fused(fused, &mut messages))?;
         match messages.iter().all(|message| message.status == Status::Done) {
             true => Ok(()),
-            false => Err(Error::WrongResult { device: self.subject.device.id() }),
+            false => Err(Error::WrongResult { device: self.subject.device() }),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Entry {
             kernel: text("kernel")?.into(),
             operation: Operation::all().find(|known| known.to_string() == operation)?,
             key: KeySize::ALL.into_iter().find(|size| json["key_bits"] == size.bits())?,
-            place: [Place::Host, Place::Device].into_iter().find(|known| known.name() == place)?,
+            place: Place::ALL.into_iter().find(|known| known.name() == place)?,
             verify: text("verify")?.parse().ok()?,
             timing: Timing::new(points, json["ns_per_message"].as_f64()?, wide)?,
         })

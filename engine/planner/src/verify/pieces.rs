@@ -2,13 +2,14 @@
 
 use zeroize::Zeroizing;
 
-use super::Verifier;
+use super::{Verifier, ocb_nonce};
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
-use lockstep_core::error::Result;
-use lockstep_core::key::{Block, Key};
-use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
-use lockstep_core::work::{Pass, Segment, Tweak};
+use lockstep_core::messages::Messages;
+use lockstep_core::ocb::xor;
+use lockstep_core::work::{Operation, Pass, Segment, Tweak};
+use lockstep_core::{Block, Key, Result};
+use lockstep_modes::ocb::{self, Offsets};
 
 /// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
@@ -31,7 +32,20 @@ pub(super) struct Piece<'d> {
     pub(super) bytes: usize,
 }
 
-impl Piece<'_> {
+impl<'d> Piece<'d> {
+    /// A piece of a message of a call. `state` is the chaining state at the start of the message.
+    pub(super) fn of(
+        all: &Messages<'_, 'd>,
+        operation: Operation,
+        state: Block,
+        (message, number): (usize, usize),
+        bytes: usize,
+    ) -> Piece<'d> {
+        let (key, tweak) = (all.key(message), all.tweak(message));
+        let ocb_nonce = ocb_nonce(operation, all.aead(message));
+        Piece { message, key, tweak, state, ocb_nonce, number, bytes }
+    }
+
     /// The range of the piece within the message. It includes the preceding block, if any, from which the chaining state of
     /// the piece follows.
     pub(super) fn range(&self) -> std::ops::Range<usize> {
@@ -117,7 +131,16 @@ pub(super) fn compare(
     mut input: &[u8],
     mut output: &[u8],
 ) -> Result<Vec<(usize, bool)>> {
-    let offsets = OcbOffsets::of(verifier, pieces)?;
+    let nonces =
+        pieces.iter().filter_map(|piece| piece.ocb_nonce.map(|(nonce, tag)| (piece.key, nonce, tag)));
+    // For OCB3, the masks and the first offset of the message of each piece.
+    let ocb = Offsets::of(verifier.trusted, &nonces.collect::<Vec<_>>())?;
+    let mask = |index: usize, data: &mut [u8]| {
+        if let Some(Offsets { masks, offset }) = ocb.get(index) {
+            let before = pieces[index].number as u64;
+            ocb::mask(masks, &mut Zeroizing::new(masks.offset(offset, before)), before, data);
+        }
+    };
     let mut again: Vec<Zeroizing<Vec<u8>>> = Vec::new();
     let mut states: Zeroizing<Vec<Block>> = Zeroizing::new(Vec::new());
     let mut found = Vec::new();
@@ -129,7 +152,10 @@ pub(super) fn compare(
         let block = |bytes: &[u8]| bytes.first_chunk().copied().unwrap_or_default();
         states.push(state_of(pass, &piece.state, piece.number, &block(read), &block(written)));
         let mut data = Zeroizing::new(read[before..].to_vec());
-        offsets.add(index, piece, &mut data);
+        mask(index, &mut data);
+        if piece.is_partial_block_of_ocb() {
+            process_partial_block(verifier, piece, &ocb[index], &mut data)?;
+        }
         again.push(data);
         found.push(&written[before..]);
     }
@@ -148,88 +174,24 @@ pub(super) fn compare(
         verifier.trusted.run_pass(pass, &mut segments)?;
     }
     drop(segments);
-    offsets.process_partial_blocks(verifier, pieces, &mut again)?;
-    for (index, (piece, data)) in pieces.iter().zip(&mut again).enumerate() {
-        offsets.add(index, piece, data);
-    }
+    again.iter_mut().enumerate().for_each(|(index, data)| mask(index, data));
     let pairs = pieces.iter().zip(again.iter().zip(found));
     let different = pairs.filter(|(_, (again, found))| again[..] != **found);
     Ok(different.map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0))).collect())
 }
 
-/// For each piece, the masks and the first offset of its message, if it is a message of OCB3 (RFC 7253, sections 4.1, 4.2).
-struct OcbOffsets(Vec<Option<(Masks, Zeroizing<Block>)>>);
-
-impl OcbOffsets {
-    /// Computes the masks and the offsets with the trusted devices.
-    fn of(verifier: &Verifier<'_>, pieces: &[Piece<'_>]) -> Result<OcbOffsets> {
-        if pieces.iter().all(|piece| piece.ocb_nonce.is_none()) {
-            return Ok(OcbOffsets(Vec::new()));
-        }
-        // A block of zeros and the nonce block of each piece.
-        let mut blocks = Zeroizing::new(vec![[[0; 16]; 2]; pieces.len()]);
-        let nonces: Vec<Option<(Block, u32)>> =
-            pieces.iter().map(|piece| piece.ocb_nonce.map(|(nonce, tag)| nonce_block(nonce, tag))).collect();
-        let mut states = vec![[0; 16]; pieces.len()];
-        let mut segments = Vec::with_capacity(pieces.len());
-        for (((piece, nonce), blocks), state) in pieces.iter().zip(&nonces).zip(&mut *blocks).zip(&mut states)
-        {
-            blocks[1] = nonce.map_or([0; 16], |(block, _)| block);
-            let data = Data::in_place(blocks.as_flattened_mut());
-            segments.push(Segment { key: piece.key, tweak: None, state, data });
-        }
-        verifier.trusted.run_pass(Pass::EcbEncrypt, &mut segments)?;
-        drop(segments);
-        // The offsets are filled in their final place, because moving them would leave copies of the masks.
-        let empty = nonces.iter().map(|nonce| nonce.map(|_| Default::default()));
-        let mut offsets = OcbOffsets(empty.collect());
-        for ((offsets, nonce), [star, ktop]) in offsets.0.iter_mut().zip(&nonces).zip(&*blocks) {
-            if let (Some((masks, first)), Some((_, bottom))) = (offsets, nonce) {
-                masks.fill(star);
-                **first = first_offset(ktop, *bottom);
-            }
-        }
-        Ok(offsets)
-    }
-
-    /// Encrypts or decrypts partial blocks: XORs them with their encrypted offsets (RFC 7253, sections 4.2 and 4.3: Pad).
-    fn process_partial_blocks(
-        &self,
-        verifier: &Verifier<'_>,
-        pieces: &[Piece<'_>],
-        data: &mut [Zeroizing<Vec<u8>>],
-    ) -> Result<()> {
-        let is_partial = |index: &usize| pieces[*index].is_partial_block_of_ocb();
-        let partial: Vec<usize> = (0..pieces.len()).filter(is_partial).collect();
-        let mut pads = Zeroizing::new(Vec::with_capacity(partial.len()));
-        for &index in &partial {
-            let (masks, first) = self.0[index].as_ref().expect("a piece of OCB3 has masks");
-            let mut offset = masks.offset(first, pieces[index].number as u64);
-            xor(&mut offset, &masks.star);
-            pads.push(offset);
-        }
-        let mut states = vec![[0; 16]; partial.len()];
-        let mut segments = Vec::with_capacity(partial.len());
-        for ((&index, pad), state) in partial.iter().zip(pads.iter_mut()).zip(&mut states) {
-            segments.push(Segment { key: pieces[index].key, tweak: None, state, data: Data::in_place(pad) });
-        }
-        if !segments.is_empty() {
-            verifier.trusted.run_pass(Pass::EcbEncrypt, &mut segments)?;
-        }
-        drop(segments);
-        for (&index, pad) in partial.iter().zip(pads.iter()) {
-            data[index].iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= pad);
-        }
-        Ok(())
-    }
-
-    /// XORs the whole blocks of a piece with their offsets.
-    fn add(&self, index: usize, piece: &Piece<'_>, data: &mut [u8]) {
-        let Some(Some((masks, first))) = self.0.get(index) else { return };
-        let mut offset = Zeroizing::new(masks.offset(first, piece.number as u64));
-        for (number, block) in (piece.number as u64 + 1..).zip(data.as_chunks_mut().0) {
-            masks.advance(&mut offset, number);
-            xor(block, &offset);
-        }
-    }
+/// Encrypts or decrypts a partial block of OCB3: XORs it with its encrypted offset (RFC 7253, sections 4.2 and 4.3: Pad).
+fn process_partial_block(
+    verifier: &Verifier<'_>,
+    piece: &Piece<'_>,
+    Offsets { masks, offset }: &Offsets,
+    data: &mut [u8],
+) -> Result<()> {
+    let mut pad = Zeroizing::new(masks.offset(offset, piece.number as u64));
+    xor(&mut pad, &masks.star);
+    let (key, place) = (piece.key, Data::in_place(&mut *pad));
+    let segment = Segment { key, tweak: None, state: &mut [0; 16], data: place };
+    verifier.trusted.run_pass(Pass::EcbEncrypt, &mut [segment])?;
+    data.iter_mut().zip(&*pad).for_each(|(byte, pad)| *byte ^= pad);
+    Ok(())
 }

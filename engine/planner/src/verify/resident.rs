@@ -16,10 +16,11 @@ use super::pieces::{self, Piece};
 use super::{Verifier, Verify, ocb_nonce, pass_of};
 use crate::target::Target;
 use lockstep_core::backend::{Completion, Fetch, Pending};
-use lockstep_core::data::{Data, DeviceSlice, PinnedSlice};
+use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{Operation, Pass, Stream, Task, Work};
+use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_modes::transfer::zero_output;
 
 /// Bytes of a piece if everything is compared. A piece consists of whole blocks and is long enough for the CPU's full speed
 /// (docs/measured/2026-11-22-zen4-2vcpu-calibrate.md).
@@ -36,65 +37,54 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Parts of page-locked memory, which [`Fetch::wait`] reads.
-struct Pinned(Vec<PinnedSlice>);
+/// Bytes that have already been read, or parts of page-locked memory, which [`Fetch::wait`] reads.
+enum OnHost {
+    Read(Zeroizing<Vec<u8>>),
+    Pinned(Vec<PinnedSlice>),
+}
 
-impl Fetch for Pinned {
+impl OnHost {
+    fn read(self) -> Zeroizing<Vec<u8>> {
+        match self {
+            OnHost::Read(bytes) => bytes,
+            OnHost::Pinned(slices) => {
+                // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
+                let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
+                slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+                all
+            }
+        }
+    }
+}
+
+impl Fetch for OnHost {
     fn is_ready(&self) -> bool {
         true
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
-        let mut all = Zeroizing::new(Vec::with_capacity(self.0.iter().map(PinnedSlice::len).sum()));
-        self.0.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
-        Ok(all)
+        Ok(self.read())
     }
-}
-
-/// Bytes that have already been read.
-struct Fetched(Zeroizing<Vec<u8>>);
-
-impl Fetch for Fetched {
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.0)
-    }
-}
-
-/// The input and the output of the pieces: all in device memory, or all in page-locked memory.
-enum Places {
-    Device(Vec<DeviceSlice>, Vec<DeviceSlice>),
-    Pinned(Vec<PinnedSlice>, Vec<PinnedSlice>),
 }
 
 /// Work that was started.
-pub(super) enum Started<'w, 'd> {
-    /// Work whose results are not verified.
-    Unverified(Completion<'w>),
-    Verified(Box<Verified<'w, 'd>>),
+pub(super) struct Started<'w, 'd> {
+    target: Target<'w>,
+    completion: Completion<'w>,
+    /// `None` if the results are not verified.
+    samples: Option<Samples<'w, 'd>>,
 }
 
-impl<'w, 'd: 'w> Started<'w, 'd> {
-    /// A completion that fails if the results are wrong.
-    pub(super) fn completion(self) -> Completion<'w> {
-        match self {
-            Started::Unverified(completion) => completion,
-            Started::Verified(verified) => Completion::Pending(verified),
-        }
-    }
-
-    /// Waits for the work. Returns the messages whose output is all zeros. This is an error unless these messages were
-    /// refused.
-    pub(super) fn finish(self) -> Result<Vec<usize>> {
-        match self {
-            Started::Unverified(completion) => completion.wait().map(|()| Vec::new()),
-            Started::Verified(verified) => verified.finish(),
-        }
-    }
+/// The data that the verification needs.
+struct Samples<'w, 'd> {
+    verifier: Verifier<'w>,
+    pass: Pass,
+    /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
+    opens: bool,
+    pieces: Vec<Piece<'d>>,
+    input: Box<dyn Fetch + 'w>,
+    output: Box<dyn Fetch + 'w>,
+    handles: Vec<Data<'static>>,
 }
 
 /// Starts the work.
@@ -107,47 +97,59 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     let (stream, operation) = (work.stream, work.task.operation());
     let pass = pass_of(operation)?;
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
-    let (all, memory) = match (Messages::of(work.task), target.device.memory()) {
-        (Ok(all), Some(memory)) if !pass.is_read_only() => (all, memory),
-        (Ok(all), _) => return unverified(target, stream, all.into_task(operation)),
-        (Err(table), _) => return unverified(target, stream, Task::Table(operation, table)),
+    let submit = |task| target.submit(Work { stream, task });
+    let all = match Messages::of(work.task) {
+        Ok(all) => all,
+        Err(table) => {
+            let completion = submit(Task::Table(operation, table))?;
+            return Ok(Started { target, completion, samples: None });
+        }
     };
     all.check_lengths(operation)?;
-    let wanted = wanted(target, &verifier, operation, &all)?;
-    let places = places(&all, &wanted);
-    let outputs = outputs(&all);
+    let memory = target.device.memory().filter(|_| !pass.is_read_only());
+    let handles = handles(&all).unwrap_or_default();
+    let pieces = match memory.is_some() && !handles.is_empty() {
+        true => wanted(target, &verifier, operation, &all)?,
+        false => Vec::new(),
+    };
+    let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    for piece in &pieces {
+        let range = piece.range();
+        match &handles[piece.message] {
+            Data::Device { from, to, .. } => {
+                device.0.push(from.slice(range.clone()));
+                device.1.push(to.slice(range));
+            }
+            Data::Pinned { from, to, .. } => {
+                pinned.0.push(from.slice(range.clone()));
+                pinned.1.push(to.slice(range));
+            }
+            Data::Host(_) => unreachable!("only empty data are in host memory"),
+        }
+    }
     let task = all.into_task(operation);
-    let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match places {
-        Some(Places::Device(from, to)) => {
-            let input = memory.fetch(&from, stream)?;
-            let completion = target.submit(Work { stream, task })?;
-            match memory.fetch(&to, stream) {
+    let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match memory {
+        Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
+            let input = memory.fetch(&device.0, stream)?;
+            let completion = submit(task)?;
+            match memory.fetch(&device.1, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
                     // The work has started, but its results cannot be verified.
                     let _ = completion.wait();
-                    zero(target, outputs);
+                    zero(target, handles);
                     return Err(error);
                 }
             }
         }
-        Some(Places::Pinned(from, to)) if waits == Waits::Now => {
-            let input = Box::new(Fetched(Box::new(Pinned(from)).wait()?));
-            (input, target.submit(Work { stream, task })?, Box::new(Pinned(to)))
+        Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
+            let input = OnHost::Read(OnHost::Pinned(pinned.0).read());
+            (Box::new(input), submit(task)?, Box::new(OnHost::Pinned(pinned.1)))
         }
-        _ => return unverified(target, stream, task),
+        _ => return Ok(Started { target, completion: submit(task)?, samples: None }),
     };
-    let pieces = wanted;
-    let verified = Verified { target, verifier, pass, opens, pieces, input, completion, output, outputs };
-    Ok(Started::Verified(Box::new(verified)))
-}
-
-fn unverified<'w, 'd: 'w, 'p: 'w>(
-    target: Target<'p>,
-    stream: Stream,
-    task: Task<'w, 'd>,
-) -> Result<Started<'w, 'd>> {
-    target.submit(Work { stream, task }).map(Started::Unverified)
+    let samples = Samples { verifier, pass, opens, pieces, input, output, handles };
+    Ok(Started { target, completion, samples: Some(samples) })
 }
 
 /// The pieces to compare.
@@ -163,11 +165,8 @@ fn wanted<'d>(
         (len, Some(_)) => len & !15,
     };
     let lengths: Vec<usize> = (0..all.len()).map(len).collect();
-    let piece = |message, number, bytes| {
-        let (key, tweak, state) = (all.key(message), all.tweak(message), all.state(message));
-        let ocb_nonce = ocb_nonce(operation, all.aead(message));
-        Piece { message, key, tweak, state, ocb_nonce, number, bytes }
-    };
+    let piece =
+        |message, number, bytes| Piece::of(all, operation, all.state(message), (message, number), bytes);
     if verifier.verify != Verify::Full {
         let samples = pieces::sampled_blocks(verifier, &lengths);
         return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
@@ -186,69 +185,38 @@ fn wanted<'d>(
     Ok(pieces)
 }
 
-/// The memory of the pieces. `None` if there are no pieces, or if some data are in host memory, or if the data are in memory
-/// of both kinds.
-fn places(all: &Messages<'_, '_>, wanted: &[Piece<'_>]) -> Option<Places> {
-    let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
-    let is_host = |index| matches!(all.data(index), Data::Host(data) if !data.is_empty());
-    if (0..all.len()).any(is_host) {
-        return None;
-    }
-    for piece in wanted {
-        let range = piece.range();
-        match all.data(piece.message) {
-            Data::Device { from, to, .. } => {
-                device.0.push(from.slice(range.clone()));
-                device.1.push(to.slice(range));
-            }
-            Data::Pinned { from, to, .. } => {
-                pinned.0.push(from.slice(range.clone()));
-                pinned.1.push(to.slice(range));
-            }
-            Data::Host(_) => return None,
-        }
-    }
-    match (device.0.is_empty(), pinned.0.is_empty()) {
-        (false, true) => Some(Places::Device(device.0, device.1)),
-        (true, false) => Some(Places::Pinned(pinned.0, pinned.1)),
-        _ => None,
-    }
-}
-
-/// Handles on the output of the messages. The handles remain valid after the borrow of the messages has ended.
-fn outputs(all: &Messages<'_, '_>) -> Vec<Data<'static>> {
+/// Handles on the data of the messages, which remain valid after the borrow of the messages has ended. `None` if some data are in
+/// host memory.
+fn handles(all: &Messages<'_, '_>) -> Option<Vec<Data<'static>>> {
     let handle = |index| match all.data(index) {
-        Data::Device { to, .. } => Data::on_device(to.clone(), to.clone()).ok(),
-        Data::Pinned { to, .. } => Data::pinned(to.clone(), to.clone()).ok(),
-        Data::Host(_) => None,
+        Data::Device { from, to, .. } => Data::on_device(from.clone(), to.clone()).ok(),
+        Data::Pinned { from, to, .. } => Data::pinned(from.clone(), to.clone()).ok(),
+        Data::Host(data) => data.is_empty().then(|| Data::in_place(&mut [])),
     };
-    (0..all.len()).filter_map(handle).collect()
+    (0..all.len()).map(handle).collect()
 }
 
 /// Zeroes the output, so that wrong or unverified results are not taken for correct results.
-fn zero(target: Target<'_>, outputs: Vec<Data<'static>>) {
-    for mut data in outputs {
-        let _ = lockstep_modes::transfer::zero_output(target.executor, &mut data);
+fn zero(target: Target<'_>, handles: Vec<Data<'static>>) {
+    for mut data in handles {
+        let _ = zero_output(target.executor, &mut data);
     }
 }
 
-/// Work in progress, and the data that its verification needs.
-pub(super) struct Verified<'w, 'd> {
-    target: Target<'w>,
-    verifier: Verifier<'w>,
-    pass: Pass,
-    /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
-    opens: bool,
-    pieces: Vec<Piece<'d>>,
-    input: Box<dyn Fetch + 'w>,
-    completion: Completion<'w>,
-    output: Box<dyn Fetch + 'w>,
-    outputs: Vec<Data<'static>>,
+impl<'w, 'd: 'w> Started<'w, 'd> {
+    /// A completion that fails if the results are wrong.
+    pub(super) fn completion(self) -> Completion<'w> {
+        match self.samples {
+            None => self.completion,
+            Some(_) => Completion::Pending(Box::new(self)),
+        }
+    }
 }
 
-impl Pending for Verified<'_, '_> {
+impl Pending for Started<'_, '_> {
     fn is_ready(&self) -> bool {
-        self.completion.is_ready() && self.input.is_ready() && self.output.is_ready()
+        let is_fetched = |samples: &Samples<'_, '_>| samples.input.is_ready() && samples.output.is_ready();
+        self.completion.is_ready() && self.samples.as_ref().is_none_or(is_fetched)
     }
 
     fn wait(self: Box<Self>) -> Result<()> {
@@ -257,11 +225,15 @@ impl Pending for Verified<'_, '_> {
     }
 }
 
-impl Verified<'_, '_> {
-    /// Waits for the work and compares the results. Returns the messages whose output is all zeros.
-    fn finish(self) -> Result<Vec<usize>> {
-        let Verified { target, verifier, pass, opens, pieces, input, completion, output, outputs } = self;
+impl Started<'_, '_> {
+    /// Waits for the work and compares the results. Returns the messages whose output is all zeros. This is an error unless these
+    /// messages were refused.
+    pub(super) fn finish(self) -> Result<Vec<usize>> {
+        let Started { target, completion, samples } = self;
         completion.wait()?;
+        let Some(Samples { verifier, pass, opens, pieces, input, output, handles }) = samples else {
+            return Ok(Vec::new());
+        };
         let different = input
             .wait()
             .and_then(|input| Ok((input, output.wait()?)))
@@ -273,7 +245,7 @@ impl Verified<'_, '_> {
             Ok(_) => Error::WrongResult { device: target.device.id() },
             Err(error) => error,
         };
-        zero(target, outputs);
+        zero(target, handles);
         Err(error)
     }
 }

@@ -7,7 +7,7 @@ use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, Kerne
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
-use lockstep_modes::{Cipher, CipherKey, Direction, Executor, Message, gcm, ocb};
+use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Message};
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -272,11 +272,8 @@ fn macs_of_many_messages_are_sampled() {
     assert_eq!(planner.incidents(), [WRONG_RESULT]);
 }
 
-/// An AEAD: its functions for sealing and for opening.
-type Aead = [fn(&dyn Executor, &mut [AeadMessage<'_>]) -> Result<()>; 2];
-
 fn aead_once(
-    [seal, open]: Aead,
+    aead: Aead,
     planner: &Planner,
     key: &Key,
     opens: bool,
@@ -295,16 +292,16 @@ fn aead_once(
             status: Status::Pending,
         })
         .collect();
-    let outcome = if opens { open(planner, &mut messages) } else { seal(planner, &mut messages) };
+    let direction = if opens { Direction::Decrypt } else { Direction::Encrypt };
+    let outcome = aead.run_messages(planner, direction, &mut messages);
     assert!(matches!(outcome, Ok(()) | Err(Error::AuthenticationFailed)), "{outcome:?}");
     messages.iter().map(|message| message.status).collect()
 }
 
 #[test]
 fn fused_aeads_are_verified() {
-    let aeads: [Aead; 2] = [[gcm::seal, gcm::open], [ocb::seal, ocb::open]];
-    for (aead, verify) in aeads.iter().flat_map(|&aead| [Verify::Sample, Verify::Full].map(|way| (aead, way)))
-    {
+    let ways = |aead| [Verify::Sample, Verify::Full].map(|verify| (aead, verify));
+    for (aead, verify) in [Aead::Gcm, Aead::Ocb].into_iter().flat_map(ways) {
         let (planner, behaviour) = planner(verify, Some("gpu"));
         let run = |opens, bytes: &mut [Vec<u8>], tags: &mut [[u8; 16]]| {
             aead_once(aead, &planner, &Key::new(&[1; 16]).unwrap(), opens, bytes, tags)

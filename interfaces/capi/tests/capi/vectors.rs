@@ -58,6 +58,8 @@ fn aeads() -> Vec<(Vec<u8>, Vec<u8>)> {
             &aad,
             &data,
         )),
+        reference::eax::seal(&aes(16), &nonce[..16], &aad, &data, 16),
+        reference::eax::seal(&aes(32), &nonce[..21], &aad, &data, 16),
     ]
 }
 

@@ -1,26 +1,50 @@
-//! `lockstep bench`
+//! `lockstep bench`: measures the library's devices and kernels together with its peers, which are other implementations of AES.
+//!
+//! Method: each round runs every contender once, in turn, so that a change of the clock rate affects all of them. The
+//! result is the median of the rounds, with the spread. The first round is a warm-up and is not counted. The first
+//! call, which includes self-tests and compilation, is timed separately. Data are random, except in the suite
+//! `patterns`. Times include memory traffic: the data are in host memory, and each call reads and writes them. Every
+//! timed call is verified: another kernel of the CPU makes the same calls on the same data, and both results must be
+//! equal.
+//!
+//! | | |
+//! |---|---|
+//! | `workload` | what is measured |
+//! | `peers` | the other implementations |
+//! | `session` | the engines that are measured, and those that verify them |
+//! | `measure` | rounds, timed stretches, verification |
+//! | `instruments` | CPU time and energy |
+//! | `suite` | the suites, one module each |
+//! | `report` | the machine, and the results as text, JSON and HTML |
 
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+mod instruments;
+mod measure;
+mod peers;
+mod report;
+mod session;
+mod suite;
+mod workload;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, ValueHint};
-use lockstep::engine::{ENV_DEVICE, ENV_KERNEL, Verify};
+use clap::{Args, ValueHint};
+use lockstep::engine::Verify;
 use lockstep::{OutputFile, OutputOptions, quoted};
-use lockstep_bench::{self as bench, FolderGuard, Host, OpenSsl, Options, Session, Suite};
 
+use self::peers::ENV_NEWEST;
+pub use self::peers::OpenSsl;
+use self::report::Report;
+use self::session::Session;
 use super::{print, print_json};
 use crate::error::{Error, Result, failed};
-use crate::invocation;
-use crate::options::How;
+use crate::options::verify;
 use crate::output::GuardedFile;
-use crate::progress::Note;
-use crate::signals::{self, Guard, Results};
-use crate::{date, memory, terminal, text};
+use crate::signals::{self, Guard};
+use crate::{invocation, json, terminal, text};
 
 /// Maximum total size in bytes of the messages of one call, and therefore also the maximum size of one message.
-const MAX_SIZE: u64 = bench::MAX_CALL_BYTES as u64;
+const MAX_SIZE: u64 = workload::MAX_CALL_BYTES as u64;
 const MAX_MESSAGES: u64 = 1 << 20;
 
 /// Measure devices and kernels, and compare them with other implementations
@@ -30,8 +54,8 @@ const MAX_MESSAGES: u64 = 1 << 20;
 #[derive(Args)]
 pub struct Bench {
     /// What to measure [default: peers]
-    #[arg(value_name = "SUITE", value_enum)]
-    suites: Vec<SuiteName>,
+    #[arg(value_name = "SUITE", value_parser = suite::names())]
+    suites: Vec<String>,
 
     /// Measure only modes whose names start with MODE, such as `ctr` or `gcm-128`; may be repeated
     #[arg(short, long, value_name = "MODE")]
@@ -102,44 +126,8 @@ pub struct Bench {
 
     /// Verify the results of devices other than the CPU during the measurement: off, one block in 64 KiB, or all [env:
     /// LOCKSTEP_VERIFY] [default: sample]
-    #[arg(long, value_name = "HOW", help_heading = "Devices")]
-    verify: Option<How>,
-}
-
-/// A suite on the command line.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SuiteName {
-    /// Each kernel of each device, by mode, key size and message size
-    Throughput,
-    /// Each device and the planner's choice, from 16 bytes to 256 MiB: which device is the fastest for each size
-    Crossover,
-    /// Many messages at once, each with its own key
-    Batch,
-    /// Encrypting and decrypting files, compared with `cp` and `openssl enc`
-    Files,
-    /// The time of one small call
-    Latency,
-    /// Comparison with OpenSSL, AWS-LC and RustCrypto
-    Peers,
-    /// Whether the speed depends on the data
-    Patterns,
-    /// All suites
-    All,
-}
-
-impl SuiteName {
-    fn suites(self) -> &'static [Suite] {
-        match self {
-            SuiteName::Throughput => &[Suite::Throughput],
-            SuiteName::Crossover => &[Suite::Crossover],
-            SuiteName::Batch => &[Suite::Batch],
-            SuiteName::Files => &[Suite::Files],
-            SuiteName::Latency => &[Suite::Latency],
-            SuiteName::Peers => &[Suite::Peers],
-            SuiteName::Patterns => &[Suite::Patterns],
-            SuiteName::All => &Suite::ALL,
-        }
-    }
+    #[arg(long, value_name = "HOW", help_heading = "Devices", value_parser = verify())]
+    verify: Option<Verify>,
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
@@ -151,80 +139,52 @@ fn seconds(text: &str) -> std::result::Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &Bench) -> Result<()> {
-    let options = options(args)?;
+    check_sizes(args)?;
+    let openssl = find_openssl(args)?;
+    let page_options = OutputOptions { force: args.force, ..Default::default() };
     if let Some(path) = &args.html {
-        check_page(path, args.force)?;
+        // The command checks before the measurement that the page can be written.
+        let _guard = Guard::creating();
+        OutputFile::check(path, page_options)?;
     }
-    let date = date::now();
-    let session = Session::new(options, Rc::new(CommandHost { note: (!args.quiet).then(Note::new) }));
+    let date = text::now();
+    let session = Session::new(args, openssl);
     // A signal stops the suite that is being measured; the results of the suites before it are printed.
-    let _results = Results::awaited();
-    let named = if args.suites.is_empty() { &[SuiteName::Peers][..] } else { &args.suites };
-    let suites: Vec<Suite> = named.iter().flat_map(|name| name.suites()).copied().collect();
-    let (sections, failures) = Suite::run_each(&suites, &session);
-    let all_failed = sections.len() == failures.len();
-    let mut failures: Vec<(Suite, Error)> =
-        failures.into_iter().map(|(suite, error)| (suite, error.into())).collect();
-    failures.retain(|(_, error)| !matches!(error, Error::Stopped));
-    if all_failed {
-        let mut errors = failures.into_iter().map(|(_, error)| error);
-        let first = if signals::stopped() { None } else { errors.next() };
-        errors.for_each(|error| terminal::print_or_keep(&error.to_string()));
-        return Err(first.unwrap_or(Error::Stopped));
+    signals::hold_for_results();
+    let sections = suite::run_each(&args.suites, &session);
+    let mut errors: Vec<Error> = Vec::new();
+    if sections.iter().all(|section| section.error.is_some()) {
+        errors.extend(sections.into_iter().filter_map(|section| section.error));
+        errors.retain(|error| !matches!(error, Error::Stopped));
+        // The first error is the result.
+        errors.reverse();
+    } else {
+        let report = Report { session: &session, date, command: command(), sections };
+        // The results are printed first: they must not be lost if the page cannot be written.
+        let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
+        // The page is written even if standard output is full or closed by its reader.
+        let write = |path: &PathBuf| GuardedFile::write(path, page_options, report.html().as_bytes());
+        let page = args.html.as_ref().map_or(Ok(()), write);
+        errors.extend(
+            [printed.err(), page.err()].into_iter().flatten().filter(|error| !error.is_broken_pipe()),
+        );
+        let failures =
+            report.sections.iter().filter_map(|section| Some((section.name, section.error.as_ref()?)));
+        let failures = failures.filter(|(_, error)| !matches!(error, Error::Stopped));
+        let reasons: Vec<_> = failures.map(|(suite, error)| format!("{suite}: {error}")).collect();
+        if !reasons.is_empty() {
+            errors.push(failed(format!("not everything was measured: {}", reasons.join("; "))));
+        }
     }
-    let report = session.into_report(sections, date, command());
-    // The results are printed first: they must not be lost if the page cannot be written.
-    let printed = if args.json { print_json(&report.json()) } else { print(&report.text()) };
-    // The page is written even if standard output is full or closed by its reader.
-    let page = args.html.as_ref().map_or(Ok(()), |path| write_page(path, args.force, &report.html()));
-    let mut errors: Vec<Error> = [printed.err(), page.err()].into_iter().flatten().collect();
-    errors.retain(|error| !error.is_broken_pipe());
-    if !failures.is_empty() {
-        let reasons: Vec<_> =
-            failures.iter().map(|(suite, error)| format!("{}: {error}", suite.name())).collect();
-        errors.push(failed(format!("not everything was measured: {}", reasons.join("; "))));
-    }
-    if signals::stopped() {
-        errors.push(Error::Stopped);
-    }
+    errors.extend(signals::stopped().then_some(Error::Stopped));
     let last = errors.pop();
-    errors.iter().for_each(|error| terminal::print_or_keep(&error.to_string()));
+    // With --json, the object at the end contains these messages.
+    let messages = errors.iter().map(Error::to_string).filter(|message| !json::store_warning(message));
+    messages.for_each(|message| terminal::print_message(&message));
     last.map_or(Ok(()), Err)
 }
 
-/// Implements the functions that the benchmarks need from this command.
-struct CommandHost {
-    /// Shows the progress, unless `--quiet` was given.
-    note: Option<Note>,
-}
-
-impl Host for CommandHost {
-    fn is_stopped(&self) -> bool {
-        signals::stopped()
-    }
-
-    fn show_step(&self, step: &str) {
-        if let Some(note) = &self.note {
-            note.show(step);
-        }
-    }
-
-    fn check_memory(&self, bytes: u64, purpose: &str) -> bench::Result<()> {
-        memory::check(bytes, purpose).map_err(|error| bench::Error::OutOfMemory(error.to_string()))
-    }
-
-    fn guard_folder(&self) -> Box<dyn FolderGuard> {
-        Box::new(Guard::creating())
-    }
-
-    fn program(&self) -> io::Result<PathBuf> {
-        let missing =
-            || io::Error::other("the command is not a program of its own: run the program `lockstep`");
-        invocation::program().map(PathBuf::from).ok_or_else(missing)
-    }
-}
-
-fn options(args: &Bench) -> Result<Options> {
+fn check_sizes(args: &Bench) -> Result<()> {
     if let Some(size) = args.size.iter().find(|&&size| size == 0 || size % 16 != 0 || size > MAX_SIZE) {
         return Err(failed(format!("{size} bytes: sizes are multiples of 16, up to 1 GiB")));
     }
@@ -232,49 +192,31 @@ fn options(args: &Bench) -> Result<Options> {
     if bytes.is_some_and(|(size, messages)| size * messages > MAX_SIZE) {
         return Err(failed("that is more than 1 GiB in a call: take smaller or fewer messages"));
     }
-    let quiet = args.quiet;
-    let newest = std::env::var_os(bench::ENV_NEWEST).filter(|program| !program.is_empty());
-    let mut programs: Vec<(PathBuf, bool)> = args.openssl.iter().map(|path| (path.clone(), true)).collect();
+    Ok(())
+}
+
+/// The `openssl` programs that are measured.
+fn find_openssl(args: &Bench) -> Result<Vec<OpenSsl>> {
+    let (mut openssl, mut named): (Vec<OpenSsl>, _) = (Vec::new(), args.openssl.clone());
     if !args.no_openssl && !args.quick {
-        programs.insert(0, ("openssl".into(), false));
-        programs.extend(newest.map(|program| (program.into(), true)));
-    }
-    let mut openssl: Vec<OpenSsl> = Vec::new();
-    for (program, wanted) in programs {
-        match OpenSsl::find(&program) {
-            Some(found) if openssl.iter().any(|other| other.version == found.version) => terminal::warn(
-                quiet,
-                &format!("{} is {} again: measured once", quoted(&program), found.version),
-            ),
+        let newest = std::env::var_os(ENV_NEWEST).filter(|program| !program.is_empty());
+        named.extend(newest.map(PathBuf::from));
+        match OpenSsl::find("openssl".as_ref()) {
             Some(found) => openssl.push(found),
-            None if wanted => {
-                return Err(failed(format!(
-                    "{} is not an `openssl` program, or does not run",
-                    quoted(&program)
-                )));
-            }
-            None => terminal::warn(quiet, "there is no `openssl` program: it is not measured"),
+            None => terminal::warn(args.quiet, "there is no `openssl` program: it is not measured"),
         }
     }
-    // As in all commands, an environment variable sets the default of an option.
-    let from_env = |named: &[String], variable| match std::env::var(variable) {
-        Ok(value) if named.is_empty() && !value.is_empty() && value != "auto" => vec![value],
-        _ => named.to_vec(),
-    };
-    Ok(Options {
-        modes: args.mode.clone(),
-        sizes: args.size.iter().map(|size| *size as usize).collect(),
-        messages: args.messages.iter().map(|messages| *messages as usize).collect(),
-        devices: from_env(&args.device, ENV_DEVICE),
-        kernels: from_env(&args.kernel, ENV_KERNEL),
-        threads: args.threads,
-        verify: args.verify.map(Verify::from),
-        rounds: args.rounds.map(usize::from),
-        time: args.seconds,
-        quick: args.quick,
-        folder: args.dir.clone(),
-        openssl,
-    })
+    for program in named {
+        let name = quoted(&program);
+        let found = OpenSsl::find(&program)
+            .ok_or_else(|| failed(format!("{name} is not an `openssl` program, or does not run")))?;
+        if openssl.iter().any(|other| other.version == found.version) {
+            terminal::warn(args.quiet, &format!("{name} is {} again: measured once", found.version));
+        } else {
+            openssl.push(found);
+        }
+    }
+    Ok(openssl)
 }
 
 /// The command line, quoted for a shell.
@@ -289,20 +231,4 @@ fn command() -> String {
         }
     });
     std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
-}
-
-/// Checks that the page can be written. The command calls this before the measurement.
-fn check_page(path: &Path, force: bool) -> Result<()> {
-    let _guard = Guard::creating();
-    Ok(OutputFile::check(path, page_options(force))?)
-}
-
-fn write_page(path: &Path, force: bool, html: &str) -> Result<()> {
-    let mut page = GuardedFile::create(path, page_options(force))?;
-    page.file().write_all(html.as_bytes()).map_err(Error::io("write", path))?;
-    page.commit()
-}
-
-fn page_options(force: bool) -> OutputOptions {
-    OutputOptions { force, ..Default::default() }
 }

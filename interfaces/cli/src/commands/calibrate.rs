@@ -3,15 +3,13 @@
 use clap::Args;
 use lockstep::hazmat::Cache;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
-use lockstep::hazmat::planner::MIN_SPEEDUP;
-use lockstep::hazmat::timing::Shape;
+use lockstep::hazmat::planner::Considered;
 use lockstep::hazmat::work::Operation;
-use lockstep::quoted;
+use lockstep::{Engine, quoted};
 use lockstep_report::{Table, hang};
 use serde_json::{Value, json};
 
 use crate::error::{Result, failed};
-use crate::explain::time;
 use crate::options::EngineArgs;
 use crate::progress::Note;
 use crate::text;
@@ -45,7 +43,7 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
             .forget()
             .map_err(|error| failed(format!("the cache of measurements cannot be cleared: {error}")));
     }
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let note = Note::new();
     let findings = engine.planner().calibrate(&mut |done, all| {
         if !args.quiet && done < all {
@@ -55,7 +53,11 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
     drop(note);
     // The measurements took some time. They are printed before the check of the cache, so that a failure of the check
     // does not lose them.
-    if args.json { super::print_json(&as_json(&findings)) } else { super::print(&table(&findings)) }?;
+    if args.json {
+        super::print_json(&as_json(&findings))
+    } else {
+        super::print(&table(&engine, &findings))
+    }?;
     check_kept()
 }
 
@@ -99,7 +101,7 @@ fn as_json(findings: &[Finding]) -> Value {
 
 /// The results for AES-256: the time of a call, the rates of long messages, and the fastest kernel for each range of
 /// message lengths.
-fn table(findings: &[Finding]) -> String {
+fn table(engine: &Engine, findings: &[Finding]) -> String {
     let title = "AES-256. The shortest call; GB/s of long messages in host memory, of many short ones side by side, \
                  and in the device's memory";
     let head = ["operation", "device", "kernel", "shortest", "GB/s", "many", "in the device"];
@@ -118,7 +120,7 @@ fn table(findings: &[Finding]) -> String {
                 operation.to_string(),
                 finding.device.to_string(),
                 finding.kernel.into(),
-                time(finding.timing.fixed_ns()),
+                text::time(finding.timing.fixed_ns() / 1e9),
                 rate(Some(finding.timing.bytes_per_second())),
                 rate(finding.timing.wide_ns_per_byte().map(|ns| 1e9 / ns.max(1e-3))),
                 rate(there.map(|there| there.timing.bytes_per_second())),
@@ -128,22 +130,24 @@ fn table(findings: &[Finding]) -> String {
     let mut text = table.text();
     text += "\nThe fastest for one message in host memory, from which length on\n\n";
     for operation in Operation::all() {
-        let candidates: Vec<_> = of(operation, Place::Host).collect();
-        text += &hang(&format!("  {:<15} ", operation.to_string()), 18, &fastest_by_length(&candidates));
+        text +=
+            &hang(&format!("  {:<15} ", operation.to_string()), 18, &fastest_by_length(engine, operation));
     }
     text
 }
 
-/// For each range of message lengths, the kernel that is the fastest for one message, with the length at which the
+/// For each range of message lengths, the kernel that the planner chooses for one message, with the length at which the
 /// range starts.
-fn fastest_by_length(candidates: &[&Finding]) -> String {
-    let mut fastest = Vec::new();
+fn fastest_by_length(engine: &Engine, operation: Operation) -> String {
+    let mut fastest: Vec<(usize, &str)> = Vec::new();
     // Lengths from 16 bytes to 1 GiB, with eight steps for each doubling of the length.
     for step in 4 * 8..=30 * 8 {
         let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
-        let Some(best) = fastest_of(candidates, bytes) else { continue };
-        if fastest.last().is_none_or(|(_, last)| *last != best.kernel) {
-            fastest.push((bytes, best.kernel));
+        let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
+        let chosen = considered.iter().find(|choice| choice.is_chosen && choice.is_measured);
+        let Some(Considered { kernel, .. }) = chosen else { continue };
+        if fastest.last().is_none_or(|(_, last)| last != kernel) {
+            fastest.push((bytes, kernel));
         }
     }
     let ranges = fastest.iter().enumerate().map(|(index, (bytes, kernel))| match index {
@@ -151,18 +155,4 @@ fn fastest_by_length(candidates: &[&Finding]) -> String {
         _ => format!("{kernel} from {}", text::bytes(*bytes as u64)),
     });
     ranges.collect::<Vec<_>>().join(", ")
-}
-
-/// The finding that the planner would choose. Among the kernels of one device, a kernel replaces one that is earlier in
-/// the device's list only if it is faster by the factor [`MIN_SPEEDUP`].
-fn fastest_of<'f>(candidates: &[&'f Finding], bytes: usize) -> Option<&'f Finding> {
-    let ns = |finding: &Finding| finding.timing.ns(Shape::from(bytes));
-    let mut best: Option<&Finding> = None;
-    for finding in candidates {
-        let factor = best.map_or(1.0, |best| if best.device == finding.device { MIN_SPEEDUP } else { 1.0 });
-        if best.is_none_or(|best| factor * ns(finding) < ns(best)) {
-            best = Some(finding);
-        }
-    }
-    best
 }

@@ -2,23 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueHint};
 use lockstep::aead::Aead;
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::cbc_cts::Variant;
-use lockstep::quoted;
 use lockstep::text::to_utf8;
+use lockstep::{Sparse, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::input::{Input, read_small};
-use crate::job::{self, Done};
-use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SparseArgs};
+use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
+use crate::job;
+use crate::options::{EngineArgs, OutputArgs, ProgressArgs, sparse};
 use crate::output::{Content, Output};
-use crate::permissions::warn_if_open_to_others;
-use crate::raw::{self, Raw, WholeMode};
-use crate::sources;
+use crate::raw::{Mode, Raw};
 use crate::text;
 
 const WARNING: &str = "\
@@ -37,8 +36,8 @@ of the shell. Use --key-file for secret keys.";
 #[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub struct Cipher {
     /// The mode; kw and kwp wrap a key (RFC 3394, RFC 5649); cmac and gmac print a MAC in hex
-    #[arg(short, long, value_name = "MODE")]
-    mode: Mode,
+    #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
+    mode: (&'static str, Mode),
 
     /// Decrypt
     ///
@@ -76,8 +75,8 @@ pub struct Cipher {
     no_padding: bool,
 
     /// For CBC-CTS: the order of the last two ciphertext blocks [default: cs1]
-    #[arg(long, value_name = "MODE")]
-    cts_mode: Option<CtsMode>,
+    #[arg(long, value_name = "MODE", value_parser = row(&CTS_MODES))]
+    cts_mode: Option<(&'static str, Variant)>,
 
     /// The input; `-` is standard input
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
@@ -85,172 +84,96 @@ pub struct Cipher {
 
     #[command(flatten)]
     output: OutputArgs,
-    #[command(flatten)]
-    sparse: SparseArgs,
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
     #[command(flatten)]
     messages: ProgressArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    Ecb,
-    Cbc,
-    Pcbc,
-    Cfb,
-    Cfb8,
-    Cfb1,
-    Ofb,
-    Ctr,
-    Xts,
-    Gcm,
-    Ccm,
-    GcmSiv,
-    Ocb,
-    Siv,
-    Xaes,
-    Eax,
-    Hctr2,
-    CbcCts,
-    Kw,
-    Kwp,
-    Cmac,
-    Gmac,
-}
+/// The modes by their names on the command line. In upper case the names are those of messages.
+const MODES: [(&str, Mode); 22] = [
+    ("ecb", Mode::Cipher(mode::Cipher::Ecb)),
+    ("cbc", Mode::Cipher(mode::Cipher::Cbc)),
+    ("pcbc", Mode::Cipher(mode::Cipher::Pcbc)),
+    ("cfb", Mode::Cipher(mode::Cipher::Cfb128)),
+    ("cfb8", Mode::Cipher(mode::Cipher::Cfb8)),
+    ("cfb1", Mode::Cipher(mode::Cipher::Cfb1)),
+    ("ofb", Mode::Cipher(mode::Cipher::Ofb)),
+    ("ctr", Mode::Cipher(mode::Cipher::Ctr)),
+    ("xts", Mode::Cipher(mode::Cipher::Xts)),
+    ("gcm", Mode::Aead(Aead::Gcm)),
+    ("ccm", Mode::Aead(Aead::Ccm)),
+    ("gcm-siv", Mode::Aead(Aead::GcmSiv)),
+    ("ocb", Mode::Aead(Aead::Ocb)),
+    ("siv", Mode::Aead(Aead::Siv)),
+    ("xaes", Mode::Aead(Aead::Xaes)),
+    ("eax", Mode::Aead(Aead::Eax)),
+    ("hctr2", Mode::Hctr2),
+    ("cbc-cts", Mode::CbcCts),
+    ("kw", Mode::KeyWrap { padded: false }),
+    ("kwp", Mode::KeyWrap { padded: true }),
+    ("cmac", Mode::Cmac),
+    ("gmac", Mode::Gmac),
+];
 
-/// The order of the last two ciphertext blocks in CBC with ciphertext stealing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CtsMode {
-    Cs1,
-    Cs2,
-    Cs3,
-}
+const CTS_MODES: [(&str, Variant); 3] = [("cs1", Variant::Cs1), ("cs2", Variant::Cs2), ("cs3", Variant::Cs3)];
 
-impl Mode {
-    /// The modes without authentication.
-    fn cipher(self) -> Option<mode::Cipher> {
-        Some(match self {
-            Mode::Ecb => mode::Cipher::Ecb,
-            Mode::Cbc => mode::Cipher::Cbc,
-            Mode::Pcbc => mode::Cipher::Pcbc,
-            Mode::Cfb => mode::Cipher::Cfb128,
-            Mode::Cfb8 => mode::Cipher::Cfb8,
-            Mode::Cfb1 => mode::Cipher::Cfb1,
-            Mode::Ofb => mode::Cipher::Ofb,
-            Mode::Ctr => mode::Cipher::Ctr,
-            Mode::Xts => mode::Cipher::Xts,
-            _ => return None,
-        })
-    }
-
-    /// The authenticated modes.
-    fn aead(self) -> Option<Aead> {
-        Some(match self {
-            Mode::Gcm => Aead::Gcm,
-            Mode::Ccm => Aead::Ccm,
-            Mode::GcmSiv => Aead::GcmSiv,
-            Mode::Ocb => Aead::Ocb,
-            Mode::Siv => Aead::Siv,
-            Mode::Xaes => Aead::Xaes,
-            Mode::Eax => Aead::Eax,
-            _ => return None,
-        })
-    }
-
-    /// The modes that process the whole input at once. GCM does so only to decrypt.
-    fn whole(self, cts: Option<CtsMode>) -> Option<WholeMode> {
-        Some(match self {
-            Mode::Hctr2 => WholeMode::Hctr2,
-            Mode::CbcCts => WholeMode::CbcCts(match cts.unwrap_or(CtsMode::Cs1) {
-                CtsMode::Cs1 => Variant::Cs1,
-                CtsMode::Cs2 => Variant::Cs2,
-                CtsMode::Cs3 => Variant::Cs3,
-            }),
-            Mode::Kw => WholeMode::KeyWrap,
-            Mode::Kwp => WholeMode::KeyWrapPadded,
-            _ => return self.aead().map(WholeMode::Aead),
-        })
-    }
-
-    fn is_mac(self) -> bool {
-        matches!(self, Mode::Cmac | Mode::Gmac)
-    }
-
-    fn takes_iv(self) -> bool {
-        !matches!(self, Mode::Ecb | Mode::Kw | Mode::Kwp | Mode::Cmac)
-    }
-
-    /// Checks the length of a tag. The error has the possible lengths, in words.
-    fn check_tag_len(self, bytes: usize) -> std::result::Result<(), &'static str> {
-        let (is_lawful, expected) = match self.aead() {
-            Some(aead) => (aead.row().tags.contains(bytes), aead.row().tags.words),
-            None => (matches!(bytes, 1..=16), "1 to 16"),
-        };
-        if is_lawful { Ok(()) } else { Err(expected) }
-    }
-
-    fn name(self) -> String {
-        match self {
-            Mode::GcmSiv => "GCM-SIV".into(),
-            Mode::CbcCts => "CBC-CTS".into(),
-            _ => format!("{self:?}").to_uppercase(),
-        }
-    }
+/// Parses a name to its row of a table.
+pub(super) fn row<T: Copy + Send + Sync + 'static>(
+    table: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = (&'static str, T)> {
+    PossibleValuesParser::new(table.iter().map(|(name, _)| *name))
+        .map(move |name| *table.iter().find(|(known, _)| *known == name).expect("one of the names"))
 }
 
 pub(crate) fn run(args: &Cipher) -> Result<()> {
     check(args)?;
+    let (name, mode) = args.mode;
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
-    sources::check(&args.output, &args.input, &key_file)?;
+    check_sources(&args.output, &args.input, &key_file)?;
+    let aad = args.aad_hex.iter().map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()));
     let raw = Raw {
-        engine: args.engine.engine_for(&args.messages)?,
+        input: Input::open(&args.input)?,
+        mode,
+        engine: args.engine.engine(args.messages.explain)?,
         decrypt: args.decrypt,
-        key: key(args)?,
+        key: match &args.key_file {
+            Some(path) => read_raw_key(path, args.messages.quiet)?,
+            None => hex("--key-hex", args.key_hex.as_deref())?,
+        },
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
-        aad: args
-            .aad_hex
-            .iter()
-            .map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()))
-            .collect::<Result<_>>()?,
+        aad: aad.collect::<Result<_>>()?,
         tag_len: args.tag_len.unwrap_or(16),
+        padding: !args.no_padding,
+        cts: args.cts_mode.map_or(Variant::Cs1, |(_, variant)| variant),
     };
-    let content = if args.decrypt || args.mode.is_mac() { Content::Unknown } else { Content::Binary };
-    let input = Input::open(&args.input)?;
-    let output = Output::open(&args.output, &input, content, args.sparse.sparse())?;
-    let verb = if args.decrypt {
-        "decrypted"
-    } else if args.mode.is_mac() {
-        "authenticated"
-    } else {
-        "encrypted"
+    let (content, verb) = match mode {
+        _ if args.decrypt => (Content::Unknown, "decrypted"),
+        mode if mode.is_mac() => (Content::Unknown, "authenticated"),
+        _ => (Content::Binary, "encrypted"),
     };
-    job::run(raw.engine.planner(), &args.messages, input.len(), verb, output, |output, report| {
-        let pipe = raw::Pipe { input: &input, output, report };
-        let plaintext = match (args.mode, args.mode.cipher()) {
-            (_, Some(cipher)) => raw.cipher(cipher, !args.no_padding, pipe),
-            (Mode::Cmac, _) => raw.cmac(pipe),
-            (Mode::Gmac, _) => raw.gmac(pipe),
-            (Mode::Gcm, _) if !args.decrypt => raw.seal_gcm(pipe),
-            (mode, _) => {
-                raw.whole(mode.whole(args.cts_mode).expect("all other modes are whole-message modes"), pipe)
-            }
-        }?;
-        Ok(Done { plaintext, details: json!({ "mode": args.mode.name() }) })
+    let output = Output::open(&args.output, &raw.input, content, args.sparse)?;
+    job::run(raw.engine.planner(), &args.messages, raw.input.len, verb, output, |output, report| {
+        let plaintext = raw.run(output, report)?;
+        Ok((plaintext, json!({ "mode": name.to_uppercase() })))
     })
 }
 
 /// Refuses options that have no effect in the mode. For example, CBC ignores associated data, and a user who gives such
 /// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
-    let mode = args.mode;
-    let aead = mode.aead().map(Aead::row);
-    let name = mode.name();
+    let (name, mode) = (args.mode.0.to_uppercase(), args.mode.1);
+    let aead = if let Mode::Aead(aead) = mode { Some(aead.row()) } else { None };
     let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
-    if mode.takes_iv() && !nonce_is_optional && args.iv_hex.is_none() {
+    let takes_iv = !matches!(mode, Mode::Cipher(mode::Cipher::Ecb) | Mode::KeyWrap { .. } | Mode::Cmac);
+    if takes_iv && !nonce_is_optional && args.iv_hex.is_none() {
         return Err(failed(format!("{name} needs an IV: give --iv-hex")));
     }
-    if !mode.takes_iv() && args.iv_hex.is_some() {
+    if !takes_iv && args.iv_hex.is_some() {
         return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
     }
     if !args.aad_hex.is_empty() && aead.is_none() {
@@ -265,13 +188,19 @@ fn check(args: &Cipher) -> Result<()> {
     if args.cts_mode.is_some() && mode != Mode::CbcCts {
         return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
     }
-    if args.tag_len.is_some() && aead.is_none() && !mode.is_mac() {
-        return Err(failed(format!("{name} has no tag: leave out --tag-len")));
-    }
-    if let Some(bytes) = args.tag_len
-        && let Err(expected) = mode.check_tag_len(bytes)
-    {
-        return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
+    let tags = match mode {
+        Mode::Gmac => Some(&Aead::Gcm.row().tags),
+        _ => aead.map(|row| &row.tags),
+    };
+    if let Some(bytes) = args.tag_len {
+        if tags.is_none() && mode != Mode::Cmac {
+            return Err(failed(format!("{name} has no tag: leave out --tag-len")));
+        }
+        let (is_lawful, expected) =
+            tags.map_or(((1..=16).contains(&bytes), "1 to 16"), |tags| (tags.contains(bytes), tags.words));
+        if !is_lawful {
+            return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
+        }
     }
     if args.decrypt && mode.is_mac() {
         return Err(failed(format!("{name} encrypts nothing: leave out -d, and compare what is printed")));
@@ -283,20 +212,12 @@ fn hex(option: &str, digits: Option<&str>) -> Result<Zeroizing<Vec<u8>>> {
     text::parse_hex(digits.unwrap_or_default()).map_err(|reason| failed(format!("{option}: {reason}")))
 }
 
-fn key(args: &Cipher) -> Result<Zeroizing<Vec<u8>>> {
-    let Some(path) = &args.key_file else {
-        return hex("--key-hex", args.key_hex.as_deref());
-    };
-    read_raw_key(path, args.messages.quiet)
-}
-
 /// Reads a key from a file that contains it as raw bytes.
 pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>>> {
     let name = quoted(path);
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
-    let text = to_utf8(&bytes);
-    let text = text.as_deref().unwrap_or_default();
+    let text = to_utf8(&bytes).unwrap_or_default();
     if text.starts_with(b"lockstep-key-") {
         return Err(failed(format!(
             "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"

@@ -1,34 +1,36 @@
 //! `lockstep decrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
-mod many;
-
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use aws_lc_rs::digest::{SHA256, digest};
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::{Engine, Envelope, FileKey, Options, Reader, file, foreign, quoted, read, tree};
+use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
+use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, file, foreign, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use self::many::{DecryptMany, Unlocks};
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
+use crate::file_keys::KeyError;
 use crate::identities;
-use crate::input::Input;
-use crate::job::{self, Done};
-use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SparseArgs};
+use crate::input::{Input, check_sources, check_standard_input};
+use crate::job;
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, sparse};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::text::{self, Range};
-use crate::unlock::Unlock;
-use crate::{signals, sources, wrapping};
+use crate::signals;
+use crate::text;
+use crate::wrapping::{self, Unlock};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
@@ -74,7 +76,7 @@ pub struct Decrypt {
     /// Only the chunks of this part and the last chunk are read and verified; the last chunk shows whether the file was
     /// truncated. The input must be a file. A part that extends beyond the end is shortened.
     #[arg(long, value_name = "OFFSET:LENGTH", value_parser = text::parse_range, conflicts_with = "output_dir")]
-    range: Option<Range>,
+    range: Option<(u64, Option<u64>)>,
 
     /// If the input is damaged or was cut off, keep its beginning, up to the first part that is not authentic
     ///
@@ -95,8 +97,10 @@ pub struct Decrypt {
 
     #[command(flatten)]
     output: OutputArgs,
-    #[command(flatten)]
-    sparse: SparseArgs,
+    /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
+    /// `never` writes them
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    sparse: Sparse,
     #[command(flatten)]
     many: ManyArgs,
     #[command(flatten)]
@@ -113,56 +117,69 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
 }
 
 fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
-    sources::check_standard_input(&sources_of(args))?;
+    let engine = args.engine.engine(args.messages.explain)?;
+    check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-    let operation = DecryptMany::new(&engine, args, key);
+    let operation = DecryptMany { engine: &engine, args, key, keys: Mutex::default() };
     let default = identities::default_file();
     let mut protected = sources_of(args);
     protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
-    let options = tree::Options {
-        recursive: args.recursive,
-        ..crate::many::options(output_dir, &args.many, &args.output, protected)
-    };
+    let flags = (args.recursive, false);
+    let options = crate::many::options(output_dir, &args.many, &args.output, flags, protected);
     let mut unlocks = Unlocks::default();
     let prepare = |input, _: &Path| operation.prepare(&mut unlocks, &input);
     crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
 }
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
-    sources::check(&args.output, path, &sources_of(args))?;
+    let engine = args.engine.engine(args.messages.explain)?;
+    check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
-    if args.range.is_some() && input.len().is_none() {
+    if args.range.is_some() && input.len.is_none() {
         return Err(failed("--range needs a file to read from, not a pipe"));
     }
     Output::check(&args.output, &input, Content::Unknown)?;
 
-    let start = Envelope::read(&mut input.reader())?;
-    let (envelope, first_bytes) = match start {
+    let (envelope, first_bytes) = match Envelope::read(&mut input.reader())? {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
         Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
             return decrypt_age(args, engine.planner(), &input, AgeFile::open(first_bytes, input.reader())?);
         }
         Start::Bare(first_bytes) => (None, first_bytes),
     };
-    let regular = input.len().map(|_| input.file());
-    let key = find_key(args, regular, envelope.as_ref(), &first_bytes)?;
+    let regular = input.len.map(|_| &input.file);
+    let key = match (&envelope, &args.key) {
+        (Some(envelope), _) => {
+            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
+            wrapping::unwrap(envelope, &unlock, &signals::stopped)?
+        }
+        (None, Some(path)) => read_key(path, args.messages.quiet)?,
+        (None, None) => return Err(no_key(regular, &first_bytes)),
+    };
     let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
     let total = match args.range {
-        Some(range) => range.len,
-        None => input.len().map(|len| len.saturating_sub(envelope_len)),
+        Some((_, len)) => len,
+        None => input.len.map(|len| len.saturating_sub(envelope_len)),
     };
     if let Some(mut file) = regular {
         // Back to the start of the message.
         file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
     }
-    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse.sparse())?;
+    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse)?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
         let options = job::options(report).partial(args.partial);
-        let plaintext = if let Some(range) = args.range {
-            decrypt_range(&engine, &key, context, input.file(), range, output, options)?
+        let plaintext = if let Some((offset, len)) = args.range {
+            let mut input = &input.file;
+            let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
+            let reader = Reader::open(&engine, &key, context, message)?;
+            if offset > reader.len() {
+                let bytes = reader.len();
+                return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
+            }
+            let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
+            reader.check_unchanged()?;
+            copied
         } else if let Some(input) = regular {
             file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
@@ -170,7 +187,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
         };
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
-        Ok(Done { plaintext, details })
+        Ok((plaintext, details))
     })
 }
 
@@ -181,79 +198,30 @@ fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
     key.chain(passphrase).chain(identities).collect()
 }
 
-fn decrypt_range(
-    engine: &Engine,
-    key: &FileKey,
-    context: &[u8],
-    mut input: &File,
-    range: Range,
-    output: &mut Output,
-    options: Options<'_>,
-) -> Result<u64> {
-    let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
-    let reader = Reader::open(engine, key, context, message)?;
-    if range.offset > reader.len() {
-        return Err(failed(format!(
-            "the range begins at {}, but there are {} bytes",
-            range.offset,
-            reader.len()
-        )));
-    }
-    let copied = reader.copy_range(range.offset, range.len.unwrap_or(u64::MAX), output, options)?;
-    reader.check_unchanged()?;
-    Ok(copied)
-}
-
-/// Finds the key of the message from the options and the header of the file. `regular` is the input if it is a regular file.
-fn find_key(
-    args: &Decrypt,
-    regular: Option<&File>,
-    envelope: Option<&Envelope>,
-    first_bytes: &[u8],
-) -> Result<FileKey> {
-    match envelope {
-        Some(envelope) => {
-            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
-            wrapping::unwrap(envelope, &unlock, &signals::stopped)
-        }
-        None => {
-            let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-            check_bare(key.is_some(), regular, first_bytes)?;
-            key.ok_or_else(no_key_file)
-        }
-    }
-}
-
-/// Refuses a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which have been
-/// read. More are read only from a regular file, since a pipe may have no more data for a long time.
-fn check_bare(has_key: bool, regular: Option<&File>, first_bytes: &[u8]) -> Result<()> {
-    if has_key {
-        return Ok(());
-    }
+/// The error for a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which
+/// have been read. More are read only from a regular file, since a pipe may have no more data for a long time.
+fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     if first_bytes.is_empty() {
-        return Err(Error::NotAuthentic("the input is empty: it was cut off".into()));
+        return Error::NotAuthentic("the input is empty: it was cut off".into());
     }
     let mut start = first_bytes.to_vec();
-    start.resize(foreign::START, 0);
-    let mut got = first_bytes.len();
-    if let Some(mut file) = regular {
-        got += read::full(&mut file, &mut start[got..]).map_err(lockstep::Error::Read)?;
+    let more = foreign::START.saturating_sub(start.len()) as u64;
+    if let Some(Err(error)) = regular.map(|file| file.take(more).read_to_end(&mut start)) {
+        return lockstep::Error::Read(error).into();
     }
-    let format = foreign::recognise(&start[..got]);
-    if resembles_magic(first_bytes) {
-        return Err(Error::NotAuthentic(match format {
-            Some(format) => format!("the input begins like {format}"),
-            None => "the file's first bytes were damaged or changed: get an intact copy".into(),
-        }));
+    match foreign::recognise(&start) {
+        Some(format) if resembles_magic(first_bytes) => {
+            Error::NotAuthentic(format!("the input begins like {format}"))
+        }
+        Some(format) => other_format(format),
+        None if resembles_magic(first_bytes) => {
+            Error::NotAuthentic("the file's first bytes were damaged or changed: get an intact copy".into())
+        }
+        None => failed(
+            "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not \
+             a Lockstep file, or its start was damaged",
+        ),
     }
-    Err(format.map_or_else(no_key_file, other_format))
-}
-
-fn no_key_file() -> Error {
-    failed(
-        "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not a \
-         Lockstep file, or its start was damaged",
-    )
 }
 
 /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
@@ -265,8 +233,7 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     let passphrase = passphrase.map(|path| Passphrase::read(path, quiet)).transpose()?;
     let max_work = args.max_work_factor;
     if !args.identity.is_empty() {
-        let answers = Answers::new(passphrase).with_max_work(max_work);
-        return identities::read(&args.identity, answers, quiet);
+        return identities::read(&args.identity, Answers::new(passphrase, max_work, true), quiet);
     }
     if let Some(passphrase) = passphrase {
         return Ok(Unlock::Passphrase { passphrase, max_work });
@@ -274,18 +241,11 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
     if header.is_passphrase() {
         return Ok(Unlock::Passphrase { passphrase: Passphrase::ask("Passphrase")?, max_work });
     }
-    let default = identities::default_file();
-    if let Some(path) = default.as_ref() {
-        if let [input] = &args.inputs[..] {
-            sources::check(&args.output, input, &[("identity file", path.as_path())])?;
-        }
-        return identities::read(
-            std::slice::from_ref(path),
-            Answers::new(None).with_max_work(max_work),
-            quiet,
-        );
+    let default = identities::default_file().ok_or_else(|| no_identity(header))?;
+    if let [input] = &args.inputs[..] {
+        check_sources(&args.output, input, &[("identity file", default.as_path())])?;
     }
-    Err(no_identity(header))
+    identities::read(&[default], Answers::new(None, max_work, true), quiet)
 }
 
 /// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.
@@ -299,9 +259,7 @@ fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
         return header.check_work(args.max_work_factor);
     }
     if args.passphrase {
-        return Err(Error::NotAuthentic(format!(
-            "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
-        )));
+        return Err(wrapping::no_passphrase(header));
     }
     let has_default = || identities::default_file().is_some_and(|path| path.exists());
     if args.identity.is_empty() && args.passphrase_file.is_none() && !has_default() {
@@ -323,9 +281,9 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
     }
     let unlock = find_unlock(args, &file.header)?;
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
-    let total = input.len().and_then(|len| file.plaintext_len(len));
+    let total = input.len.and_then(|len| file.plaintext_len(len));
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
-    let output = Output::open(&args.output, input, Content::Unknown, args.sparse.sparse())?;
+    let output = Output::open(&args.output, input, Content::Unknown, args.sparse)?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
         let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
         let mut done = 0;
@@ -339,7 +297,7 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
                 read => read?,
             };
             if got == 0 {
-                return Ok(Done { plaintext: done, details: json!({ "format": "age", "threads": 1 }) });
+                return Ok((done, json!({ "format": "age", "threads": 1 })));
             }
             output.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
             done += got as u64;
@@ -353,6 +311,114 @@ fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'
 fn resembles_magic(first_bytes: &[u8]) -> bool {
     let same = first_bytes.iter().zip(MAGIC).filter(|(byte, magic)| byte == magic).count();
     same >= MAGIC.len() / 2 || (!first_bytes.is_empty() && same == first_bytes.len())
+}
+
+/// The SHA-256 digest of an envelope.
+type EnvelopeId = [u8; 32];
+/// The key in an envelope, or the reason why the envelope cannot be opened.
+type Opened = std::result::Result<Arc<FileKey>, KeyError>;
+
+/// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
+struct DecryptMany<'a> {
+    engine: &'a Engine,
+    args: &'a Decrypt,
+    /// The key of the key file.
+    key: Option<FileKey>,
+    /// The keys by envelope. All files of one call of `encrypt` have the same envelope, which is opened only once. The
+    /// map contains pointers to the keys, so that no copies of keys remain in memory when the map grows.
+    keys: Mutex<HashMap<EnvelopeId, Opened>>,
+}
+
+/// The identities and the passphrase, which are read or asked for only once. Only the thread that has read them uses them.
+type Unlocks = [Option<Unlock>; 2];
+
+impl DecryptMany<'_> {
+    /// Finds the key of a file and stores it.
+    ///
+    /// # Errors
+    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
+    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File) -> Result<Prepared> {
+        let envelope = match Envelope::read(&mut input) {
+            Ok(Start::Envelope(envelope)) => envelope,
+            Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
+                let message = "this is an age file: decrypt it by itself, with -o";
+                return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
+            }
+            Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Prepared::Ready),
+            Ok(Start::Bare(first_bytes)) => {
+                return Ok(Prepared::Failed(KeyError::from(no_key(Some(input), &first_bytes)).into()));
+            }
+            Err(error) => return Ok(Prepared::Failed(error)),
+        };
+        let id = id(&envelope);
+        let known = self.keys().get(&id).cloned();
+        let opened = match known {
+            Some(opened) => opened,
+            None => {
+                let opened = self.open(unlocks, &envelope)?;
+                self.keys().insert(id, opened.clone());
+                opened
+            }
+        };
+        Ok(opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready))
+    }
+
+    fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
+        let header = wrapping::header(envelope);
+        let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
+        let header = match header {
+            Ok(header) => header,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let place = &mut unlocks[usize::from(header.is_passphrase())];
+        let unlock = match place {
+            Some(unlock) => unlock,
+            None => place.insert(find_unlock(self.args, &header)?),
+        };
+        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(KeyError::from))
+    }
+
+    fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
+        self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn id(envelope: &Envelope) -> EnvelopeId {
+    digest(&SHA256, envelope.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+impl Operation for DecryptMany<'_> {
+    fn direction(&self) -> Direction {
+        Direction::Decrypt
+    }
+
+    fn sparse(&self) -> Sparse {
+        self.args.sparse
+    }
+
+    fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {
+        pair.decrypted()
+    }
+
+    fn process(
+        &self,
+        input: &File,
+        output: &mut (dyn Write + Send),
+        options: lockstep::Options<'_>,
+    ) -> tree::Result<u64> {
+        let envelope = Envelope::read_file(input)?;
+        let opened = match &envelope {
+            Some(envelope) => self.keys().get(&id(envelope)).cloned(),
+            None => self.key.clone().map(|key| Ok(Arc::new(key))),
+        };
+        let changed =
+            || tree::Error::Failed("the file changed after its key had been found: try again".into());
+        let key = opened.ok_or_else(changed)??;
+        let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
+        let options = options.partial(self.args.partial);
+        let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
+        Ok(summary.plaintext_len)
+    }
 }
 
 #[cfg(test)]

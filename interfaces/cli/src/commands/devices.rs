@@ -4,8 +4,11 @@ use std::fmt::Write;
 
 use clap::Args;
 use lockstep::Engine;
+use lockstep::aead::Aead;
 use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
-use lockstep::hazmat::work::{FusedAead, Operation, Pass};
+use lockstep::hazmat::mode::Direction;
+use lockstep::hazmat::planner::Considered;
+use lockstep::hazmat::work::{FusedAead, Operation};
 use lockstep_report::hang;
 use serde_json::{Value, json};
 
@@ -14,11 +17,6 @@ use crate::options::EngineArgs;
 
 /// Message sizes for which the chosen kernel is reported: a small and a large message.
 const SIZES: [usize; 2] = [1024, 16 << 20];
-
-/// Texts in the place of a kernel name: for an operation that is composed of other operations, and for an operation
-/// that no kernel supports.
-const COMPOSED: &str = "composed";
-const NONE: &str = "not supported";
 
 /// List the devices, their kernels, and the kernel that is chosen for each operation
 #[derive(Args)]
@@ -32,16 +30,15 @@ pub struct Devices {
 }
 
 pub(crate) fn run(args: &Devices) -> Result<()> {
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let found = super::discover(&engine);
     let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {
         let devices: Vec<_> = found.devices.iter().map(|device| device_json(&**device)).collect();
-        let missing: Vec<_> = found
-            .missing
-            .iter()
-            .map(|(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }))
-            .collect();
+        let missing = found.missing.iter().map(
+            |(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }),
+        );
+        let missing: Vec<_> = missing.collect();
         let chosen: Vec<_> = choices.iter().map(Choice::json).collect();
         let all =
             json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });
@@ -58,12 +55,19 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
     let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
     let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
     for choice in &choices {
-        let by_statement = |index: usize| !choice.is_measured[index] && choice.kernels[index].contains('/');
-        let mark = |index: usize| if by_statement(index) { " *" } else { "" };
-        let [small, large] = [0, 1].map(|index| format!("{}{}", choice.kernels[index], mark(index)));
+        let [small, large] = choice.by_size.each_ref().map(|chosen| match chosen {
+            Some(Considered { kernel, is_measured: true, .. }) => (*kernel).to_owned(),
+            Some(Considered { kernel, .. }) => format!("{kernel} *"),
+            None if choice.is_composed => "composed".into(),
+            None => "not supported".into(),
+        });
         let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
     }
-    if choices.iter().any(|choice| choice.is_measured.contains(&false)) {
+    if choices
+        .iter()
+        .flat_map(|choice| &choice.by_size)
+        .any(|chosen| !chosen.as_ref().is_some_and(|chosen| chosen.is_measured))
+    {
         text += "* by what the device states; `lockstep calibrate` measures\n";
     }
     super::print(&text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
@@ -88,24 +92,22 @@ fn describe(text: &mut String, device: &dyn Device) {
             *text += &beside("", &format!("not here: {why}"));
         }
     }
-    let lacking: Vec<_> =
-        passes().filter(|&pass| !supports(device, pass)).map(|pass| pass.to_string()).collect();
+    let lacking = lacking(device);
     if !lacking.is_empty() {
         *text += &hang("  not supported: ", 4, &lacking.join(", "));
     }
 }
 
-fn passes() -> impl Iterator<Item = Operation> {
-    Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)))
-}
-
-/// True if a kernel of the device supports the operation. A kernel supports an operation if its `cost` is not
-/// `None`; the planner chooses only such kernels.
-fn supports(device: &dyn Device, operation: Operation) -> bool {
-    let kernels = device.kernels().iter().enumerate().filter(|(_, info)| info.missing.is_none());
-    kernels
-        .into_iter()
-        .any(|(number, _)| device.cost(KernelId(number as u16), operation, operation.largest_key()).is_some())
+/// The passes that no kernel of the device supports. A kernel supports an operation if its `cost` is not `None`; the planner
+/// chooses only such kernels.
+fn lacking(device: &dyn Device) -> Vec<String> {
+    let kernels = || (0..).zip(device.kernels()).filter(|(_, info)| info.missing.is_none());
+    let supports = |operation: Operation| {
+        let mut kernels = kernels().map(|(number, _)| KernelId(number));
+        kernels.any(|kernel| device.cost(kernel, operation, operation.largest_key()).is_some())
+    };
+    let passes = Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)));
+    passes.filter(|&pass| !supports(pass)).map(|pass| pass.to_string()).collect()
 }
 
 fn device_json(device: &dyn Device) -> Value {
@@ -124,51 +126,47 @@ fn device_json(device: &dyn Device) -> Value {
         "simulated": device.properties().simulated,
         "by_name_only": device.properties().by_name_only,
         "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
-        "not_supported": passes()
-            .filter(|&pass| !supports(device, pass))
-            .map(|pass| pass.to_string())
-            .collect::<Vec<_>>(),
+        "not_supported": lacking(device),
     })
 }
 
-/// The kernels that are chosen for an operation, one for each of [`SIZES`].
+/// The kernels that are chosen for an operation.
 struct Choice {
     operation: Operation,
-    kernels: [String; 2],
-    /// Whether the choice is based on measurements.
-    is_measured: [bool; 2],
+    /// The choice for each of [`SIZES`]; `None` if no kernel supports the operation.
+    by_size: [Option<Considered>; 2],
+    /// Whether the operation can be composed of other operations.
+    is_composed: bool,
 }
 
 impl Choice {
     fn of(engine: &Engine, operation: Operation) -> Choice {
-        let chosen = SIZES.map(|bytes| {
-            let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
+        let planner = engine.planner();
+        let by_size = SIZES.map(|bytes| {
+            let considered = planner.consider(operation, operation.largest_key(), bytes, None);
             considered.into_iter().find(|choice| choice.is_chosen)
         });
         // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
-        let supports = |pass| {
-            let pass = Operation::Pass(pass);
-            engine.planner().supports(pass, pass.largest_key())
+        let mode = match operation {
+            Operation::Pass(_) => None,
+            Operation::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen) => Some(Aead::Ocb),
+            Operation::Fused(FusedAead::GcmSivSeal | FusedAead::GcmSivOpen) => Some(Aead::GcmSiv),
+            Operation::Fused(_) => Some(Aead::Gcm),
         };
-        let is_composed = match operation {
-            Operation::Pass(_) => false,
-            Operation::Fused(fused) => match fused.sealing() {
-                FusedAead::OcbSeal => supports(Pass::EcbEncrypt) && supports(Pass::EcbDecrypt),
-                FusedAead::GcmSivSeal => supports(Pass::CtrLittle32) && supports(Pass::Polyval),
-                _ => supports(Pass::Ctr32) && supports(Pass::Ghash),
-            },
-        };
-        let without = if is_composed { COMPOSED } else { NONE };
-        let kernels = chosen.each_ref().map(|one| one.as_ref().map_or(without, |one| one.kernel).to_owned());
-        Choice { operation, kernels, is_measured: chosen.map(|one| one.is_some_and(|one| one.is_measured)) }
+        let supports = |part, size| matches!(part, Operation::Pass(_)) && planner.supports(part, size);
+        let is_composed =
+            mode.is_some_and(|mode| mode.is_supported(Direction::Decrypt, operation.largest_key(), supports));
+        Choice { operation, by_size, is_composed }
     }
 
     fn json(&self) -> Value {
-        let by_size = SIZES.iter().zip(&self.kernels).zip(&self.is_measured);
-        let by_size = by_size.map(|((bytes, kernel), measured)| {
-            let is_supported = kernel != NONE;
-            let kernel = Some(kernel).filter(|kernel| is_supported && *kernel != COMPOSED);
-            json!({ "bytes": bytes, "kernel": kernel, "supported": is_supported, "measured": measured })
+        let by_size = SIZES.iter().zip(&self.by_size).map(|(bytes, chosen)| {
+            json!({
+                "bytes": bytes,
+                "kernel": chosen.as_ref().map(|chosen| chosen.kernel),
+                "supported": chosen.is_some() || self.is_composed,
+                "measured": chosen.as_ref().is_some_and(|chosen| chosen.is_measured),
+            })
         });
         json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
     }

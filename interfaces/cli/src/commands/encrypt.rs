@@ -1,27 +1,25 @@
 //! `lockstep encrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
-mod many;
-
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
-use lockstep::tree::{self, Prepared};
-use lockstep::{Envelope, FileKey, Sparse, file, keyfile};
+use lockstep::cobblestone::Tail;
+use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
+use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, ciphertext_len, file, keyfile};
 use serde_json::json;
 
-use self::many::{EncryptMany, KeyKind};
 use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::input::{Input, read_small};
-use crate::job::{self, Done};
+use crate::input::{Input, check_sources, check_standard_input, read_small, warn_if_open_to_others};
+use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
-use crate::passphrase::Passphrase;
-use crate::permissions::warn_if_open_to_others;
-use crate::recipients::Recipients;
-use crate::{sources, wrapping};
+use crate::passphrase::{MAX_WORK, Passphrase};
+use crate::{recipients, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
@@ -93,6 +91,12 @@ pub struct Encrypt {
     messages: ProgressArgs,
 }
 
+impl Encrypt {
+    fn uses_passphrase(&self) -> bool {
+        self.passphrase || self.passphrase_file.is_some()
+    }
+}
+
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
     let request = Request::new(args)?;
     match &args.many.output_dir {
@@ -102,18 +106,18 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
 }
 
 fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
-    sources::check(&args.output, path, &sources_of(args))?;
+    let engine = args.engine.engine(args.messages.explain)?;
+    check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
     let (key, envelope) = make_key(args, request)?;
     let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
-    job::run(engine.planner(), &args.messages, input.len(), "encrypted", output, |output, report| {
+    job::run(engine.planner(), &args.messages, input.len, "encrypted", output, |output, report| {
         let options = job::options(report);
         envelope.iter().try_for_each(|envelope| envelope.write(output))?;
-        let summary = match input.len() {
-            Some(_) => file::encrypt_open_file(&engine, &key, context, input.file(), output, options),
+        let summary = match input.len {
+            Some(_) => file::encrypt_open_file(&engine, &key, context, &input.file, output, options),
             None => lockstep::encrypt(&engine, &key, context, input.reader(), output, options),
         }?;
         let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
@@ -122,13 +126,13 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
             "output_bytes": envelope_len + summary.ciphertext_len,
             "threads": engine.threads(),
         });
-        Ok(Done { plaintext: summary.plaintext_len, details })
+        Ok((summary.plaintext_len, details))
     })
 }
 
 fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine_for(&args.messages)?;
-    sources::check_standard_input(&sources_of(args))?;
+    let engine = args.engine.engine(args.messages.explain)?;
+    check_standard_input(&sources_of(args))?;
     if args.delete && args.key.is_none() {
         return Err(failed(
             "--delete needs -k: without a key file, nothing shows which files are outputs of this command",
@@ -139,28 +143,19 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
             "--delete needs --recursive, and the folders whose outputs are in the output folder",
         ));
     }
-    let kind = match () {
-        () if args.key.is_some() => KeyKind::KeyFile,
-        () if args.passphrase || args.passphrase_file.is_some() => KeyKind::Passphrase,
-        () => KeyKind::Recipients,
-    };
-    let context = args.context.as_deref();
-    let operation = EncryptMany { engine: &engine, context, kind, key: OnceLock::new() };
+    let operation = EncryptMany { engine: &engine, args, key: OnceLock::new() };
     let set_key = || -> Result<()> {
         if operation.key.get().is_none() {
             let _ = operation.key.set(make_key(args, request)?);
         }
         Ok(())
     };
-    if kind == KeyKind::KeyFile {
+    if args.key.is_some() {
         // The comparison with existing outputs needs the key of the key file.
         set_key()?;
     }
-    let options = tree::Options {
-        recursive: request.recursive,
-        delete: args.delete,
-        ..crate::many::options(output_dir, &args.many, &args.output, sources_of(args))
-    };
+    let flags = (request.recursive, args.delete);
+    let options = crate::many::options(output_dir, &args.many, &args.output, flags, sources_of(args));
     let prepare = |_, _: &Path| set_key().map(|()| Prepared::Ready);
     crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
 }
@@ -177,7 +172,7 @@ impl<'a> Request<'a> {
     fn new(args: &'a Encrypt) -> Result<Request<'a>> {
         let mut request =
             Request { inputs: args.inputs.clone(), recipients: Vec::new(), recursive: args.recursive };
-        let excludes_recipients = args.key.is_some() || args.passphrase || args.passphrase_file.is_some();
+        let excludes_recipients = args.key.is_some() || args.uses_passphrase();
         for value in &args.recipient {
             if value == NO_VALUE {
                 request.recursive = true;
@@ -236,9 +231,9 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
             "give the keys or recipients that may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase",
         ));
     } else {
-        let answers = Answers::new(None);
-        let recipients = Recipients::read(&request.recipients, &args.recipients_file, args.messages.quiet)?
-            .resolve(&answers)?;
+        let answers = Answers::new(None, MAX_WORK, true);
+        let (given, files) = (&request.recipients, &args.recipients_file);
+        let recipients = recipients::read(given, files, &answers, args.messages.quiet)?;
         let wrapped = wrapping::wrap(&key, &recipients);
         answers.problem().map_or(wrapped, Err)?
     };
@@ -253,4 +248,71 @@ pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
     let key = keyfile::read(path)?;
     warn_if_open_to_others(path, "key file", quiet);
     Ok(key)
+}
+
+/// Encrypts all files of a call with the same key. With recipients or a passphrase, all files of a call have the same
+/// envelope, so that decryption needs a passphrase or a hardware key only once.
+struct EncryptMany<'a> {
+    engine: &'a Engine,
+    args: &'a Encrypt,
+    /// Set before the first file is processed. A key from a key file is set earlier, before existing outputs are
+    /// compared.
+    key: OnceLock<(FileKey, Option<Envelope>)>,
+}
+
+impl EncryptMany<'_> {
+    fn key(&self) -> tree::Result<(&FileKey, Option<&Envelope>)> {
+        let (key, envelope) =
+            self.key.get().ok_or_else(|| tree::Error::Failed("there is no key yet".into()))?;
+        Ok((key, envelope.as_ref()))
+    }
+
+    fn context<'e>(&'e self, envelope: Option<&'e Envelope>) -> &'e [u8] {
+        wrapping::context(envelope, self.args.context.as_deref())
+    }
+}
+
+impl Operation for EncryptMany<'_> {
+    fn direction(&self) -> Direction {
+        Direction::Encrypt
+    }
+
+    fn compare(&self, pair: &Pair<'_>) -> tree::Result<Existing> {
+        if self.args.key.is_some() {
+            return Ok(pair.encrypted(self.engine, self.key()?.0, self.context(None)));
+        }
+        // The existing output has a key and recipients that are unknown here, so only the type of the envelope and
+        // the length of the output are compared.
+        let Ok(Some(envelope)) = Envelope::read_file(pair.output) else {
+            return Ok(Existing::Unknown("was not encrypted to recipients or with a passphrase"));
+        };
+        let uses_passphrase = self.args.uses_passphrase();
+        if !wrapping::header(&envelope).is_ok_and(|header| header.is_passphrase() == uses_passphrase) {
+            return Ok(Existing::Unknown(match uses_passphrase {
+                true => "was encrypted to recipients, not with a passphrase",
+                false => "was encrypted with a passphrase, not to recipients",
+            }));
+        }
+        let is_whole = ciphertext_len(pair.input_len)
+            .is_ok_and(|message| pair.output_len == envelope.as_bytes().len() as u64 + message);
+        Ok(pair.own(is_whole))
+    }
+
+    fn is_own(&self, output: &File) -> bool {
+        let opens = |key| Reader::open(self.engine, key, self.context(None), Tail::new(output, 0)).is_ok();
+        self.args.key.is_some() && self.key().is_ok_and(|(key, _)| opens(key))
+    }
+
+    fn process(
+        &self,
+        input: &File,
+        output: &mut (dyn Write + Send),
+        options: lockstep::Options<'_>,
+    ) -> tree::Result<u64> {
+        let (key, envelope) = self.key()?;
+        envelope.iter().try_for_each(|envelope| envelope.write(output))?;
+        let context = self.context(envelope);
+        let summary = file::encrypt_open_file(self.engine, key, context, input, output, options)?;
+        Ok(summary.plaintext_len)
+    }
 }

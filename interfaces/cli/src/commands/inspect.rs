@@ -1,6 +1,6 @@
 //! `lockstep inspect`
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
 use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
-use crate::input::{Input, read_full};
-use crate::{text, unlock, wrapping};
+use crate::input::Input;
+use crate::{text, wrapping};
 
 /// Print the type and the properties of a file; needs no key
 ///
@@ -50,14 +50,17 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
             envelope_report(&envelope, rest)
         }
         Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
-            let file = AgeFile::open(first_bytes, &mut reader);
-            age_report(file, &input)?
+            match AgeFile::open(first_bytes, &mut reader) {
+                Ok(file) => age_report(file, &input)?,
+                Err(error) if error.exit_code() == NOT_AUTHENTIC => {
+                    Report::of("age", "an age file whose header is damaged").with(error)
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(Start::Bare(mut first_bytes)) => {
-            let read = first_bytes.len();
-            first_bytes.resize(foreign::START, 0);
-            let got = read_full(&mut reader, &mut first_bytes[read..])?;
-            first_bytes.truncate(read + got);
+            let more = foreign::START.saturating_sub(first_bytes.len()) as u64;
+            reader.by_ref().take(more).read_to_end(&mut first_bytes).map_err(lockstep::Error::read)?;
             let rest = rest_of(&input, first_bytes.len() as u64, &mut reader)?;
             bare_report(&first_bytes, first_bytes.len() as u64 + rest)
         }
@@ -97,12 +100,10 @@ impl Report {
                 self.lines.push(("chunks", format!("{chunks}, after {HEADER} bytes of header{condition}")));
                 self.fields["chunks"] = chunks.into();
             }
-            Err(error) if is_certain => {
-                self.error.get_or_insert(error.into());
-            }
             Err(error) => {
                 let message = format!("this is not a Lockstep file, or it is incomplete: {error}");
-                self.error.get_or_insert(Error::NotAuthentic(message));
+                let error = if is_certain { error.into() } else { Error::NotAuthentic(message) };
+                self.error.get_or_insert(error);
             }
         }
     }
@@ -137,14 +138,7 @@ fn envelope_report(envelope: &Envelope, message: u64) -> Report {
     report
 }
 
-fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
-    let mut file = match file {
-        Ok(file) => file,
-        Err(error) if error.exit_code() == NOT_AUTHENTIC => {
-            return Ok(Report::of("age", "an age file whose header is damaged").with(error));
-        }
-        Err(error) => return Err(error),
-    };
+fn age_report(mut file: AgeFile<'_>, input: &Input) -> Result<Report> {
     let (recipients_text, recipients) = recipients(&file.header);
     let armored = if file.is_armored { "armored " } else { "" };
     let what = format!("an {armored}age file, encrypted {recipients_text}; `lockstep decrypt` opens it");
@@ -152,7 +146,7 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     report.fields["armored"] = file.is_armored.into();
     report.fields["recipients"] = recipients;
     report.fields["passphrase"] = file.header.is_passphrase().into();
-    let len = match input.len() {
+    let len = match input.len {
         None if !file.is_armored => Some(file.count()?),
         len => len,
     };
@@ -161,32 +155,30 @@ fn age_report(file: Result<AgeFile<'_>>, input: &Input) -> Result<Report> {
     match file.plaintext_len(len) {
         Some(plain) => report.add_size("plaintext", "plaintext_bytes", plain, ""),
         None if file.is_armored => {}
-        None => return Ok(report.with(unlock::damaged())),
+        None => return Ok(report.with(wrapping::damaged())),
     }
     Ok(report)
 }
 
 fn bare_report(first_bytes: &[u8], len: u64) -> Report {
-    let mut report = if let Ok(key) = keyfile::parse(first_bytes) {
+    let mut report;
+    if let Ok(key) = keyfile::parse(first_bytes) {
         let name = key.suite().name();
-        let mut report = Report::of("key", format!("a Lockstep key file, for {name}: keep it secret"));
+        report = Report::of("key", format!("a Lockstep key file, for {name}: keep it secret"));
         report.fields["format"] = name.into();
-        report
     } else if let Some(format) = foreign::recognise(first_bytes) {
         let what = format!("not a Lockstep file; it begins like {format}");
-        let mut report = Report::of("other", what).with(other_format(format));
+        report = Report::of("other", what).with(other_format(format));
         report.fields["other"] = format.name().into();
-        report
     } else {
-        let mut report = Report::of(
+        report = Report::of(
             "message",
             "possibly a bare message, encrypted with a key file; such a file has no marker, so check it with its key; or \
              not a Lockstep file",
         );
         report.lines.push(("format", "Cobblestone-256 or Cobblestone-128, depending on the key".into()));
         report.add_message(len, false);
-        report
-    };
+    }
     report.fields["file_bytes"] = len.into();
     report
 }
@@ -200,23 +192,14 @@ fn recipients(header: &Header) -> (String, Value) {
     }
     let kinds: Vec<_> = header.kinds().collect();
     let json = kinds.iter().map(|kind| json!({ "type": kind })).collect();
-    let count = kinds.len();
-    let s = if count == 1 { "" } else { "s" };
-    (format!("to {count} recipient{s}: {}", kinds.join(", ")), json)
+    (format!("to {}: {}", text::count(kinds.len(), "recipient"), kinds.join(", ")), json)
 }
 
 /// The number of bytes that follow the first `read` bytes.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
-    if let Some(len) = input.len() {
-        return Ok(len.saturating_sub(read));
-    }
-    let mut buffer = vec![0; 1 << 16];
-    let mut rest = 0;
-    loop {
-        match read_full(reader, &mut buffer)? {
-            0 => return Ok(rest),
-            got => rest += got as u64,
-        }
+    match input.len {
+        Some(len) => Ok(len.saturating_sub(read)),
+        None => Ok(io::copy(reader, &mut io::sink()).map_err(lockstep::Error::read)?),
     }
 }
 

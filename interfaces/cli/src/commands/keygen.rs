@@ -1,19 +1,16 @@
 //! `lockstep keygen`
 
-use std::fs;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::is_stdout;
-use crate::output::{self, GuardedFile};
-use crate::terminal;
+use crate::output::{GuardedFile, Stdout};
+use crate::{standard, terminal};
 
 /// Create a key file for `encrypt -k`
 ///
@@ -38,8 +35,7 @@ pub struct Keygen {
 
     /// Exit only after the key file is on stable storage
     ///
-    /// With -o, the data are always synced, and this option also syncs the name of the file in its folder. Without -o,
-    /// standard output must be a file.
+    /// With -o, the key file is always synced. Without -o, standard output must be a file.
     #[arg(long)]
     sync: bool,
 
@@ -52,36 +48,22 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
     let suite = if args.bits == "128" { Suite::Cobblestone128 } else { Suite::Cobblestone256 };
     let key = FileKey::generate_for(suite)?;
     match args.output.as_deref().filter(|path| !is_stdout(path)) {
-        Some(path) => write(path, args, &key),
+        Some(path) => {
+            // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
+            let (force, mode) = (args.force, FileMode::PRIVATE);
+            let options = OutputOptions { force, mode, sync: true, regular_only: true, ..Default::default() };
+            GuardedFile::write(path, options, keyfile::to_text(&key).as_bytes())
+        }
         None => {
-            if is_open_to_others() {
+            if standard::output_metadata().is_ok_and(|stdout| keyfile::is_file_of_others(&stdout)) {
                 terminal::warn(
                     args.quiet,
                     "others can read the file that the key goes to: -o makes a private one",
                 );
             }
-            output::check_sync(args.sync)?;
-            super::print(&keyfile::to_text(&key))?;
-            output::Stdout::open()?.sync(args.sync)
+            let mut stdout = Stdout::open(args.sync)?;
+            stdout.write_all(keyfile::to_text(&key).as_bytes()).map_err(lockstep::Error::Write)?;
+            stdout.commit()
         }
     }
-}
-
-/// Creates a private file, which appears complete or not at all.
-fn write(path: &Path, args: &Keygen, key: &FileKey) -> Result<()> {
-    let mode = FileMode::PRIVATE;
-    let options =
-        OutputOptions { force: args.force, mode, sync: args.sync, regular_only: true, ..Default::default() };
-    let mut output = GuardedFile::create(path, options)?;
-    output.file().write_all(keyfile::to_text(key).as_bytes()).map_err(Error::io("write", path))?;
-    // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
-    output.file().as_file().sync_all().map_err(Error::io("sync", path))?;
-    output.commit()
-}
-
-/// True if standard output is a file that other users can read.
-fn is_open_to_others() -> bool {
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map(fs::File::from);
-    let metadata = stdout.and_then(|stdout| stdout.metadata());
-    metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
 }

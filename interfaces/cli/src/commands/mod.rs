@@ -1,16 +1,16 @@
-//! One module for each subcommand. Each module defines its part of the command line and a function `run`.
+//! The definition of the command line, for parsing, help, completions and man pages. Each subcommand is a module, which defines its
+//! part of the command line and a function `run`.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod cipher;
-pub(crate) mod completions;
 pub(crate) mod decrypt;
 pub(crate) mod devices;
+pub(crate) mod documents;
 pub(crate) mod encrypt;
 pub(crate) mod inspect;
 pub(crate) mod keygen;
 pub(crate) mod lab;
-pub(crate) mod man;
 pub(crate) mod openssl_conf;
 pub(crate) mod picture;
 pub(crate) mod selftest;
@@ -18,14 +18,87 @@ pub(crate) mod selftest;
 use std::io::Write;
 use std::sync::Arc;
 
-use clap::CommandFactory;
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, Discovered};
 use lockstep::hazmat::backend::Device;
 
-use crate::args::{Cli, Command, SharedCommand};
-use crate::error::Result;
+use crate::error::{Result, failed};
 use crate::output::Stdout;
+
+/// The end of the help of a program with this name.
+pub fn after_help(program: &str) -> String {
+    format!("{AFTER} See `{program} help COMMAND` for details.")
+}
+
+const AFTER: &str = "\
+Exit codes: 0 success (also if the reader of the output stops early); 1 the data or the key are not authentic, or a \
+self-test failed; 2 a mistake on the command line, or input, output or memory failed; 130 or 143 stopped by a signal.
+
+With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
+
+An output file appears complete or not at all.";
+
+/// AES on parallel hardware: encrypts files on CPUs and GPUs
+#[derive(Parser)]
+#[command(name = "lockstep", version, max_term_width = 80, after_help = after_help("lockstep"))]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) program: ProgramArgs,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "a process has one value")]
+pub(crate) enum Command {
+    #[command(flatten)]
+    Shared(SharedCommand),
+    Lab(lab::Lab),
+}
+
+/// The options before the subcommand.
+#[derive(Args)]
+pub struct ProgramArgs {
+    /// With `--version`: print name, version, commit (null if unknown), os, arch and compiled-in backends as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ProgramArgs {
+    /// Checks the options of a program with a subcommand.
+    ///
+    /// # Errors
+    /// For `--json`, which belongs to `--version`.
+    pub fn check(&self) -> Result<()> {
+        if self.json {
+            let rule =
+                "--json before the command requires --version; a command's own --json follows its name";
+            return Err(failed(rule));
+        }
+        Ok(())
+    }
+}
+
+/// The subcommands of `lockstep` that other programs can have too.
+#[derive(Subcommand)]
+#[allow(missing_docs, reason = "a comment on a variant would replace the help of its subcommand")]
+pub enum SharedCommand {
+    Keygen(keygen::Keygen),
+    Encrypt(encrypt::Encrypt),
+    Decrypt(decrypt::Decrypt),
+    Inspect(inspect::Inspect),
+    Cipher(cipher::Cipher),
+    Devices(devices::Devices),
+    Selftest(selftest::Selftest),
+    Calibrate(calibrate::Calibrate),
+    Bench(bench::Bench),
+    Picture(picture::PictureArgs),
+    OpensslConf(openssl_conf::OpensslConf),
+    Completions(documents::Completions),
+    Man(documents::Man),
+}
 
 /// Runs the subcommand of `lockstep`.
 pub(crate) fn run(cli: Cli) -> Result<()> {
@@ -53,8 +126,8 @@ pub fn run_shared(command: SharedCommand, line: &mut clap::Command) -> Result<()
         SharedCommand::Bench(args) => bench::run(&args),
         SharedCommand::Picture(args) => picture::run(&args),
         SharedCommand::OpensslConf(args) => openssl_conf::run(&args),
-        SharedCommand::Completions(args) => completions::run(&args, line),
-        SharedCommand::Man(args) => man::run(&args, line),
+        SharedCommand::Completions(args) => documents::completions(&args, line),
+        SharedCommand::Man(args) => documents::man(&args, line),
     }
 }
 
@@ -73,7 +146,7 @@ fn discover(engine: &Engine) -> Discovered {
 /// # Errors
 /// If it cannot be written.
 pub fn print(text: &str) -> Result<()> {
-    Ok(Stdout::open()?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
+    Ok(Stdout::open(false)?.write_all(text.as_bytes()).map_err(lockstep::Error::Write)?)
 }
 
 /// Prints one JSON value to standard output, with line breaks and indentation.

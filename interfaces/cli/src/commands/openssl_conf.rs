@@ -75,9 +75,12 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
              or name it with --module",
         ),
     }
-    let given = given_settings(args);
+    let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
+    let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
+    let given = provider_settings::NAMES.into_iter().zip(all);
+    let given = || given.clone().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let mut settings = Settings::default();
-    for (name, value) in &given {
+    for (name, value) in given() {
         // OpenSSL does not load a provider with an invalid setting, so the settings are checked here with the
         // provider's own code.
         settings
@@ -87,21 +90,10 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     if settings.device.is_some() || settings.kernel.is_some() {
         settings.engine(provider_settings::PACKAGED_BACKENDS)?;
     }
-    for (name, value) in given {
+    for (name, value) in given() {
         set(&mut text, name, &quoted(Path::new(value.trim()))?);
     }
     super::print(&text)
-}
-
-/// The settings that the options give, in the order of the configuration.
-fn given_settings(args: &OpensslConf) -> Vec<(&'static str, &str)> {
-    let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
-    let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
-    provider_settings::NAMES
-        .into_iter()
-        .zip(all)
-        .filter_map(|(name, value)| Some((name, value.as_deref()?)))
-        .collect()
 }
 
 /// Checks the module that `--module` names, and returns its absolute path.
@@ -118,9 +110,8 @@ fn find() -> Option<PathBuf> {
     let beside = invocation::program().and_then(Path::parent);
     let installed = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ossl-modules"));
     let near = beside.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
-    let far = installed.map(|folder| folder.join(NAMES[0]));
-    let theirs = || modules_folder().map(|folder| folder.join(NAMES[0]));
-    near.chain(far).find(|path| path.is_file()).or_else(|| theirs().filter(|path| path.is_file()))
+    let far = installed.into_iter().chain(std::iter::once_with(modules_folder).flatten());
+    near.chain(far.map(|folder| folder.join(NAMES[0]))).find(|path| path.is_file())
 }
 
 /// The folder in which the installed OpenSSL searches for modules, if there is one.

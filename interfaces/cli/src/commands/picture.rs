@@ -1,20 +1,23 @@
-//! `lockstep picture`: the command line. The encryption of pictures is in [`crate::picture`].
+//! `lockstep picture`: PNG in, PNG out.
 
-use std::io::{Read, Write};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum, ValueHint};
-use lockstep::hazmat::mode::{Cipher, CipherKey};
+use clap::{Args, ValueHint};
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message};
+use lockstep::hazmat::planner::Planner;
+use lockstep::hazmat::{self, Block};
 use lockstep::{Sparse, quoted};
+use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, OutputInfo, Transformations};
 use zeroize::Zeroizing;
 
-use super::cipher::read_raw_key;
+use super::cipher::{read_raw_key, row};
 use crate::error::{Error, Result, failed};
-use crate::input::Input;
+use crate::input::{Input, check_sources};
 use crate::options::{EngineArgs, OutputArgs};
 use crate::output::{Content, Output};
-use crate::picture::Picture;
-use crate::{sources, terminal};
+use crate::{job, memory};
 
 /// Encrypt the pixels of a picture, to show what a mode hides and what it does not
 ///
@@ -27,8 +30,8 @@ use crate::{sources, terminal};
 #[derive(Args)]
 pub struct PictureArgs {
     /// The mode
-    #[arg(short, long, value_name = "MODE")]
-    mode: Mode,
+    #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
+    mode: (&'static str, Cipher),
 
     /// A file that contains the key: 16, 24 or 32 raw bytes; for XTS two keys of 16 or 32 bytes each [default: a random
     /// key, which is not stored]
@@ -55,24 +58,8 @@ pub struct PictureArgs {
     engine: EngineArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
-    Ecb,
-    Cbc,
-    Ctr,
-    Xts,
-}
-
-impl Mode {
-    fn cipher(self) -> Cipher {
-        match self {
-            Mode::Ecb => Cipher::Ecb,
-            Mode::Cbc => Cipher::Cbc,
-            Mode::Ctr => Cipher::Ctr,
-            Mode::Xts => Cipher::Xts,
-        }
-    }
-}
+const MODES: [(&str, Cipher); 4] =
+    [("ecb", Cipher::Ecb), ("cbc", Cipher::Cbc), ("ctr", Cipher::Ctr), ("xts", Cipher::Xts)];
 
 /// Maximum length of a file that is read.
 const MAX_LEN: u64 = 256 << 20;
@@ -80,10 +67,10 @@ const MAX_LEN: u64 = 256 << 20;
 pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let output = OutputArgs { output: Some(args.output.clone()), force: args.force, sync: false };
     let keys: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
-    sources::check(&output, &args.input, &keys)?;
-    let cipher = args.mode.cipher();
+    check_sources(&output, &args.input, &keys)?;
+    let (_, cipher) = args.mode;
     let key = CipherKey::new(cipher, &key(args)?)?;
-    let engine = args.engine.engine()?;
+    let engine = args.engine.engine(false)?;
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
@@ -99,14 +86,12 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let encoded = picture.encode().map_err(failed)?;
     // After this point only the output can fail.
     let mut out = Output::open(&output, &input, Content::Binary, Sparse::default())?;
-    out.write_all(&encoded).map_err(|error| match args.output.as_path() {
+    out.writer().write_all(&encoded).map_err(|error| match args.output.as_path() {
         path if path == Path::new("-") => lockstep::Error::Write(error).into(),
         path => Error::io("write", path)(error),
     })?;
     out.commit()?;
-    if let Some(incident) = engine.incidents().first() {
-        terminal::warn(args.quiet, &format!("{incident}. The CPU has repeated that part"));
-    }
+    job::report_incidents(engine.planner(), args.quiet);
     Ok(())
 }
 
@@ -114,9 +99,120 @@ fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
     match &args.key_file {
         Some(path) => read_raw_key(path, args.quiet),
         None => {
-            let mut key = Zeroizing::new(vec![0; if args.mode == Mode::Xts { 64 } else { 32 }]);
+            let mut key = Zeroizing::new(vec![0; if args.mode.1 == Cipher::Xts { 64 } else { 32 }]);
             getrandom::fill(&mut key).map_err(|error| failed(format!("no random key: {error}")))?;
             Ok(key)
         }
+    }
+}
+
+/// Maximum number of pixels. All pixels are held in memory, and pictures for viewing have fewer.
+const MAX_PIXELS: u64 = 1 << 26;
+
+/// Maximum number of bytes that a decoder holds in addition to the pixels, for metadata chunks.
+const MAX_METADATA: usize = 16 << 20;
+
+/// Size of a disk sector in bytes.
+const SECTOR: usize = 512;
+
+/// A picture.
+#[derive(Debug)]
+struct Picture {
+    info: OutputInfo,
+    /// All pixels, row by row, without gaps.
+    pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// Decodes a PNG of any type: palettes are expanded, grey of less than 8 bits is widened, 16 bits are kept.
+    fn decode(png: &[u8]) -> std::result::Result<Picture, String> {
+        let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MAX_METADATA });
+        decoder.set_transformations(Transformations::EXPAND);
+        // Colour profiles and texts are not needed, and a short compressed chunk may inflate to gigabytes.
+        decoder.set_ignore_iccp_chunk(true);
+        decoder.set_ignore_text_chunk(true);
+        // Only the header is read before the size is checked.
+        let header = decoder.read_header_info().map_err(|error| why(&error))?;
+        let (width, height) = (header.width, header.height);
+        if u64::from(width) * u64::from(height) > MAX_PIXELS {
+            return Err(format!(
+                "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
+            ));
+        }
+        // The decoder also holds one row of pixels, with up to four channels of 16 bits.
+        decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });
+        let mut reader = decoder.read_info().map_err(|error| why(&error))?;
+        let size = reader.output_buffer_size().ok_or("it is too large for this machine")?;
+        // For the pixels, their colours without transparency, and the resulting PNG.
+        let purpose = "to work on its pixels; make it smaller";
+        memory::check((size as u64).saturating_mul(5), purpose).map_err(|error| error.to_string())?;
+        let mut pixels = vec![0; size];
+        let info = reader.next_frame(&mut pixels).map_err(|error| why(&error))?;
+        // The rest of the file is read too, since a truncated file may lack only the part after the pixels.
+        reader.finish().map_err(|error| why(&error))?;
+        pixels.truncate(info.buffer_size());
+        Ok(Picture { info, pixels })
+    }
+
+    /// Encrypts the colours. For XTS they are divided into sectors; for other modes they are one message. In ECB and
+    /// CBC a partial block at the end remains unencrypted. In XTS a last sector of less than a block remains
+    /// unencrypted.
+    fn encrypt(&mut self, planner: &Planner, cipher: Cipher, key: &CipherKey) -> hazmat::Result<()> {
+        let bytes = if self.info.bit_depth == BitDepth::Sixteen { 2 } else { 1 };
+        let has_alpha = matches!(self.info.color_type, ColorType::GrayscaleAlpha | ColorType::Rgba);
+        let pixel = self.info.color_type.samples() * bytes;
+        let opaque = if has_alpha { pixel - bytes } else { pixel };
+        // The colours of all pixels, without transparency.
+        let mut colours = Vec::with_capacity(self.pixels.len());
+        self.pixels.chunks(pixel).for_each(|pixel| colours.extend_from_slice(&pixel[..opaque]));
+        if cipher == Cipher::Xts {
+            // The number of a sector is its tweak (IEEE 1619).
+            let sectors = colours.len().div_ceil(SECTOR);
+            let mut tweaks: Vec<Block> = (0..sectors).map(|number| (number as u128).to_le_bytes()).collect();
+            let parts = colours.chunks_mut(SECTOR).filter(|part| part.len() >= 16).zip(&mut tweaks);
+            let mut messages: Vec<_> =
+                parts.map(|(part, iv)| Message { key, iv, data: Data::in_place(part) }).collect();
+            cipher.run(planner, Direction::Encrypt, &mut messages)?;
+        } else {
+            let len = if cipher == Cipher::Ctr { colours.len() } else { colours.len() / 16 * 16 };
+            // The IV is fixed, to show the properties of the mode. The key is random and encrypts one picture only, unless the
+            // user gives a key, to compare pictures.
+            let data = Data::in_place(&mut colours[..len]);
+            cipher.one(planner, Direction::Encrypt, key, &mut [0; 16], data)?;
+        }
+        for (pixel, colour) in self.pixels.chunks_mut(pixel).zip(colours.chunks(opaque)) {
+            pixel[..opaque].copy_from_slice(colour);
+        }
+        Ok(())
+    }
+
+    /// Encodes a PNG.
+    fn encode(&self) -> std::result::Result<Vec<u8>, String> {
+        let cannot = |error: png::EncodingError| format!("cannot make a PNG: {error}");
+        let mut out = Vec::new();
+        let mut encoder = Encoder::new(&mut out, self.info.width, self.info.height);
+        encoder.set_color(self.info.color_type);
+        encoder.set_depth(self.info.bit_depth);
+        encoder.set_compression(png::Compression::High);
+        let mut writer = encoder.write_header().map_err(cannot)?;
+        writer.write_image_data(&self.pixels).map_err(cannot)?;
+        writer.finish().map_err(cannot)?;
+        Ok(out)
+    }
+}
+
+/// The reason why a file is not accepted, and what to do.
+fn why(error: &DecodingError) -> String {
+    match error {
+        DecodingError::IoError(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            "it is cut off: the end of the PNG is missing".into()
+        }
+        DecodingError::IoError(error) => format!("cannot be read: {error}"),
+        DecodingError::LimitsExceeded => "its metadata exceed 16 MiB: save it without metadata".into(),
+        DecodingError::Format(error) if error.to_string().contains("signature") => {
+            "it is not a PNG: convert it to one".into()
+        }
+        DecodingError::Format(error) => format!("it is damaged, or not a PNG: {error}"),
+        DecodingError::Parameter(error) => format!("it cannot be decoded: {error}"),
     }
 }

@@ -36,22 +36,18 @@ struct Outcome {
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
     // The engine is built first: this returns an error for unknown names of devices and kernels.
-    let engine = args.engine.engine()?;
-    let wanted = |choice: &Option<String>, name: &str| match choice.as_deref() {
-        None | Some("auto" | "") => true,
-        Some(choice) => choice == name,
-    };
+    let engine = args.engine.engine(false)?;
+    let named = |name: &Option<String>| name.clone().filter(|name| !["auto", ""].contains(&name.as_str()));
+    let (named_device, named_kernel) = (named(&args.engine.device), named(&args.engine.kernel));
     let mut outcomes = Vec::new();
     for device in super::discover(&engine).devices {
-        let unnamed = matches!(args.engine.device.as_deref(), None | Some("auto" | ""));
-        if !wanted(&args.engine.device, &device.id().to_string())
-            || unnamed && device.properties().by_name_only
-        {
+        let id = device.id().to_string();
+        if !named_device.as_ref().map_or(!device.properties().by_name_only, |name| *name == id) {
             continue;
         }
-        for (number, kernel) in device.kernels().iter().enumerate() {
-            if wanted(&args.engine.kernel, kernel.name) {
-                outcomes.push(test(&*device, KernelId(number as u16)));
+        for (number, kernel) in (0..).zip(device.kernels()) {
+            if named_kernel.as_ref().is_none_or(|name| name == kernel.name) {
+                outcomes.push(test(&*device, KernelId(number)));
             }
         }
     }
@@ -77,26 +73,19 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
 
 fn test(device: &dyn Device, kernel: KernelId) -> Outcome {
     let info = &device.kernels()[usize::from(kernel.0)];
-    let mut outcome = Outcome {
+    let is_supported = |operation: &Operation| {
+        let cost = |size: &KeySize| device.cost(kernel, *operation, *size);
+        info.missing.is_none() && KeySize::ALL.iter().any(|size| cost(size).is_some())
+    };
+    let operations: Vec<_> = Operation::all().filter(is_supported).collect();
+    let run = |operation: &Operation| selftest::run(device, kernel, *operation).err();
+    Outcome {
         device: device.id().to_string(),
         kernel: info.name,
-        operations: 0,
-        failures: Vec::new(),
+        operations: operations.len(),
+        failures: operations.iter().filter_map(run).map(|error| error.to_string()).collect(),
         missing: info.missing.clone(),
-    };
-    if info.missing.is_some() {
-        return outcome;
     }
-    for operation in Operation::all() {
-        if KeySize::ALL.iter().all(|size| device.cost(kernel, operation, *size).is_none()) {
-            continue;
-        }
-        outcome.operations += 1;
-        if let Err(error) = selftest::run(device, kernel, operation) {
-            outcome.failures.push(error.to_string());
-        }
-    }
-    outcome
 }
 
 impl Outcome {

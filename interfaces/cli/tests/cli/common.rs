@@ -245,7 +245,7 @@ pub(crate) fn has_software_opengl(folder: &Folder) -> bool {
     let is_there =
         devices["devices"].as_array().unwrap().iter().any(|device| device["name"] == "opengl:software");
     if !is_there {
-        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh gpus installs it");
+        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh tests installs it");
         eprintln!("NOT TESTED: there is no opengl:software on this machine");
     }
     is_there

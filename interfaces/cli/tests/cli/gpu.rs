@@ -40,7 +40,7 @@ fn the_software_device() {
     let report = folder.run(["devices", "--json"]).succeeded().json();
     let devices = report["devices"].as_array().unwrap();
     let Some(device) = devices.iter().find(|device| device["name"] == "wgpu:software") else {
-        assert!(std::env::var_os("CI").is_none(), "no wgpu:software: tools/setup.sh gpus installs it");
+        assert!(std::env::var_os("CI").is_none(), "no wgpu:software: tools/setup.sh tests installs it");
         eprintln!("NOT TESTED: there is no wgpu:software on this machine");
         return;
     };

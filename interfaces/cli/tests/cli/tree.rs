@@ -438,9 +438,19 @@ fn a_low_limit_on_open_files_is_enough() {
         fs::create_dir_all(folder.path(&format!("in/{index}"))).unwrap();
         folder.write(&format!("in/{index}/file"), data(index));
     }
-    folder.shell("ulimit -n 48; lockstep encrypt -k key --threads 100 -r -O enc in/*").succeeded();
-    folder.shell("ulimit -n 48; lockstep decrypt -k key --threads 100 -r -O back enc/*").succeeded();
-    assert_eq!(content(&folder.path("back")), content(&folder.path("in")));
+    // With 39, there are fewer files than one thread needs.
+    for limit in [48, 39] {
+        let enc = format!("enc{limit}");
+        let encrypt = format!("ulimit -n {limit}; lockstep encrypt -k key --threads 100 -r -O {enc} in/*");
+        folder.shell(&encrypt).succeeded();
+        folder
+            .shell(&format!("ulimit -n {limit}; lockstep encrypt -k key --resume -r -O {enc} in/*"))
+            .succeeded();
+        let decrypt =
+            format!("ulimit -n {limit}; lockstep decrypt -k key --threads 100 -r -O back{limit} {enc}/*");
+        folder.shell(&decrypt).succeeded();
+        assert_eq!(content(&folder.path(&format!("back{limit}"))), content(&folder.path("in")));
+    }
 }
 
 #[test]

@@ -1,23 +1,19 @@
 //! Contexts of authenticated encryption: key, IV, additional data, data, tag.
 //!
-//! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the
-//! [`Rules`] of a mode, and in the functions of [`AeadMode`].
+//! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the constants
+//! and in the functions of [`AeadMode`].
 
-use std::sync::Arc;
-
-use lockstep::aead::{Direction, Lengths};
+use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
 
-use super::Cipher;
-use crate::algorithm::{Algorithm, Mode};
+use super::{Cipher, Common};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
 
 /// The longest IV, as in OpenSSL.
-const MAX_IV: usize = 128;
+pub(super) const MAX_IV: usize = 128;
 
 /// Bytes of the additional data of a TLS 1.2 record: sequence number, type, version, length.
 pub(super) const TLS_AAD: usize = 13;
@@ -39,33 +35,25 @@ pub(crate) enum IvState {
     Used,
 }
 
-/// What differs between the modes.
-pub(crate) struct Rules {
-    pub(super) gettable: Parameters,
-    pub(super) settable: Parameters,
-    /// Bytes of an IV; `None` if the IV is ignored.
-    pub(super) iv_lengths: Option<Lengths>,
+/// Keys and state of a mode. The default is the state without a key.
+pub(crate) trait AeadMode: Default + Send + Sync {
+    const AEAD: Aead;
+    const GETTABLE: Parameters;
+    const SETTABLE: Parameters;
+    /// An IV has no effect.
+    const IGNORES_IV: bool = false;
     /// Bytes of the IV if no other length is set.
-    pub(super) iv_len: usize,
+    const IV_LEN: usize = 12;
     /// There are parameters for the IV and its length.
-    pub(super) has_iv_params: bool,
+    const HAS_IV_PARAMS: bool = true;
     /// The length of the IV must be set before the IV.
-    pub(super) iv_len_comes_first: bool,
+    const IV_LEN_COMES_FIRST: bool = false;
     /// Bytes of the tag if no other length is set.
-    pub(super) tag_len: usize,
+    const TAG_LEN: usize = 16;
     /// The tag may be read in part.
-    pub(super) tag_may_be_cut: bool,
+    const TAG_MAY_BE_CUT: bool = false;
     /// The parameter for the length of the key can be set, to the length that the key has.
-    pub(super) checks_key_len: bool,
-}
-
-/// Keys and state of a mode.
-pub(crate) trait AeadMode: Sized + Send + Sync {
-    const MODE: Mode;
-    const RULES: Rules;
-
-    /// The state without a key.
-    fn new() -> Self;
+    const CHECKS_KEY_LEN: bool = false;
 
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
@@ -74,6 +62,11 @@ pub(crate) trait AeadMode: Sized + Send + Sync {
 
     /// Replaces the key.
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()>;
+
+    /// True if an IV may have this number of bytes.
+    fn accepts_iv_len(len: usize) -> bool {
+        Self::AEAD.row().nonces.contains(len)
+    }
 
     /// Called at the end of each init that has not failed.
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool);
@@ -103,24 +96,15 @@ pub(crate) trait AeadMode: Sized + Send + Sync {
         Self::update(context, data)
     }
 
-    /// Called before the IV is read.
-    fn provide_iv(_context: &mut AeadContext<Self>) -> Outcome<()> {
-        Ok(())
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        context.get_common(name, param)
     }
-
-    /// Called after the tag has been read.
-    fn after_tag(_context: &mut AeadContext<Self>) {}
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()>;
 
     /// The state of the IV after another length was set.
     fn iv_len_changed(_context: &mut AeadContext<Self>) -> IvState {
         IvState::Missing
-    }
-
-    /// Gets a parameter that not all modes have.
-    fn get(_context: &mut AeadContext<Self>, _param: &mut GetParam<'_>) -> Outcome<()> {
-        Ok(())
     }
 
     /// Sets a parameter that not all modes have.
@@ -131,9 +115,7 @@ pub(crate) trait AeadMode: Sized + Send + Sync {
 
 /// A context of authenticated encryption.
 pub(crate) struct AeadContext<M> {
-    pub(super) instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
-    pub(super) encrypts: bool,
+    pub(super) common: Common,
     pub(super) mode: M,
     pub(super) iv: [u8; MAX_IV],
     pub(super) iv_len: usize,
@@ -151,21 +133,18 @@ pub(crate) struct AeadContext<M> {
 }
 
 impl<M: AeadMode> Cipher for AeadContext<M> {
-    const MODES: &'static [Mode] = &[M::MODE];
-    const GETTABLE: Parameters = M::RULES.gettable;
-    const SETTABLE: Parameters = M::RULES.settable;
+    const GETTABLE: Parameters = M::GETTABLE;
+    const SETTABLE: Parameters = M::SETTABLE;
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
+    fn new(common: Common) -> Self {
         AeadContext {
-            instance: Arc::clone(instance),
-            algorithm,
-            encrypts: true,
-            mode: M::new(),
+            common,
+            mode: M::default(),
             iv: [0; MAX_IV],
-            iv_len: M::RULES.iv_len,
+            iv_len: M::IV_LEN,
             iv_state: IvState::Missing,
             tag: [0; 16],
-            tag_len: M::RULES.tag_len,
+            tag_len: M::TAG_LEN,
             tag_is_set: false,
             tag_is_made: false,
             record_aad: None,
@@ -173,29 +152,30 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         }
     }
 
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
     fn duplicate(&self) -> Outcome<Self> {
-        Ok(AeadContext { instance: Arc::clone(&self.instance), mode: self.mode.duplicate()?, ..*self })
+        Ok(AeadContext { common: self.common.clone(), mode: self.mode.duplicate()?, ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        let iv = iv.filter(|_| M::RULES.iv_lengths.is_some());
-        if let (Some(iv), Some(lengths)) = (iv, M::RULES.iv_lengths)
-            && (!lengths.contains(iv.len()) || M::RULES.iv_len_comes_first && iv.len() != self.iv_len)
+        let iv = iv.filter(|_| !M::IGNORES_IV);
+        if let Some(iv) = iv
+            && (!M::accepts_iv_len(iv.len()) || M::IV_LEN_COMES_FIRST && iv.len() != self.iv_len)
         {
             return Err(Reason::IvLength);
         }
-        if self.encrypts != encrypts && self.iv_state == IvState::InUse {
-            // A message cannot change direction.
+        if let Some(key) = key {
+            self.mode.set_key(&self.common.instance, key)?;
+        }
+        if self.iv_state == IvState::InUse && (key.is_some() || self.common.encrypts != encrypts) {
+            // A message cannot change direction, and it ends with its key. Its IV is not used again, because the new key may be
+            // the same.
             self.iv_state = IvState::Used;
         }
-        self.encrypts = encrypts;
-        if let Some(key) = key {
-            self.mode.set_key(&self.instance, key)?;
-            if self.iv_state == IvState::InUse {
-                // The message has ended. Its IV is not used again, because the new key may be the same.
-                self.iv_state = IvState::Used;
-            }
-        }
+        self.common.encrypts = encrypts;
         if let Some(iv) = iv {
             self.iv_len = iv.len();
             self.iv[..iv.len()].copy_from_slice(iv);
@@ -209,14 +189,12 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         self.mode.has_key()
     }
 
-    fn encrypts(&self) -> bool {
-        self.encrypts
-    }
-
+    #[inline(always)]
     fn rekeys_in_place(&self) -> bool {
-        self.mode.rekeys_in_place(&self.instance)
+        self.mode.rekeys_in_place(&self.common.instance)
     }
 
+    #[inline(always)]
     fn copies_in_place(&self) -> bool {
         self.mode.copies_in_place()
     }
@@ -226,6 +204,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         M::update(self, data)
     }
 
+    #[inline(always)]
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         M::aad(self, aad)
     }
@@ -234,6 +213,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         M::set_message_len(self, len)
     }
 
+    #[inline(always)]
     fn finish(&mut self, output: Buffers<'_>) -> Outcome<usize> {
         M::finish(self, output)
     }
@@ -242,34 +222,18 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         M::one_shot(self, data)
     }
 
+    #[inline(always)]
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
-            b"keylen" => param.number(self.algorithm.key_len as u64),
-            b"ivlen" if M::RULES.has_iv_params => param.number(self.iv_len as u64),
-            b"taglen" => param.number(self.tag_len as u64),
-            b"iv" | b"updated-iv" if M::RULES.has_iv_params => {
-                M::provide_iv(self)?;
-                if !param.is_size_query() && param.room() < self.iv_len {
-                    return Err(Reason::IvLength);
-                }
-                param.octets(&self.iv[..self.iv_len])
-            }
-            b"tag" => self.get_tag(param),
-            _ => M::get(self, param),
-        }
+        M::get(self, param.name(), param)
     }
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"keylen" if M::RULES.checks_key_len => {
-                if param.size()? != self.algorithm.key_len {
-                    return Err(Reason::KeyLength);
-                }
-            }
+            b"keylen" if M::CHECKS_KEY_LEN => self.common.set_key_len(param)?,
             b"tag" => M::set_tag(self, param)?,
-            b"ivlen" if M::RULES.has_iv_params => {
-                let len = param.size()?;
-                if !M::RULES.iv_lengths.is_some_and(|lengths| lengths.contains(len)) {
+            b"ivlen" if M::HAS_IV_PARAMS => {
+                let len = param.number::<usize>()?;
+                if !M::accepts_iv_len(len) {
                     return Err(Reason::IvLength);
                 }
                 if len != self.iv_len {
@@ -284,29 +248,32 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 }
 
 impl<M: AeadMode> AeadContext<M> {
-    fn get_tag(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        if !self.encrypts || !self.tag_is_made {
-            return Err(Reason::NoTag);
+    /// Gets a parameter that most modes have.
+    pub(super) fn get_common(&mut self, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
+            b"keylen" => param.number(self.common.algorithm.key_len as u64),
+            b"ivlen" if M::HAS_IV_PARAMS => param.number(self.iv_len as u64),
+            b"taglen" => param.number(self.tag_len as u64),
+            b"iv" | b"updated-iv" if M::HAS_IV_PARAMS => {
+                if param.room().is_some_and(|room| room < self.iv_len) {
+                    return Err(Reason::IvLength);
+                }
+                param.octets(&self.iv[..self.iv_len])
+            }
+            b"tag" if !self.common.encrypts || !self.tag_is_made => Err(Reason::NoTag),
+            b"tag" => match (M::TAG_MAY_BE_CUT, param.room()) {
+                (true, None) => param.octets(&self.tag),
+                (true, Some(room @ 1..=16)) => param.octets(&self.tag[..room]),
+                (false, Some(room)) if room == self.tag_len => param.octets(&self.tag[..room]),
+                _ => Err(Reason::TagLength),
+            },
+            _ => Ok(()),
         }
-        let (is_query, room) = (param.is_size_query(), param.room());
-        let len = match M::RULES.tag_may_be_cut {
-            true if is_query => 16,
-            true if (1..=16).contains(&room) => room,
-            false if !is_query && room == self.tag_len => room,
-            _ => return Err(Reason::TagLength),
-        };
-        param.octets(&self.tag[..len])?;
-        M::after_tag(self);
-        Ok(())
     }
 
     #[cfg(test)]
     pub(crate) fn tag(&self) -> Block {
         self.tag
-    }
-
-    pub(super) fn direction(&self) -> Direction {
-        if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
 
     /// Sets the tag to compare with.
@@ -320,7 +287,7 @@ impl<M: AeadMode> AeadContext<M> {
     pub(super) fn set_record_aad(&mut self, aad: &[u8], tag: usize) -> Outcome<()> {
         let mut aad: [u8; TLS_AAD] = aad.try_into().map_err(|_| Reason::TlsAad)?;
         let len = usize::from(u16::from_be_bytes([aad[11], aad[12]]));
-        let extra = if self.encrypts { TLS_EXPLICIT_IV } else { TLS_EXPLICIT_IV + tag };
+        let extra = if self.common.encrypts { TLS_EXPLICIT_IV } else { TLS_EXPLICIT_IV + tag };
         let len = len.checked_sub(extra).ok_or(Reason::TlsAad)? as u16;
         aad[11..].copy_from_slice(&len.to_be_bytes());
         (self.record_aad, self.record_growth) = (Some(aad), tag);

@@ -1,21 +1,20 @@
 //! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
 //! the length of the data is authenticated before the data.
 
-use lockstep::aead::{Aead, Direction, HostData};
-use lockstep::hazmat::inline::{Block, InlineKey};
+use lockstep::aead::{Aead, Direction, HostData, Tag};
+use lockstep::hazmat::inline::InlineKey;
 use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
 use subtle::ConstantTimeEq;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
-use super::aead::{AeadContext, AeadMode, IvState, Rules, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
-use crate::algorithm::Mode;
+use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
 use crate::key::{ContextKey, Inline};
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The state of CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
+#[derive(Default)]
 pub(crate) struct CcmState {
     key: Option<ContextKey>,
     /// The current message.
@@ -35,22 +34,12 @@ struct Message {
 }
 
 impl AeadMode for CcmState {
-    const MODE: Mode = Mode::Ccm;
-    const RULES: Rules = Rules {
-        gettable: list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD),
-        settable: list!(IVLEN TAG TLS_AAD TLS_IV_FIXED),
-        iv_lengths: Some(Aead::Ccm.row().nonces),
-        iv_len: 7,
-        has_iv_params: true,
-        iv_len_comes_first: true,
-        tag_len: 12,
-        tag_may_be_cut: false,
-        checks_key_len: false,
-    };
-
-    fn new() -> Self {
-        CcmState { key: None, message: None }
-    }
+    const AEAD: Aead = Aead::Ccm;
+    const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
+    const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
+    const IV_LEN: usize = 7;
+    const IV_LEN_COMES_FIRST: bool = true;
+    const TAG_LEN: usize = 12;
 
     fn duplicate(&self) -> Outcome<Self> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
@@ -62,13 +51,15 @@ impl AeadMode for CcmState {
     }
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        ContextKey::replace(&mut self.key, &instance.resources, Some(key))
+        self.key = None;
+        self.key = Some(ContextKey::new(&instance.resources, key)?);
+        Ok(())
     }
 
     fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool) {
         if iv_is_new {
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
-            context.tag_is_set &= !context.encrypts;
+            context.tag_is_set &= !context.common.encrypts;
             context.tag_is_made = false;
         }
         if key_is_new || iv_is_new {
@@ -77,9 +68,7 @@ impl AeadMode for CcmState {
     }
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
-        if !context.mode.has_key() {
-            return Err(Reason::NoKey);
-        }
+        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
         if data.has_no_input() && context.record_aad.is_none() {
             // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
             return Ok(0);
@@ -97,7 +86,7 @@ impl AeadMode for CcmState {
         if message.state.is_some() {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(key.inline(), aad)
+        message.absorb_aad(&key.inline, aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
@@ -107,9 +96,7 @@ impl AeadMode for CcmState {
     }
 
     fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize> {
-        if !context.mode.has_key() {
-            return Err(Reason::NoKey);
-        }
+        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
         // A message without data may have had no update, so it is processed here.
         if context.iv_state == IvState::Fresh && context.record_aad.is_none() {
             context.run(output)?;
@@ -117,19 +104,13 @@ impl AeadMode for CcmState {
         Ok(0)
     }
 
-    /// The tag can be read once, as in OpenSSL. Reading it ends the message.
-    fn after_tag(context: &mut AeadContext<Self>) {
-        context.tag_is_made = false;
-        context.mode.message = None;
-    }
-
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let (tag, len) = param.octets_or_len()?;
-        if !Aead::Ccm.row().tags.contains(len) {
+        if !Self::AEAD.row().tags.contains(len) {
             return Err(Reason::TagLength);
         }
         if let Some(tag) = tag {
-            if context.encrypts {
+            if context.common.encrypts {
                 return Err(Reason::TagNotNeeded);
             }
             context.expect_tag(tag);
@@ -138,10 +119,17 @@ impl AeadMode for CcmState {
         Ok(())
     }
 
-    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
             b"tlsaadpad" => param.number(context.record_growth as u64),
-            _ => Ok(()),
+            b"tag" => {
+                context.get_common(name, param)?;
+                // The tag can be read once, as in OpenSSL. Reading it ends the message.
+                context.tag_is_made = false;
+                context.mode.message = None;
+                Ok(())
+            }
+            _ => context.get_common(name, param),
         }
     }
 
@@ -195,13 +183,13 @@ impl AeadContext<CcmState> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !self.encrypts && !self.tag_is_set {
+        let encrypts = self.common.encrypts;
+        if !encrypts && !self.tag_is_set {
             return Err(Reason::TagNotSet);
         }
         if self.mode.message.is_none() {
             self.mode.message = Some(self.begin(len)?);
         }
-        let direction = self.direction();
         let CcmState { key: Some(key), message: Some(message) } = &mut self.mode else {
             return Err(Reason::NoKey);
         };
@@ -210,26 +198,22 @@ impl AeadContext<CcmState> {
         }
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
-        let tag = message.run(key.inline(), direction, data.whole()?.into_host());
+        let tag = match encrypts {
+            true => Tag::Write(&mut self.tag),
+            false => Tag::Expect(&self.tag[..self.tag_len]),
+        };
+        let outcome = message.run(&key.inline, data.whole()?.into_host(), tag);
         self.mode.message = None;
-        let tag = tag?;
         self.tag_is_set = false;
-        if self.encrypts {
-            (self.tag, self.tag_is_made) = (*tag, true);
-            return Ok(len);
-        }
-        if !bool::from(tag[..self.tag_len].ct_eq(&self.tag[..self.tag_len])) {
-            data.wipe_output(len);
-            return Err(Reason::TagMismatch);
-        }
-        Ok(len)
+        self.tag_is_made |= encrypts && outcome.is_ok();
+        outcome.map(|()| len)
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
     fn record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
         let (explicit_iv, text, tag) = record_parts(data, self.tag_len)?;
-        if self.encrypts {
+        if self.common.encrypts {
             // The explicit IV is the sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
         }
@@ -238,51 +222,46 @@ impl AeadContext<CcmState> {
         }
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
         let mut message = self.begin(text.len())?;
-        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?.inline();
-        message.absorb_aad(key, aad)?;
-        let full = message.run(key, self.direction(), HostData::InPlace(&mut *text))?;
-        if self.encrypts {
-            tag.copy_from_slice(&full[..tag.len()]);
-            return Ok(len);
-        }
-        if !bool::from(full[..tag.len()].ct_eq(tag)) {
-            text.zeroize();
-            return Err(Reason::TagMismatch);
-        }
-        Ok(text.len())
+        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        message.absorb_aad(&key.inline, aad)?;
+        let (tag, len) = match self.common.encrypts {
+            true => (Tag::Write(tag), len),
+            false => (Tag::Expect(tag), text.len()),
+        };
+        message.run(&key.inline, HostData::InPlace(text), tag)?;
+        Ok(len)
     }
 }
 
 impl Message {
-    /// Starts CCM with additional data of this length.
-    fn start(&mut self, key: &mut Inline<'_>, aad: usize) -> Outcome<&mut CtrMac> {
-        let nonce = &self.nonce[..self.nonce_len];
-        let state = self.state.insert(CtrMac::ccm(nonce));
-        state.ccm_header(key, nonce, self.tag_len, aad as u64, self.len as u64)?;
-        Ok(state)
-    }
-
-    /// Adds all additional data.
+    /// Starts CCM, and adds all additional data.
     fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
-        let mut key = Inline(key);
-        let state = self.start(&mut key, aad.len())?;
+        let (mut key, nonce) = (Inline(key), &self.nonce[..self.nonce_len]);
+        let state = self.state.insert(CtrMac::ccm(nonce));
+        state.ccm_header(&mut key, nonce, self.tag_len, aad.len() as u64, self.len as u64)?;
         state.aad(&mut key, aad)?;
         state.pad(&mut key)
     }
 
-    /// Encrypts or decrypts all data, and returns the tag with 16 bytes.
-    fn run(
-        &mut self,
-        key: &InlineKey,
-        direction: Direction,
-        data: HostData<'_>,
-    ) -> Outcome<Zeroizing<Block>> {
-        let mut key = Inline(key);
-        let state = match self.state {
-            Some(ref mut state) => state,
-            None => self.start(&mut key, 0)?,
-        };
-        state.apply(&mut key, direction, data)?;
-        state.tag(&mut key, None)
+    /// Processes all data: encrypts them if the tag is to be written. If the tag is wrong, the output is zeroed.
+    fn run(&mut self, key: &InlineKey, mut data: HostData<'_>, tag: Tag<'_>) -> Outcome<()> {
+        if self.state.is_none() {
+            self.absorb_aad(key, &[])?;
+        }
+        let (mut key, state) = (Inline(key), self.state.as_mut().ok_or(Reason::Internal)?);
+        let encrypts = matches!(tag, Tag::Write(_));
+        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        state.apply(&mut key, direction, data.reborrow())?;
+        let computed = state.tag(&mut key, None)?;
+        match tag {
+            Tag::Write(tag) => tag.copy_from_slice(&computed[..tag.len()]),
+            Tag::Expect(tag) => {
+                if !bool::from(computed[..tag.len()].ct_eq(tag)) {
+                    data.output().zeroize();
+                    return Err(Reason::TagMismatch);
+                }
+            }
+        }
+        Ok(())
     }
 }

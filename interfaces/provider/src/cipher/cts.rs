@@ -1,19 +1,18 @@
 //! CBC with ciphertext stealing (addendum to SP 800-38A): the whole message is one update.
 
 use std::ffi::CStr;
-use std::sync::Arc;
 
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
-use super::{Blocks, Cipher};
-use crate::algorithm::{Algorithm, Mode};
-use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use super::{Blocks, Cipher, Common};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of CBC with ciphertext stealing.
+/// The values of `cts_mode`, in the order of the variants.
+const NAMES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
+
+/// A context of CBC with ciphertext stealing. As in the default provider, a message without an update is no error.
 pub(crate) struct Cts {
     /// Key, IV and parameters are those of CBC. `EVP_Cipher` is plain CBC, as in the default provider.
     cbc: Blocks,
@@ -23,12 +22,15 @@ pub(crate) struct Cts {
 }
 
 impl Cipher for Cts {
-    const MODES: &'static [Mode] = &[Mode::CbcCts];
     const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC);
     const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE);
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
-        Cts { cbc: Blocks::new(instance, algorithm), variant: Variant::default(), ended: false }
+    fn new(common: Common) -> Self {
+        Cts { cbc: Blocks::new(common), variant: Variant::default(), ended: false }
+    }
+
+    fn common(&self) -> &Common {
+        self.cbc.common()
     }
 
     fn duplicate(&self) -> Outcome<Self> {
@@ -44,13 +46,9 @@ impl Cipher for Cts {
         self.cbc.has_key()
     }
 
-    fn encrypts(&self) -> bool {
-        self.cbc.encrypts()
-    }
-
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let (len, direction) = (data.len(), self.cbc.direction());
-        let (mut key, state) = self.cbc.key_and_state()?;
+        let (len, direction) = (data.len(), self.common().direction());
+        let mut key = self.cbc.raw.key()?;
         if len < 16 {
             return Err(Reason::CtsTooShort);
         }
@@ -62,17 +60,12 @@ impl Cipher for Cts {
         }
         // After a failure of a device, the chaining state is invalid.
         self.ended = true;
-        cbc_cts::run(&mut key, direction, self.variant, state, &mut data)?;
+        cbc_cts::run(&mut key, direction, self.variant, self.cbc.buffer.state_mut(), &mut data)?;
         Ok(len)
     }
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
         Some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
-    }
-
-    /// The output is complete after the update. As in the default provider, a message without an update is no error.
-    fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        Ok(0)
     }
 
     fn one_shot(&mut self, data: Buffers<'_>) -> Outcome<usize> {
@@ -81,7 +74,7 @@ impl Cipher for Cts {
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
-            b"cts_mode" => param.text(name(self.variant)),
+            b"cts_mode" => param.text(NAMES[self.variant as usize]),
             _ => self.cbc.get(param),
         }
     }
@@ -91,17 +84,8 @@ impl Cipher for Cts {
             return self.cbc.set(param);
         }
         let text = param.text().map_err(|_| Reason::CtsMode)?;
-        let is_named = |variant: &Variant| text.eq_ignore_ascii_case(name(*variant).to_bytes());
+        let is_named = |variant: &Variant| text.eq_ignore_ascii_case(NAMES[*variant as usize].to_bytes());
         self.variant = Variant::ALL.into_iter().find(is_named).ok_or(Reason::CtsMode)?;
         Ok(())
-    }
-}
-
-/// The value of `cts_mode`.
-fn name(variant: Variant) -> &'static CStr {
-    match variant {
-        Variant::Cs1 => c"CS1",
-        Variant::Cs2 => c"CS2",
-        Variant::Cs3 => c"CS3",
     }
 }

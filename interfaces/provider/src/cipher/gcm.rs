@@ -1,25 +1,23 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
-mod ahead;
-
-use lockstep::aead::Lengths;
+use lockstep::aead::Aead;
 use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
-use lockstep::hazmat::stack;
+use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
 
-use self::ahead::Ahead;
-use super::aead::{AeadContext, AeadMode, IvState, Rules, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
-use crate::algorithm::Mode;
+use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
+use crate::ahead::KeystreamAhead;
 use crate::instance::Instance;
 use crate::key::ContextKey;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
+use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
 /// The state of GCM.
+#[derive(Default)]
 pub(crate) struct GcmState {
     gcm: Option<InlineGcm>,
     ahead: Ahead,
@@ -31,43 +29,56 @@ pub(crate) struct GcmState {
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
     iv_counts: bool,
-    /// Number of records encrypted under this key.
-    records: u64,
 }
 
-impl AeadMode for GcmState {
-    const MODE: Mode = Mode::Gcm;
-    const RULES: Rules = Rules {
-        gettable: list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED),
-        settable: list!(IVLEN TAG TLS_AAD TLS_IV_FIXED TLS_IV_INV),
-        // As in OpenSSL.
-        iv_lengths: Some(Lengths { ranges: &[1..=128], words: "" }),
-        iv_len: 12,
-        has_iv_params: true,
-        iv_len_comes_first: false,
-        tag_len: 16,
-        tag_may_be_cut: true,
-        checks_key_len: false,
-    };
+/// The key and the state of keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and
+/// fast to copy. (A vector of one element, because a `Box` cannot be allocated without an abort on failure.)
+#[derive(Default)]
+struct Ahead(Vec<(ContextKey, KeystreamAhead)>);
 
-    fn new() -> Self {
-        GcmState {
-            gcm: None,
-            ahead: Ahead::none(),
-            iv_is_used: false,
-            iv_is_received: false,
-            iv_is_random: false,
-            iv_counts: false,
-            records: 0,
+impl Ahead {
+    /// Uses keystream computed ahead. If the key or the memory is missing, GCM works without it.
+    fn enable(&mut self, key: Outcome<ContextKey>) {
+        if let (Ok(key), Ok(())) = (key, self.0.try_reserve_exact(1)) {
+            self.0.push((key, KeystreamAhead::new(Pass::Ctr32)));
         }
     }
 
+    /// Ends the message: the keystream computed for it is dropped.
+    fn stop(&mut self) {
+        self.0.iter_mut().for_each(|(_, keystream)| keystream.stop());
+    }
+
+    /// Wipes the key. After this call no keystream is computed ahead.
+    fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0.clear();
+            // The padding of a value may contain bytes of the stack on which the value was made. Dropping the value does not
+            // wipe its padding.
+            self.0.spare_capacity_mut().zeroize();
+        }
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl AeadMode for GcmState {
+    const AEAD: Aead = Aead::Gcm;
+    const GETTABLE: Parameters =
+        list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED);
+    const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED TLS_IV_INV);
+    const TAG_MAY_BE_CUT: bool = true;
+
     fn duplicate(&self) -> Outcome<Self> {
-        let gcm = match &self.gcm {
-            Some(gcm) => Some(gcm.duplicate().ok_or(Reason::OutOfMemory)?),
-            None => None,
-        };
-        Ok(GcmState { gcm, ahead: self.ahead.duplicate(), ..*self })
+        let gcm = self.gcm.as_ref().map(|gcm| gcm.duplicate().ok_or(Reason::OutOfMemory)).transpose()?;
+        // The copy computes its own keystream when needed.
+        let mut ahead = Ahead::default();
+        self.ahead.0.iter().for_each(|(key, _)| ahead.enable(key.duplicate()));
+        Ok(GcmState { gcm, ahead, ..*self })
     }
 
     fn has_key(&self) -> bool {
@@ -76,44 +87,42 @@ impl AeadMode for GcmState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.ahead.clear();
-        match &mut self.gcm {
-            Some(gcm) => {
-                if !gcm.set_key(key) {
-                    self.gcm = None;
-                    return Err(Reason::OutOfMemory);
-                }
+        if let Some(gcm) = &mut self.gcm {
+            if !gcm.set_key(key) {
+                self.gcm = None;
+                return Err(Reason::OutOfMemory);
             }
-            gcm => {
-                let new = InlineGcm::new(instance.resources.kernel()?, key);
-                *gcm = Some(new.ok_or(Reason::OutOfMemory)?);
-            }
+        } else {
+            let new = InlineGcm::new(instance.resources.kernel()?, key);
+            self.gcm = Some(new.ok_or(Reason::OutOfMemory)?);
         }
         if instance.keystream_pool.is_some() {
-            self.ahead = Ahead::allocate(ContextKey::new(&instance.resources, key));
+            self.ahead.enable(ContextKey::new(&instance.resources, key));
         }
-        self.records = 0;
         Ok(())
+    }
+
+    /// As in OpenSSL, which has a smaller limit than GCM.
+    fn accepts_iv_len(len: usize) -> bool {
+        (1..=MAX_IV).contains(&len)
     }
 
     fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, iv_is_new: bool) {
         if iv_is_new {
             context.iv_is_fresh();
-        } else if context.encrypts && context.mode.iv_is_received {
+        } else if context.common.encrypts && context.mode.iv_is_received {
             context.iv_state = IvState::Used;
             context.mode.iv_counts = false;
         }
     }
 
     fn rekeys_in_place(&self, instance: &Instance) -> bool {
-        let in_place = || match &self.gcm {
-            Some(gcm) => gcm.rekeys_in_place(),
-            None => instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place),
-        };
-        instance.keystream_pool.is_none() && in_place()
+        instance.keystream_pool.is_none()
+            && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
     }
 
     fn copies_in_place(&self) -> bool {
-        self.ahead.is_empty() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
+        self.ahead.0.is_empty() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
     }
 
     #[inline(always)]
@@ -132,15 +141,14 @@ impl AeadMode for GcmState {
         let GcmState { gcm, ahead, .. } = &mut context.mode;
         let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
         let span = data.whole()?;
-        let done = match (&context.instance.keystream_pool, ahead.get_mut()) {
-            (Some(keystream_pool), Some(ahead)) => {
-                let done = ahead.update(gcm, keystream_pool, &context.instance.resources, span);
-                if context.iv_len != 12 {
-                    // The counter, which is a hash with the secret H, may have been copied to the stack.
-                    stack::wipe_below();
-                }
-                done
-            }
+        let instance = &context.common.instance;
+        let done = match (ahead.0.first_mut(), &instance.keystream_pool) {
+            // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
+            (Some((key, keystream)), Some(pool)) => run_and_wipe(context.iv_len != 12, || {
+                gcm.update_by(span, &mut |counter, blocks| {
+                    keystream.apply(pool, &instance.resources, key, counter, blocks);
+                })
+            }),
             _ => gcm.update(span),
         };
         if done { Ok(len) } else { Err(Reason::MessageTooLong) }
@@ -167,37 +175,30 @@ impl AeadMode for GcmState {
             return Err(Reason::NotInPlace);
         }
         context.ensure_started()?;
+        if !context.common.encrypts && !context.tag_is_set {
+            return Err(Reason::TagNotSet);
+        }
         let GcmState { gcm, ahead, .. } = &mut context.mode;
         ahead.stop();
         let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
-        if context.encrypts {
+        // The message has ended, even if the tag is wrong.
+        context.iv_state = IvState::Used;
+        if context.common.encrypts {
             context.tag = gcm.finish_seal().ok_or(Reason::Internal)?;
             context.tag_len = 16;
             // As in the default provider, the tag is also the tag to compare with, until another one is set.
             (context.tag_is_set, context.tag_is_made) = (true, true);
-        } else {
-            if !context.tag_is_set {
-                return Err(Reason::TagNotSet);
-            }
-            // The message has ended, even if the tag is wrong.
-            context.iv_state = IvState::Used;
-            if !gcm.finish_open(&context.tag[..context.tag_len]) {
-                return Err(Reason::TagMismatch);
-            }
+        } else if !gcm.finish_open(&context.tag[..context.tag_len]) {
+            return Err(Reason::TagMismatch);
         }
-        context.iv_state = IvState::Used;
         Ok(0)
-    }
-
-    fn provide_iv(context: &mut AeadContext<Self>) -> Outcome<()> {
-        if context.iv_state == IvState::Missing { context.draw_iv() } else { Ok(()) }
     }
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         let tag = param.octets()?;
         match tag.len() {
             17.. => return Err(Reason::TagLength),
-            _ if context.encrypts => return Err(Reason::TagNotNeeded),
+            _ if context.common.encrypts => return Err(Reason::TagNotNeeded),
             0 => return Err(Reason::TagEmpty),
             len => context.tag_len = len,
         }
@@ -210,15 +211,19 @@ impl AeadMode for GcmState {
         if context.iv_state == IvState::Missing { IvState::Missing } else { IvState::Used }
     }
 
-    fn get(context: &mut AeadContext<Self>, param: &mut GetParam<'_>) -> Outcome<()> {
-        match param.name() {
+    fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
+        match name {
+            b"iv" | b"updated-iv" if context.iv_state == IvState::Missing => {
+                context.draw_iv()?;
+                context.get_common(name, param)
+            }
             b"tlsaadpad" => param.number(context.record_growth as u64),
             b"tlsivgen" => {
-                let made = param.octets_into(context.iv_len, |part| context.next_iv(part));
+                let made = param.space(context.iv_len).and_then(|part| context.next_iv(part));
                 made.map_err(|reason| if reason == Reason::ParameterType { Reason::TlsIv } else { reason })
             }
             b"iv-generated" => param.number(u64::from(context.mode.iv_is_random)),
-            _ => Ok(()),
+            _ => context.get_common(name, param),
         }
     }
 
@@ -244,12 +249,9 @@ impl AeadContext<GcmState> {
 
     #[inline(never)]
     fn begin(&mut self) -> Outcome<()> {
-        let encrypts = self.encrypts;
-        if self.mode.gcm.is_none() {
-            return Err(Reason::NoKey);
-        }
         match self.iv_state {
-            IvState::Missing if encrypts => self.draw_iv()?,
+            _ if self.mode.gcm.is_none() => return Err(Reason::NoKey),
+            IvState::Missing if self.common.encrypts => self.draw_iv()?,
             IvState::Missing => return Err(Reason::NoIv),
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh | IvState::InUse => {}
@@ -260,7 +262,7 @@ impl AeadContext<GcmState> {
     /// Starts a message with the current IV.
     fn start(&mut self) -> Outcome<()> {
         let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.start(self.encrypts, &self.iv[..self.iv_len]) {
+        if !gcm.start(self.common.encrypts, &self.iv[..self.iv_len]) {
             return Err(Reason::IvLength);
         }
         self.iv_state = IvState::InUse;
@@ -272,7 +274,7 @@ impl AeadContext<GcmState> {
 
     /// Generates a random IV (SP 800-38D, 8.2.2), which must have at least 96 bits.
     fn draw_iv(&mut self) -> Outcome<()> {
-        if !self.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
+        if !self.common.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
             return Err(Reason::NoIv);
         }
         getrandom::fill(&mut self.iv[..self.iv_len]).map_err(|_| Reason::Random)?;
@@ -299,18 +301,17 @@ impl AeadContext<GcmState> {
         if let Some(iv) = param.octets_without_len(self.iv_len)? {
             // EVP_CTRL_GCM_SET_IV_FIXED with length -1 sets all of the IV.
             self.set_iv(0, iv);
-            self.mode.iv_counts = true;
-            return Ok(());
+        } else {
+            let (part, encrypts) = (param.octets()?, self.common.encrypts);
+            if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
+                return Err(Reason::TlsFixedIv);
+            }
+            if encrypts {
+                getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;
+            }
+            self.set_iv(0, part);
+            (self.mode.iv_is_random, self.mode.iv_is_received) = (encrypts, !encrypts);
         }
-        let part = param.octets()?;
-        if part.len() < TLS_FIXED_IV || self.iv_len < part.len() + TLS_EXPLICIT_IV {
-            return Err(Reason::TlsFixedIv);
-        }
-        if self.encrypts {
-            getrandom::fill(&mut self.iv[part.len()..self.iv_len]).map_err(|_| Reason::Random)?;
-        }
-        self.set_iv(0, part);
-        (self.mode.iv_is_random, self.mode.iv_is_received) = (self.encrypts, !self.encrypts);
         self.mode.iv_counts = true;
         Ok(())
     }
@@ -321,7 +322,7 @@ impl AeadContext<GcmState> {
         {
             return Err(Reason::TlsIv);
         }
-        if self.encrypts && self.mode.iv_is_used {
+        if self.common.encrypts && self.mode.iv_is_used {
             // A message that this function has not started has used this IV.
             self.increment_iv();
         }
@@ -343,7 +344,8 @@ impl AeadContext<GcmState> {
 
     /// Starts a message with the IV that ends with `part`, which was received in a record.
     fn set_invocation(&mut self, part: &[u8]) -> Outcome<()> {
-        if !self.mode.iv_counts || self.mode.gcm.is_none() || self.encrypts || part.len() > self.iv_len {
+        if !self.mode.iv_counts || self.mode.gcm.is_none() || self.common.encrypts || part.len() > self.iv_len
+        {
             return Err(Reason::TlsIv);
         }
         self.set_iv(self.iv_len - part.len(), part);
@@ -351,32 +353,28 @@ impl AeadContext<GcmState> {
         self.start()
     }
 
-    /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
+    /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. Its IV is not used again, even if
+    /// this call fails.
+    #[inline(never)]
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
-        // A record is a complete message. Its IV is not used again, even if this call fails.
-        let result = self.run_record(&aad, &mut data);
-        self.iv_state = IvState::Used;
-        result
-    }
-
-    fn run_record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
+        self.iv_state = IvState::Used;
         if self.mode.gcm.is_none() {
             return Err(Reason::NoKey);
         }
-        let (explicit_iv, text, tag) = record_parts(data, TLS_TAG)?;
-        if self.encrypts {
-            self.mode.records = self.mode.records.checked_add(1).ok_or(Reason::TooManyRecords)?;
-            self.next_iv(explicit_iv)?;
-        } else {
-            self.set_invocation(explicit_iv)?;
-        }
+        let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
+        let started = match self.common.encrypts {
+            true => self.next_iv(explicit_iv),
+            false => self.set_invocation(explicit_iv),
+        };
+        self.iv_state = IvState::Used;
+        started?;
         let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.aad(aad) || !gcm.update(Span::in_place(text)) {
+        if !gcm.aad(&aad) || !gcm.update(Span::in_place(text)) {
             return Err(Reason::MessageTooLong);
         }
-        if self.encrypts {
+        if self.common.encrypts {
             tag.copy_from_slice(&gcm.finish_seal().ok_or(Reason::Internal)?);
             return Ok(len);
         }

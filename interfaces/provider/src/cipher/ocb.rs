@@ -1,17 +1,15 @@
 //! OCB3 (RFC 7253).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{Block, InlineKey, InlineOcb, Span};
+use lockstep::hazmat::inline::{InlineKey, InlineOcb, Span};
 use lockstep::hazmat::mode;
-use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold, KeyedExecutor};
-use lockstep::hazmat::work::Pass;
+use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 use zeroize::Zeroizing;
 
-use super::aead::{AeadContext, AeadMode, IvState, Rules};
-use crate::algorithm::Mode;
+use super::aead::{AeadContext, AeadMode, IvState};
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{SetParam, list};
+use crate::key::PassFn;
+use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 /// The state of OCB.
@@ -23,37 +21,18 @@ pub(crate) struct OcbState {
     data_has_ended: bool,
 }
 
-/// Lets the buffer process whole blocks by OCB: a pass that the buffer requests (always ECB) is replaced by OCB's
-/// encryption of masked blocks.
-struct MaskedBlocks<'o>(&'o mut InlineOcb);
-
-impl KeyedExecutor for MaskedBlocks<'_> {
-    type Error = Reason;
-
-    fn run(&mut self, _: Pass, _: &mut Block, data: Span<'_>) -> Outcome<()> {
-        self.0.blocks(data);
-        Ok(())
+impl Default for OcbState {
+    fn default() -> Self {
+        let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
+        OcbState { ocb: None, buffer, data_has_ended: false }
     }
 }
 
 impl AeadMode for OcbState {
-    const MODE: Mode = Mode::Ocb;
-    const RULES: Rules = Rules {
-        gettable: list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG),
-        settable: list!(KEYLEN IVLEN TAG),
-        iv_lengths: Some(Aead::Ocb.row().nonces),
-        iv_len: 12,
-        has_iv_params: true,
-        iv_len_comes_first: false,
-        tag_len: 16,
-        tag_may_be_cut: false,
-        checks_key_len: true,
-    };
-
-    fn new() -> Self {
-        let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
-        OcbState { ocb: None, buffer, data_has_ended: false }
-    }
+    const AEAD: Aead = Aead::Ocb;
+    const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG);
+    const SETTABLE: Parameters = list!(KEYLEN IVLEN TAG);
+    const CHECKS_KEY_LEN: bool = true;
 
     fn duplicate(&self) -> Outcome<Self> {
         let ocb = match &self.ocb {
@@ -84,37 +63,39 @@ impl AeadMode for OcbState {
         if data.len() > 0 {
             context.check_data_may_follow()?;
         }
-        let direction = context.direction();
-        let OcbState { ocb, buffer, .. } = context.started()?;
-        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
-        buffer.update(&mut MaskedBlocks(ocb), direction, Hold::Part, &mut data)
+        let direction = context.common.direction();
+        let (ocb, buffer) = context.started()?;
+        // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
+        let mut masked_blocks = PassFn(|_, _, blocks| {
+            ocb.blocks(blocks);
+            Ok(())
+        });
+        buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data)
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        context.started()?.ocb.as_mut().ok_or(Reason::NoKey)?.aad(aad);
+        context.started()?.0.aad(aad);
         Ok(())
     }
 
     fn finish(context: &mut AeadContext<Self>, mut output: Buffers<'_>) -> Outcome<usize> {
-        let len = context.started()?.buffer.pending().len();
+        let len = context.started()?.1.pending().len();
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !context.encrypts && !context.tag_is_set {
+        if !context.common.encrypts && !context.tag_is_set {
             return Err(Reason::TagNotSet);
         }
-        let OcbState { ocb, buffer, .. } = &mut context.mode;
-        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
+        // The message has ended, even if the tag is wrong.
+        let OcbState { ocb: Some(ocb), buffer, .. } = &mut context.mode else { return Err(Reason::NoKey) };
+        (context.iv_state, context.tag_is_set) = (IvState::Used, false);
         let mut last = Zeroizing::new([0; 16]);
         last[..len].copy_from_slice(buffer.pending());
         if len > 0 {
             ocb.last(Span::in_place(&mut last[..len]));
         }
         buffer.discard();
-        // The message has ended, even if the tag is wrong.
-        context.iv_state = IvState::Used;
-        context.tag_is_set = false;
-        if context.encrypts {
+        if context.common.encrypts {
             context.tag = ocb.finish_seal();
             context.tag_is_made = true;
         } else if !ocb.finish_open(&context.tag[..context.tag_len]) {
@@ -131,16 +112,15 @@ impl AeadMode for OcbState {
             return Err(Reason::OutputTooSmall);
         }
         context.check_data_may_follow()?;
-        let OcbState { ocb, buffer, data_has_ended } = context.started()?;
+        let (ocb, buffer) = context.started()?;
         if !buffer.pending().is_empty() {
             return Err(Reason::WrongFinalBlockLength);
         }
-        let ocb = ocb.as_mut().ok_or(Reason::NoKey)?;
         let (blocks, last) = data.whole()?.split_at(len & !15);
         ocb.blocks(blocks);
         if !last.is_empty() {
             ocb.last(last);
-            *data_has_ended = true;
+            context.mode.data_has_ended = true;
         }
         Ok(len)
     }
@@ -151,8 +131,8 @@ impl AeadMode for OcbState {
         // the beginning of a longer tag of the same message.
         let is_fixed = tag.is_some() || context.iv_state == IvState::InUse || context.tag_is_made;
         match tag {
-            Some(_) if context.encrypts => return Err(Reason::TagNotNeeded),
-            _ if !Aead::Ocb.row().tags.contains(len) => return Err(Reason::TagLength),
+            Some(_) if context.common.encrypts => return Err(Reason::TagNotNeeded),
+            _ if !Self::AEAD.row().tags.contains(len) => return Err(Reason::TagLength),
             _ if is_fixed && len != context.tag_len => return Err(Reason::TagLength),
             Some(tag) => context.expect_tag(tag),
             None => context.tag_len = len,
@@ -169,18 +149,20 @@ impl AeadContext<OcbState> {
     }
 
     /// Starts the message if it has not started.
-    fn started(&mut self) -> Outcome<&mut OcbState> {
-        let ocb = self.mode.ocb.as_mut().ok_or(Reason::NoKey)?;
+    fn started(&mut self) -> Outcome<(&mut InlineOcb, &mut BlockBuffer)> {
+        let OcbState { ocb: Some(ocb), buffer, data_has_ended } = &mut self.mode else {
+            return Err(Reason::NoKey);
+        };
         match self.iv_state {
             IvState::Missing => return Err(Reason::NoIv),
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh => {
-                ocb.start(self.encrypts, &self.iv[..self.iv_len], self.tag_len);
+                ocb.start(self.common.encrypts, &self.iv[..self.iv_len], self.tag_len);
                 self.iv_state = IvState::InUse;
-                self.mode.data_has_ended = false;
+                *data_has_ended = false;
             }
             IvState::InUse => {}
         }
-        Ok(&mut self.mode)
+        Ok((ocb, buffer))
     }
 }

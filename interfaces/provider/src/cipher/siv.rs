@@ -1,44 +1,31 @@
 //! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
 //! start of the counter.
 
-use lockstep::aead::{Aead, Data, Lengths, Status, Tag};
+use lockstep::aead::{Aead, AeadKey, Data, Direction, Message, Status, Tag};
 use lockstep::hazmat::inline::Block;
+use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::mode::incremental::BlockIo;
-use lockstep::hazmat::mode::siv::{self, MAX_STRINGS, SivKey, SivMessage};
-use lockstep::hazmat::mode::{Executor, gcm_siv};
+use lockstep::hazmat::mode::siv::MAX_STRINGS;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::AeadMessage;
 use lockstep::hazmat::{Error, Key, KeySize};
 
-use super::aead::{AeadContext, AeadMode, IvState, Rules};
-use crate::algorithm::Mode;
+use super::aead::{AeadContext, AeadMode, IvState};
 use crate::executor::run_message;
 use crate::instance::Instance;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{SetParam, list};
+use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The key of SIV or of GCM-SIV. The constants are the rules of OpenSSL's default provider, where the two modes differ.
-pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
-    const MODE: Mode;
-    const AEAD: Aead;
-    /// Bytes of an IV. SIV ignores its IV: a nonce is the last string of additional data.
-    const IV_LENGTHS: Option<Lengths>;
-    /// True if each update of additional data is a string of its own.
-    const HAS_STRINGS: bool;
-    /// True if the final call processes an empty message without an update, and returns the error of a wrong tag. Otherwise
-    /// the update returns this error.
-    const FINAL_CHECKS: bool;
-    /// The reason of a second update.
-    const SECOND_UPDATE: Reason;
+/// The key of SIV or of GCM-SIV.
+#[derive(Clone)]
+enum SyntheticIvKey {
+    Siv(AeadKey),
+    GcmSiv(Key),
+}
 
-    /// # Errors
-    /// If the key has a wrong length.
-    fn new(key: &[u8]) -> Result<Self, Error>;
-
-    fn size(&self) -> KeySize;
-
-    /// Processes a message: encrypts it if the tag is to be written.
+impl SyntheticIvKey {
+    /// Processes a message: encrypts it if the tag is to be written. SIV ignores its nonce, because a nonce of SIV is the last
+    /// string of additional data.
     ///
     /// # Errors
     /// [`Error::AuthenticationFailed`] if the tag is wrong: the output is zeroed then. Other errors of modes and devices.
@@ -49,76 +36,33 @@ pub(crate) trait SyntheticIvKey: Clone + Send + Sync + Sized {
         aad: &[&[u8]],
         data: Data<'_>,
         tag: Tag<'_>,
-    ) -> Result<(), Error>;
-}
-
-impl SyntheticIvKey for SivKey {
-    const MODE: Mode = Mode::Siv;
-    const AEAD: Aead = Aead::Siv;
-    const IV_LENGTHS: Option<Lengths> = None;
-    const HAS_STRINGS: bool = true;
-    const FINAL_CHECKS: bool = false;
-    const SECOND_UPDATE: Reason = Reason::SivSecondUpdate;
-
-    fn new(key: &[u8]) -> Result<Self, Error> {
-        SivKey::new(key)
-    }
-
-    fn size(&self) -> KeySize {
-        SivKey::size(self)
-    }
-
-    fn run(
-        &self,
-        executor: &dyn Executor,
-        _nonce: &[u8],
-        aad: &[&[u8]],
-        data: Data<'_>,
-        tag: Tag<'_>,
     ) -> Result<(), Error> {
         let encrypts = matches!(tag, Tag::Write(_));
-        let message = SivMessage { key: self, aad, data, tag, status: Status::Pending };
-        if encrypts { siv::seal(executor, &mut [message]) } else { siv::open(executor, &mut [message]) }
-    }
-}
-
-/// The key of GCM-SIV.
-impl SyntheticIvKey for Key {
-    const MODE: Mode = Mode::GcmSiv;
-    const AEAD: Aead = Aead::GcmSiv;
-    const IV_LENGTHS: Option<Lengths> = Some(Aead::GcmSiv.row().nonces);
-    const HAS_STRINGS: bool = false;
-    const FINAL_CHECKS: bool = true;
-    const SECOND_UPDATE: Reason = Reason::Finished;
-
-    fn new(key: &[u8]) -> Result<Self, Error> {
-        Key::new(key)
-    }
-
-    fn size(&self) -> KeySize {
-        Key::size(self)
-    }
-
-    fn run(
-        &self,
-        executor: &dyn Executor,
-        nonce: &[u8],
-        aad: &[&[u8]],
-        data: Data<'_>,
-        tag: Tag<'_>,
-    ) -> Result<(), Error> {
-        let encrypts = matches!(tag, Tag::Write(_));
-        let aad = aad.first().copied().unwrap_or_default();
-        let message = AeadMessage { key: self, nonce, aad, data, tag, status: Status::Pending };
-        let run = if encrypts { gcm_siv::seal } else { gcm_siv::open };
-        run(executor, &mut [message])
+        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        let status = Status::Pending;
+        match self {
+            SyntheticIvKey::Siv(key) => {
+                let message = Message { key, nonce: &[], aad, data, tag, status };
+                Aead::Siv.run(executor, direction, &mut [message])
+            }
+            SyntheticIvKey::GcmSiv(key) => {
+                let aad = aad.first().copied().unwrap_or_default();
+                let message = AeadMessage { key, nonce, aad, data, tag, status };
+                Aead::GcmSiv.run_messages(executor, direction, &mut [message])
+            }
+        }
     }
 }
 
 /// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes
 /// reveal only whether two messages are equal.
-pub(crate) struct SyntheticIvState<K> {
-    key: Option<K>,
+///
+/// The rules are those of OpenSSL's default provider. In SIV, each update of additional data is a string of its own, and an update
+/// returns the error of a wrong tag. In GCM-SIV, the final call returns this error, and processes an empty message if there was no
+/// update.
+#[derive(Default)]
+pub(crate) struct SyntheticIvState<const SIV: bool> {
+    key: Option<SyntheticIvKey>,
     /// The strings of additional data.
     aad: Vec<Vec<u8>>,
     /// True if the message has been processed.
@@ -129,23 +73,13 @@ pub(crate) struct SyntheticIvState<K> {
     repeats: bool,
 }
 
-impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
-    const MODE: Mode = K::MODE;
-    const RULES: Rules = Rules {
-        gettable: list!(KEYLEN TAGLEN TAG),
-        settable: list!(KEYLEN SPEED TAG),
-        iv_lengths: K::IV_LENGTHS,
-        iv_len: 12,
-        has_iv_params: false,
-        iv_len_comes_first: false,
-        tag_len: 16,
-        tag_may_be_cut: false,
-        checks_key_len: true,
-    };
-
-    fn new() -> Self {
-        SyntheticIvState { key: None, aad: Vec::new(), has_ended: false, result: None, repeats: false }
-    }
+impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
+    const AEAD: Aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
+    const GETTABLE: Parameters = list!(KEYLEN TAGLEN TAG);
+    const SETTABLE: Parameters = list!(KEYLEN SPEED TAG);
+    const IGNORES_IV: bool = SIV;
+    const HAS_IV_PARAMS: bool = false;
+    const CHECKS_KEY_LEN: bool = true;
 
     fn duplicate(&self) -> Outcome<Self> {
         let mut aad = Vec::new();
@@ -160,7 +94,11 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.key = None;
         instance.resources.kernel()?;
-        self.key = Some(K::new(key).map_err(|_| Reason::KeyLength)?);
+        let new = match SIV {
+            true => AeadKey::new(Aead::Siv, key).map(SyntheticIvKey::Siv),
+            false => Key::new(key).map(SyntheticIvKey::GcmSiv),
+        };
+        self.key = Some(new.map_err(|_| Reason::KeyLength)?);
         Ok(())
     }
 
@@ -178,22 +116,18 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
         let len = data.len();
         match context.process(data) {
             // Programs expect the error in the final call.
-            Err(Reason::TagMismatch) if K::FINAL_CHECKS => Ok(len),
+            Err(Reason::TagMismatch) if !SIV => Ok(len),
             outcome => outcome.map(|()| len),
         }
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
         let SyntheticIvState { key, aad: strings, has_ended, .. } = &mut context.mode;
-        if key.is_none() {
-            return Err(Reason::NoKey);
-        }
+        key.as_ref().ok_or(Reason::NoKey)?;
         if *has_ended {
             return Err(Reason::AadAfterData);
         }
-        if !K::HAS_STRINGS
-            && let Some(string) = strings.first_mut()
-        {
+        if !SIV && let Some(string) = strings.first_mut() {
             return append(string, aad);
         }
         if strings.len() == MAX_STRINGS {
@@ -203,7 +137,7 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
     }
 
     fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
-        if K::FINAL_CHECKS && !context.mode.has_ended {
+        if !SIV && !context.mode.has_ended {
             // Without an update, the message is empty. A wrong tag is returned below.
             match context.process(Buffers::in_place_of(&mut [])) {
                 Ok(()) | Err(Reason::TagMismatch) => {}
@@ -211,7 +145,7 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
             }
         }
         match context.mode.result {
-            Some(Err(reason)) if K::FINAL_CHECKS => Err(reason),
+            Some(Err(reason)) if !SIV => Err(reason),
             Some(Ok(())) => Ok(0),
             // As in the default provider, an empty message of SIV needs an update too.
             _ => Err(Reason::SivNoUpdate),
@@ -220,11 +154,11 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         // As in the default provider, the tag is ignored for encryption; GCM-SIV checks its length.
-        if context.encrypts && K::HAS_STRINGS {
+        if context.common.encrypts && SIV {
             return Ok(());
         }
         let tag: Block = param.octets()?.try_into().map_err(|_| Reason::TagLength)?;
-        if !context.encrypts {
+        if !context.common.encrypts {
             context.expect_tag(&tag);
         }
         Ok(())
@@ -232,45 +166,60 @@ impl<K: SyntheticIvKey> AeadMode for SyntheticIvState<K> {
 
     fn set(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
         if param.name() == b"speed" {
-            let speed = param.uint()?;
-            context.mode.repeats = if K::HAS_STRINGS { speed == 1 } else { speed != 0 };
-            context.mode.has_ended &= !K::HAS_STRINGS;
+            let speed = param.number::<u32>()?;
+            context.mode.repeats = if SIV { speed == 1 } else { speed != 0 };
+            context.mode.has_ended &= !SIV;
         }
         Ok(())
     }
 }
 
-impl<K: SyntheticIvKey> AeadContext<SyntheticIvState<K>> {
+impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
     /// Processes the message, and stores the result.
     fn process(&mut self, mut data: Buffers<'_>) -> Outcome<()> {
-        if !K::FINAL_CHECKS {
+        if SIV {
             self.mode.result = None;
         }
         let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
         if self.mode.has_ended && !self.mode.repeats {
-            return Err(K::SECOND_UPDATE);
+            return Err(if SIV { Reason::SivSecondUpdate } else { Reason::Finished });
         }
-        if K::IV_LENGTHS.is_some() && self.iv_state == IvState::Missing {
+        if !SIV && self.iv_state == IvState::Missing {
             return Err(Reason::NoIv);
         }
-        if !self.encrypts && !self.tag_is_set {
+        if !self.common.encrypts && !self.tag_is_set {
             return Err(Reason::TagNotSet);
         }
         let data = data.whole()?.into_host();
-        let mut aad: [&[u8]; MAX_STRINGS] = [&[]; MAX_STRINGS];
-        aad.iter_mut().zip(&self.mode.aad).for_each(|(place, string)| *place = string);
-        let (nonce, aad) = (&self.iv[..self.iv_len], &aad[..self.mode.aad.len()]);
-        let (encrypts, direction, tag) = (self.encrypts, self.direction(), &mut self.tag);
-        let supports = |planner: &Planner| {
-            K::AEAD.is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
+        // Only several strings need the array, which takes longer to fill than a short message to encrypt.
+        let (one, mut several): ([&[u8]; 1], [&[u8]; MAX_STRINGS]);
+        let aad: &[&[u8]] = match &self.mode.aad[..] {
+            [] => &[],
+            [string] => {
+                one = [string];
+                &one
+            }
+            strings => {
+                several = [&[]; MAX_STRINGS];
+                several.iter_mut().zip(strings).for_each(|(place, string)| *place = string);
+                &several[..strings.len()]
+            }
         };
-        let result = run_message(&self.instance.resources, data, supports, |executor, data| {
+        let nonce = &self.iv[..self.iv_len];
+        let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);
+        let key_len = self.common.algorithm.key_len / if SIV { 2 } else { 1 };
+        let size = KeySize::ALL.into_iter().find(|size| size.bytes() == key_len).ok_or(Reason::KeyLength)?;
+        let supports = |planner: &Planner| {
+            SyntheticIvState::<SIV>::AEAD
+                .is_supported(direction, size, |operation, size| planner.supports(operation, size))
+        };
+        let result = run_message(&self.common.instance.resources, data, supports, |executor, data| {
             let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
             key.run(executor, nonce, aad, data, tag)
         });
         (self.mode.has_ended, self.mode.result) = (true, Some(result));
         // The tag can be read after a success. After a failure of SIV, it is that of the message before.
-        self.tag_is_made = result.is_ok() || self.tag_is_made && !K::FINAL_CHECKS;
+        self.tag_is_made = result.is_ok() || self.tag_is_made && SIV;
         result
     }
 }

@@ -1,46 +1,23 @@
 //! CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
-use std::sync::Arc;
-
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor, StreamState};
 use lockstep::hazmat::work::Pass;
 
-use super::{Cipher, cipher_of};
-use crate::ahead::{KeystreamAhead, KeystreamPool};
-use crate::algorithm::{Algorithm, Mode};
-use crate::instance::Instance;
-use crate::key::ContextKey;
-use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use super::raw::{Raw, iv_of};
+use super::{Cipher, Common, cipher_of};
+use crate::ahead::KeystreamAhead;
+use crate::algorithm::Mode;
+use crate::key::{ContextKey, PassFn};
+use crate::libcrypto::{Buffers, GetParam, SetParam};
 use crate::reason::{Outcome, Reason};
-use crate::resources::Resources;
-
-/// Gettable parameters of a context without authentication.
-pub(super) const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV TLS_MAC);
-
-/// Settable parameters of a context without authentication.
-pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
-
-/// An IV of one block.
-pub(super) fn iv_of(iv: &[u8]) -> Outcome<Block> {
-    iv.try_into().map_err(|_| Reason::IvLength)
-}
+use crate::system::stack::in_own_frame;
 
 /// A context of CTR, OFB, CFB, CFB8 or CFB1.
 pub(crate) struct Streams {
-    instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
-    encrypts: bool,
-    padding: bool,
+    raw: Raw,
     counts_bits: bool,
-    key: Option<ContextKey>,
-    /// The IV as it was set; `None` if no IV has been set.
-    first_iv: Option<Block>,
-    /// The parameter `num` for CFB8 and CFB1. These modes have no partial block, so the value is stored only so that it
-    /// can be read back.
-    num: usize,
     /// The chaining state between updates.
     state: StreamState,
     /// For CTR: keystream computed ahead; `None` if this is switched off.
@@ -48,83 +25,76 @@ pub(crate) struct Streams {
 }
 
 impl Cipher for Streams {
-    const MODES: &'static [Mode] = &[Mode::Ctr, Mode::Ofb, Mode::Cfb128, Mode::Cfb8, Mode::Cfb1];
-    const GETTABLE: Parameters = GETTABLE;
-    const SETTABLE: Parameters = SETTABLE;
+    fn new(common: Common) -> Self {
+        let state = StreamState::new(cipher_of(common.algorithm.mode), [0; 16]).expect("a stream mode");
+        Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
+    }
 
-    fn new(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Self {
-        Streams {
-            instance: Arc::clone(instance),
-            algorithm,
-            encrypts: true,
-            padding: true,
-            counts_bits: false,
-            key: None,
-            first_iv: None,
-            num: 0,
-            state: StreamState::new(cipher_of(algorithm.mode), [0; 16]).expect("a stream mode"),
-            ahead: None,
-        }
+    fn common(&self) -> &Common {
+        &self.raw.common
     }
 
     fn duplicate(&self) -> Outcome<Self> {
-        let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        let Streams { algorithm, encrypts, padding, counts_bits, first_iv, num, .. } = *self;
-        let (instance, state) = (Arc::clone(&self.instance), self.state.clone());
+        let (raw, counts_bits, state) = (self.raw.duplicate()?, self.counts_bits, self.state.clone());
         // Keystream computed ahead is not shared: the copy computes its own keystream when needed.
-        let ahead = None;
-        Ok(Streams { instance, algorithm, encrypts, padding, counts_bits, key, first_iv, num, state, ahead })
+        Ok(Streams { raw, counts_bits, state, ahead: None })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        self.encrypts = encrypts;
-        self.num = 0;
+        self.raw.common.encrypts = encrypts;
+        self.raw.num = 0;
         self.ahead = None;
-        let next = match (iv, self.first_iv) {
-            (Some(iv), _) => *self.first_iv.insert(iv_of(iv)?),
+        let next = match (iv, self.raw.iv) {
+            (Some(iv), _) => *self.raw.iv.insert(iv_of(iv)?),
             // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last,
             // as in OpenSSL 1.1.1.
-            (None, Some(first)) if self.algorithm.mode != Mode::Ctr => first,
+            (None, Some(first)) if self.raw.common.algorithm.mode != Mode::Ctr => first,
             (None, _) => *self.state.state(),
         };
         self.state.restart(next);
-        ContextKey::replace(&mut self.key, &self.instance.resources, key)
+        self.raw.replace_key(key)
     }
 
     fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
-    fn encrypts(&self) -> bool {
-        self.encrypts
+        self.raw.key.is_some()
     }
 
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let Some(key) = &self.key else { return Err(Reason::NoKey) };
+        let key = self.raw.key()?;
         let (len, bits) = (data.len(), data.bits());
-        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        let Common { instance, algorithm, .. } = &self.raw.common;
+        let direction = self.raw.common.direction();
         let span = data.whole()?;
-        match (&mut self.state, self.algorithm.mode) {
-            (StreamState::Keystream(keystream), Mode::Ctr) => match &self.instance.keystream_pool {
-                None => keystream.apply(&mut PlainCtr(key), span)?,
+        let state = &mut self.state;
+        match algorithm.mode {
+            Mode::Ctr => match &instance.keystream_pool {
+                None => state.apply(&mut PlainCtr(key), direction, span)?,
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
-                    let resources = &self.instance.resources;
-                    keystream.apply(&mut PooledCtr { key, keystream_pool, resources, ahead }, span)?;
+                    let resources = &instance.resources;
+                    let mut executor = PassFn(|pass, state, data| {
+                        if data.is_empty() || resources.is_large(data.len()) {
+                            return key.run(pass, state, data);
+                        }
+                        ahead.apply(keystream_pool, resources, key, state, data);
+                        Ok(())
+                    });
+                    // A separate function, so that the code without keystream computed ahead stays short.
+                    in_own_frame(|| state.apply(&mut executor, direction, span))?;
                 }
             },
-            (StreamState::Shift(_, state), Mode::Cfb1) => match direction {
-                Direction::Encrypt => key.inline().cfb1_encrypt(state, span, bits),
-                Direction::Decrypt => key.inline().cfb1_decrypt(state, span, bits),
+            Mode::Cfb1 => match direction {
+                Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), span, bits),
+                Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), span, bits),
             },
-            (state, _) => state.apply(&mut &*key, direction, span)?,
+            _ => state.apply(&mut &*key, direction, span)?,
         }
         Ok(len)
     }
 
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
-        if self.key.is_none() { Err(Reason::NoKey) } else { Ok(0) }
+        self.raw.key().map(|_| 0)
     }
 
     fn counts_bits(&self) -> bool {
@@ -132,57 +102,42 @@ impl Cipher for Streams {
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
+        let is_stored = self.raw.key.is_none() || self.has_no_position();
         match param.name() {
-            b"keylen" => param.number(self.algorithm.key_len as u64),
-            b"ivlen" => param.number(16),
-            b"padding" => param.number(u64::from(self.padding)),
-            b"num" => param.number(self.used() as u64),
-            b"iv" => param.octets(self.first_iv.as_ref().unwrap_or(&[0; 16])),
-            b"updated-iv" => param.octets(self.state.state()),
-            b"tls-mac" => param.octets(&[]),
-            _ => Ok(()),
+            b"num" if !is_stored => param.number(self.state.used() as u64),
+            _ => self.raw.get(param, self.state.state()),
         }
     }
 
     fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        let is_cfb1 = self.raw.common.algorithm.mode == Mode::Cfb1;
         match param.name() {
-            // The value has no effect, as for every stream cipher of OpenSSL. It is stored only so that it can be read
-            // back.
-            b"padding" => self.padding = param.uint()? != 0,
-            b"use-bits" => self.counts_bits = param.uint()? != 0 && self.algorithm.mode == Mode::Cfb1,
+            b"use-bits" => self.counts_bits = param.number::<u32>()? != 0 && is_cfb1,
             b"num" => {
-                let used = param.uint()? as usize;
-                if used >= 16 {
-                    return Err(Reason::ParameterType);
-                }
-                self.resume(used)?;
+                self.raw.set(param)?;
+                self.resume()?;
             }
-            b"tls-version" => _ = param.uint()?,
-            b"tls-mac-size" => _ = param.size()?,
-            _ => {}
+            _ => self.raw.set(param)?,
         }
         Ok(())
     }
 }
 
 impl Streams {
-    fn used(&self) -> usize {
-        let is_remembered = self.key.is_none() || matches!(self.state, StreamState::Shift(..));
-        if is_remembered { self.num } else { self.state.used() }
+    /// Continues at the position inside of the current block that `num` states: the first `num` bytes of the block are used. For OFB and
+    /// CFB, the IV contains the keystream for the rest of this block. For CTR, the IV is the counter of the next block.
+    fn resume(&mut self) -> Outcome<()> {
+        self.ahead = None;
+        match &self.raw.key {
+            Some(key) if !self.has_no_position() => self.state.resume(&mut &*key, self.raw.num),
+            // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
+            _ => Ok(()),
+        }
     }
 
-    /// Sets the position inside the current block: the first `used` bytes of the block are used. For OFB and CFB, the
-    /// IV contains the keystream for the rest of this block. For CTR, the IV is the counter of the next block.
-    fn resume(&mut self, used: usize) -> Outcome<()> {
-        self.num = used;
-        self.ahead = None;
-        match (&mut self.state, &self.key) {
-            (StreamState::Keystream(keystream), Some(key)) => keystream.resume(&mut &*key, used)?,
-            (StreamState::Feedback(feedback), _) => feedback.resume(used),
-            // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
-            (StreamState::Keystream(_), None) | (StreamState::Shift(..), _) => {}
-        }
-        Ok(())
+    /// True for modes whose passes process any number of bytes. Setting a position has no effect on them.
+    fn has_no_position(&self) -> bool {
+        matches!(self.raw.common.algorithm.mode, Mode::Cfb8 | Mode::Cfb1)
     }
 }
 
@@ -194,28 +149,7 @@ impl KeyedExecutor for PlainCtr<'_> {
     type Error = Reason;
 
     #[inline(always)]
-    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        debug_assert_eq!(pass, Pass::Ctr);
+    fn run(&mut self, _: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         self.0.run(Pass::Ctr, state, data)
-    }
-}
-
-/// An executor of CTR that uses keystream computed ahead for small updates.
-struct PooledCtr<'k> {
-    key: &'k ContextKey,
-    keystream_pool: &'k KeystreamPool,
-    resources: &'k Resources,
-    ahead: &'k mut KeystreamAhead,
-}
-
-impl KeyedExecutor for PooledCtr<'_> {
-    type Error = Reason;
-
-    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if data.is_empty() || self.resources.is_large(data.len()) {
-            return self.key.run(pass, state, data);
-        }
-        self.ahead.apply(self.keystream_pool, self.resources, self.key, state, data);
-        Ok(())
     }
 }

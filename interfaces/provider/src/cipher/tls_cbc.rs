@@ -49,13 +49,8 @@ impl Default for Records {
 pub(super) fn pad(version: u32, record: &mut [u8], len: usize) {
     let padding = &mut record[len..];
     let count = (padding.len() - 1) as u8;
-    if version == SSL_3_0 {
-        let (last, others) = padding.split_last_mut().expect("padding is never empty");
-        others.fill(0);
-        *last = count;
-    } else {
-        padding.fill(count);
-    }
+    padding.fill(if version == SSL_3_0 { 0 } else { count });
+    *padding.last_mut().expect("padding is never empty") = count;
 }
 
 impl Records {

@@ -1,29 +1,22 @@
 //! The functions of ciphers (provider-cipher(7)): one set of functions for each type of context, with the algorithm as
 //! a constant parameter.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr::{self, null_mut};
+use std::ptr::null_mut;
 use std::slice;
-use std::sync::Arc;
-
-use lockstep::hazmat::stack;
 
 use super::guard::guarded;
+use super::object;
 use super::table::{END_OF_TABLE, function, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
-use crate::cipher::{Blocks, Ccm, Cipher, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
-use crate::instance::Instance;
+use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
-use crate::libcrypto::param::{END, Kind, SIZE, UINT, entry, iter_get_params, iter_set_params};
-use crate::libcrypto::types::{
-    CIPHER_CIPHER, CIPHER_DECRYPT_INIT, CIPHER_DUPCTX, CIPHER_ENCRYPT_INIT, CIPHER_FINAL, CIPHER_FREECTX,
-    CIPHER_GET_CTX_PARAMS, CIPHER_GET_PARAMS, CIPHER_GETTABLE_CTX_PARAMS, CIPHER_GETTABLE_PARAMS,
-    CIPHER_NEWCTX, CIPHER_SET_CTX_PARAMS, CIPHER_SETTABLE_CTX_PARAMS, CIPHER_UPDATE, Dispatch, OsslParam,
-};
+use crate::libcrypto::param::{END, SIZE, UINT, entry, iter_get_params, iter_set_params};
+use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED_INTEGER};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
+use crate::system::stack::{in_own_frame, run_and_wipe};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -31,8 +24,6 @@ pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 /// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
-    instance: Arc<Instance>,
-    algorithm: &'static Algorithm,
     /// True if calls are counted.
     traced: bool,
     /// True if a call has panicked. The state may then be that of an unfinished step, which could use keystream twice.
@@ -40,49 +31,39 @@ struct Context<C> {
     broken: bool,
 }
 
-type NewCtx = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type Init = unsafe extern "C" fn(*mut c_void, *const u8, usize, *const u8, usize, *const OsslParam) -> c_int;
-type Update = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize, *const u8, usize) -> c_int;
-type Final = unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, usize) -> c_int;
-type Free = unsafe extern "C" fn(*mut c_void);
-type Duplicate = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-type GetParams = unsafe extern "C" fn(*mut OsslParam) -> c_int;
-type GetCtxParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
-type SetCtxParams = unsafe extern "C" fn(*mut c_void, *const OsslParam) -> c_int;
-type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
-type CtxGettable = unsafe extern "C" fn(*mut c_void, *mut c_void) -> *const OsslParam;
-
 /// The functions of algorithm number `ID` with contexts of type `C`.
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
+    /// The numbers are `OSSL_FUNC_CIPHER_NEWCTX` and so on of core_dispatch.h.
     const DISPATCH: [Dispatch; 15] = [
-        function!(CIPHER_NEWCTX, new_context::<C, ID>, NewCtx),
-        function!(CIPHER_ENCRYPT_INIT, init::<C, true>, Init),
-        function!(CIPHER_DECRYPT_INIT, init::<C, false>, Init),
-        function!(CIPHER_UPDATE, update::<C>, Update),
-        function!(CIPHER_FINAL, finish::<C>, Final),
-        function!(CIPHER_FREECTX, free_context::<C>, Free),
-        function!(CIPHER_DUPCTX, duplicate_context::<C>, Duplicate),
-        function!(CIPHER_GET_PARAMS, get_params::<ID>, GetParams),
-        function!(CIPHER_GET_CTX_PARAMS, get_context_params::<C>, GetCtxParams),
-        function!(CIPHER_SET_CTX_PARAMS, set_context_params::<C>, SetCtxParams),
-        function!(CIPHER_GETTABLE_PARAMS, gettable_params, Gettable),
-        function!(CIPHER_GETTABLE_CTX_PARAMS, gettable_context_params::<C>, CtxGettable),
-        function!(CIPHER_SETTABLE_CTX_PARAMS, settable_context_params::<C>, CtxGettable),
+        function!(1, new_context::<C, ID>),
+        function!(2, init::<C, true>),
+        function!(3, init::<C, false>),
+        function!(4, update::<C>),
+        function!(5, finish::<C>),
+        function!(7, free_context::<C>),
+        function!(8, duplicate_context::<C>),
+        function!(9, get_params::<ID>),
+        function!(10, get_context_params::<C>),
+        function!(11, set_context_params::<C>),
+        function!(12, gettable_params),
+        function!(13, gettable_context_params::<C>),
+        function!(14, settable_context_params::<C>),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function!(CIPHER_CIPHER, one_shot::<C>, Update) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { function!(6, one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }
 
-/// The context type of each algorithm, by its number. A compile-time assertion checks that the type has the algorithm's mode.
+/// The context type of each algorithm, with the modes of the type and the numbers of the algorithms. A compile-time assertion checks the
+/// mode of each algorithm.
 macro_rules! dispatch_tables {
-    ($($context:ident: $($id:literal)*;)*) => {
+    ($($context:ident($modes:pat): $($id:literal)*;)*) => {
         /// The functions of each algorithm.
         pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
             {
-                assert!(ALGORITHMS[$id].mode.is_one_of($context::MODES));
+                assert!(matches!(ALGORITHMS[$id].mode, $modes));
                 &Functions::<$context, $id>::DISPATCH
             },
         )*)*];
@@ -90,47 +71,33 @@ macro_rules! dispatch_tables {
 }
 
 dispatch_tables! {
-    Blocks: 0 1 2 3 4 5;
-    Streams: 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
-    Xts: 21 22;
-    Gcm: 23 24 25;
-    Ccm: 26 27 28;
-    Ocb: 29 30 31;
-    GcmSiv: 32 33 34;
-    Siv: 35 36 37;
-    Cts: 38 39 40;
-    Wrap: 41 42 43 44 45 46 47 48 49 50 51 52;
-}
-
-/// Allocates a context. Returns null if the allocation fails, as OpenSSL expects.
-fn allocate<C>(context: Context<C>) -> *mut c_void {
-    let layout = Layout::new::<Context<C>>();
-    // SAFETY: the layout is that of a context, whose size is not 0; the new memory is large enough and aligned for it.
-    unsafe {
-        let memory = alloc(layout).cast::<Context<C>>();
-        if memory.is_null() {
-            context.instance.resources.core.raise(Reason::OutOfMemory, None);
-            return null_mut();
-        }
-        memory.write(context);
-        memory.cast()
-    }
+    Blocks(Mode::Ecb | Mode::Cbc): 0 1 2 3 4 5;
+    Streams(Mode::Cfb128 | Mode::Cfb8 | Mode::Cfb1 | Mode::Ofb | Mode::Ctr): 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20;
+    Xts(Mode::Xts): 21 22;
+    Gcm(Mode::Gcm): 23 24 25;
+    Ccm(Mode::Ccm): 26 27 28;
+    Ocb(Mode::Ocb): 29 30 31;
+    GcmSiv(Mode::GcmSiv): 32 33 34;
+    Siv(Mode::Siv): 35 36 37;
+    Cts(Mode::CbcCts): 38 39 40;
+    Wrap(Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv): 41 42 43 44 45 46 47 48 49 50 51 52;
 }
 
 /// The context behind a pointer.
 ///
 /// # Safety
-/// `context` was returned by [`allocate`] with the same `C`, is not freed, and is used by one caller at a time.
+/// `context` was returned by [`object::allocate`] with the same `C`, is not freed, and is used by one caller at a time.
 #[inline(always)]
 unsafe fn context<'a, C>(context: *mut c_void) -> &'a mut Context<C> {
     // SAFETY: guaranteed by the caller.
     unsafe { &mut *context.cast::<Context<C>>() }
 }
 
-impl<C> Context<C> {
+impl<C: Cipher> Context<C> {
     #[cold]
     fn raise(&self, reason: Reason, at: EntryPoint) {
-        self.instance.resources.core.raise_entries(reason, reason.entries(self.algorithm.mode, at));
+        let Common { instance, algorithm, .. } = self.cipher.common();
+        instance.resources.core.raise_entries(reason, reason.entries(algorithm.mode, at));
     }
 
     /// The return value for OpenSSL: 1, or 0 with the entries on the error stack that belong to the reason.
@@ -156,7 +123,7 @@ const MAX_UNGUARDED: usize = 256;
 /// # Safety
 /// The requirements of [`context`].
 #[inline(always)]
-unsafe fn call<C>(
+unsafe fn call<C: Cipher>(
     pointer: *mut c_void,
     at: EntryPoint,
     body: impl FnOnce(&mut Context<C>) -> Outcome<()>,
@@ -179,23 +146,22 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
     guarded(null_mut(), || {
         // SAFETY: OpenSSL passes the context of the provider.
         let instance = unsafe { instance(provider) };
-        let algorithm = &ALGORITHMS[ID];
-        let cipher = C::new(&instance, algorithm);
         let traced = instance.resources.trace.is_some();
-        allocate(Context { cipher, instance, algorithm, traced, broken: false })
+        let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
+        match object::allocate(Context { cipher, traced, broken: false }) {
+            Ok(context) => context.cast(),
+            Err(reason) => {
+                // SAFETY: as above.
+                unsafe { self::instance(provider) }.resources.core.raise(reason, None);
+                null_mut()
+            }
+        }
     })
 }
 
 unsafe extern "C" fn free_context<C: Cipher>(pointer: *mut c_void) {
-    guarded((), || {
-        if !pointer.is_null() {
-            // SAFETY: the context comes from `allocate` and is freed once. All its parts wipe themselves on drop.
-            unsafe {
-                ptr::drop_in_place(pointer.cast::<Context<C>>());
-                dealloc(pointer.cast(), Layout::new::<Context<C>>());
-            }
-        }
-    });
+    // SAFETY: the context comes from `new_context` or `duplicate_context`, and is freed once. All its parts wipe themselves on drop.
+    guarded((), || unsafe { object::free::<Context<C>>(pointer) });
 }
 
 unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut c_void {
@@ -209,34 +175,18 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let leaves_keys = !old.cipher.copies_in_place();
-        let copy = duplicate_in_own_frame(old);
-        if leaves_keys {
-            stack::wipe_below();
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.cipher.duplicate() {
+            Ok(cipher) => object::allocate(Context { cipher, traced: old.traced, broken: false }),
+            Err(reason) => Err(reason),
+        });
+        match copy {
+            Ok(copy) => copy.cast(),
+            Err(reason) => {
+                old.raise(reason, EntryPoint::Copy);
+                null_mut()
+            }
         }
-        copy
     })
-}
-
-/// A separate function, so that its stack frame can be wiped.
-#[inline(never)]
-fn duplicate_in_own_frame<C: Cipher>(old: &Context<C>) -> *mut c_void {
-    match old.cipher.duplicate() {
-        Ok(cipher) => {
-            let instance = Arc::clone(&old.instance);
-            allocate(Context {
-                cipher,
-                instance,
-                algorithm: old.algorithm,
-                traced: old.traced,
-                broken: false,
-            })
-        }
-        Err(reason) => {
-            old.raise(reason, EntryPoint::Copy);
-            null_mut()
-        }
-    }
 }
 
 unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
@@ -252,12 +202,15 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
         let slice = |pointer: *const u8, len| unsafe {
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
-        let leaves_keys = !key.is_null() && !context.cipher.rekeys_in_place();
-        let outcome = init_in_own_frame::<C, ENCRYPTS>(context, slice(key, key_len), slice(iv, iv_len));
-        if leaves_keys {
-            stack::wipe_below();
-        }
-        outcome
+        let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
+        let leaves_keys = key.is_some() && !context.cipher.rekeys_in_place();
+        run_and_wipe(leaves_keys, || {
+            // Checked before anything changes: a call that fails must not leave a new IV with the old key.
+            if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
+                return Err(Reason::KeyLength);
+            }
+            context.cipher.init(ENCRYPTS, key, iv)
+        })
     };
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
     unsafe {
@@ -266,20 +219,6 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             status => status,
         }
     }
-}
-
-/// A separate function, so that its stack frame can be wiped.
-#[inline(never)]
-fn init_in_own_frame<C: Cipher, const ENCRYPTS: bool>(
-    context: &mut Context<C>,
-    key: Option<&[u8]>,
-    iv: Option<&[u8]>,
-) -> Outcome<()> {
-    // Checked before anything changes: a call that fails must not leave a new IV with the old key.
-    if key.is_some_and(|key| key.len() != context.algorithm.key_len) {
-        return Err(Reason::KeyLength);
-    }
-    context.cipher.init(ENCRYPTS, key, iv)
 }
 
 unsafe extern "C" fn update<C: Cipher>(
@@ -293,8 +232,19 @@ unsafe extern "C" fn update<C: Cipher>(
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
     if len > MAX_UNGUARDED || output.is_null() || context.broken || context.cipher.counts_bits() {
-        // SAFETY: these are the arguments of this call.
-        return unsafe { update_guarded::<C>(pointer, output, written, room, input, len) };
+        let body = move |context: &mut Context<C>| {
+            if output.is_null()
+                && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
+            {
+                // SAFETY: `written` is null or a valid place for the length.
+                return unsafe { return_len(outcome, written) };
+            }
+            let room = context.cipher.output_room(room, len);
+            // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
+            unsafe { process(context, C::update, output, written, room, input, len) }
+        };
+        // SAFETY: OpenSSL passes a context of this provider. The reference above is not used any more.
+        return in_own_frame(|| unsafe { call(pointer, EntryPoint::Update, body) });
     }
     let room = context.cipher.output_room(room, len);
     // SAFETY: OpenSSL's caller guarantees that the memory is valid and not accessed by others.
@@ -303,34 +253,6 @@ unsafe extern "C" fn update<C: Cipher>(
     // SAFETY: `written` is null or a valid place for the length.
     let outcome = unsafe { complete_update(context, outcome, len, written) };
     context.to_status(outcome, EntryPoint::Update)
-}
-
-/// An update of any size.
-///
-/// # Safety
-/// The requirements are those of [`update`].
-#[inline(never)]
-unsafe fn update_guarded<C: Cipher>(
-    pointer: *mut c_void,
-    output: *mut u8,
-    written: *mut usize,
-    room: usize,
-    input: *const u8,
-    len: usize,
-) -> c_int {
-    let body = |context: &mut Context<C>| {
-        if output.is_null()
-            && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)
-        {
-            // SAFETY: `written` is null or a valid place for the length.
-            return unsafe { return_len(outcome, written) };
-        }
-        let room = context.cipher.output_room(room, len);
-        // SAFETY: as in `update`.
-        unsafe { process(context, C::update, output, written, room, input, len) }
-    };
-    // SAFETY: OpenSSL passes a context of this provider.
-    unsafe { call(pointer, EntryPoint::Update, body) }
 }
 
 unsafe extern "C" fn one_shot<C: Cipher>(
@@ -355,7 +277,7 @@ unsafe extern "C" fn one_shot<C: Cipher>(
     unsafe { call(pointer, EntryPoint::OneShot, body) }
 }
 
-/// Runs a step on data, with or without output, and completes the update.
+/// Runs a step on data, and completes the update. An update without output has additional data, or the length of the message.
 ///
 /// # Safety
 /// `input` is null or valid for reads of `len` bytes, or bits if the context counts bits; `output` is null or valid for writes
@@ -372,33 +294,21 @@ unsafe fn process<C: Cipher>(
     let cipher = &mut context.cipher;
     // SAFETY: guaranteed by the caller.
     let outcome = unsafe {
-        if output.is_null() {
-            without_output(cipher, input, len)
-        } else if cipher.counts_bits() {
+        if !output.is_null() && cipher.counts_bits() {
             let bits = Buffers::new(input, len.div_ceil(8), output, room);
             bits.and_then(|data| step(cipher, data.with_bits(len))).map(|_| len)
-        } else {
+        } else if !output.is_null() {
             Buffers::new(input, len, output, room).and_then(|data| step(cipher, data))
+        } else if input.is_null() {
+            cipher.set_message_len(len).map(|()| len)
+        } else if len > isize::MAX as usize {
+            Err(Reason::Length)
+        } else {
+            cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
     // SAFETY: guaranteed by the caller.
     unsafe { complete_update(context, outcome, len, written) }
-}
-
-/// An update without output: additional data, or the length of the message.
-///
-/// # Safety
-/// `input` is null or valid for reads of `len` bytes.
-unsafe fn without_output<C: Cipher>(cipher: &mut C, input: *const u8, len: usize) -> Outcome<usize> {
-    if input.is_null() {
-        cipher.set_message_len(len)?;
-    } else if len > isize::MAX as usize {
-        return Err(Reason::Length);
-    } else {
-        // SAFETY: guaranteed by the caller.
-        cipher.aad(unsafe { slice::from_raw_parts(input, len) })?;
-    }
-    Ok(len)
 }
 
 /// Returns the length of the output to the caller, and counts the update for the trace.
@@ -435,8 +345,9 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
 
 #[cold]
 fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    if let Some(trace) = &context.instance.resources.trace {
-        trace.count(context.algorithm, context.cipher.encrypts(), len);
+    let Common { instance, algorithm, encrypts } = context.cipher.common();
+    if let Some(trace) = &instance.resources.trace {
+        trace.count(algorithm, *encrypts, len);
     }
 }
 
@@ -473,27 +384,24 @@ unsafe extern "C" fn get_context_params<C: Cipher>(pointer: *mut c_void, params:
 }
 
 unsafe extern "C" fn set_context_params<C: Cipher>(pointer: *mut c_void, params: *const OsslParam) -> c_int {
-    // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
-    unsafe { call(pointer, EntryPoint::SetParams, |context: &mut Context<C>| set_all(context, params)) }
-}
-
-/// # Safety
-/// `params` is null or a valid array.
-unsafe fn set_all<C: Cipher>(context: &mut Context<C>, params: *const OsslParam) -> Outcome<()> {
-    // SAFETY: guaranteed by the caller.
-    unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
+    let body = |context: &mut Context<C>| {
+        // SAFETY: OpenSSL passes null or a valid array.
+        unsafe { iter_set_params(params) }.try_for_each(|param| context.cipher.set(&param))
+    };
+    // SAFETY: OpenSSL passes a context of this provider.
+    unsafe { call(pointer, EntryPoint::SetParams, body) }
 }
 
 unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_int {
     guarded(0, || {
-        let Algorithm { mode, key_len, .. } = &ALGORITHMS[ID];
+        let Algorithm { mode, mode_number, block_size, iv_len, key_len, .. } = &ALGORITHMS[ID];
         // SAFETY: OpenSSL passes a valid array.
         let mut params = unsafe { iter_get_params(params) };
         let outcome = params.try_for_each(|mut param| match param.name() {
-            b"mode" => param.number(mode.number()),
+            b"mode" => param.number(*mode_number),
             b"keylen" => param.number(*key_len as u64),
-            b"ivlen" => param.number(mode.iv_len() as u64),
-            b"blocksize" => param.number(mode.block_size() as u64),
+            b"ivlen" => param.number(*iv_len as u64),
+            b"blocksize" => param.number(*block_size as u64),
             b"aead" => param.number(u64::from(mode.is_aead())),
             b"custom-iv" => param.number(u64::from(mode.has_custom_iv())),
             b"cts" => param.number(u64::from(*mode == Mode::CbcCts)),
@@ -506,16 +414,16 @@ unsafe extern "C" fn get_params<const ID: usize>(params: *mut OsslParam) -> c_in
 
 unsafe extern "C" fn gettable_params(_provider: *mut c_void) -> *const OsslParam {
     const LIST: &[OsslParam] = &[
-        entry(c"mode", Kind::Unsigned, UINT),
-        entry(c"keylen", Kind::Unsigned, SIZE),
-        entry(c"ivlen", Kind::Unsigned, SIZE),
-        entry(c"blocksize", Kind::Unsigned, SIZE),
-        entry(c"aead", Kind::Integer, UINT),
-        entry(c"custom-iv", Kind::Integer, UINT),
-        entry(c"cts", Kind::Integer, UINT),
-        entry(c"tls-multi", Kind::Integer, UINT),
-        entry(c"has-randkey", Kind::Integer, UINT),
-        entry(c"encrypt-then-mac", Kind::Integer, UINT),
+        entry(c"mode", PARAM_UNSIGNED_INTEGER, UINT),
+        entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"blocksize", PARAM_UNSIGNED_INTEGER, SIZE),
+        entry(c"aead", PARAM_INTEGER, UINT),
+        entry(c"custom-iv", PARAM_INTEGER, UINT),
+        entry(c"cts", PARAM_INTEGER, UINT),
+        entry(c"tls-multi", PARAM_INTEGER, UINT),
+        entry(c"has-randkey", PARAM_INTEGER, UINT),
+        entry(c"encrypt-then-mac", PARAM_INTEGER, UINT),
         END,
     ];
     LIST.as_ptr()
@@ -525,14 +433,14 @@ unsafe extern "C" fn gettable_context_params<C: Cipher>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const OsslParam {
-    C::GETTABLE.0.as_ptr()
+    C::GETTABLE.as_ptr()
 }
 
 unsafe extern "C" fn settable_context_params<C: Cipher>(
     _context: *mut c_void,
     _provider: *mut c_void,
 ) -> *const OsslParam {
-    C::SETTABLE.0.as_ptr()
+    C::SETTABLE.as_ptr()
 }
 
 #[cfg(test)]

@@ -7,67 +7,58 @@ use std::sync::Arc;
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::guard::guarded;
 use super::skey;
-use super::table::{END_OF_TABLE, Table, function};
-use crate::algorithm::ALGORITHMS;
+use super::table::{END_OF_TABLE, function};
+use crate::algorithm::{ALGORITHMS, c_str};
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
-use crate::libcrypto::param::{END, Kind, entry, iter_get_params};
+use crate::libcrypto::param::{END, entry, iter_get_params};
 use crate::libcrypto::types::{
-    CoreHandle, Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PROVIDER_GET_PARAMS,
-    PROVIDER_GET_REASON_STRINGS, PROVIDER_GETTABLE_PARAMS, PROVIDER_QUERY_OPERATION, PROVIDER_TEARDOWN,
+    Dispatch, Item, OP_CIPHER, OP_SKEYMGMT, OsslAlgorithm, OsslParam, PARAM_INTEGER, PARAM_UTF8_PTR,
 };
 use crate::message::escaped;
 use crate::reason::Reason;
 use crate::system::process;
 use crate::system::standard::{self, write_message};
 
-type Teardown = unsafe extern "C" fn(*mut c_void);
-type Gettable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
-type GetParams = unsafe extern "C" fn(*mut c_void, *mut OsslParam) -> c_int;
-type QueryOperation = unsafe extern "C" fn(*mut c_void, c_int, *mut c_int) -> *const OsslAlgorithm;
-type ReasonStrings = unsafe extern "C" fn(*mut c_void) -> *const Item;
-
-static FUNCTIONS: Table<[Dispatch; 6]> = Table([
-    function!(PROVIDER_TEARDOWN, teardown, Teardown),
-    function!(PROVIDER_GETTABLE_PARAMS, gettable_params, Gettable),
-    function!(PROVIDER_GET_PARAMS, get_params, GetParams),
-    function!(PROVIDER_QUERY_OPERATION, query_operation, QueryOperation),
-    function!(PROVIDER_GET_REASON_STRINGS, reason_strings, ReasonStrings),
+/// The numbers are `OSSL_FUNC_PROVIDER_TEARDOWN` and so on of core_dispatch.h.
+const FUNCTIONS: &[Dispatch] = &[
+    function!(1024, teardown),
+    function!(1025, gettable_params),
+    function!(1026, get_params),
+    function!(1027, query_operation),
+    function!(1029, reason_strings),
     END_OF_TABLE,
-]);
+];
 
-const CIPHERS: usize = ALGORITHMS.len();
+/// An entry of a table of algorithms.
+const fn listed(names: &CStr, implementation: &'static [Dispatch], description: &CStr) -> OsslAlgorithm {
+    let (names, description) = (names.as_ptr(), description.as_ptr());
+    OsslAlgorithm {
+        names,
+        properties: PROPERTIES.as_ptr(),
+        implementation: implementation.as_ptr(),
+        description,
+    }
+}
 
 /// The end of a table of algorithms.
 const NONE: OsslAlgorithm =
     OsslAlgorithm { names: null(), properties: null(), implementation: null(), description: null() };
 
-static CIPHER_TABLE: Table<[OsslAlgorithm; CIPHERS + 1]> = Table({
-    let mut table = [NONE; CIPHERS + 1];
+const CIPHER_TABLE: &[OsslAlgorithm] = &{
+    let mut table = [NONE; ALGORITHMS.len() + 1];
     let mut i = 0;
-    while i < CIPHERS {
-        table[i] = OsslAlgorithm {
-            names: ALGORITHMS[i].names.as_ptr(),
-            properties: PROPERTIES.as_ptr(),
-            implementation: DISPATCHES[i].as_ptr(),
-            description: ALGORITHMS[i].description.as_ptr(),
-        };
+    while i < ALGORITHMS.len() {
+        table[i] = listed(ALGORITHMS[i].names, DISPATCHES[i], ALGORITHMS[i].description);
         i += 1;
     }
     table
-});
+};
 
-static SKEY_TABLE: Table<[OsslAlgorithm; 2]> = Table([
-    OsslAlgorithm {
-        names: c"AES:2.16.840.1.101.3.4.1".as_ptr(),
-        properties: PROPERTIES.as_ptr(),
-        implementation: skey::DISPATCH.as_ptr(),
-        description: c"AES keys by Lockstep".as_ptr(),
-    },
-    NONE,
-]);
+const SKEY_TABLE: &[OsslAlgorithm] =
+    &[listed(c"AES:2.16.840.1.101.3.4.1", &skey::DISPATCH, c"AES keys by Lockstep"), NONE];
 
-static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
+const REASONS: &[Item] = &{
     let mut items = [const { Item { id: 0, text: null() } }; Reason::OWN.len() + 1];
     let mut i = 0;
     while i < Reason::OWN.len() {
@@ -75,24 +66,20 @@ static REASONS: Table<[Item; Reason::OWN.len() + 1]> = Table({
         i += 1;
     }
     items
-});
+};
 
-const NAME: &CStr = c"Lockstep";
 /// The version, or a note that this is a build with debug assertions. The loops of such a build may leave secrets on the stack.
 const BUILD: &CStr = if cfg!(debug_assertions) { c"development build" } else { VERSION };
 
-const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-    Ok(version) => version,
-    Err(_) => unreachable!(),
-};
+const VERSION: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
-static GETTABLE: Table<[OsslParam; 5]> = Table([
-    entry(c"name", Kind::TextPointer, 0),
-    entry(c"version", Kind::TextPointer, 0),
-    entry(c"buildinfo", Kind::TextPointer, 0),
-    entry(c"status", Kind::Integer, size_of::<c_int>()),
+const GETTABLE: &[OsslParam] = &[
+    entry(c"name", PARAM_UTF8_PTR, 0),
+    entry(c"version", PARAM_UTF8_PTR, 0),
+    entry(c"buildinfo", PARAM_UTF8_PTR, 0),
+    entry(c"status", PARAM_INTEGER, size_of::<c_int>()),
     END,
-]);
+];
 
 /// Initialises the provider: modules export this function as `OSSL_provider_init`.
 ///
@@ -107,15 +94,12 @@ pub unsafe fn init(
     guarded(0, || {
         standard::record();
         // SAFETY: libcrypto's arguments are valid for as long as the provider is loaded.
-        let core = unsafe { Core::new(handle.cast::<CoreHandle>(), functions.cast::<Dispatch>()) };
+        let core = unsafe { Core::new(handle, functions.cast::<Dispatch>()) };
         let reporter = core.clone();
         // A program with more rights than its user must not write to files that this user names, so its environment is
         // ignored.
         let secure = process::is_privileged();
-        let environment = |name: &str| match secure {
-            true => None,
-            false => std::env::var_os(name),
-        };
+        let environment = |name: &str| if secure { None } else { std::env::var_os(name) };
         process::count_forks();
         standard::report_panics();
         match Instance::new(core, environment) {
@@ -123,7 +107,7 @@ pub unsafe fn init(
                 // SAFETY: libcrypto passes valid places for both results.
                 unsafe {
                     *context = Arc::into_raw(instance).cast_mut().cast();
-                    *out = (&raw const FUNCTIONS.0).cast();
+                    *out = FUNCTIONS.as_ptr().cast();
                 }
                 1
             }
@@ -132,7 +116,7 @@ pub unsafe fn init(
                 reporter.raise(Reason::Setting, Some(&detail));
                 // OpenSSL does not report errors of its configuration file. Without this message, a program would
                 // silently continue without the provider.
-                write_message(&format!("{detail}; the provider is not loaded"));
+                write_message(&format!("{detail}; the provider is not loaded"), true);
                 0
             }
         }
@@ -148,23 +132,21 @@ unsafe extern "C" fn teardown(context: *mut c_void) {
 }
 
 unsafe extern "C" fn gettable_params(_context: *mut c_void) -> *const OsslParam {
-    GETTABLE.0.as_ptr()
+    GETTABLE.as_ptr()
 }
 
 unsafe extern "C" fn get_params(_context: *mut c_void, params: *mut OsslParam) -> c_int {
     guarded(0, || {
         // SAFETY: libcrypto passes a valid array.
-        let answered = unsafe { iter_get_params(params) }.all(|mut param| {
-            let result = match param.name() {
-                b"name" => param.text(NAME),
-                b"version" => param.text(VERSION),
-                b"buildinfo" => param.text(BUILD),
-                b"status" => param.number(1),
-                _ => Ok(()),
-            };
-            result.is_ok()
+        let mut params = unsafe { iter_get_params(params) };
+        let outcome = params.try_for_each(|mut param| match param.name() {
+            b"name" => param.text(c"Lockstep"),
+            b"version" => param.text(VERSION),
+            b"buildinfo" => param.text(BUILD),
+            b"status" => param.number(1),
+            _ => Ok(()),
         });
-        c_int::from(answered)
+        c_int::from(outcome.is_ok())
     })
 }
 
@@ -178,12 +160,12 @@ unsafe extern "C" fn query_operation(
         *no_cache = 0;
     }
     match operation {
-        OP_CIPHER => CIPHER_TABLE.0.as_ptr(),
-        OP_SKEYMGMT => SKEY_TABLE.0.as_ptr(),
+        OP_CIPHER => CIPHER_TABLE.as_ptr(),
+        OP_SKEYMGMT => SKEY_TABLE.as_ptr(),
         _ => null(),
     }
 }
 
 unsafe extern "C" fn reason_strings(_context: *mut c_void) -> *const Item {
-    REASONS.0.as_ptr()
+    REASONS.as_ptr()
 }

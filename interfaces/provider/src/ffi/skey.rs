@@ -4,19 +4,16 @@
 //! prefers this provider create an `EVP_SKEY` of type AES and use it with the provider's ciphers. OpenSSL passes the
 //! bytes of the key to the ordinary init function of the cipher.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use zeroize::Zeroizing;
 
 use super::guard::guarded;
+use super::object;
 use super::table::{END_OF_TABLE, function, instance};
-use crate::libcrypto::param::{END, Kind, entry, iter_set_params};
-use crate::libcrypto::types::{
-    Dispatch, OsslParam, SKEYMGMT_EXPORT, SKEYMGMT_FREE, SKEYMGMT_IMP_SETTABLE_PARAMS, SKEYMGMT_IMPORT,
-    SKEYMGMT_SELECT_SECRET_KEY,
-};
+use crate::libcrypto::param::{END, entry, iter_set_params};
+use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_OCTET_STRING, SKEYMGMT_SELECT_SECRET_KEY};
 use crate::reason::Reason;
 
 /// An AES key of 16, 24 or 32 bytes; wiped when it is freed.
@@ -25,20 +22,11 @@ struct SecretKey {
     len: usize,
 }
 
-type Import = unsafe extern "C" fn(*mut c_void, c_int, *const OsslParam) -> *mut c_void;
 type Callback = unsafe extern "C" fn(*const OsslParam, *mut c_void) -> c_int;
-type Export = unsafe extern "C" fn(*mut c_void, c_int, Option<Callback>, *mut c_void) -> c_int;
-type Free = unsafe extern "C" fn(*mut c_void);
-type Settable = unsafe extern "C" fn(*mut c_void) -> *const OsslParam;
 
-/// The functions of keys.
-pub(super) const DISPATCH: [Dispatch; 5] = [
-    function!(SKEYMGMT_FREE, free, Free),
-    function!(SKEYMGMT_IMPORT, import, Import),
-    function!(SKEYMGMT_EXPORT, export, Export),
-    function!(SKEYMGMT_IMP_SETTABLE_PARAMS, settable, Settable),
-    END_OF_TABLE,
-];
+/// The functions of keys. The numbers are `OSSL_FUNC_SKEYMGMT_FREE` and so on of core_dispatch.h.
+pub(super) const DISPATCH: [Dispatch; 5] =
+    [function!(1, free), function!(2, import), function!(3, export), function!(6, settable), END_OF_TABLE];
 
 unsafe extern "C" fn import(
     provider: *mut c_void,
@@ -53,29 +41,20 @@ unsafe extern "C" fn import(
         }
         // SAFETY: OpenSSL passes null or a valid array.
         let raw_bytes = unsafe { iter_set_params(params) }.find(|param| param.name() == b"raw-bytes");
-        let key = raw_bytes.as_ref().map(|param| param.octets());
-        let bytes = match key {
-            Some(Ok(bytes)) if matches!(bytes.len(), 16 | 24 | 32) => bytes,
-            Some(Err(reason)) => {
-                instance.resources.core.raise(reason, None);
-                return null_mut();
+        let bytes = raw_bytes.as_ref().map_or(Err(Reason::KeyLength), |param| param.octets());
+        let key = bytes.and_then(|bytes| {
+            if !matches!(bytes.len(), 16 | 24 | 32) {
+                return Err(Reason::KeyLength);
             }
-            _ => {
-                instance.resources.core.raise(Reason::KeyLength, None);
-                return null_mut();
-            }
-        };
-        // SAFETY: the layout is that of a key, whose size is not 0; the memory is large enough for it.
-        unsafe {
-            let place = alloc(Layout::new::<SecretKey>()).cast::<SecretKey>();
-            if place.is_null() {
-                instance.resources.core.raise(Reason::OutOfMemory, None);
-                return null_mut();
-            }
-            place.write(SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() });
-            (&mut (*place).bytes)[..bytes.len()].copy_from_slice(bytes);
-            place.cast()
-        }
+            let key = object::allocate(SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() })?;
+            // SAFETY: the key has just been allocated.
+            (unsafe { &mut (*key).bytes })[..bytes.len()].copy_from_slice(bytes);
+            Ok(key.cast())
+        });
+        key.unwrap_or_else(|reason| {
+            instance.resources.core.raise(reason, None);
+            null_mut()
+        })
     })
 }
 
@@ -91,7 +70,7 @@ unsafe extern "C" fn export(
         let Some(callback) = callback else { return 0 };
         let mut params = [END, END];
         if selection & SKEYMGMT_SELECT_SECRET_KEY != 0 {
-            params[0] = entry(c"raw-bytes", Kind::Octets, key.len);
+            params[0] = entry(c"raw-bytes", PARAM_OCTET_STRING, key.len);
             params[0].data = key.bytes.as_mut_ptr().cast();
         }
         // SAFETY: `callback` is a function of OpenSSL. The array has an end, and `argument` belongs to the function.
@@ -100,18 +79,11 @@ unsafe extern "C" fn export(
 }
 
 unsafe extern "C" fn free(key: *mut c_void) {
-    guarded((), || {
-        if !key.is_null() {
-            // SAFETY: the key comes from `import` and is freed once.
-            unsafe {
-                key.cast::<SecretKey>().drop_in_place();
-                dealloc(key.cast(), Layout::new::<SecretKey>());
-            }
-        }
-    });
+    // SAFETY: the key comes from `import` and is freed once.
+    guarded((), || unsafe { object::free::<SecretKey>(key) });
 }
 
 unsafe extern "C" fn settable(_provider: *mut c_void) -> *const OsslParam {
-    const LIST: &[OsslParam] = &[entry(c"raw-bytes", Kind::Octets, 0), END];
+    const LIST: &[OsslParam] = &[entry(c"raw-bytes", PARAM_OCTET_STRING, 0), END];
     LIST.as_ptr()
 }

@@ -1,33 +1,19 @@
 //! The tables that OpenSSL reads, and the provider's context that it passes back.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
+use std::ptr::null;
 use std::sync::Arc;
 
 use crate::instance::Instance;
-use crate::libcrypto::types::{Dispatch, Function};
-
-/// C tables, in which all pointers refer to constants.
-pub(super) struct Table<T: 'static>(pub(super) T);
-
-// SAFETY: these tables are never written.
-unsafe impl<T> Sync for Table<T> {}
+use crate::libcrypto::types::Dispatch;
 
 /// The end of a table of functions.
-pub(super) const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: None };
+pub(super) const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: null() };
 
-/// An entry of a table of functions.
-pub(super) const fn numbered(id: c_int, function: Function) -> Dispatch {
-    Dispatch { id, function: Some(function) }
-}
-
-/// An entry of a table of functions: the number, the function, and the function's type.
+/// An entry of a table of functions. The function has the type that core_dispatch.h defines for its number.
 macro_rules! function {
-    ($id:expr, $function:expr, $type:ty) => {
-        // SAFETY: all function pointers have the same size. OpenSSL converts the pointer back to the type of the
-        // function, which it determines by the number of the entry.
-        $crate::ffi::table::numbered($id, unsafe {
-            std::mem::transmute::<$type, $crate::libcrypto::types::Function>($function as $type)
-        })
+    ($id:expr, $function:expr) => {
+        $crate::libcrypto::types::Dispatch { id: $id, function: $function as *const std::ffi::c_void }
     };
 }
 pub(super) use function;

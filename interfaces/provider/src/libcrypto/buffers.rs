@@ -10,7 +10,6 @@ use std::slice;
 
 use lockstep::hazmat::inline::Span;
 use lockstep::hazmat::mode::incremental::BlockIo;
-use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 
@@ -67,11 +66,6 @@ impl<'a> Buffers<'a> {
         self.input.is_null()
     }
 
-    /// True if input and output are at the same address.
-    pub(crate) fn in_place(&self) -> bool {
-        ptr::eq(self.input, self.output)
-    }
-
     /// `len` bytes of the written output from offset `at`.
     pub(crate) fn output(&self, at: usize, len: usize) -> &[u8] {
         assert!(at <= self.room && len <= self.room - at, "reading beyond the output");
@@ -80,15 +74,6 @@ impl<'a> Buffers<'a> {
         }
         // SAFETY: the range is inside the output, as just checked, and is borrowed as long as the slice lives.
         unsafe { slice::from_raw_parts(self.output.add(at), len) }
-    }
-
-    /// Wipes the first `len` bytes of the output, because the caller must not see them.
-    pub(crate) fn wipe_output(&mut self, len: usize) {
-        assert!(len <= self.room, "writing beyond the output");
-        if len > 0 {
-            // SAFETY: the range is inside the output, as just checked.
-            unsafe { slice::from_raw_parts_mut(self.output, len) }.zeroize();
-        }
     }
 
     /// The whole input, with output of the same length. Both begin at offset 0.
@@ -137,7 +122,7 @@ impl<'a> Buffers<'a> {
     /// [`Reason::NotInPlace`] if input and output are at different addresses, [`Reason::OutputTooSmall`] if there is
     /// less space than `len`.
     pub(crate) fn as_in_place(&mut self, len: usize) -> Outcome<&mut [u8]> {
-        if !self.in_place() || self.output.is_null() {
+        if !ptr::eq(self.input, self.output) || self.output.is_null() {
             return Err(Reason::NotInPlace);
         }
         if self.room < len {
@@ -161,11 +146,9 @@ impl BlockIo for Buffers<'_> {
 
     fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at <= self.len && into.len() <= self.len - at, "reading beyond the input");
-        if !into.is_empty() {
-            // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not
-            // overlap the input.
-            unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
-        }
+        // SAFETY: the range is inside the input, as just checked. `into` is a mutable borrow, so it does not overlap the input. A
+        // null pointer is valid for 0 bytes.
+        unsafe { ptr::copy_nonoverlapping(self.input.add(at), into.as_mut_ptr(), into.len()) }
     }
 
     #[inline(always)]
@@ -190,10 +173,8 @@ impl BlockIo for Buffers<'_> {
 
     fn write(&mut self, at: usize, from: &[u8]) {
         assert!(at <= self.room && from.len() <= self.room - at, "writing beyond the output");
-        if !from.is_empty() {
-            // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the
-            // output.
-            unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
-        }
+        // SAFETY: the range is inside the output, as just checked. `from` is borrowed, so it does not overlap the output. A null
+        // pointer is valid for 0 bytes.
+        unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
     }
 }

@@ -1,26 +1,26 @@
 //! Functions that libcrypto provides to a provider: its error stack, and the configuration.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::transmute;
 use std::ptr::null;
 
-use super::param::END;
+use super::param::{END, entry};
 use super::types::{
-    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR_DEBUG, CORE_VSET_ERROR, CoreHandle, Dispatch, Function,
-    OsslParam, PARAM_UNMODIFIED, PARAM_UTF8_PTR,
+    CORE_GET_PARAMS, CORE_NEW_ERROR, CORE_SET_ERROR_DEBUG, CORE_VSET_ERROR, Dispatch, OsslParam,
+    PARAM_UTF8_PTR,
 };
 use crate::reason::Reason;
 use crate::report::Entries;
-use crate::settings::Section;
 
-type GetParams = unsafe extern "C" fn(*const CoreHandle, *mut OsslParam) -> c_int;
-type NewError = unsafe extern "C" fn(*const CoreHandle);
-type SetErrorDebug = unsafe extern "C" fn(*const CoreHandle, *const c_char, c_int, *const c_char);
-type VsetError = unsafe extern "C" fn(*const CoreHandle, u32, *const c_char, *mut c_void);
+type GetParams = unsafe extern "C" fn(*const c_void, *mut OsslParam) -> c_int;
+type NewError = unsafe extern "C" fn(*const c_void);
+type SetErrorDebug = unsafe extern "C" fn(*const c_void, *const c_char, c_int, *const c_char);
+type VsetError = unsafe extern "C" fn(*const c_void, u32, *const c_char, *mut c_void);
 
 /// libcrypto's interface for this provider.
 #[derive(Clone)]
 pub(crate) struct Core {
-    handle: *const CoreHandle,
+    handle: *const c_void,
     get_params: Option<GetParams>,
     new_error: Option<NewError>,
     set_error_debug: Option<SetErrorDebug>,
@@ -35,35 +35,26 @@ unsafe impl Sync for Core {}
 impl Core {
     /// # Safety
     /// The arguments of `OSSL_provider_init`: `functions` is an array that ends with number 0.
-    pub(crate) unsafe fn new(handle: *const CoreHandle, functions: *const Dispatch) -> Core {
-        let mut core =
-            Core { handle, get_params: None, new_error: None, set_error_debug: None, vset_error: None };
-        let mut next = functions;
-        // SAFETY: the entries before the entry with number 0 are valid. Each function has the type that core_dispatch.h
-        // defines for its number. These definitions never change.
+    pub(crate) unsafe fn new(handle: *const c_void, functions: *const Dispatch) -> Core {
+        // SAFETY: the caller guarantees that the entries up to the entry with number 0 are valid.
+        let entries = || (0..).map_while(|i| unsafe { functions.wrapping_add(i).as_ref() });
+        let find = |id: c_int| {
+            let mut entries = entries().take_while(|entry| entry.id != 0);
+            entries.find(|entry| entry.id == id).map_or(null(), |entry| entry.function)
+        };
+        // SAFETY: each function has the type that core_dispatch.h defines for its number. These definitions never change. A null
+        // pointer becomes `None`.
         unsafe {
-            while let Some(&Dispatch { id, function: Some(function) }) = next.as_ref()
-                && id != 0
-            {
-                match id {
-                    CORE_GET_PARAMS => {
-                        core.get_params = Some(std::mem::transmute::<Function, GetParams>(function))
-                    }
-                    CORE_NEW_ERROR => {
-                        core.new_error = Some(std::mem::transmute::<Function, NewError>(function))
-                    }
-                    CORE_SET_ERROR_DEBUG => {
-                        core.set_error_debug = Some(std::mem::transmute::<Function, SetErrorDebug>(function))
-                    }
-                    CORE_VSET_ERROR => {
-                        core.vset_error = Some(std::mem::transmute::<Function, VsetError>(function))
-                    }
-                    _ => {}
-                }
-                next = next.add(1);
+            Core {
+                handle,
+                get_params: transmute::<*const c_void, Option<GetParams>>(find(CORE_GET_PARAMS)),
+                new_error: transmute::<*const c_void, Option<NewError>>(find(CORE_NEW_ERROR)),
+                set_error_debug: transmute::<*const c_void, Option<SetErrorDebug>>(find(
+                    CORE_SET_ERROR_DEBUG,
+                )),
+                vset_error: transmute::<*const c_void, Option<VsetError>>(find(CORE_VSET_ERROR)),
             }
         }
-        core
     }
 
     /// Puts an error on the stack of this thread; `detail`, or the reason's advice, is shown after the reason.
@@ -92,6 +83,29 @@ impl Core {
         }
     }
 
+    /// The values of these names in the provider's section of the configuration file; `None` for a name without a value. OpenSSL
+    /// cannot list the names of a section, it only looks up names.
+    pub(crate) fn settings(&self, names: &[&CStr]) -> Vec<Option<String>> {
+        let mut values: Vec<*const c_char> = vec![null(); names.len()];
+        let request = names.iter().zip(&mut values);
+        let request = request.map(|(name, value)| OsslParam {
+            data: std::ptr::from_mut(value).cast(),
+            ..entry(name, PARAM_UTF8_PTR, 0)
+        });
+        let mut request: Vec<OsslParam> = request.chain([END]).collect();
+        if let Some(get) = self.get_params {
+            // SAFETY: the array has an end. The data of each parameter is a pointer, as its type requires.
+            unsafe { get(self.handle, request.as_mut_ptr()) };
+        }
+        let copy = |value: &*const c_char| {
+            // SAFETY: libcrypto has set the value to a C string that libcrypto owns. The string is copied, because libcrypto may
+            // move its memory.
+            let value = (!value.is_null()).then(|| unsafe { CStr::from_ptr(*value) });
+            value.map(|value| value.to_string_lossy().into_owned())
+        };
+        values.iter().map(copy).collect()
+    }
+
     fn put(&self, number: u32, format: &CStr) {
         let (Some(new), Some(debug), Some(set)) = (self.new_error, self.set_error_debug, self.vset_error)
         else {
@@ -114,50 +128,6 @@ impl Core {
 /// `ERR_PACK` of openssl/err.h. With `ERR_LIB_PROV`, OpenSSL takes the reason for a reason of its own providers.
 fn shared_number(reason: u32) -> u32 {
     57 << 23 | reason
-}
-
-impl Section for Core {
-    /// Returns a copy: libcrypto may move the memory of the value.
-    fn value(&self, name: &CStr) -> Option<String> {
-        let get = self.get_params?;
-        let mut value: *const c_char = null();
-        let mut request = [utf8_ptr_request(name, &raw mut value), END];
-        // SAFETY: the array has one parameter and an end. The data of the parameter is a pointer, as its type requires.
-        let found = unsafe { get(self.handle, request.as_mut_ptr()) } == 1;
-        if !found || value.is_null() {
-            return None;
-        }
-        // SAFETY: libcrypto has set `value` to a C string that libcrypto owns.
-        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
-    }
-
-    fn first_with_value(&self, names: &[&CStr]) -> Option<usize> {
-        let get = self.get_params?;
-        // The values do not matter: all are written to the same place.
-        let mut value: *const c_char = null();
-        let mut request: Vec<_> =
-            names.iter().map(|name| utf8_ptr_request(name, &raw mut value)).chain([END]).collect();
-        // SAFETY: the array has an end. The data of each parameter is a pointer, as its type requires.
-        unsafe { get(self.handle, request.as_mut_ptr()) };
-        request[..names.len()].iter().position(|param| param.return_size != PARAM_UNMODIFIED)
-    }
-}
-
-/// A parameter that requests a UTF-8 pointer.
-fn utf8_ptr_request(name: &CStr, place: *mut *const c_char) -> OsslParam {
-    OsslParam {
-        key: name.as_ptr(),
-        data_type: PARAM_UTF8_PTR,
-        data: place.cast(),
-        data_size: 0,
-        return_size: PARAM_UNMODIFIED,
-    }
-}
-
-impl std::fmt::Debug for Core {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Core")
-    }
 }
 
 #[cfg(test)]

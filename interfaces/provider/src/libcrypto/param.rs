@@ -1,7 +1,6 @@
 //! `OSSL_PARAM`: arrays of named values that libcrypto and a provider exchange. An entry without a name ends the array.
 
 use std::ffi::{CStr, c_uint, c_void};
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::slice;
 
@@ -11,33 +10,8 @@ use super::types::{
 };
 use crate::reason::{Outcome, Reason};
 
-/// The type of a parameter, for the lists of gettable and settable parameters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// An unsigned number (`unsigned int` or `size_t`).
-    Unsigned,
-    /// A signed number (`int`).
-    Integer,
-    /// Bytes.
-    Octets,
-    /// A pointer to bytes.
-    OctetPointer,
-    /// Text.
-    Text,
-    /// A pointer to text.
-    TextPointer,
-}
-
-/// An entry of a list of gettable or settable parameters.
-pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslParam {
-    let data_type = match kind {
-        Kind::Unsigned => PARAM_UNSIGNED_INTEGER,
-        Kind::Integer => PARAM_INTEGER,
-        Kind::Octets => PARAM_OCTET_STRING,
-        Kind::OctetPointer => PARAM_OCTET_PTR,
-        Kind::Text => PARAM_UTF8_STRING,
-        Kind::TextPointer => PARAM_UTF8_PTR,
-    };
+/// An entry of a list of gettable or settable parameters, with a type of `PARAM_*`.
+pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslParam {
     OsslParam {
         key: name.as_ptr(),
         data_type,
@@ -48,51 +22,43 @@ pub(crate) const fn entry(name: &'static CStr, kind: Kind, size: usize) -> OsslP
 }
 
 /// A list of gettable or settable parameters, with its end.
-#[derive(Clone, Copy)]
-pub(crate) struct Parameters(pub(crate) &'static [OsslParam]);
-
-impl Parameters {
-    /// Creates a list; called by `list!`, which adds the end.
-    pub(crate) const fn new(entries: &'static [OsslParam]) -> Parameters {
-        assert!(entries[entries.len() - 1].key.is_null(), "a list must have an end");
-        Parameters(entries)
-    }
-}
+pub(crate) type Parameters = &'static [OsslParam];
 
 /// A list of parameters of [`name()`].
 macro_rules! list {
     ($($name:ident)*) => {
-        $crate::libcrypto::param::Parameters::new(&[
-            $($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END
-        ])
+        &[$($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END]
     };
 }
 pub(crate) use list;
 
 /// The parameters of contexts.
 pub(crate) mod name {
-    use super::{Kind, OsslParam, SIZE, UINT, entry};
+    use super::{OsslParam, SIZE, UINT, entry};
+    use crate::libcrypto::types::{
+        PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_STRING,
+    };
 
-    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", Kind::Text, 0);
-    pub(crate) const IV: OsslParam = entry(c"iv", Kind::Octets, 0);
-    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", Kind::Unsigned, UINT);
-    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", Kind::Unsigned, SIZE);
-    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", Kind::Unsigned, SIZE);
-    pub(crate) const NUM: OsslParam = entry(c"num", Kind::Unsigned, UINT);
-    pub(crate) const PADDING: OsslParam = entry(c"padding", Kind::Unsigned, UINT);
-    pub(crate) const SPEED: OsslParam = entry(c"speed", Kind::Unsigned, UINT);
-    pub(crate) const TAG: OsslParam = entry(c"tag", Kind::Octets, 0);
-    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", Kind::Octets, 0);
-    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", Kind::Octets, 0);
-    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", Kind::Octets, 0);
-    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", Kind::Octets, 0);
-    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", Kind::OctetPointer, 0);
-    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", Kind::Unsigned, SIZE);
-    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", Kind::Unsigned, UINT);
-    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", Kind::Octets, 0);
-    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", Kind::Unsigned, UINT);
+    pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", PARAM_UTF8_STRING, 0);
+    pub(crate) const IV: OsslParam = entry(c"iv", PARAM_OCTET_STRING, 0);
+    pub(crate) const IV_GENERATED: OsslParam = entry(c"iv-generated", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const IVLEN: OsslParam = entry(c"ivlen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const KEYLEN: OsslParam = entry(c"keylen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const NUM: OsslParam = entry(c"num", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const PADDING: OsslParam = entry(c"padding", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const SPEED: OsslParam = entry(c"speed", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const TAG: OsslParam = entry(c"tag", PARAM_OCTET_STRING, 0);
+    pub(crate) const TAGLEN: OsslParam = entry(c"taglen", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_AAD: OsslParam = entry(c"tlsaad", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_AAD_PAD: OsslParam = entry(c"tlsaadpad", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_IV_FIXED: OsslParam = entry(c"tlsivfixed", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_IV_GEN: OsslParam = entry(c"tlsivgen", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_IV_INV: OsslParam = entry(c"tlsivinv", PARAM_OCTET_STRING, 0);
+    pub(crate) const TLS_MAC: OsslParam = entry(c"tls-mac", PARAM_OCTET_PTR, 0);
+    pub(crate) const TLS_MAC_SIZE: OsslParam = entry(c"tls-mac-size", PARAM_UNSIGNED_INTEGER, SIZE);
+    pub(crate) const TLS_VERSION: OsslParam = entry(c"tls-version", PARAM_UNSIGNED_INTEGER, UINT);
+    pub(crate) const UPDATED_IV: OsslParam = entry(c"updated-iv", PARAM_OCTET_STRING, 0);
+    pub(crate) const USE_BITS: OsslParam = entry(c"use-bits", PARAM_UNSIGNED_INTEGER, UINT);
 }
 
 /// The end of a list.
@@ -105,22 +71,27 @@ pub(crate) struct SetParam<'a>(&'a OsslParam);
 /// A parameter whose value the caller requests.
 pub(crate) struct GetParam<'a>(&'a mut OsslParam);
 
+/// The entries of an array before its end, which has no name.
+///
+/// # Safety
+/// `array` is null or points to an array with an end. As long as the iterator is used, the array is valid.
+unsafe fn iter(array: *mut OsslParam) -> impl Iterator<Item = *mut OsslParam> {
+    std::iter::successors(Some(array), |param| Some(param.wrapping_add(1))).take_while(|param| {
+        // SAFETY: the pointer is null or points to an entry of the array, because the last entry has no name.
+        unsafe { param.as_ref() }.is_some_and(|param| !param.key.is_null())
+    })
+}
+
 /// Iterates over an array of parameters whose values the caller has set.
 ///
 /// # Safety
 /// `array` is null or points to an array that ends with an entry without a name. The array and the data that its
 /// entries describe are valid for `'a`.
 pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterator<Item = SetParam<'a>> {
-    let mut next = array;
-    let mut array = PhantomData::<&'a OsslParam>;
-    std::iter::from_fn(move || {
-        let _ = &mut array;
-        // SAFETY: `next` is null or points to an entry of the array. The caller guarantees that the last entry has no
-        // name.
-        let param = unsafe { next.as_ref::<'a>() }.filter(|param| !param.key.is_null())?;
-        next = next.wrapping_add(1);
-        Some(SetParam(param))
-    })
+    // SAFETY: guaranteed by the caller.
+    let entries = unsafe { iter(array.cast_mut()) };
+    // SAFETY: as above. The entries are only read.
+    entries.map(|param| unsafe { SetParam(&*param) })
 }
 
 /// Iterates over an array of parameters whose values the caller requests.
@@ -128,17 +99,14 @@ pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterat
 /// # Safety
 /// The requirements of [`iter_set_params`]. In addition, nothing else reads or writes the array during the iteration.
 pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator<Item = GetParam<'a>> {
-    let mut next = array;
-    std::iter::from_fn(move || {
-        // SAFETY: as in `iter_set_params`; each entry is borrowed once.
-        let param = unsafe { next.as_mut::<'a>() }.filter(|param| !param.key.is_null())?;
-        next = next.wrapping_add(1);
-        Some(GetParam(param))
-    })
+    // SAFETY: guaranteed by the caller.
+    let entries = unsafe { iter(array) };
+    // SAFETY: as above. Each entry is borrowed once.
+    entries.map(|param| unsafe { GetParam(&mut *param) })
 }
 
-fn name(param: &OsslParam) -> &[u8] {
-    // SAFETY: names are C strings, and the iterators return no entries without a name.
+fn name<'a>(param: &OsslParam) -> &'a [u8] {
+    // SAFETY: names are C strings that live as long as the array, and the iterators return no entries without a name.
     unsafe { CStr::from_ptr(param.key) }.to_bytes()
 }
 
@@ -159,48 +127,36 @@ impl SetParam<'_> {
         Some(unsafe { slice::from_raw_parts(self.0.data.cast(), self.0.data_size) })
     }
 
-    /// A non-negative number of any width.
-    pub(crate) fn number(&self) -> Outcome<u64> {
+    /// A non-negative number of any width that fits `T`.
+    pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let fold = |value: u128, byte: &u8| (value << 8) | u128::from(*byte);
-        let value = if cfg!(target_endian = "little") {
-            bytes.iter().rev().fold(0, fold)
-        } else {
-            bytes.iter().fold(0, fold)
-        };
-        let is_negative = match self.0.data_type {
-            PARAM_INTEGER => value >> (8 * bytes.len() - 1) == 1,
-            PARAM_UNSIGNED_INTEGER => false,
-            _ => return Err(error),
-        };
-        if is_negative { Err(error) } else { u64::try_from(value).map_err(|_| error) }
+        let at = if cfg!(target_endian = "little") { 0 } else { 16 - bytes.len() };
+        let mut wide = [0; 16];
+        wide[at..at + bytes.len()].copy_from_slice(bytes);
+        let value = u128::from_ne_bytes(wide);
+        match self.0.data_type {
+            PARAM_INTEGER if value >> (8 * bytes.len() - 1) == 1 => Err(error),
+            PARAM_INTEGER | PARAM_UNSIGNED_INTEGER => T::try_from(value).map_err(|_| error),
+            _ => Err(error),
+        }
     }
 
-    /// A number that fits `unsigned int`.
-    pub(crate) fn uint(&self) -> Outcome<u32> {
-        u32::try_from(self.number()?).map_err(|_| Reason::ParameterType)
-    }
-
-    /// A number that fits `size_t`.
-    pub(crate) fn size(&self) -> Outcome<usize> {
-        usize::try_from(self.number()?).map_err(|_| Reason::ParameterType)
+    fn bytes_of_type(&self, data_type: c_uint) -> Outcome<&[u8]> {
+        if self.0.data_type != data_type {
+            return Err(Reason::ParameterType);
+        }
+        self.bytes_of().ok_or(Reason::NullBuffer)
     }
 
     /// The bytes.
     pub(crate) fn octets(&self) -> Outcome<&[u8]> {
-        match self.0.data_type {
-            PARAM_OCTET_STRING => self.bytes_of().ok_or(Reason::NullBuffer),
-            _ => Err(Reason::ParameterType),
-        }
+        self.bytes_of_type(PARAM_OCTET_STRING)
     }
 
     /// The bytes of a text, without a terminating NUL.
     pub(crate) fn text(&self) -> Outcome<&[u8]> {
-        let text = match self.0.data_type {
-            PARAM_UTF8_STRING => self.bytes_of().ok_or(Reason::NullBuffer)?,
-            _ => return Err(Reason::ParameterType),
-        };
+        let text = self.bytes_of_type(PARAM_UTF8_STRING)?;
         Ok(text.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
@@ -221,28 +177,23 @@ impl SetParam<'_> {
     /// The bytes of a parameter, or `None` if its pointer is null, and their length. To set only the length of a tag, a
     /// caller passes a null pointer with this length.
     pub(crate) fn octets_or_len(&self) -> Outcome<(Option<&[u8]>, usize)> {
-        match self.0.data_type {
-            PARAM_OCTET_STRING if self.0.data.is_null() => Ok((None, self.0.data_size)),
-            PARAM_OCTET_STRING => Ok((self.bytes_of(), self.0.data_size)),
+        let OsslParam { data_type, data, data_size, .. } = *self.0;
+        match data_type {
+            PARAM_OCTET_STRING => Ok((self.bytes_of().filter(|_| !data.is_null()), data_size)),
             _ => Err(Reason::ParameterType),
         }
     }
 }
 
-impl GetParam<'_> {
+impl<'a> GetParam<'a> {
     /// The name.
-    pub(crate) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &'a [u8] {
         name(self.0)
     }
 
-    /// Bytes of space for the value.
-    pub(crate) fn room(&self) -> usize {
-        self.0.data_size
-    }
-
-    /// True if only the size is requested.
-    pub(crate) fn is_size_query(&self) -> bool {
-        self.0.data.is_null()
+    /// Bytes of space for the value; `None` if only the size is requested.
+    pub(crate) fn room(&self) -> Option<usize> {
+        (!self.0.data.is_null()).then_some(self.0.data_size)
     }
 
     /// Returns a number.
@@ -280,25 +231,19 @@ impl GetParam<'_> {
         }
     }
 
-    /// Returns bytes that `fill` creates: as many bytes as the caller requests. If the caller requests 0 bytes, it gets
-    /// `all` bytes, and guarantees that it has space for them.
-    pub(crate) fn octets_into(
-        &mut self,
-        all: usize,
-        fill: impl FnOnce(&mut [u8]) -> Outcome<()>,
-    ) -> Outcome<()> {
-        if self.0.data_type != PARAM_OCTET_STRING {
-            return Err(Reason::ParameterType);
-        }
-        if self.0.data.is_null() {
-            return Err(Reason::NullBuffer);
+    /// Space for bytes to return: for as many bytes as the caller requests. If the caller requests 0 bytes, it gets `all` bytes,
+    /// and guarantees that it has space for them.
+    pub(crate) fn space(&mut self, all: usize) -> Outcome<&mut [u8]> {
+        match self.0.data_type {
+            PARAM_OCTET_STRING if self.0.data.is_null() => return Err(Reason::NullBuffer),
+            PARAM_OCTET_STRING => {}
+            _ => return Err(Reason::ParameterType),
         }
         let len = if self.0.data_size == 0 { all } else { self.0.data_size };
+        self.0.return_size = len;
         // SAFETY: data has room for data_size bytes, or for `all` bytes if data_size is 0. The memory belongs to C
         // code, so it counts as initialised.
-        fill(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })?;
-        self.0.return_size = len;
-        Ok(())
+        Ok(unsafe { slice::from_raw_parts_mut(self.0.data.cast::<u8>(), len) })
     }
 
     /// Returns a text.

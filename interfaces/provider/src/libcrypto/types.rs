@@ -3,15 +3,13 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// Any function; its actual type depends on the number in the same entry.
-pub(crate) type Function = unsafe extern "C" fn();
-
 /// `OSSL_DISPATCH`
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch {
     pub(crate) id: c_int,
-    pub(crate) function: Option<Function>,
+    /// A function, whose type depends on the number.
+    pub(crate) function: *const c_void,
 }
 
 /// `OSSL_ALGORITHM`
@@ -40,12 +38,6 @@ pub(crate) struct OsslParam {
     pub(crate) return_size: usize,
 }
 
-/// Handle of the core for this provider.
-#[repr(C)]
-pub(crate) struct CoreHandle {
-    _opaque: [u8; 0],
-}
-
 // OSSL_PARAM data types.
 pub(crate) const PARAM_INTEGER: c_uint = 1;
 pub(crate) const PARAM_UNSIGNED_INTEGER: c_uint = 2;
@@ -62,39 +54,11 @@ pub(crate) const CORE_NEW_ERROR: c_int = 5;
 pub(crate) const CORE_SET_ERROR_DEBUG: c_int = 6;
 pub(crate) const CORE_VSET_ERROR: c_int = 7;
 
-// Functions of a provider.
-pub(crate) const PROVIDER_TEARDOWN: c_int = 1024;
-pub(crate) const PROVIDER_GETTABLE_PARAMS: c_int = 1025;
-pub(crate) const PROVIDER_GET_PARAMS: c_int = 1026;
-pub(crate) const PROVIDER_QUERY_OPERATION: c_int = 1027;
-pub(crate) const PROVIDER_GET_REASON_STRINGS: c_int = 1029;
-
 /// `OSSL_OP_CIPHER`
 pub(crate) const OP_CIPHER: c_int = 2;
 
 /// `OSSL_OP_SKEYMGMT`
 pub(crate) const OP_SKEYMGMT: c_int = 15;
 
-// Functions of symmetric keys.
-pub(crate) const SKEYMGMT_FREE: c_int = 1;
-pub(crate) const SKEYMGMT_IMPORT: c_int = 2;
-pub(crate) const SKEYMGMT_EXPORT: c_int = 3;
-pub(crate) const SKEYMGMT_IMP_SETTABLE_PARAMS: c_int = 6;
 /// `OSSL_SKEYMGMT_SELECT_SECRET_KEY`
 pub(crate) const SKEYMGMT_SELECT_SECRET_KEY: c_int = 2;
-
-// Functions of a cipher.
-pub(crate) const CIPHER_NEWCTX: c_int = 1;
-pub(crate) const CIPHER_ENCRYPT_INIT: c_int = 2;
-pub(crate) const CIPHER_DECRYPT_INIT: c_int = 3;
-pub(crate) const CIPHER_UPDATE: c_int = 4;
-pub(crate) const CIPHER_FINAL: c_int = 5;
-pub(crate) const CIPHER_CIPHER: c_int = 6;
-pub(crate) const CIPHER_FREECTX: c_int = 7;
-pub(crate) const CIPHER_DUPCTX: c_int = 8;
-pub(crate) const CIPHER_GET_PARAMS: c_int = 9;
-pub(crate) const CIPHER_GET_CTX_PARAMS: c_int = 10;
-pub(crate) const CIPHER_SET_CTX_PARAMS: c_int = 11;
-pub(crate) const CIPHER_GETTABLE_PARAMS: c_int = 12;
-pub(crate) const CIPHER_GETTABLE_CTX_PARAMS: c_int = 13;
-pub(crate) const CIPHER_SETTABLE_CTX_PARAMS: c_int = 14;

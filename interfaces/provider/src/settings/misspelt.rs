@@ -10,8 +10,6 @@ use std::ffi::CStr;
 
 use lockstep_provider_settings::NAMES;
 
-use super::Section;
-
 /// Characters that are inserted into a name or substituted for one of its letters.
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz_-";
 
@@ -27,39 +25,34 @@ const WORDS: [(&str, &str); NAMES.len()] = [
     ("trace", "tracefile trace_file trace-file trace_to tracing logfile log_file log-file log"),
 ];
 
-/// A misspelt name in the section, and the setting that was probably meant.
-pub(super) fn misspelt(section: &impl Section) -> Option<(String, &'static str)> {
+/// A misspelt name in the section, and the setting that was probably meant. `section` returns the values of names.
+pub(super) fn misspelt(section: impl Fn(&[&CStr]) -> Vec<Option<String>>) -> Option<(String, &'static str)> {
     WORDS.iter().find_map(|(name, words)| {
         let wrong = mistakes(name, words);
         let all: Vec<&CStr> = wrong.iter().collect();
-        Some((all[section.first_with_value(&all)?].to_string_lossy().into_owned(), *name))
+        let found = section(&all).iter().position(Option::is_some)?;
+        Some((all[found].to_string_lossy().into_owned(), *name))
     })
 }
 
-/// Names in one allocation. There are many names, and they are generated in each program that loads the provider.
+/// Names, each followed by a NUL, in one allocation. There are many names, and they are generated in each program that loads the
+/// provider.
 #[derive(Default)]
-struct Names {
-    /// The names, each followed by a NUL.
-    text: Vec<u8>,
-    /// The offset of each name.
-    starts: Vec<usize>,
-}
+struct Names(Vec<u8>);
 
 impl Names {
     /// Adds the name that consists of these parts, unless it is a setting.
     fn add(&mut self, parts: &[&[u8]]) {
-        let start = self.text.len();
-        parts.iter().for_each(|part| self.text.extend_from_slice(part));
-        if NAMES.iter().any(|name| name.as_bytes() == &self.text[start..]) {
-            self.text.truncate(start);
-            return;
+        let start = self.0.len();
+        parts.iter().for_each(|part| self.0.extend_from_slice(part));
+        match NAMES.iter().any(|name| name.as_bytes() == &self.0[start..]) {
+            true => self.0.truncate(start),
+            false => self.0.push(0),
         }
-        self.text.push(0);
-        self.starts.push(start);
     }
 
     fn iter(&self) -> impl Iterator<Item = &CStr> {
-        self.starts.iter().filter_map(|start| CStr::from_bytes_until_nul(&self.text[*start..]).ok())
+        self.0.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok())
     }
 }
 

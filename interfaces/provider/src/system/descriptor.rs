@@ -9,32 +9,29 @@
 //! reason is that a sandbox may end a program that makes a forbidden system call. In the sandbox of OpenSSH's server,
 //! `fstat` fails, and nothing is written.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::c_int;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Error, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::thread::write_without_signals;
 
-/// The identity of a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Identity {
-    device: libc::dev_t,
-    inode: libc::ino_t,
+/// The identity of a file: the numbers of its device and of its inode.
+pub(super) type Identity = (libc::dev_t, libc::ino_t);
+
+pub(super) fn identity(found: &libc::stat) -> Identity {
+    (found.st_dev, found.st_ino)
 }
 
-impl Identity {
-    pub(super) fn of(found: &libc::stat) -> Identity {
-        Identity { device: found.st_dev, inode: found.st_ino }
-    }
-}
-
-/// A descriptor that the provider has opened.
+/// A descriptor that the provider has opened. Its number is above those of standard input, output and error.
 pub(crate) struct Descriptor {
-    number: c_int,
+    file: ManuallyDrop<File>,
     /// The file for which the descriptor was opened. Programs may close descriptors that they have not opened
     /// (`closefrom`), and the system may then give the same numbers to other files.
-    identity: Identity,
+    pub(super) identity: Identity,
 }
 
 impl Descriptor {
@@ -43,7 +40,11 @@ impl Descriptor {
     /// # Errors
     /// If `number` is not open, or no more descriptors are available.
     pub(crate) fn copy_of(number: c_int) -> io::Result<Descriptor> {
-        preserve_errno(|| Descriptor::new(above_standard(number)?))
+        preserve_errno(|| {
+            // SAFETY: the number is not -1. It is only passed to the system, which refuses it if no file is open with that number.
+            let original = unsafe { BorrowedFd::borrow_raw(number) };
+            Descriptor::new(original.try_clone_to_owned()?.into())
+        })
     }
 
     /// Opens a file for appending, and creates it if necessary. It may be a regular file, a FIFO with a reader, or a
@@ -55,26 +56,24 @@ impl Descriptor {
     /// A message that says why the file cannot be opened.
     pub(crate) fn append_to(path: &Path) -> io::Result<Descriptor> {
         preserve_errno(|| {
-            let name = CString::new(path.as_os_str().as_bytes())?;
-            let opened = open(&name, OpenFlags::Create).map_err(why_not_opened)?;
-            check(opened.number)?;
+            let opened = open(path, OpenOptions::new().create(true).mode(0o600), libc::O_NOFOLLOW);
+            let opened = opened.map_err(|error| match error.raw_os_error() {
+                Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
+                Some(libc::ENXIO) => Error::other("it is a FIFO without a reader, or a socket"),
+                _ => error,
+            })?;
+            check(&status(opened.number())?)?;
             Ok(opened)
         })
     }
 
-    fn new(number: c_int) -> io::Result<Descriptor> {
-        match status(number) {
-            Ok(found) => Ok(Descriptor { number, identity: Identity::of(&found) }),
-            Err(error) => {
-                // SAFETY: the descriptor has just been opened here.
-                unsafe { libc::close(number) };
-                Err(error)
-            }
-        }
+    fn new(file: File) -> io::Result<Descriptor> {
+        let identity = identity(&status(file.as_raw_fd())?);
+        Ok(Descriptor { file: ManuallyDrop::new(file), identity })
     }
 
-    pub(super) fn identity(&self) -> Identity {
-        self.identity
+    fn number(&self) -> c_int {
+        self.file.as_raw_fd()
     }
 
     /// Writes all bytes, if that is possible without waiting.
@@ -83,22 +82,20 @@ impl Descriptor {
     /// [`ErrorKind::WouldBlock`] if the reader is too slow; other errors are final.
     pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         preserve_errno(|| {
-            if !self.is_open()? {
-                return Err(Error::other("the program has closed it"));
-            }
-            write_at_once(self.number, bytes)
+            self.check_open()?;
+            write_at_once(self.number(), bytes)
         })
     }
 
-    /// True if the descriptor still refers to the same file.
+    /// Checks that the descriptor still refers to the same file.
     ///
     /// # Errors
-    /// If that cannot be determined, because a sandbox forbids the call.
-    fn is_open(&self) -> io::Result<bool> {
-        match status(self.number) {
-            Ok(found) => Ok(Identity::of(&found) == self.identity),
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => Ok(false),
-            Err(error) => Err(error),
+    /// If it does not, or if that cannot be determined, because a sandbox forbids the call.
+    fn check_open(&self) -> io::Result<()> {
+        match status(self.number()) {
+            Ok(found) if identity(&found) == self.identity => Ok(()),
+            Err(error) if error.raw_os_error() != Some(libc::EBADF) => Err(error),
+            _ => Err(Error::other("the program has closed it")),
         }
     }
 }
@@ -108,53 +105,21 @@ impl Drop for Descriptor {
         preserve_errno(|| {
             // The program may have closed this descriptor and opened the same file with the same number. A descriptor
             // that is not closed on `exec` is therefore left open.
-            if self.is_open().unwrap_or(false) && closes_on_exec(self.number) {
-                // SAFETY: the descriptor is still the provider's.
-                unsafe { libc::close(self.number) };
+            if self.check_open().is_ok() && closes_on_exec(self.number()) {
+                // SAFETY: the descriptor is still the provider's, and it is dropped once.
+                unsafe { ManuallyDrop::drop(&mut self.file) };
             }
         });
     }
 }
 
-/// How to open a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpenFlags {
-    /// Create the file if necessary. Do not follow symbolic links.
-    Create,
-    /// The file exists. Follow symbolic links, such as those of `/proc/self/fd`.
-    Existing,
-}
-
 /// Opens a file for appending, without waiting.
-pub(super) fn open(name: &CStr, how: OpenFlags) -> io::Result<Descriptor> {
-    let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
-    let more = match how {
-        OpenFlags::Create => libc::O_CREAT | libc::O_NOFOLLOW,
-        OpenFlags::Existing => 0,
-    };
-    // SAFETY: `name` is a C string. The mode is passed as an unsigned int, as C passes variable arguments.
-    let number = unsafe { libc::open(name.as_ptr(), flags | more, 0o600 as libc::c_uint) };
-    match number {
-        ..0 => Err(Error::last_os_error()),
-        0..=libc::STDERR_FILENO => {
-            // Standard input, output or error was closed, and the new file has received the number of that stream. The
-            // program must not use this file as a standard stream, so the file is moved to another number.
-            let moved = above_standard(number);
-            // SAFETY: the descriptor has just been opened here.
-            unsafe { libc::close(number) };
-            Descriptor::new(moved?)
-        }
-        _ => Descriptor::new(number),
-    }
-}
-
-/// A copy with a number above those of standard input, output and error.
-fn above_standard(number: c_int) -> io::Result<c_int> {
-    // SAFETY: the call accepts any number, even if no file is open with that number.
-    match unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, libc::STDERR_FILENO + 1) } {
-        -1 => Err(Error::last_os_error()),
-        copy => Ok(copy),
-    }
+pub(super) fn open(path: &Path, options: &mut OpenOptions, flags: c_int) -> io::Result<Descriptor> {
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = options.append(true).custom_flags(flags).open(path)?;
+    // If standard input, output or error was closed, the new file may have received the number of that stream. The program must
+    // not use this file as a standard stream, so the file gets another number: a clone has a number above these.
+    Descriptor::new(if file.as_raw_fd() <= libc::STDERR_FILENO { file.try_clone()? } else { file })
 }
 
 /// True for an open descriptor that is closed on `exec`. All descriptors of the provider are closed on `exec`.
@@ -176,32 +141,18 @@ pub(super) fn status(number: c_int) -> io::Result<libc::stat> {
 }
 
 /// Refuses files to which a trace must not be appended.
-fn check(number: c_int) -> io::Result<()> {
-    let found = status(number)?;
+fn check(found: &libc::stat) -> io::Result<()> {
     match found.st_mode & libc::S_IFMT {
         libc::S_IFCHR => Ok(()),
         libc::S_IFREG if found.st_nlink > 1 => {
             Err(Error::other("it has more than one name (hard links), and may be another program's file"))
         }
+        // SAFETY: the call only reads an attribute of the process.
+        libc::S_IFREG | libc::S_IFIFO if [0, unsafe { libc::geteuid() }].contains(&found.st_uid) => Ok(()),
         libc::S_IFREG | libc::S_IFIFO => {
-            // SAFETY: the call only reads an attribute of the process.
-            let user = unsafe { libc::geteuid() };
-            match found.st_uid {
-                0 => Ok(()),
-                owner if owner == user => Ok(()),
-                owner => Err(Error::other(format!("it belongs to another user (uid {owner})"))),
-            }
+            Err(Error::other(format!("it belongs to another user (uid {})", found.st_uid)))
         }
         _ => Err(Error::other("it is not a file, a FIFO or a character device")),
-    }
-}
-
-/// Replaces the text of `open` errors that have a special meaning here.
-fn why_not_opened(error: Error) -> Error {
-    match error.raw_os_error() {
-        Some(libc::ELOOP) => Error::other("it is a symbolic link, which is not followed"),
-        Some(libc::ENXIO) => Error::other("it is a FIFO without a reader, or a socket"),
-        _ => error,
     }
 }
 
@@ -256,7 +207,8 @@ fn errno() -> *mut c_int {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -320,7 +272,7 @@ mod tests {
         // SAFETY: as above.
         assert_eq!(unsafe { *errno() }, 77);
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
-        assert!(Descriptor::copy_of(-1).is_err());
+        assert!(Descriptor::copy_of(c_int::MAX).is_err());
     }
 
     #[test]
@@ -348,7 +300,7 @@ mod tests {
     fn a_descriptor_that_the_program_has_opened_for_the_same_file_is_not_closed() {
         let folder = tempfile::tempdir().unwrap();
         let trace = Descriptor::append_to(&folder.path().join("trace")).unwrap();
-        let number = trace.number;
+        let number = trace.number();
         let theirs = std::fs::File::create(folder.path().join("trace")).unwrap();
         // SAFETY: the test replaces a descriptor that it has not opened, as a program may do. The new descriptor stays
         // open on `exec`.
@@ -366,9 +318,9 @@ mod tests {
         let theirs = std::fs::File::create(folder.path().join("theirs")).unwrap();
         // SAFETY: the test does the same as a daemon that closes all descriptors that it has not opened and then opens
         // a file.
-        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number) }, trace.number);
+        assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), trace.number()) }, trace.number());
         assert!(trace.write(b"line\n").is_err());
-        let number = trace.number;
+        let number = trace.number();
         drop(trace);
         assert!(status(number).is_ok(), "the program's file was closed");
         // SAFETY: the descriptor belongs to this test.

@@ -8,19 +8,13 @@ use std::sync::{Once, OnceLock};
 /// Number of forks between the process that loaded this module and the current one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Identifies a process and distinguishes it from its parents and children. The process number alone is not sufficient:
-/// the first process of a container can have the same number as a process outside of the container.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Process {
-    number: u32,
-    forks: u32,
-}
+/// The number of a process, and the number of forks before it. They distinguish a process from its parents and children. The process
+/// number alone is not sufficient: the first process of a container can have the same number as a process outside of the container.
+pub(crate) type Process = (u32, u32);
 
-impl Process {
-    /// The current process.
-    pub(crate) fn current() -> Process {
-        Process { number: std::process::id(), forks: FORKS.load(Ordering::Relaxed) }
-    }
+/// The current process.
+pub(crate) fn current() -> Process {
+    (std::process::id(), FORKS.load(Ordering::Relaxed))
 }
 
 /// Registers the handler that counts forks.
@@ -45,12 +39,10 @@ pub(crate) fn at_exit(body: fn()) {
             let _ = std::panic::catch_unwind(body);
         }
     }
-    static REGISTERED: Once = Once::new();
-    let _ = BODY.set(body);
-    REGISTERED.call_once(|| {
+    if BODY.set(body).is_ok() {
         // SAFETY: the handler stays in memory, because this module is never unloaded.
         unsafe { libc::atexit(run) };
-    });
+    }
 }
 
 /// True in set-user-ID programs and programs with capabilities.
@@ -84,13 +76,9 @@ unsafe impl<T: Send + Sync> Send for PerProcess<T> {}
 unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 
 impl<T> PerProcess<T> {
-    pub(crate) fn new() -> Self {
-        PerProcess { newest: AtomicPtr::new(null_mut()) }
-    }
-
     /// The value of this process, if it exists.
     pub(crate) fn get(&self) -> Option<&T> {
-        let current = Process::current();
+        let current = current();
         let mut next = self.newest.load(Ordering::Acquire);
         // SAFETY: nodes are complete when they become reachable, and live until the list is dropped.
         while let Some(node) = unsafe { next.as_ref() } {
@@ -102,23 +90,19 @@ impl<T> PerProcess<T> {
         None
     }
 
-    /// The value of this process, created if necessary. If two threads create a value at the same time, the second
-    /// value is passed to `spare`.
-    pub(crate) fn get_or_make<E>(
-        &self,
-        make: impl FnOnce() -> Result<T, E>,
-        spare: impl FnOnce(T),
-    ) -> Result<&T, E> {
+    /// The value of this process, created if necessary. If two threads create a value at the same time, the second value is
+    /// dropped.
+    pub(crate) fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
             return Ok(value);
         }
-        let process = Process::current();
+        let process = current();
         let node = Box::into_raw(Box::new(Node { process, value: make()?, older: null_mut() }));
         loop {
             let newest = self.newest.load(Ordering::Acquire);
             if let Some(value) = self.get() {
                 // SAFETY: the node is not shared yet.
-                spare(unsafe { Box::from_raw(node) }.value);
+                drop(unsafe { Box::from_raw(node) });
                 return Ok(value);
             }
             // SAFETY: the node is not shared yet. The exchange below publishes it if no other node was added meanwhile.
@@ -133,34 +117,27 @@ impl<T> PerProcess<T> {
 
 impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
+        /// Nodes of parent processes, whose threads and devices do not exist in this process. They are not freed, and stay
+        /// reachable, so that leak checkers do not report them.
+        static OF_PARENTS: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
         let mut next = *self.newest.get_mut();
-        while !next.is_null() {
-            // SAFETY: each node comes from a box, is in one list only, and is no longer referenced.
-            let node = unsafe { Box::from_raw(next) };
-            next = node.older;
-            if node.process != Process::current() {
-                leak_for_child(node.value);
+        // SAFETY: each node comes from a box, is in one list only, and is no longer referenced.
+        while let Some(node) = unsafe { next.as_mut() } {
+            let this = std::mem::replace(&mut next, node.older);
+            if node.process == current() {
+                // SAFETY: as above.
+                drop(unsafe { Box::from_raw(this) });
+            } else {
+                // The pointer is never followed.
+                node.older = OF_PARENTS.swap(this.cast(), Ordering::AcqRel).cast();
             }
         }
     }
 }
 
-/// A value that belongs to the parent process.
-struct Leaked<T> {
-    _older: *mut c_void,
-    _value: T,
-}
-
-/// Leaks a value that belongs to the parent process, because its threads and devices do not exist in this process. The
-/// value stays reachable, so that leak checkers do not report it.
-fn leak_for_child<T>(value: T) {
-    static NEWEST: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    let mut older = NEWEST.load(Ordering::Acquire);
-    let left = Box::into_raw(Box::new(Leaked { _older: older, _value: value }));
-    while let Err(newest) = NEWEST.compare_exchange(older, left.cast(), Ordering::AcqRel, Ordering::Acquire) {
-        older = newest;
-        // SAFETY: the new entry is not shared before it is in the list.
-        unsafe { (*left)._older = older };
+impl<T> Default for PerProcess<T> {
+    fn default() -> Self {
+        PerProcess { newest: AtomicPtr::new(null_mut()) }
     }
 }
 
@@ -171,31 +148,27 @@ mod tests {
     #[test]
     fn each_process_has_its_own_value() {
         count_forks();
-        let list = PerProcess::new();
+        let list = PerProcess::default();
         assert_eq!(list.get(), None);
-        assert_eq!(list.get_or_make(|| Ok::<_, ()>(1), |_| ()), Ok(&1));
-        assert_eq!(list.get_or_make(|| Ok::<_, ()>(2), |_| ()), Ok(&1));
+        assert_eq!(list.get_or_make(|| Ok::<_, ()>(1)), Ok(&1));
+        assert_eq!(list.get_or_make(|| Ok::<_, ()>(2)), Ok(&1));
         // This has the effect of a fork.
         FORKS.fetch_add(1, Ordering::Relaxed);
         assert_eq!(list.get(), None);
-        assert_eq!(list.get_or_make(|| Err(3), |_| ()), Err(3));
-        assert_eq!(list.get_or_make(|| Ok::<_, ()>(4), |_| ()), Ok(&4));
+        assert_eq!(list.get_or_make(|| Err(3)), Err(3));
+        assert_eq!(list.get_or_make(|| Ok::<_, ()>(4)), Ok(&4));
         FORKS.fetch_sub(1, Ordering::Relaxed);
         assert_eq!(list.get(), Some(&1));
     }
 
     #[test]
     fn threads_share_one_value() {
-        let list = PerProcess::new();
-        let spares = AtomicU32::new(0);
+        let list = PerProcess::default();
         std::thread::scope(|scope| {
             let got: Vec<_> = (0..8)
                 .map(|i| {
-                    let (list, spares) = (&list, &spares);
-                    scope.spawn(move || {
-                        let spare = |_| _ = spares.fetch_add(1, Ordering::Relaxed);
-                        *list.get_or_make(|| Ok::<_, ()>(i), spare).unwrap()
-                    })
+                    let list = &list;
+                    scope.spawn(move || *list.get_or_make(|| Ok::<_, ()>(i)).unwrap())
                 })
                 .collect();
             let got: Vec<i32> = got.into_iter().map(|thread| thread.join().unwrap()).collect();

@@ -6,12 +6,14 @@
 //! numbers.
 
 use std::ffi::c_int;
+use std::fs::OpenOptions;
 use std::io::{self, Error};
 use std::panic;
+use std::path::Path;
 use std::sync::{Once, OnceLock};
 
 use super::descriptor::{
-    Descriptor, Identity, OpenFlags, closes_on_exec, open, preserve_errno, status, write_at_once,
+    Descriptor, Identity, closes_on_exec, identity, open, preserve_errno, status, write_at_once,
 };
 use crate::message::escaped;
 
@@ -19,18 +21,14 @@ use crate::message::escaped;
 /// closed or not inherited.
 static FIRST: OnceLock<[Option<Identity>; 2]> = OnceLock::new();
 
-/// Records the files of standard output and standard error, the first time that the provider is loaded.
+/// Records the files of standard output and standard error, the first time that the provider is loaded. A descriptor that is closed on
+/// `exec` was opened by the program itself.
 pub(crate) fn record() {
-    preserve_errno(|| {
-        FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited));
-    });
-}
-
-/// The file of a descriptor, if the program may have inherited it. A descriptor that is closed on `exec` was opened by
-/// the program itself.
-fn inherited(number: c_int) -> Option<Identity> {
-    let found = status(number).ok()?;
-    (!closes_on_exec(number)).then(|| Identity::of(&found))
+    let inherited = |number| match status(number) {
+        Ok(found) if !closes_on_exec(number) => Some(identity(&found)),
+        _ => None,
+    };
+    preserve_errno(|| FIRST.get_or_init(|| [libc::STDOUT_FILENO, libc::STDERR_FILENO].map(inherited)));
 }
 
 /// The status of a descriptor, if its file is the recorded one.
@@ -41,7 +39,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
     let first = FIRST.get().and_then(|files| files[usize::from(number == libc::STDERR_FILENO)]);
     let first = first.ok_or_else(|| Error::other("the program was started without it"))?;
     let found = status(number)?;
-    match Identity::of(&found) == first {
+    match identity(&found) == first {
         true => Ok(found),
         false => Err(Error::other("the program has put another file in its place")),
     }
@@ -52,10 +50,7 @@ fn recorded(number: c_int) -> io::Result<libc::stat> {
 /// # Errors
 /// If the descriptor is not open or does not refer to the recorded file, or if no more descriptors are available.
 pub(crate) fn copy(number: c_int) -> io::Result<Descriptor> {
-    preserve_errno(|| {
-        let found = recorded(number)?;
-        own(number, &found)
-    })
+    preserve_errno(|| own(number, &recorded(number)?))
 }
 
 fn own(number: c_int, found: &libc::stat) -> io::Result<Descriptor> {
@@ -72,31 +67,24 @@ fn reopened(number: c_int, found: &libc::stat) -> Option<Descriptor> {
     if !is_pipe && unsafe { libc::isatty(number) } != 1 {
         return None;
     }
-    let name = std::ffi::CString::new(format!("/proc/self/fd/{number}")).ok()?;
-    let again = open(&name, OpenFlags::Existing).ok()?;
-    (again.identity() == Identity::of(found)).then_some(again)
+    // The symbolic link in `/proc` is followed.
+    let name = format!("/proc/self/fd/{number}");
+    let again = open(Path::new(&name), &mut OpenOptions::new(), 0).ok()?;
+    (again.identity == identity(found)).then_some(again)
 }
 
-/// Writes a message to standard error while the provider is being loaded, if that is possible without waiting.
-pub(crate) fn write_message(message: &str) {
-    write(message, reopened);
-}
-
-/// Writes a message after the provider has been loaded. This function opens no file, because the program may have
-/// entered a sandbox that forbids opening files.
-pub(crate) fn write_message_after_load(message: &str) {
-    write(message, |_, _| None);
-}
-
-fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descriptor>) {
+/// Writes a message to standard error, if that is possible without waiting. After the provider has been loaded, no file is opened
+/// for the message (`may_open` is false), because the program may have entered a sandbox that forbids opening files.
+pub(crate) fn write_message(message: &str, may_open: bool) {
     const NUMBER: c_int = libc::STDERR_FILENO;
     preserve_errno(|| {
         // If the file cannot be determined because a sandbox refuses the call, nothing is written: a failed write makes
         // system calls for which a sandbox may end the program.
         let Ok(found) = recorded(NUMBER) else { return };
         let line = format!("lockstep: {}\n", escaped(message));
+        let again = if may_open { reopened(NUMBER, &found) } else { None };
         // A failure cannot be reported anywhere else.
-        let _ = match reopen(NUMBER, &found) {
+        let _ = match again {
             Some(again) => again.write(line.as_bytes()),
             None => write_at_once(NUMBER, line.as_bytes()),
         };
@@ -107,7 +95,7 @@ fn write(message: &str, reopen: impl FnOnce(c_int, &libc::stat) -> Option<Descri
 /// 2 even if descriptor 2 is another file. Its write may also wait or raise a signal.
 pub(crate) fn report_panics() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message_after_load(&info.to_string()))));
+    ONCE.call_once(|| panic::set_hook(Box::new(|info| write_message(&info.to_string(), false))));
 }
 
 #[cfg(test)]

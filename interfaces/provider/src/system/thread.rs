@@ -11,7 +11,7 @@ pub(crate) fn spawn_without_signals(
     name: &str,
     body: impl FnOnce() + Send + 'static,
 ) -> Option<JoinHandle<()>> {
-    let _blocked = Blocked::new().ok()?;
+    let _blocked = Blocked::new(false).ok()?;
     Builder::new().name(name.into()).spawn(body).ok()
 }
 
@@ -24,10 +24,7 @@ const OF_WRITES: [c_int; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
 /// discarded; the program's signal handlers are not changed. If the signals cannot be blocked, `body` runs
 /// nevertheless.
 pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
-    let mut blocked = Blocked::new();
-    if let Ok(blocked) = &mut blocked {
-        blocked.drops = true;
-    }
+    let _blocked = Blocked::new(true);
     body()
 }
 
@@ -38,7 +35,7 @@ pub(crate) fn without_signals<T>(body: impl FnOnce() -> T) -> T {
 /// # Errors
 /// The errors of `body`, or an error if signals cannot be blocked. In the latter case `body` does not run.
 pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    let mut blocked = Blocked::new()?;
+    let mut blocked = Blocked::new(false)?;
     let result = body();
     let error = result.as_ref().err().and_then(io::Error::raw_os_error);
     blocked.drops = matches!(error, Some(libc::EPIPE | libc::EFBIG));
@@ -58,23 +55,19 @@ struct Blocked {
 impl Blocked {
     /// # Errors
     /// If the mask cannot be set, as in a sandbox that refuses the call. The mask is then unchanged.
-    fn new() -> io::Result<Blocked> {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: sigfillset and sigemptyset initialise both sets before they are read. If the call fails, for example
-        // in a sandbox that refuses it, `before` is the empty set, and is not used.
-        let (error, mask) = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::sigemptyset(before.as_mut_ptr());
-            let error = libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
-            (error, before.assume_init())
+    fn new(drops: bool) -> io::Result<Blocked> {
+        let (mut all, mut mask) = (empty_set(), empty_set());
+        // SAFETY: both sets have been initialised.
+        let error = unsafe {
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut mask)
         };
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
         }
         // A signal that was not blocked before was not pending.
         let blocked = OF_WRITES.iter().any(|signal| contains(&mask, *signal));
-        Ok(Blocked { mask, pending: if blocked { pending() } else { Default::default() }, drops: false })
+        Ok(Blocked { mask, pending: if blocked { pending() } else { Default::default() }, drops })
     }
 }
 
@@ -92,6 +85,16 @@ impl Drop for Blocked {
     }
 }
 
+/// A set without signals.
+fn empty_set() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: the call initialises the set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
 fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
     // SAFETY: the system has initialised the set, and `signal` is a signal number.
     unsafe { libc::sigismember(set, signal) == 1 }
@@ -99,28 +102,23 @@ fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
 
 /// Which of the signals [`OF_WRITES`] are pending for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before it is read, and stays empty if the call fails.
-    let set = unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigpending(set.as_mut_ptr());
-        set.assume_init()
-    };
+    let mut set = empty_set();
+    // SAFETY: the set has been initialised. It stays empty if the call fails.
+    unsafe { libc::sigpending(&mut set) };
     OF_WRITES.map(|signal| contains(&set, signal))
 }
 
 /// Discards a signal that is pending and blocked.
 fn take(signal: c_int) {
-    let mut set = MaybeUninit::uninit();
-    // SAFETY: the set is emptied before it is read. The pointer for information about the signal may be null.
+    let mut set = empty_set();
+    // SAFETY: the set has been initialised. The pointer for information about the signal may be null.
     unsafe {
-        libc::sigemptyset(set.as_mut_ptr());
-        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::sigaddset(&mut set, signal);
         #[cfg(not(target_os = "macos"))]
-        libc::sigtimedwait(set.as_ptr(), null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
+        libc::sigtimedwait(&set, null_mut(), &libc::timespec { tv_sec: 0, tv_nsec: 0 });
         // macOS has no `sigtimedwait`. `sigwait` does not wait here, because the signal is pending for this thread.
         #[cfg(target_os = "macos")]
-        libc::sigwait(set.as_ptr(), &mut 0);
+        libc::sigwait(&set, &mut 0);
     }
 }
 

@@ -110,7 +110,7 @@ fn failures_that_only_newer_releases_report() {
         let mut side = Side::new(ours(name));
         evp::clear_errors();
         assert!(!script.iter().map(|call| side.run(call)).last().unwrap().ok(), "{name}: {script:?}");
-        evp::take_queue().iter().map(|entry| (entry.library, entry.reason)).collect::<Vec<_>>()
+        evp::take_queue().iter().map(|entry| (entry.lib, entry.reason)).collect::<Vec<_>>()
     };
     let ocb = |way, call: Call| entries("AES-128-OCB", &[start("AES-128-OCB", way), call]);
     assert_eq!(ocb(ENCRYPT, SetTag(vec![0; 16])), [(57, 2 << 18 | 262)]);

@@ -32,7 +32,7 @@ pub(crate) fn clear_errors() {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct QueueEntry {
     /// `ERR_GET_LIB`: 57 for the providers of OpenSSL, 15 for libcrypto's own functions, from 128 on for other providers.
-    pub(crate) library: u64,
+    pub(crate) lib: u64,
     /// `ERR_GET_REASON`
     pub(crate) reason: u64,
     text: String,
@@ -40,7 +40,7 @@ pub(crate) struct QueueEntry {
 
 impl std::fmt::Debug for QueueEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "{}:{} {:?}", self.library, self.reason, self.text)
+        write!(f, "{}:{} {:?}", self.lib, self.reason, self.text)
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn take_queue() -> Vec<QueueEntry> {
         let (reason, data) = unsafe { (text(ERR_reason_error_string(code)), text(data)) };
         let data = data.filter(|data| !data.is_empty()).map(|data| format!(" ({data})")).unwrap_or_default();
         let text = format!("{}{data}", reason.as_deref().unwrap_or("no reason"));
-        all.push(QueueEntry { library: code >> 23 & 0xff, reason: code & 0x7f_ffff, text });
+        all.push(QueueEntry { lib: code >> 23 & 0xff, reason: code & 0x7f_ffff, text });
     }
 }
 

@@ -67,8 +67,8 @@ const ERR_LIB_CRYPTO: u64 = 15;
 /// the cipher does not list the parameter; and up to 3.x `EVP_DecryptUpdate`, if the default provider's key wrap
 /// returns an impossible length.
 fn of_provider(queue: &[QueueEntry]) -> Vec<(u64, u64)> {
-    let entries = queue.iter().filter(|entry| ![ERR_LIB_EVP, ERR_LIB_CRYPTO].contains(&entry.library));
-    entries.map(|entry| (entry.library, entry.reason)).collect()
+    let entries = queue.iter().filter(|entry| ![ERR_LIB_EVP, ERR_LIB_CRYPTO].contains(&entry.lib));
+    entries.map(|entry| (entry.lib, entry.reason)).collect()
 }
 
 /// True if two queues are the same for programs: both are empty or neither is, and both have the same entries of the provider.
@@ -89,7 +89,7 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
                 && (name.ends_with("GCM") || name.ends_with("CCM"))
                 && !of_them.contains(&TAG_NOT_SET) =>
         {
-            ours.retain(|entry| (entry.library, entry.reason) != TAG_NOT_SET);
+            ours.retain(|entry| (entry.lib, entry.reason) != TAG_NOT_SET);
         }
         // 3.0.2 does not report that a tag is refused; 3.0.19 does.
         SetTag(_) | TagLength(_) if release < (3, 0, 19) && name.ends_with("OCB") && theirs.is_empty() => {
@@ -102,7 +102,7 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
                 && of_them.is_empty()
                 && of_provider(&ours) == [INVALID_KEY_LENGTH] =>
         {
-            let entries = theirs.iter().map(|entry| (entry.library, entry.reason));
+            let entries = theirs.iter().map(|entry| (entry.lib, entry.reason));
             return entries.eq([EVP_INVALID_KEY_LENGTH]);
         }
         _ => {}

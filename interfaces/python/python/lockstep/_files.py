@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, cast, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeVar, cast, overload
 
 from . import _native
 from ._shown import shown
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ._native import Buffer
 
     Path = str | os.PathLike[str]
+
+_Buffered = TypeVar("_Buffered", bound=io.BufferedReader | io.BufferedWriter)
 
 # A buffer holds four chunks of the format. Longer reads and writes do not go through it.
 _BUFFER = 4 * 16384
@@ -81,7 +83,7 @@ class _RawReader(_Raw):
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
-        count = self._open().readinto(self._position, buffer)
+        count = self._open().readinto(self._position, [buffer])
         self._position += count
         return count
 
@@ -267,7 +269,19 @@ def open_with(
     if not isinstance(file, (str, os.PathLike)) and not hasattr(file, needed):
         raise TypeError(f"file is a {type(file).__name__}: it must be a path (str or os.PathLike) or a binary file object")
     if mode == "rb":
-        return io.BufferedReader(_RawReader(file, keys, closes), _BUFFER)
+        return _buffered(io.BufferedReader, _RawReader(file, keys, closes))
     if mode in ("wb", "xb"):
-        return Writer(_RawWriter(file, mode == "wb", keys, ends), _BUFFER)
+        return _buffered(Writer, _RawWriter(file, mode == "wb", keys, ends))
     raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
+
+
+def _buffered(kind: type[_Buffered], raw: _Raw) -> _Buffered:
+    """A buffered object of a raw file at its start.
+
+    The constructor calls `tell` and drops its exceptions. A signal handler can run, and raise KeyboardInterrupt, in each function that
+    is written in Python: therefore it calls `int()`, which returns 0.
+    """
+    vars(raw)["tell"] = int
+    buffered = kind(raw, _BUFFER)
+    del vars(raw)["tell"]
+    return buffered

@@ -1,120 +1,94 @@
 //! The classes, with the names and the order of arguments of pyca cryptography.
 
-use std::ops::RangeInclusive;
-
-use lockstep::aead::Aead;
+use lockstep::aead::{Aead, Direction};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::call::Header;
-use super::{Cipher, generate_key};
-use crate::buffer::{Export, Memory};
+use super::{Cipher, TAG, generate_key};
+use crate::buffer::{Input, Memory};
 
-/// The length of full tags in bytes.
-pub(crate) const TAG: usize = 16;
-
-/// The class of a mode. It can have fewer lengths than the mode: those of pyca cryptography.
-pub(crate) struct Class {
-    pub(crate) name: &'static str,
-    /// The lengths of nonces in bytes.
-    nonces: RangeInclusive<usize>,
-    /// True if all lengths of tags can be used. The other modes could verify a part of a tag, which is easy to forge.
-    takes_short_tags: bool,
+/// The name of the class of a mode, and the smallest and the largest length of its nonces in bytes. A class can have fewer lengths than
+/// its mode: those of pyca cryptography.
+#[inline]
+fn class_of(mode: Aead) -> (&'static str, usize, usize) {
+    match mode {
+        Aead::Gcm => ("AESGCM", 8, 128),
+        Aead::GcmSiv => ("AESGCMSIV", 12, 12),
+        Aead::Ocb => ("AESOCB3", 12, 15),
+        Aead::Siv => ("AESSIV", 0, usize::MAX),
+        Aead::Ccm => ("AESCCM", 7, 13),
+        Aead::Xaes => ("XAES256GCM", 24, 24),
+        Aead::Eax => ("AESEAX", 8, 128),
+    }
 }
 
-/// The classes, in the order of [`Aead::ALL`].
-static CLASSES: [Class; Aead::ALL.len()] = [
-    Class { name: "AESGCM", nonces: 8..=128, takes_short_tags: false },
-    Class { name: "AESGCMSIV", nonces: 12..=12, takes_short_tags: false },
-    Class { name: "AESOCB3", nonces: 12..=15, takes_short_tags: false },
-    Class { name: "AESSIV", nonces: 0..=usize::MAX, takes_short_tags: false },
-    Class { name: "AESCCM", nonces: 7..=13, takes_short_tags: true },
-    Class { name: "XAES256GCM", nonces: 24..=24, takes_short_tags: false },
-    Class { name: "AESEAX", nonces: 8..=128, takes_short_tags: false },
-];
-
-impl Class {
-    #[inline]
-    pub(crate) fn of(mode: Aead) -> &'static Class {
-        &CLASSES[mode as usize]
-    }
-
-    /// True if the class has tags of this length.
-    pub(crate) fn has_tag(mode: Aead, len: usize) -> bool {
-        len == TAG || Class::of(mode).takes_short_tags && mode.row().tags.contains(len)
-    }
-
-    /// Checks the length of a nonce.
-    #[inline]
-    pub(crate) fn check_nonce(&self, nonce: &[u8]) -> PyResult<()> {
-        if self.nonces.contains(&nonce.len()) { Ok(()) } else { Err(self.bad_nonce()) }
-    }
-
-    #[cold]
-    fn bad_nonce(&self) -> PyErr {
-        let (first, last) = (self.nonces.start(), self.nonces.end());
-        PyValueError::new_err(match first == last {
-            true => format!("Nonce must be {first} bytes long"),
-            false => format!("Nonce must be between {first} and {last} bytes"),
-        })
-    }
+/// The name of the class of a mode.
+pub(super) fn name(mode: Aead) -> &'static str {
+    class_of(mode).0
 }
 
 /// The mode of a class.
 ///
 /// # Errors
 /// `TypeError` if no class has this name.
-pub(crate) fn mode_of_class(class: &str) -> PyResult<Aead> {
-    let mode = Aead::ALL.into_iter().find(|mode| Class::of(*mode).name == class);
+pub(super) fn mode_of_class(class: &str) -> PyResult<Aead> {
+    let mode = Aead::ALL.into_iter().find(|mode| name(*mode) == class);
     mode.ok_or_else(|| PyTypeError::new_err("the mode must be a class of lockstep.aead"))
 }
 
-/// Adds the classes to the module, and the tuple `AEADS` of them.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<AESGCM>()?;
-    module.add_class::<AESGCMSIV>()?;
-    module.add_class::<AESOCB3>()?;
-    module.add_class::<AESSIV>()?;
-    module.add_class::<AESCCM>()?;
-    module.add_class::<XAES256GCM>()?;
-    module.add_class::<AESEAX>()?;
-    let classes = CLASSES.iter().map(|class| module.getattr(class.name)).collect::<PyResult<Vec<_>>>()?;
-    module.add("AEADS", PyTuple::new(module.py(), classes)?)
+/// True if the class of a mode has tags of this length. Short tags are those of CCM only: the other modes could verify a part of a tag,
+/// which is easy to forge.
+pub(super) fn has_tag(mode: Aead, len: usize) -> bool {
+    len == TAG || mode == Aead::Ccm && mode.row().tags.contains(len)
 }
 
-/// Calls a function with a nonce and a string of associated data as slices.
+/// Checks the length of a nonce.
+#[inline]
+pub(super) fn check_nonce(mode: Aead, nonce: &[u8]) -> PyResult<()> {
+    let (_, first, last) = class_of(mode);
+    if (first..=last).contains(&nonce.len()) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(match first == last {
+        true => format!("Nonce must be {first} bytes long"),
+        false => format!("Nonce must be between {first} and {last} bytes"),
+    }))
+}
+
+/// Calls a function with a nonce and a string of associated data.
 #[inline]
 fn with_nonce<T>(
     nonce: &Bound<'_, PyAny>,
     aad: Option<&Bound<'_, PyAny>>,
     call: impl FnOnce(Header<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
-    let (mut nonce_export, mut aad_export) = (Export::new(), Export::new());
-    let (nonce, nonce_place) = nonce_export.read_and_locate(nonce)?;
-    let (aad, aad_place) = match aad {
-        Some(object) => aad_export.read_and_locate(object)?,
-        None => (&[][..], Memory::EMPTY),
-    };
-    call(Header { nonce, aad: &[aad], places: &[nonce_place, aad_place] })
+    let nonce = Input::new(nonce)?;
+    let aad = if let Some(aad) = aad { Input::new(aad)? } else { Input::EMPTY };
+    call(Header { nonce: &nonce, aad: &[&aad], places: &[nonce.memory(), aad.memory()] })
 }
 
-/// Calls a function with a list of strings of associated data as slices.
+/// Calls a function with a list of strings of associated data.
 fn with_strings<T>(
     aad: Option<&Bound<'_, PyList>>,
     call: impl FnOnce(Header<'_>) -> PyResult<T>,
 ) -> PyResult<T> {
-    let objects: Vec<Bound<'_, PyAny>> = aad.map_or_else(Vec::new, |list| list.iter().collect());
-    let mut exports: Vec<Export> = objects.iter().map(|_| Export::new()).collect();
-    let strings = exports.iter_mut().zip(&objects).map(|(export, object)| export.read_and_locate(object));
+    let inputs = aad.into_iter().flatten().map(Input::owned).collect::<PyResult<Vec<_>>>()?;
     let (strings, places): (Vec<&[u8]>, Vec<Memory>) =
-        strings.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+        inputs.iter().map(|input| (&**input, input.memory())).unzip();
     call(Header { nonce: &[], aad: &strings, places: &places })
 }
 
-/// A class of a mode with a nonce.
-macro_rules! class {
-    ($(#[$doc:meta])* $name:ident, $mode:expr, ($($argument:ident: $type:ty = $default:expr)?), $tag:expr, $($bits:literal)?) => {
+/// The classes of the modes: the name; the mode; the function that reads nonce and associated data; the argument for the nonce, if there is
+/// one; the type of the associated data; the argument for the length of tags, if there is one, and the length; the default of `bit_length`,
+/// if there is one.
+macro_rules! classes {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident, $mode:ident, $with:ident $([$nonce:ident])?, $Strings:ty,
+        ($($tag_length:ident)?), $tag:expr $(, $bits:literal)?;
+    )*) => {$(
         $(#[$doc])*
         #[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
         #[pyclass(frozen, module = "lockstep.aead")]
@@ -123,9 +97,9 @@ macro_rules! class {
         #[pymethods]
         impl $name {
             #[new]
-            #[pyo3(signature = (key $(, $argument = $default)?))]
-            fn new(key: &Bound<'_, PyAny> $(, $argument: $type)?) -> PyResult<$name> {
-                Ok($name(Cipher::new($mode, Export::new().read(key)?, $tag)?))
+            #[pyo3(signature = (key $(, $tag_length = None)?))]
+            fn new(key: Input<'_> $(, $tag_length: Option<usize>)?) -> PyResult<$name> {
+                Ok($name(Cipher::new(Aead::$mode, &key, $tag)?))
             }
 
             /// A random key of bit_length bits, from the operating system.
@@ -134,20 +108,20 @@ macro_rules! class {
             #[staticmethod]
             #[pyo3(signature = (bit_length $(= $bits)?))]
             fn generate_key(py: Python<'_>, bit_length: usize) -> PyResult<Bound<'_, PyBytes>> {
-                generate_key(py, $mode, bit_length)
+                generate_key(py, Aead::$mode, bit_length)
             }
 
             /// Encrypts and authenticates data; authenticates associated_data (None for no data).
             ///
-            /// Returns ciphertext and tag: len(data) bytes and the tag.
-            /// Raises ValueError for a nonce of a wrong length or data that are too long.
+            /// Returns ciphertext and tag: len(data) bytes and the tag, which AESSIV puts before the ciphertext.
+            /// Raises ValueError for a nonce of a wrong length, for data that are too long, and for more than 126 buffers (AESSIV).
             fn encrypt<'py>(
                 &self,
-                nonce: &Bound<'py, PyAny>,
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'py, PyAny>,
-                associated_data: Option<&Bound<'py, PyAny>>,
+                associated_data: Option<$Strings>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                with_nonce(nonce, associated_data, |header| self.0.encrypt(header, data))
+                $with($($nonce,)? associated_data, |header| self.0.run(Direction::Encrypt, header, data))
             }
 
             /// Checks data, which are ciphertext and tag, and associated_data, and decrypts.
@@ -155,26 +129,26 @@ macro_rules! class {
             /// Returns the plaintext. Raises InvalidTag if anything is not authentic, ValueError for a nonce of a wrong length.
             fn decrypt<'py>(
                 &self,
-                nonce: &Bound<'py, PyAny>,
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'py, PyAny>,
-                associated_data: Option<&Bound<'py, PyAny>>,
+                associated_data: Option<$Strings>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                with_nonce(nonce, associated_data, |header| self.0.decrypt(header, data))
+                $with($($nonce,)? associated_data, |header| self.0.run(Direction::Decrypt, header, data))
             }
 
             /// Does the same as encrypt, but writes the result to buf, a writable buffer with the length of data and tag.
-            /// For work in place, data is the memory of the first len(data) bytes of buf.
+            /// For work in place, data is the memory of the ciphertext in buf: its first len(data) bytes, or the last ones for AESSIV.
             ///
             /// Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that partly
             /// overlaps an argument, TypeError for a read-only buffer.
             fn encrypt_into(
                 &self,
-                nonce: &Bound<'_, PyAny>,
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'_, PyAny>,
-                associated_data: Option<&Bound<'_, PyAny>>,
+                associated_data: Option<$Strings>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
-                with_nonce(nonce, associated_data, |header| self.0.encrypt_into(header, data, buf))
+                $with($($nonce,)? associated_data, |header| self.0.run_into(Direction::Encrypt, header, data, buf))
             }
 
             /// Does the same as decrypt, but writes the result to buf, a writable buffer with the length of data without the
@@ -185,128 +159,63 @@ macro_rules! class {
             /// overlaps an argument, TypeError for a read-only buffer.
             fn decrypt_into(
                 &self,
-                nonce: &Bound<'_, PyAny>,
+                $($nonce: &Bound<'_, PyAny>,)?
                 data: &Bound<'_, PyAny>,
-                associated_data: Option<&Bound<'_, PyAny>>,
+                associated_data: Option<$Strings>,
                 buf: &Bound<'_, PyAny>,
             ) -> PyResult<usize> {
-                with_nonce(nonce, associated_data, |header| self.0.decrypt_into(header, data, buf))
+                $with($($nonce,)? associated_data, |header| self.0.run_into(Direction::Decrypt, header, data, buf))
             }
         }
-    };
+    )*
+
+    /// Adds the classes to the module, and the tuple `AEADS` of them.
+    ///
+    /// # Errors
+    /// `AttributeError` if a mode has no class.
+    pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        $(module.add_class::<$name>()?;)*
+        let classes = Aead::ALL.iter().map(|mode| module.getattr(name(*mode)));
+        module.add("AEADS", PyTuple::new(module.py(), classes.collect::<PyResult<Vec<_>>>()?)?)
+    }};
 }
 
-class! {
+classes! {
     /// AES-GCM (SP 800-38D) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes (12 are best) and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESGCM, Aead::Gcm, (), TAG,
-}
+    AESGCM, Gcm, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
-class! {
     /// AES-GCM-SIV (RFC 8452) with a key of 16 or 32 bytes, nonces of 12 bytes and tags of 16 bytes.
     ///
     /// A nonce that is used twice reveals only whether two messages are equal.
-    AESGCMSIV, Aead::GcmSiv, (), TAG,
-}
+    AESGCMSIV, GcmSiv, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
-class! {
     /// AES-OCB3 (RFC 7253) with a key of 16, 24 or 32 bytes, nonces of 12 to 15 bytes and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESOCB3, Aead::Ocb, (), TAG,
-}
+    AESOCB3, Ocb, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
-class! {
     /// AES-CCM (SP 800-38C) with a key of 16, 24 or 32 bytes, nonces of 7 to 13 bytes and tags of 4, 6, 8, 10, 12, 14 or 16
     /// bytes.
     ///
     /// A nonce must never be used twice with one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
-    AESCCM, Aead::Ccm, (tag_length: Option<usize> = None), tag_length.unwrap_or(TAG),
-}
+    AESCCM, Ccm, with_nonce [nonce], &Bound<'_, PyAny>, (tag_length), tag_length.unwrap_or(TAG);
 
-class! {
     /// XAES-256-GCM (C2SP) with a key of 32 bytes, nonces of 24 bytes, which may be random, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    XAES256GCM, Aead::Xaes, (), TAG, 256
-}
+    XAES256GCM, Xaes, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG, 256;
 
-class! {
     /// AES-EAX (Bellare, Rogaway and Wagner, 2004) with a key of 16, 24 or 32 bytes, nonces of 8 to 128 bytes, which may be random if
     /// they have 16 bytes, and tags of 16 bytes.
     ///
     /// A nonce must never be used twice with one key.
-    AESEAX, Aead::Eax, (), TAG,
-}
+    AESEAX, Eax, with_nonce [nonce], &Bound<'_, PyAny>, (), TAG;
 
-/// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext.
-///
-/// There is no nonce: the same message is encrypted to the same bytes, unless the associated data differ.
-#[allow(clippy::upper_case_acronyms, reason = "the name in Python")]
-#[pyclass(frozen, module = "lockstep.aead")]
-struct AESSIV(Cipher);
-
-#[pymethods]
-impl AESSIV {
-    #[new]
-    fn new(key: &Bound<'_, PyAny>) -> PyResult<AESSIV> {
-        Ok(AESSIV(Cipher::new(Aead::Siv, Export::new().read(key)?, TAG)?))
-    }
-
-    /// A random key of bit_length bits, from the operating system.
+    /// AES-SIV (RFC 5297) with a key of 32, 48 or 64 bytes and tags of 16 bytes, which precede the ciphertext. The associated data are a
+    /// list of at most 126 buffers.
     ///
-    /// Raises ValueError for a length other than 256, 384 and 512.
-    #[staticmethod]
-    fn generate_key(py: Python<'_>, bit_length: usize) -> PyResult<Bound<'_, PyBytes>> {
-        generate_key(py, Aead::Siv, bit_length)
-    }
-
-    /// Encrypts and authenticates data; authenticates the list of at most 126 buffers associated_data (None for no buffers).
-    ///
-    /// Returns the tag of 16 bytes and the ciphertext. Raises ValueError for more buffers.
-    fn encrypt<'py>(
-        &self,
-        data: &Bound<'py, PyAny>,
-        associated_data: Option<&Bound<'py, PyList>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        with_strings(associated_data, |header| self.0.encrypt(header, data))
-    }
-
-    /// Checks data, which are tag and ciphertext, and associated_data, and decrypts.
-    ///
-    /// Returns the plaintext. Raises InvalidTag if anything is not authentic.
-    fn decrypt<'py>(
-        &self,
-        data: &Bound<'py, PyAny>,
-        associated_data: Option<&Bound<'py, PyList>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        with_strings(associated_data, |header| self.0.decrypt(header, data))
-    }
-
-    /// Does the same as encrypt, but writes the result to buf, a writable buffer of 16 + len(data) bytes. For work in place,
-    /// data is the memory of buf from byte 16.
-    ///
-    /// Returns the number of bytes written.
-    fn encrypt_into(
-        &self,
-        data: &Bound<'_, PyAny>,
-        associated_data: Option<&Bound<'_, PyList>>,
-        buf: &Bound<'_, PyAny>,
-    ) -> PyResult<usize> {
-        with_strings(associated_data, |header| self.0.encrypt_into(header, data, buf))
-    }
-
-    /// Does the same as decrypt, but writes the result to buf, a writable buffer of len(data) - 16 bytes, which is zeroed if
-    /// InvalidTag is raised.
-    ///
-    /// Returns the number of bytes written.
-    fn decrypt_into(
-        &self,
-        data: &Bound<'_, PyAny>,
-        associated_data: Option<&Bound<'_, PyList>>,
-        buf: &Bound<'_, PyAny>,
-    ) -> PyResult<usize> {
-        with_strings(associated_data, |header| self.0.decrypt_into(header, data, buf))
-    }
+    /// There is no nonce: the same message is encrypted to the same bytes, unless the associated data differ.
+    AESSIV, Siv, with_strings, &Bound<'_, PyList>, (), TAG;
 }

@@ -7,8 +7,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use super::{Attached, Class, mode_of_class, new_key};
-use crate::buffer::{Export, Memory, slice, slice_mut, unfilled_bytes};
+use super::classes::{check_nonce, has_tag, mode_of_class};
+use super::{Attached, wrong_key};
+use crate::buffer::{Export, Input, slice_mut, unfilled_bytes};
+use crate::engine;
 use crate::error::from_core;
 
 /// Between two pieces of this many bytes, signal handlers run.
@@ -16,29 +18,68 @@ const PIECE: usize = 32 << 20;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
 
-/// Strings of bytes, one for each message.
-enum Strings<'a> {
+/// The number of messages for which a thread's keys and other arguments are prepared at once. More of them do not fit in its caches.
+const PREPARED: usize = 256;
+
+/// An argument: strings of bytes, one for each message.
+enum Strings<'py> {
     /// The same for all messages.
-    Shared(&'a [u8]),
+    Shared(Input<'py>),
     /// Rows of this width.
-    Rows(&'a [u8], usize),
-    List(Vec<&'a [u8]>),
+    Rows(Input<'py>, usize),
+    /// A list, in which None is an empty string if the flag is set.
+    List(Bound<'py, PyList>, bool),
 }
 
-impl<'a> Strings<'a> {
-    fn get(&self, index: usize) -> &'a [u8] {
+/// The strings of a part of the messages.
+enum Part<'a> {
+    Shared(&'a [u8]),
+    Rows(&'a [u8], usize),
+    List(Vec<Input<'a>>),
+}
+
+impl Part<'_> {
+    /// The string of a message, by its index in the part.
+    fn get(&self, index: usize) -> &[u8] {
         match self {
-            Strings::Shared(bytes) => bytes,
-            Strings::Rows(bytes, width) => &bytes[index * width..][..*width],
-            Strings::List(list) => list[index],
+            Part::Shared(bytes) => bytes,
+            Part::Rows(bytes, width) => &bytes[index * width..][..*width],
+            Part::List(list) => &list[index],
         }
+    }
+}
+
+impl<'py> Strings<'py> {
+    /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
+    /// None in a list is an empty string if `none_is_empty`. Otherwise it is a `TypeError`, because an empty key would hide a mistake.
+    fn new(given: &Bound<'py, PyAny>, none_is_empty: bool) -> PyResult<Strings<'py>> {
+        if given.is_none() {
+            return Ok(Strings::Shared(Input::EMPTY));
+        }
+        if let Ok(rows) = given.cast::<PyTuple>() {
+            return Ok(Strings::Rows(Input::owned(rows.get_item(0)?)?, rows.get_item(1)?.extract()?));
+        }
+        match given.cast::<PyList>() {
+            Ok(list) => Ok(Strings::List(list.clone(), none_is_empty)),
+            Err(_) => Ok(Strings::Shared(Input::owned(given.clone())?)),
+        }
+    }
+
+    /// The strings of the messages in a range, which [`Strings::check`] allows. Another thread can shorten a list meanwhile, which is an
+    /// `IndexError`.
+    fn part(&self, range: Range<usize>) -> PyResult<Part<'_>> {
+        Ok(match self {
+            Strings::Shared(bytes) => Part::Shared(bytes),
+            Strings::Rows(bytes, width) => Part::Rows(&bytes[range.start * width..range.end * width], *width),
+            Strings::List(list, none_is_empty) => Part::List(inputs(list, range, *none_is_empty)?),
+        })
     }
 
     fn check(&self, count: usize, what: &str) -> PyResult<()> {
         let got = match self {
             Strings::Shared(_) => return Ok(()),
             Strings::Rows(bytes, width) => bytes.len().checked_div(*width).unwrap_or(count),
-            Strings::List(list) => list.len(),
+            Strings::List(list, _) => list.len(),
         };
         if got == count {
             return Ok(());
@@ -47,168 +88,144 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Keeps the memory of [`Strings`] valid: contains the objects of a list, and the exported buffers.
-#[derive(Default)]
-struct Kept<'py> {
-    objects: Vec<Bound<'py, PyAny>>,
-    // Boxed, because an exported buffer stays where it is.
-    #[allow(clippy::vec_box, reason = "an exported buffer stays where it is")]
-    exports: Vec<Box<Export>>,
+/// The bytes of the objects in a range of a list. None is an empty string if `none_is_empty`.
+fn inputs<'py>(
+    list: &Bound<'py, PyList>,
+    range: Range<usize>,
+    none_is_empty: bool,
+) -> PyResult<Vec<Input<'py>>> {
+    // `collect` into a result would not allocate for all of them at once.
+    let mut inputs = Vec::with_capacity(range.len());
+    for index in range {
+        let object = list.get_item(index)?;
+        let is_empty = none_is_empty && object.is_none();
+        inputs.push(if is_empty { Input::EMPTY } else { Input::owned(object)? });
+    }
+    Ok(inputs)
 }
 
-impl<'py> Kept<'py> {
-    /// Returns the memory of an object, and keeps the object.
-    fn read(&mut self, object: Bound<'py, PyAny>) -> PyResult<Memory> {
-        let memory = if let Ok(bytes) = object.cast_exact::<PyBytes>() {
-            Memory::of(bytes.as_bytes())
-        } else {
-            let mut export = Box::new(Export::new());
-            // The address of a copy does not change either.
-            let memory = Memory::of(export.read(&object)?);
-            self.exports.push(export);
-            memory
-        };
-        self.objects.push(object);
-        Ok(memory)
-    }
-
-    /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
-    /// In a list, None is a `TypeError`, because an empty message would hide a mistake.
-    fn strings(&mut self, given: &Bound<'py, PyAny>) -> PyResult<Strings<'_>> {
-        self.strings_or(given, false)
-    }
-
-    /// As `strings`; None in a list is an empty string if `none_is_empty`.
-    fn strings_or(&mut self, given: &Bound<'py, PyAny>, none_is_empty: bool) -> PyResult<Strings<'_>> {
-        if given.is_none() {
-            return Ok(Strings::Shared(&[]));
-        }
-        if let Ok(rows) = given.cast::<PyTuple>() {
-            let width = rows.get_item(1)?.extract()?;
-            let memory = self.read(rows.get_item(0)?)?;
-            // SAFETY: the memory is valid as long as `self`, which the result borrows.
-            return Ok(Strings::Rows(unsafe { slice(memory) }, width));
-        }
-        let Ok(list) = given.cast::<PyList>() else {
-            let memory = self.read(given.clone())?;
-            // SAFETY: as above.
-            return Ok(Strings::Shared(unsafe { slice(memory) }));
-        };
-        let mut strings = Vec::with_capacity(list.len());
-        self.objects.reserve(list.len());
-        for object in list {
-            let memory = if none_is_empty && object.is_none() { Memory::of(&[]) } else { self.read(object)? };
-            // SAFETY: as above.
-            strings.push(unsafe { slice(memory) });
-        }
-        Ok(Strings::List(strings))
-    }
-}
-
-/// A batch of a mode.
-#[derive(Clone, Copy)]
-struct Batch {
+/// A batch of a mode, without the data.
+struct Batch<'a> {
     mode: Aead,
     direction: Direction,
     tag: usize,
+    count: usize,
+    /// Keys, nonces and associated data.
+    strings: [&'a Strings<'a>; 3],
+    /// The number of messages that are prepared at once.
+    prepared: usize,
 }
 
-/// Keys, nonces and associated data of a batch.
-struct Headers<'a> {
+/// What a part of the messages of a batch needs in addition to their data.
+struct Prepared<'a> {
+    batch: &'a Batch<'a>,
     /// One key for each run of messages with the same key.
     keys: Vec<AeadKey>,
     /// The index of the key of each message.
     numbers: Vec<usize>,
-    nonces: Strings<'a>,
+    nonces: &'a Part<'a>,
     aads: Vec<[&'a [u8]; 1]>,
 }
 
-impl Batch {
-    fn new(class: &str, encrypts: bool, tag: usize) -> PyResult<Batch> {
+impl<'a> Batch<'a> {
+    /// A batch of `count` messages. The numbers of the strings are checked.
+    fn new(
+        py: Python<'_>,
+        class: &str,
+        encrypts: bool,
+        tag: usize,
+        count: usize,
+        strings: [&'a Strings<'a>; 3],
+    ) -> PyResult<Batch<'a>> {
         let mode = mode_of_class(class)?;
-        if !Class::has_tag(mode, tag) {
+        if !has_tag(mode, tag) {
             return Err(PyValueError::new_err(format!("{class} has no tags of {tag} bytes")));
         }
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        Ok(Batch { mode, direction, tag })
+        for (strings, what) in strings.iter().zip(["keys", "nonces", "strings of associated data"]) {
+            strings.check(count, what)?;
+        }
+        // Other devices need many messages at once.
+        let is_cpu = engine::inline_kernel().is_some();
+        let prepared = if is_cpu { PREPARED * engine::current(py)?.threads() } else { usize::MAX };
+        Ok(Batch { mode, direction, tag, count, strings, prepared })
+    }
+
+    /// The ranges of messages that are prepared at once.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let (count, prepared) = (self.count, self.prepared.min(self.count.max(1)));
+        (0..count).step_by(prepared).map(move |start| start..count.min(start + prepared))
+    }
+
+    /// Keys, nonces and associated data of a range.
+    fn parts(&self, range: Range<usize>) -> PyResult<[Part<'_>; 3]> {
+        let [keys, nonces, aads] = self.strings;
+        Ok([keys.part(range.clone())?, nonces.part(range.clone())?, aads.part(range)?])
+    }
+
+    /// Makes the keys of `count` messages, and checks the nonces.
+    fn prepare(&'a self, count: usize, [keys, nonces, aads]: &'a [Part<'a>; 3]) -> PyResult<Prepared<'a>> {
+        let mut different: Vec<&[u8]> = Vec::new();
+        let mut numbers = Vec::with_capacity(count);
+        for index in 0..count {
+            let key = keys.get(index);
+            if different.last().is_none_or(|&last| !std::ptr::eq(last, key)) {
+                different.push(key);
+            }
+            numbers.push(different.len() - 1);
+            check_nonce(self.mode, nonces.get(index))?;
+        }
+        let made = AeadKey::many(self.mode, &different).map_err(|_| wrong_key(self.mode))?;
+        let aads = (0..count).map(|index| [aads.get(index)]).collect();
+        Ok(Prepared { batch: self, keys: made, numbers, nonces, aads })
     }
 
     /// The length of the output for an input of `len` bytes; None for an encrypted message without a whole tag.
-    fn output_len(self, len: usize) -> Option<usize> {
+    fn output_len(&self, len: usize) -> Option<usize> {
         match self.direction {
             Direction::Encrypt => len.checked_add(self.tag),
             Direction::Decrypt => len.checked_sub(self.tag),
         }
     }
+}
 
-    /// The arguments of `count` messages, whose numbers and lengths are checked.
-    fn headers<'a>(
-        self,
-        keys: &Strings<'a>,
-        nonces: Strings<'a>,
-        aads: &Strings<'a>,
-        count: usize,
-    ) -> PyResult<Headers<'a>> {
-        keys.check(count, "keys")?;
-        nonces.check(count, "nonces")?;
-        aads.check(count, "strings of associated data")?;
-        let mut made: Vec<AeadKey> = Vec::new();
-        let mut numbers = Vec::with_capacity(count);
-        let mut last: Option<&[u8]> = None;
-        for index in 0..count {
-            let key = keys.get(index);
-            if last.is_none_or(|last| !std::ptr::eq(last, key)) {
-                made.push(new_key(self.mode, key)?);
-                last = Some(key);
-            }
-            numbers.push(made.len() - 1);
-            Class::of(self.mode).check_nonce(nonces.get(index))?;
-        }
-        let aads = (0..count).map(|index| [aads.get(index)]).collect();
-        Ok(Headers { keys: made, numbers, nonces, aads })
-    }
-
+impl Prepared<'_> {
     /// The message of an index. The length of the output is that of [`Batch::output_len`].
-    fn message<'a>(
-        self,
-        headers: &'a Headers<'_>,
-        index: usize,
-        from: &'a [u8],
-        to: &'a mut [u8],
-    ) -> PyResult<Message<'a>> {
-        let short = || PyValueError::new_err("a message is shorter than its tag");
-        let (data, tag) = match self.direction {
+    #[inline]
+    fn message<'b>(&'b self, index: usize, from: &'b [u8], to: &'b mut [u8]) -> Message<'b> {
+        const CHECKED: &str = "the length of the output is that for the input";
+        let (data, tag) = match self.batch.direction {
             Direction::Encrypt => {
-                let (body, tag) = self.mode.split_mut(to, self.tag).ok_or_else(short)?;
+                let (body, tag) = self.batch.mode.split_mut(to, self.batch.tag).expect(CHECKED);
                 (Data::copy(from, body), Tag::Write(tag))
             }
             Direction::Decrypt => {
-                let (body, tag) = self.mode.split(from, self.tag).ok_or_else(short)?;
+                let (body, tag) = self.batch.mode.split(from, self.batch.tag).expect(CHECKED);
                 (Data::copy(body, to), Tag::Expect(tag))
             }
         };
-        Ok(Message {
-            key: &headers.keys[headers.numbers[index]],
-            nonce: headers.nonces.get(index),
-            aad: &headers.aads[index],
-            data: data.map_err(from_core)?,
+        Message {
+            key: &self.keys[self.numbers[index]],
+            nonce: self.nonces.get(index),
+            aad: &self.aads[index],
+            data: data.expect(CHECKED),
             tag,
             status: Status::Pending,
-        })
+        }
     }
 
-    /// Runs all messages. Their statuses show which are authentic.
-    fn run(self, py: Python<'_>, mut messages: &mut [Message<'_>]) -> PyResult<()> {
+    /// Runs messages. Their statuses show which are authentic.
+    fn run(&self, py: Python<'_>, mut messages: &mut [Message<'_>]) -> PyResult<()> {
         while !messages.is_empty() {
             let mut size = 0;
-            let mut fits = |message: &Message<'_>| {
+            let fitting = messages.iter().take_while(|message| {
                 size += message.data.len() + PREPARATION;
                 size <= PIECE
-            };
-            let count = messages.iter().take_while(|message| fits(message)).count().max(1);
+            });
+            let count = fitting.count().max(1);
             let (piece, rest) = messages.split_at_mut(count);
             messages = rest;
-            match aead::run(&Attached(py), self.direction, piece) {
+            match aead::run(&Attached::new(py)?, self.batch.direction, piece) {
                 Ok(()) | Err(CoreError::AuthenticationFailed) => {}
                 Err(error) => return Err(from_core(error)),
             }
@@ -231,34 +248,29 @@ pub(crate) fn many_in_list<'py>(
     data: &Bound<'py, PyList>,
     aad: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let batch = Batch::new(class, encrypts, tag)?;
-    let (mut kept_keys, mut kept_nonces, mut kept_data, mut kept_aad) =
-        (Kept::default(), Kept::default(), Kept::default(), Kept::default());
-    let data = kept_data.strings(data)?;
-    let Strings::List(data) = data else { unreachable!("a list was given") };
     let (keys, nonces, aad) =
-        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings_or(aad, true)?);
-    let headers = batch.headers(&keys, nonces, &aad, data.len())?;
+        (Strings::new(keys, false)?, Strings::new(nonces, false)?, Strings::new(aad, true)?);
+    let batch = Batch::new(py, class, encrypts, tag, data.len(), [&keys, &nonces, &aad])?;
     let mut outputs: Vec<Option<Bound<'py, PyBytes>>> = Vec::with_capacity(data.len());
-    let mut messages = Vec::with_capacity(data.len());
-    // The index of the output of each message.
-    let mut places = Vec::with_capacity(data.len());
-    for (index, from) in data.iter().enumerate() {
-        let Some(len) = batch.output_len(from.len()) else {
-            outputs.push(None);
-            continue;
-        };
-        let (bytes, memory) = unfilled_bytes(py, len)?;
-        outputs.push(Some(bytes));
-        // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
-        let to = unsafe { slice_mut(memory) };
-        messages.push(batch.message(&headers, index, from, to)?);
-        places.push(index);
-    }
-    batch.run(py, &mut messages)?;
-    for (message, place) in messages.iter().zip(places) {
-        if message.status != Status::Done {
-            outputs[place] = None;
+    for range in batch.ranges() {
+        let (parts, data) = (batch.parts(range.clone())?, inputs(data, range.clone(), false)?);
+        let prepared = batch.prepare(range.len(), &parts)?;
+        let mut messages = Vec::with_capacity(range.len());
+        for (index, from) in data.iter().enumerate() {
+            let Some(len) = batch.output_len(from.len()) else {
+                outputs.push(None);
+                continue;
+            };
+            let (bytes, memory) = unfilled_bytes(py, len)?;
+            outputs.push(Some(bytes));
+            // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
+            let to = unsafe { slice_mut(memory) };
+            messages.push(prepared.message(index, from, to));
+        }
+        prepared.run(py, &mut messages)?;
+        let processed = outputs[range].iter_mut().filter(|output| output.is_some());
+        for (output, _) in processed.zip(&messages).filter(|(_, message)| message.status != Status::Done) {
+            *output = None;
         }
     }
     PyList::new(py, outputs)
@@ -273,23 +285,6 @@ pub(crate) enum Places {
     Offsets(Vec<usize>),
 }
 
-impl Places {
-    fn count(&self) -> usize {
-        match self {
-            Places::Rows((count, _)) => *count,
-            Places::Offsets(offsets) => offsets.len().saturating_sub(1),
-        }
-    }
-
-    /// Start and end of a message.
-    fn range(&self, index: usize) -> Range<usize> {
-        match self {
-            Places::Rows((_, width)) => index.saturating_mul(*width)..(index + 1).saturating_mul(*width),
-            Places::Offsets(offsets) => offsets[index]..offsets[index + 1],
-        }
-    }
-}
-
 /// Encrypts or decrypts the messages in a buffer, which are at `places`: (number, length), or n + 1 offsets. The outputs follow each
 /// other in `output`. `statuses` has a byte for each message, which is set to 1 if the message is authentic; other outputs are zeroed.
 #[pyfunction]
@@ -301,38 +296,43 @@ pub(crate) fn many_in_buffer(
     tag: usize,
     keys: &Bound<'_, PyAny>,
     nonces: &Bound<'_, PyAny>,
-    data: &Bound<'_, PyAny>,
+    data: Input<'_>,
     places: Places,
     aad: &Bound<'_, PyAny>,
     output: &Bound<'_, PyAny>,
     statuses: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let batch = Batch::new(class, encrypts, tag)?;
-    let (mut kept_keys, mut kept_nonces, mut kept_aad) = (Kept::default(), Kept::default(), Kept::default());
-    let (mut data_export, mut output_export, mut status_export) =
-        (Export::new(), Export::new(), Export::new());
-    let data = data_export.read(data)?;
-    let count = places.count();
     let (keys, nonces, aad) =
-        (kept_keys.strings(keys)?, kept_nonces.strings(nonces)?, kept_aad.strings_or(aad, true)?);
-    let headers = batch.headers(&keys, nonces, &aad, count)?;
+        (Strings::new(keys, false)?, Strings::new(nonces, false)?, Strings::new(aad, true)?);
+    let ranges: Vec<Range<usize>> = match places {
+        Places::Rows((count, width)) => {
+            (0..count).map(|row| row.saturating_mul(width)..(row + 1).saturating_mul(width)).collect()
+        }
+        Places::Offsets(offsets) => offsets.windows(2).map(|pair| pair[0]..pair[1]).collect(),
+    };
+    let batch = Batch::new(py, class, encrypts, tag, ranges.len(), [&keys, &nonces, &aad])?;
+    let (mut output_export, mut status_export) = (Export::new(), Export::new());
     let (output, statuses) = (output_export.write(output)?, status_export.write(statuses)?);
     // SAFETY: exported writable buffers, which the Python part of this package has just made.
     let (mut output, statuses) = unsafe { (slice_mut(output), slice_mut(statuses)) };
     let bad = || PyValueError::new_err("offsets must ascend from 0 to at most len(data)");
-    let mut messages = Vec::with_capacity(count);
-    for index in 0..count {
-        let from = data.get(places.range(index)).ok_or_else(bad)?;
-        let Some(len) = batch.output_len(from.len()) else { continue };
-        let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
-        output = rest;
-        messages.push(batch.message(&headers, index, from, to)?);
-    }
-    batch.run(py, &mut messages)?;
-    let mut done = messages.iter().map(|message| message.status == Status::Done);
-    for (index, status) in statuses.iter_mut().enumerate().take(count) {
-        let has_item = batch.output_len(places.range(index).len()).is_some();
-        *status = u8::from(has_item && done.next() == Some(true));
+    for piece in batch.ranges() {
+        let (parts, ranges) = (batch.parts(piece.clone())?, &ranges[piece.clone()]);
+        let prepared = batch.prepare(piece.len(), &parts)?;
+        let mut messages = Vec::with_capacity(piece.len());
+        for (index, range) in ranges.iter().enumerate() {
+            let from = data.get(range.clone()).ok_or_else(bad)?;
+            let Some(len) = batch.output_len(from.len()) else { continue };
+            let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
+            output = rest;
+            messages.push(prepared.message(index, from, to));
+        }
+        prepared.run(py, &mut messages)?;
+        let mut done = messages.iter().map(|message| message.status == Status::Done);
+        for (status, range) in statuses[piece].iter_mut().zip(ranges) {
+            let is_processed = batch.output_len(range.len()).is_some();
+            *status = u8::from(is_processed && done.next() == Some(true));
+        }
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! The authenticated modes: the classes of `lockstep.aead`, batches, and messages in arrays of other libraries.
 
 mod array_batch;
-mod array_modes;
 mod call;
 mod classes;
 mod many;
@@ -16,19 +15,36 @@ use std::borrow::Cow;
 use lockstep::Engine;
 use lockstep::aead::{Aead, AeadKey, Caller, Error, Key, Result};
 use lockstep::hazmat::inline::InlineKernel;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use classes::{Class, TAG, mode_of_class};
+use classes::{has_tag, name};
 
 use crate::buffer::new_bytes;
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::{Origin, detached};
 
+/// The length of full tags in bytes.
+const TAG: usize = 16;
+
 /// A thread that is attached to the interpreter. Long work is detached.
 struct Attached<'py>(Python<'py>);
+
+impl<'py> Attached<'py> {
+    /// Calls with an engine.
+    ///
+    /// # Errors
+    /// If there is no engine, for example because an environment variable has a wrong value.
+    #[inline]
+    fn new(py: Python<'py>) -> PyResult<Self> {
+        if engine::inline_kernel().is_none() {
+            engine::current(py)?;
+        }
+        Ok(Attached(py))
+    }
+}
 
 impl Caller for Attached<'_> {
     #[inline]
@@ -59,10 +75,11 @@ pub(crate) struct Cipher {
 
 impl Cipher {
     fn new(mode: Aead, key: &[u8], tag: usize) -> PyResult<Cipher> {
-        if !Class::has_tag(mode, tag) {
+        if !has_tag(mode, tag) {
             return Err(PyValueError::new_err("Invalid tag_length"));
         }
-        let key = Key::from(new_key(mode, key)?).with_tag_len(tag).map_err(from_core)?;
+        let key = AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?;
+        let key = Key::from(key).with_tag_len(tag).map_err(from_core)?;
         Ok(Cipher { key, origin: Origin::new() })
     }
 
@@ -75,21 +92,11 @@ impl Cipher {
     fn key(&self) -> Cow<'_, Key> {
         if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
     }
-
-    /// Checks the length of a nonce.
-    #[inline]
-    fn check_nonce(&self, nonce: &[u8]) -> PyResult<()> {
-        Class::of(self.mode()).check_nonce(nonce)
-    }
 }
 
-/// A key of a mode, from its bytes.
-fn new_key(mode: Aead, key: &[u8]) -> PyResult<AeadKey> {
-    if !mode.key_lengths().contains(&key.len()) {
-        let name = Class::of(mode).name;
-        return Err(PyValueError::new_err(format!("{name} key must be {} bits.", bits(mode))));
-    }
-    AeadKey::new(mode, key).map_err(from_core)
+/// The exception for a key of another length than those of a mode.
+fn wrong_key(mode: Aead) -> PyErr {
+    PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)))
 }
 
 /// The lengths of a mode's keys in bits, in words.
@@ -109,8 +116,7 @@ fn generate_key(py: Python<'_>, mode: Aead, bit_length: usize) -> PyResult<Bound
     }
     new_bytes(py, bit_length / 8, |key| {
         getrandom::fill(key).map_err(|error| {
-            let message = format!("the operating system returned no random bytes: {error}");
-            pyo3::exceptions::PyOSError::new_err(message)
+            PyOSError::new_err(format!("the operating system returned no random bytes: {error}"))
         })
     })
 }

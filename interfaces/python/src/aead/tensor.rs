@@ -4,124 +4,79 @@
 //! wait for the end of the work. `lockstep.tensor` has calls that do not wait.
 
 use lockstep::aead::{Data, Direction, Message, Result as CoreResult, Status, Tag};
-use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::planner::OnStream;
-use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::call::{Header, check_output, not_opened};
+use super::call::{Header, by_direction, exception};
+use super::classes::check_nonce;
 use super::{Cipher, TAG};
+use crate::buffer::check_output;
 use crate::engine;
-use crate::error::from_core;
 use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, result_like};
 
 impl Cipher {
-    /// Ciphertext and tag as a new array of the library of `data`.
-    pub(super) fn encrypt_array<'py>(
+    /// Ciphertext and tag, or the plaintext, as a new array of the library of `data`.
+    pub(super) fn run_array<'py>(
         &self,
+        direction: Direction,
         header: Header<'_>,
         data: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let from = Imported::read(data, None)?;
-        let output = empty_like(data, self.sealed_len(from.len())?)?;
-        self.run_imported(header, &from, &output, Direction::Encrypt)?;
+        let output = empty_like(data, self.output_len(direction, from.len())?)?;
+        self.run_imported(direction, header, &from, &output)?;
         result_like(&output, data)
     }
 
-    /// The plaintext as a new array of the library of `data`.
-    pub(super) fn decrypt_array<'py>(
+    /// Writes ciphertext and tag, or the plaintext, to an array; returns their length in bytes.
+    pub(super) fn run_imported(
         &self,
+        direction: Direction,
         header: Header<'_>,
-        data: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let from = Imported::read(data, None)?;
-        let output = empty_like(data, self.opened_len(from.len())?)?;
-        self.run_imported(header, &from, &output, Direction::Decrypt)?;
-        result_like(&output, data)
-    }
-
-    /// Ciphertext and tag into an array, or the plaintext; returns their length in bytes.
-    pub(super) fn run_array_into(
-        &self,
-        header: Header<'_>,
-        data: &Bound<'_, PyAny>,
+        data: &Imported,
         output: &Bound<'_, PyAny>,
-        direction: Direction,
     ) -> PyResult<usize> {
-        self.run_imported(header, &Imported::read(data, None)?, output, direction)
-    }
-
-    fn run_imported(
-        &self,
-        header: Header<'_>,
-        from: &Imported,
-        output: &Bound<'_, PyAny>,
-        direction: Direction,
-    ) -> PyResult<usize> {
-        let py = output.py();
-        let to = Imported::write(output, from.stream_for_others(py, None)?.as_ref())?;
-        match (&from.place, &to.place, direction) {
-            (&Place::Host(from), &Place::Host(to), Direction::Encrypt) => {
-                self.encrypt_memory(py, header, from, to)
+        let (py, stream) = (output.py(), data.stream);
+        let output = Imported::write(output, data.stream_for_others(py, None)?.as_ref())?;
+        let (from, to) = match (&data.place, &output.place) {
+            (&Place::Host(from), &Place::Host(to)) => {
+                return self.run_memory(py, direction, header, from, to);
             }
-            (&Place::Host(from), &Place::Host(to), Direction::Decrypt) => {
-                self.decrypt_memory(py, header, from, to)
-            }
-            (Place::Device(data), Place::Device(whole), Direction::Encrypt) => {
-                let len = self.sealed_len(data.len())?;
-                check_output(len, whole.len())?;
-                self.on_device(py, header, data, whole, from.stream, direction)?;
-                Ok(len)
-            }
-            (Place::Device(whole), Place::Device(data), Direction::Decrypt) => {
-                let len = self.opened_len(whole.len())?;
-                check_output(len, data.len())?;
-                self.on_device(py, header, data, whole, from.stream, direction)?;
-                Ok(len)
-            }
-            _ => Err(PyValueError::new_err("data and buf must be on the same device")),
-        }
-    }
-
-    /// Encrypts the plaintext `data` to ciphertext and tag in `whole`, or decrypts in the other direction.
-    fn on_device(
-        &self,
-        py: Python<'_>,
-        header: Header<'_>,
-        data: &DeviceSlice,
-        whole: &DeviceSlice,
-        stream: Stream,
-        direction: Direction,
-    ) -> PyResult<()> {
-        self.check_nonce(header.nonce)?;
-        let engine = engine::current(py)?;
-        let key = self.key();
-        let (body, tag_place) = self.mode().layout(data.len(), key.tag_len());
-        let (body, tag_place) = (whole.slice(body), whole.slice(tag_place));
+            (Place::Device(from), Place::Device(to)) => (from, to),
+            _ => return Err(PyValueError::new_err("data and buf must be on the same device")),
+        };
+        let len = self.output_len(direction, from.len())?;
+        check_output(len, to.len())?;
+        check_nonce(self.mode(), header.nonce)?;
+        let (plain, sealed) = by_direction(direction, from, to);
+        let (body, tag) = self.mode().layout(plain.len(), self.key.tag_len());
+        let (body, tag_place) = (sealed.slice(body), sealed.slice(tag));
+        let (engine, key) = (engine::current(py)?, self.key());
         let work = || -> CoreResult<()> {
-            let executor = OnStream::new(engine.planner(), data.device(), stream)?;
+            let executor = OnStream::new(engine.planner(), plain.device(), stream)?;
+            let memory = executor.device_memory();
             let mut bytes = [0; TAG];
             let bytes = &mut bytes[..tag_place.len()];
-            let (data, tag) = match direction {
-                Direction::Encrypt => (Data::on_device(data.clone(), body)?, Tag::Write(&mut *bytes)),
+            let tag = match direction {
+                Direction::Encrypt => Tag::Write(bytes),
                 Direction::Decrypt => {
-                    executor.stream_memory().download(&tag_place, bytes, stream)?;
-                    (Data::on_device(body, data.clone())?, Tag::Expect(&*bytes))
+                    memory.download(&tag_place, bytes, stream)?;
+                    Tag::Expect(bytes)
                 }
             };
+            let (from, to) = by_direction(direction, plain, &body);
+            let data = Data::on_device(from.clone(), to.clone())?;
             let (nonce, aad, status) = (header.nonce, header.aad, Status::Pending);
             let mut messages = [Message { key: &key, nonce, aad, data, tag, status }];
             self.mode().run(&executor, direction, &mut messages)?;
-            match direction {
-                Direction::Encrypt => executor.stream_memory().upload(bytes, &tag_place, stream),
-                Direction::Decrypt => Ok(()),
+            match &messages[0].tag {
+                Tag::Write(bytes) => memory.upload(bytes, &tag_place, stream),
+                Tag::Expect(_) => Ok(()),
             }
         };
-        detached(py, work).map_err(|error| match direction {
-            Direction::Encrypt => from_core(error),
-            Direction::Decrypt => not_opened(error),
-        })
+        detached(py, work).map_err(|error| exception(direction, error))?;
+        Ok(len)
     }
 }

@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use super::words::unit;
 use super::{BLOCK, StreamKey, blocks};
+use crate::buffer::Input;
 
 /// The bytes of keystream that are made at once.
 const BUFFER: usize = 4096;
@@ -63,10 +64,14 @@ impl State {
         (self.next.wrapping_sub(left), self.used % BLOCK)
     }
 
-    fn set_position(&mut self, block: u128, used: usize) {
+    fn set_position(&mut self, block: u128, used: usize) -> PyResult<()> {
+        if used >= BLOCK {
+            return Err(PyValueError::new_err("the used bytes of a block are fewer than 16"));
+        }
         self.key.write_inline(block, &mut self.buffer[..]);
         self.next = block.wrapping_add(blocks(BUFFER));
         self.used = used;
+        Ok(())
     }
 }
 
@@ -104,16 +109,15 @@ unsafe impl Sync for NumpyBits {}
 #[pymethods]
 impl NumpyBits {
     #[new]
-    fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<NumpyBits> {
-        Ok(NumpyBits::start(StreamKey::new(key)?, position, 0))
+    fn new(key: Input<'_>, position: u128) -> PyResult<NumpyBits> {
+        NumpyBits::start(StreamKey::new(&key)?, position, 0)
     }
 
     /// A state with the same key at another position.
     fn at(&self, block: u128, used: usize) -> PyResult<NumpyBits> {
-        check_used(used)?;
         // SAFETY: the caller holds the lock.
         let key = unsafe { &*self.state.get() }.key.duplicate()?;
-        Ok(NumpyBits::start(key, block, used))
+        NumpyBits::start(key, block, used)
     }
 
     /// Writes the functions of this state to a capsule of numpy.
@@ -138,27 +142,17 @@ impl NumpyBits {
     }
 
     fn set_position(&self, block: u128, used: usize) -> PyResult<()> {
-        check_used(used)?;
         // SAFETY: the caller holds the lock.
-        unsafe { &mut *self.state.get() }.set_position(block, used);
-        Ok(())
+        unsafe { &mut *self.state.get() }.set_position(block, used)
     }
 }
 
 impl NumpyBits {
-    fn start(key: StreamKey, block: u128, used: usize) -> NumpyBits {
+    fn start(key: StreamKey, block: u128, used: usize) -> PyResult<NumpyBits> {
         let state = State { key, next: 0, buffer: Zeroizing::new([0; BUFFER]), used: 0 };
         // The keystream is written to its final place.
         let mut state = Box::new(UnsafeCell::new(state));
-        state.get_mut().set_position(block, used);
-        NumpyBits { state }
-    }
-}
-
-fn check_used(used: usize) -> PyResult<()> {
-    if used < BLOCK {
-        Ok(())
-    } else {
-        Err(PyValueError::new_err("the used bytes of a block are fewer than 16"))
+        state.get_mut().set_position(block, used)?;
+        Ok(NumpyBits { state })
     }
 }

@@ -4,10 +4,12 @@
 //! block and uses whole blocks, so results depend on the key, the position and the arguments only, not on the device.
 
 mod bits;
+mod device;
 mod words;
 
 pub(crate) use bits::NumpyBits;
 
+use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lockstep::Engine;
@@ -21,15 +23,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
 
-use crate::buffer::{Export, slice_mut};
+use crate::buffer::{Input, new_bytes, slice_mut};
+use crate::engine;
 use crate::error::from_core;
 use crate::forks::{Origin, detached};
-use crate::tensor::{Imported, Place, random_bytes};
-use crate::{buffer, engine};
+use crate::tensor::{Imported, Place};
 use words::{Bounded, Float};
 
 /// The bytes of a block.
-pub(crate) const BLOCK: usize = 16;
+const BLOCK: usize = 16;
 /// The bytes that are encrypted at once on the calling thread. They fit into the nearest caches.
 const PIECE: usize = 32 << 10;
 /// Conversions are divided among threads that have at least this many bytes each.
@@ -38,21 +40,19 @@ const THREAD_BYTES: usize = 1 << 20;
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of blocks that this many bytes need.
-pub(crate) fn blocks(bytes: usize) -> u128 {
+fn blocks(bytes: usize) -> u128 {
     bytes.div_ceil(BLOCK) as u128
 }
 
 /// A key of AES-256 and its expanded form.
-pub(super) struct StreamKey {
+struct StreamKey {
     key: Key,
     /// Allocated separately, since its alignment is larger than that of Python's objects.
     inline: Box<InlineKey>,
 }
 
 impl StreamKey {
-    fn new(key: &Bound<'_, PyAny>) -> PyResult<StreamKey> {
-        let mut export = Export::new();
-        let bytes = export.read(key)?;
+    fn new(bytes: &[u8]) -> PyResult<StreamKey> {
         if bytes.len() != 32 {
             return Err(PyValueError::new_err(format!("the key must have 32 bytes, not {}", bytes.len())));
         }
@@ -78,7 +78,7 @@ impl StreamKey {
         if to.len() <= PIECE && engine::inline_kernel().is_some() {
             self.write_inline(block, to);
             // Loops with many vectors leave the first and the last round key on the stack.
-            stack::wipe::<2048>();
+            stack::wipe::<2>();
             return Ok(());
         }
         let starts = (0..to.len().div_ceil(ZEROS.len())).map(|index| index as u128 * blocks(ZEROS.len()));
@@ -113,10 +113,7 @@ impl StreamKey {
                 scope.spawn(move || write(start, part))
             });
             let parts: Vec<_> = parts.collect();
-            parts.into_iter().try_for_each(|part| match part.join() {
-                Ok(outcome) => outcome,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
+            parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
         })
     }
 
@@ -164,10 +161,6 @@ pub(crate) struct Keystream {
 }
 
 impl Keystream {
-    fn from_key(key: StreamKey, position: u128) -> Keystream {
-        Keystream { key, position: Mutex::new(position), origin: Origin::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, u128> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,45 +173,43 @@ impl Keystream {
         start
     }
 
-    /// Calls a function with the key. In a child process it is a copy if another thread may have been expanding the key during the
-    /// fork.
-    fn with_key<T>(&self, action: impl FnOnce(&StreamKey) -> PyResult<T>) -> PyResult<T> {
-        if self.origin.is_usable() { action(&self.key) } else { action(&self.key.duplicate()?) }
-    }
-
-    /// Writes to the memory of an array on the host. `used` is the number of blocks that `write` needs, by which the position is
-    /// advanced before. If it is not known, the position is advanced afterwards by the number that `write` returns; no other call may
-    /// use the keystream meanwhile.
-    fn write_host(
+    /// Advances the position by `used` blocks, and calls a function with the key and the earlier position, detached from the interpreter.
+    fn run<T: Send>(
         &self,
         py: Python<'_>,
-        array: &Imported,
-        used: Option<u128>,
-        write: impl Send + FnOnce(&StreamKey, &Engine, u128, &mut [u8]) -> CoreResult<u128>,
-    ) -> PyResult<()> {
-        let Place::Host(memory) = array.place else {
-            return Err(PyValueError::new_err(
-                "numbers other than bytes are written to memory of the host: use the arrays of lockstep.random for a device",
-            ));
-        };
+        used: u128,
+        work: impl FnOnce(&StreamKey, &Engine, u128) -> CoreResult<T> + Send,
+    ) -> PyResult<T> {
         let engine = engine::current(py)?;
-        // SAFETY: the memory is writable and valid while the array is imported.
-        let to = unsafe { slice_mut(memory) };
-        let start = self.take(used.unwrap_or(0));
-        let count =
-            self.with_key(|key| detached(py, || write(key, &engine, start, to)).map_err(from_core))?;
-        if used.is_none() {
-            *self.lock() = start.wrapping_add(count);
-        }
-        Ok(())
+        let start = self.take(used);
+        // In a child process another thread may have been expanding the key during the fork.
+        let copy = if self.origin.is_usable() { None } else { Some(self.key.duplicate()?) };
+        let key = copy.as_ref().unwrap_or(&self.key);
+        detached(py, || work(key, &engine, start)).map_err(from_core)
     }
+}
+
+/// The memory of an array on the host.
+///
+/// # Safety
+/// The array was imported for writing, and no other slice of its memory is in use.
+#[expect(clippy::mut_from_ref)] // The memory is not part of the value.
+unsafe fn host(array: &Imported) -> PyResult<&mut [u8]> {
+    let Place::Host(memory) = array.place else {
+        return Err(PyValueError::new_err(
+            "numbers other than bytes are written to memory of the host: use the arrays of lockstep.random for a device",
+        ));
+    };
+    // SAFETY: the memory is valid while the array is imported; the rest is guaranteed by the caller.
+    Ok(unsafe { slice_mut(memory) })
 }
 
 #[pymethods]
 impl Keystream {
     #[new]
-    fn new(key: &Bound<'_, PyAny>, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream::from_key(StreamKey::new(key)?, position))
+    fn new(key: Input<'_>, position: u128) -> PyResult<Keystream> {
+        let key = StreamKey::new(&key)?;
+        Ok(Keystream { key, position: Mutex::new(position), origin: Origin::new() })
     }
 
     #[getter]
@@ -233,15 +224,13 @@ impl Keystream {
 
     /// A keystream with the same key at another position.
     fn at(&self, position: u128) -> PyResult<Keystream> {
-        Ok(Keystream::from_key(self.key.duplicate()?, position))
+        Ok(Keystream { key: self.key.duplicate()?, position: Mutex::new(position), origin: Origin::new() })
     }
 
     /// `size` bytes of the keystream as bytes.
     fn bytes<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let engine = engine::current(py)?;
-        buffer::new_bytes(py, size, |to| {
-            let start = self.take(blocks(to.len()));
-            self.with_key(|key| detached(py, || key.write(&engine, start, to)).map_err(from_core))
+        new_bytes(py, size, |to| {
+            self.run(py, blocks(size), |key, engine, start| key.write(engine, start, to))
         })
     }
 
@@ -253,14 +242,14 @@ impl Keystream {
         array: &Bound<'_, PyAny>,
         stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let imported = Imported::write(array, stream)?;
-        if let Place::Device(to) = imported.place.clone() {
-            let start = self.take(blocks(to.len()));
-            return random_bytes(py, self.key.key.clone(), start, to, imported);
+        let array = Imported::write(array, stream)?;
+        let used = blocks(array.len());
+        if let Place::Device(to) = array.place.clone() {
+            return device::random_bytes(py, self.key.key.clone(), self.take(used), to, array);
         }
-        self.write_host(py, &imported, Some(blocks(imported.len())), |key, engine, block, to| {
-            key.write(engine, block, to).map(|()| blocks(to.len()))
-        })
+        // SAFETY: the array was imported for writing by this function.
+        let to = unsafe { host(&array)? };
+        self.run(py, used, |key, engine, start| key.write(engine, start, to))
     }
 
     /// Fills an array on the host with numbers: "uniform" or "normal", of 4 or 8 bytes as the elements of the array.
@@ -273,13 +262,11 @@ impl Keystream {
             ("normal", 8) => Float::Normal64,
             _ => return Err(PyValueError::new_err("the elements must be floats of 32 or 64 bits")),
         };
-        if matches!(float, Float::Normal32 | Float::Normal64) {
-            // By an attached thread, so that no fork can happen meanwhile.
-            words::prepare_normal();
-        }
-        self.write_host(py, &array, Some(blocks(array.len())), move |key, engine, block, to| {
-            let whole = to.len() - to.len() % float.bytes();
-            key.write_floats(engine, block, float, &mut to[..whole]).map(|()| blocks(to.len()))
+        // SAFETY: the array was imported for writing by this function.
+        let to = unsafe { host(&array)? };
+        let whole = to.len() - to.len() % array.item;
+        self.run(py, blocks(to.len()), |key, engine, start| {
+            key.write_floats(engine, start, float, &mut to[..whole])
         })
     }
 
@@ -293,15 +280,19 @@ impl Keystream {
             return Err(PyValueError::new_err("the range has more integers than the elements can represent"));
         }
         let bounded = Bounded { last, low, result: array.item };
+        // SAFETY: the array was imported for writing by this function.
+        let to = unsafe { host(&array)? };
         // The number of blocks depends on the numbers. The lock of `lockstep.random.Generator` keeps other calls away.
-        self.write_host(py, &array, None, move |key, engine, block, to| {
-            key.write_integers(engine, block, bounded, to)
-        })
+        let end = self.run(py, 0, |key, engine, start| {
+            Ok(start.wrapping_add(key.write_integers(engine, start, bounded, to)?))
+        });
+        *self.lock() = end?;
+        Ok(())
     }
 }
 
 /// The coefficients of normal numbers: see `tools/normal_table.py`.
 #[pyfunction]
-pub(crate) fn normal_table(py: Python<'_>) -> Bound<'_, PyBytes> {
-    PyBytes::new(py, words::NORMAL_BYTES)
+pub(crate) fn normal_table() -> Vec<u8> {
+    words::NORMAL.as_flattened().iter().flat_map(|value| value.to_le_bytes()).collect()
 }

@@ -4,7 +4,6 @@
 //! operations that IEEE 754 rounds exactly, in a fixed order, so they are the same on every device.
 
 use std::hint::select_unpredictable;
-use std::sync::LazyLock;
 
 /// Words of a keystream as numbers of a type, written as little-endian bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,42 +19,25 @@ pub(super) enum Float {
 }
 
 impl Float {
-    /// The bytes of a number, and of the word that it is made of.
-    pub(super) fn bytes(self) -> usize {
-        match self {
-            Float::Uniform32 | Float::Normal32 => 4,
-            Float::Uniform64 | Float::Normal64 => 8,
-        }
-    }
-
     /// Replaces the words in `bytes` by numbers.
     pub(super) fn convert(self, bytes: &mut [u8]) {
         match self {
-            Float::Uniform32 => {
-                for word in bytes.as_chunks_mut::<4>().0 {
-                    let number = (u32::from_le_bytes(*word) >> 8) as f32 * (1.0 / (1u32 << 24) as f32);
-                    *word = number.to_le_bytes();
-                }
-            }
-            Float::Uniform64 => {
-                for word in bytes.as_chunks_mut::<8>().0 {
-                    *word = unit(u64::from_le_bytes(*word)).to_le_bytes();
-                }
-            }
+            Float::Uniform32 => replace(bytes, |word| {
+                ((u32::from_le_bytes(word) >> 8) as f32 * (1.0 / (1u32 << 24) as f32)).to_le_bytes()
+            }),
+            Float::Uniform64 => replace(bytes, |word| unit(u64::from_le_bytes(word)).to_le_bytes()),
             Float::Normal32 => {
-                let table = &*NORMAL;
-                for word in bytes.as_chunks_mut::<4>().0 {
-                    *word = (normal(table, widen(u32::from_le_bytes(*word))) as f32).to_le_bytes();
-                }
+                replace(bytes, |word| (normal(widen(u32::from_le_bytes(word))) as f32).to_le_bytes());
             }
-            Float::Normal64 => {
-                let table = &*NORMAL;
-                for word in bytes.as_chunks_mut::<8>().0 {
-                    *word = normal(table, u64::from_le_bytes(*word)).to_le_bytes();
-                }
-            }
+            Float::Normal64 => replace(bytes, |word| normal(u64::from_le_bytes(word)).to_le_bytes()),
         }
     }
+}
+
+/// Replaces each word of `N` bytes.
+#[inline]
+fn replace<const N: usize>(bytes: &mut [u8], number: impl Fn([u8; N]) -> [u8; N]) {
+    bytes.as_chunks_mut().0.iter_mut().for_each(|word| *word = number(*word));
 }
 
 /// The upper 53 bits of a word, times 2^-53: uniform in [0, 1).
@@ -68,23 +50,18 @@ const PARTS: usize = 16;
 const TERMS: usize = 9;
 const OCTAVES: usize = 63;
 
-/// The coefficients that `tools/normal_table.py` has computed, as bytes.
-pub(super) const NORMAL_BYTES: &[u8; 8 * OCTAVES * PARTS * TERMS] = include_bytes!("normal.bin");
-
-type Table = [[f64; TERMS]; OCTAVES * PARTS];
-
-static NORMAL: LazyLock<Box<Table>> = LazyLock::new(|| {
-    let mut table = Box::new([[0.0; TERMS]; OCTAVES * PARTS]);
-    for (value, bytes) in table.as_flattened_mut().iter_mut().zip(NORMAL_BYTES.as_chunks::<8>().0) {
-        *value = f64::from_le_bytes(*bytes);
+/// The coefficients that `tools/normal_table.py` has computed.
+pub(super) static NORMAL: [[f64; TERMS]; OCTAVES * PARTS] = {
+    let bytes: &[u8; 8 * TERMS * OCTAVES * PARTS] = include_bytes!("normal.bin");
+    let (values, _) = bytes.as_chunks::<8>();
+    let mut table = [[0.0; TERMS]; OCTAVES * PARTS];
+    let mut index = 0;
+    while index < values.len() {
+        table[index / TERMS][index % TERMS] = f64::from_le_bytes(values[index]);
+        index += 1;
     }
     table
-});
-
-/// Reads the coefficients of normal numbers, if that has not been done.
-pub(super) fn prepare_normal() {
-    LazyLock::force(&NORMAL);
-}
+};
 
 /// Returns the 64-bit word from which a normal number is made if there is only a 32-bit word: its bits, followed by a one and
 /// zeros, which is the middle of the possible values.
@@ -100,7 +77,7 @@ fn widen(word: u32) -> u64 {
 /// bits are its argument, which is exact. The polynomial is evaluated by Horner's rule, with a rounding after each multiplication
 /// and each addition.
 #[inline]
-fn normal(table: &Table, word: u64) -> f64 {
+fn normal(word: u64) -> f64 {
     let odd = (word & (u64::MAX >> 1)) | 1;
     // The number of leading zeros after the sign, computed from the exponent of a float. Rounding to the float cannot reach the
     // next power of two. `leading_zeros` is not used, because on the oldest x86-64 processors its instruction waits for the
@@ -109,7 +86,7 @@ fn normal(table: &Table, word: u64) -> f64 {
     let scaled = odd << octave;
     let part = (scaled >> 58) as usize & (PARTS - 1);
     let argument = ((scaled >> 5) & ((1 << 53) - 1)) as i64 as f64 * (1.0 / (1u64 << 52) as f64) - 1.0;
-    let terms = &table[octave * PARTS + part];
+    let terms = &NORMAL[octave * PARTS + part];
     let mut value = terms[TERMS - 1];
     for &term in terms[..TERMS - 1].iter().rev() {
         value = value * argument + term;
@@ -124,23 +101,19 @@ pub(super) struct Bounded {
     /// The largest integer.
     pub(super) last: u64,
     pub(super) low: i64,
-    /// The bytes of a result: 4 or 8.
+    /// The bytes of a result: 1, 2, 4 or 8.
     pub(super) result: usize,
 }
 
 impl Bounded {
-    /// The bytes of a word: 4 if all integers are below 2^32.
-    pub(super) fn word(self) -> usize {
-        if self.last <= u64::from(u32::MAX) { 4 } else { 8 }
-    }
-
     /// Writes integers plus `low` to `to` until it is full or the words end. Returns the numbers of bytes that were read and written.
     pub(super) fn convert(self, words: &[u8], to: &mut [u8]) -> (usize, usize) {
-        match (self.word(), self.result) {
-            (4, 1) => self.convert_as::<4, 1>(words, to),
-            (4, 2) => self.convert_as::<4, 2>(words, to),
-            (4, 4) => self.convert_as::<4, 4>(words, to),
-            (4, _) => self.convert_as::<4, 8>(words, to),
+        // A word has 4 bytes if all integers are below 2^32.
+        match (self.last >> 32, self.result) {
+            (0, 1) => self.convert_as::<4, 1>(words, to),
+            (0, 2) => self.convert_as::<4, 2>(words, to),
+            (0, 4) => self.convert_as::<4, 4>(words, to),
+            (0, _) => self.convert_as::<4, 8>(words, to),
             _ => self.convert_as::<8, 8>(words, to),
         }
     }

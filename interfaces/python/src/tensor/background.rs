@@ -4,8 +4,10 @@
 //! of the calls. The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a
 //! later call. At most [`THREADS`] works are in progress; further calls wait.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
@@ -15,6 +17,7 @@ use pyo3::prelude::*;
 use super::import::Keep;
 use crate::error::from_core;
 use crate::forks::{Call, detached};
+use crate::turn::lock;
 
 /// The maximum number of works in progress.
 const THREADS: usize = 32;
@@ -37,79 +40,27 @@ struct Pool {
 struct State {
     jobs: VecDeque<Job>,
     threads: usize,
-    idle: usize,
-    /// Jobs that have not ended.
+    /// The number of jobs that have started and have not ended. A thread runs one job at a time.
     running: usize,
     /// The first failure that no call has raised.
     failure: Option<CoreError>,
 }
 
-/// The place where a job reports that it was submitted, or why not.
-#[derive(Default)]
-struct Submission {
-    state: Mutex<Reported>,
-    ready: Condvar,
-}
-
-#[derive(Default)]
-enum Reported {
-    #[default]
-    Nothing,
-    Outcome(CoreResult<()>),
-    /// The caller has the outcome.
-    Taken,
-}
-
-impl Submission {
-    /// Reports an outcome, unless one was reported earlier: then returns it.
-    fn report(&self, outcome: CoreResult<()>) -> Option<CoreResult<()>> {
-        let mut state = lock(&self.state);
-        if !matches!(*state, Reported::Nothing) {
-            return Some(outcome);
-        }
-        *state = Reported::Outcome(outcome);
-        self.ready.notify_one();
-        None
-    }
-
-    fn wait(&self) -> CoreResult<()> {
-        let is_pending = |state: &mut Reported| matches!(state, Reported::Nothing);
-        let mut state =
-            self.ready.wait_while(lock(&self.state), is_pending).unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, Reported::Taken) {
-            Reported::Outcome(outcome) => outcome,
-            Reported::Nothing | Reported::Taken => Ok(()),
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn pool() -> Arc<Pool> {
-    Arc::clone(lock(&POOL).get_or_insert_default())
-}
-
 impl Pool {
     fn add(self: &Arc<Self>, job: Job) -> PyResult<()> {
         let mut state = lock(&self.state);
-        state.jobs.push_back(job);
-        state.running += 1;
-        if state.idle < state.jobs.len() && state.threads < THREADS {
+        if state.threads <= state.running && state.threads < THREADS {
             let pool = Arc::clone(self);
             let started =
                 std::thread::Builder::new().name("lockstep-tensor".into()).spawn(move || pool.serve());
             match started {
                 Ok(_) => state.threads += 1,
-                Err(error) if state.threads == 0 => {
-                    state.jobs.pop_back();
-                    state.running -= 1;
-                    return Err(error.into());
-                }
+                Err(error) if state.threads == 0 => return Err(error.into()),
                 Err(_) => {}
             }
         }
+        state.jobs.push_back(job);
+        state.running += 1;
         drop(state);
         self.changed.notify_all();
         Ok(())
@@ -118,22 +69,17 @@ impl Pool {
     fn serve(&self) {
         let mut state = lock(&self.state);
         loop {
-            match state.jobs.pop_front() {
-                Some(job) => {
-                    drop(state);
-                    let call = Call::new();
-                    job();
-                    drop(call);
-                    state = lock(&self.state);
-                    state.running -= 1;
-                    self.changed.notify_all();
-                }
-                None => {
-                    state.idle += 1;
-                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                    state.idle -= 1;
-                }
-            }
+            let Some(job) = state.jobs.pop_front() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(state);
+            let call = Call::new();
+            job();
+            drop(call);
+            state = lock(&self.state);
+            state.running -= 1;
+            self.changed.notify_all();
         }
     }
 }
@@ -148,23 +94,27 @@ pub(crate) fn start(
     keep: Vec<Keep>,
     work: impl FnOnce(&dyn Fn()) -> CoreResult<()> + Send + 'static,
 ) -> PyResult<()> {
-    let pool = pool();
+    let pool = Arc::clone(lock(&POOL).get_or_insert_default());
     if let Some(failure) = lock(&pool.state).failure.take() {
         return Err(earlier(failure));
     }
-    let submission = Arc::new(Submission::default());
-    let report = Arc::clone(&submission);
+    let (report, reported) = mpsc::channel();
     let owner = Arc::clone(&pool);
     let job = move || {
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            work(&|| {
-                report.report(Ok(()));
-            })
-        }));
+        let is_submitted = Cell::new(false);
+        // The caller waits for one report only.
+        let submitted = || {
+            is_submitted.set(true);
+            let _ = report.send(Ok(()));
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&submitted)));
         let outcome =
             outcome.unwrap_or(Err(CoreError::Order { what: "the work has panicked: please report this" }));
-        if let Some(Err(failure)) = report.report(outcome) {
-            lock(&owner.state).failure.get_or_insert(failure);
+        match outcome {
+            Err(failure) if is_submitted.get() => {
+                lock(&owner.state).failure.get_or_insert(failure);
+            }
+            outcome => drop(report.send(outcome)),
         }
         // After the end of the interpreter nothing can be dropped.
         let mut keep = Some(keep);
@@ -173,13 +123,13 @@ pub(crate) fn start(
         }
     };
     pool.add(Box::new(job))?;
-    detached(py, || submission.wait()).map_err(from_core)
+    let outcome = detached(py, move || reported.recv());
+    outcome.expect("each job makes a report").map_err(from_core)
 }
 
 fn earlier(failure: CoreError) -> PyErr {
-    PyRuntimeError::new_err(format!(
-        "earlier work on a device has failed, and its output is not valid: {failure}"
-    ))
+    let text = "earlier work on a device has failed, and its output is not valid";
+    PyRuntimeError::new_err(format!("{text}: {failure}"))
 }
 
 /// Waits for all work on arrays of devices that this process has started.
@@ -207,7 +157,6 @@ pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
 
 /// Runs in the child of a fork, which has none of the threads.
 pub(crate) fn after_fork_in_child() {
-    super::keystream::after_fork_in_child();
     if let Some(pool) = lock(&POOL).take() {
         // The child must not use the memory and the locks of the parent's work.
         std::mem::forget(pool);

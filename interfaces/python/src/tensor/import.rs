@@ -1,26 +1,23 @@
 //! The memory of an array, and the stream of the caller.
 
 use std::ffi::c_void;
-use std::ops::Range;
 
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDevice, DLDeviceType};
 use dlpark::python::consumer::stream::{cuda, no_sync, none};
 use dlpark::python::{DlpackStream, ImportRequest, ImportedDlpack, StreamArg};
-use lockstep::Engine;
 use lockstep::hazmat::backend::{DeviceId, Unit};
-use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
+use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
-use crate::buffer::{Export, Memory, Shape};
+use crate::buffer::{Export, Memory};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{from_core, replaced};
 use crate::forks::detached;
 
 /// Where the data of an array are.
@@ -28,6 +25,16 @@ use crate::forks::detached;
 pub(crate) enum Place {
     Host(Memory),
     Device(DeviceSlice),
+}
+
+impl Place {
+    /// The device; None for the host.
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        match self {
+            Place::Host(_) => None,
+            Place::Device(slice) => Some(slice.device()),
+        }
+    }
 }
 
 /// The memory of an array, which stays valid as long as this value.
@@ -38,18 +45,14 @@ pub(crate) struct Imported {
     pub(crate) item: usize,
     /// The stream of the caller, for memory of a device.
     pub(crate) stream: Stream,
-    owner: Owner,
+    /// What work on the memory holds.
+    pub(crate) keep: Keep,
 }
 
-/// The owner that keeps the memory of an array valid.
-enum Owner {
-    Buffer(#[allow(dead_code, reason = "released when it is dropped")] Box<Export>),
-    Shared(Keep),
-}
-
-/// A reference to device memory, dropped while attached to the interpreter.
+/// What keeps the memory of an array valid. It is dropped while the thread is attached to the interpreter.
 #[allow(dead_code, reason = "held until it is dropped")]
 pub(crate) enum Keep {
+    Buffer(Box<Export>),
     Dlpack(ImportedDlpack),
     Object(Py<PyAny>),
 }
@@ -74,13 +77,17 @@ unsafe impl DlpackStream for Consumer {
 }
 
 /// True if an object has to be read by DLPack or by `__cuda_array_interface__`, since it has no buffer.
-pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> bool {
+///
+/// # Errors
+/// The exception of an attribute of the object, unless it is `AttributeError`.
+pub(crate) fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     if object.is_exact_instance_of::<PyBytes>() || object.is_exact_instance_of::<PyByteArray>() {
-        return false;
+        return Ok(false);
     }
-    let has = |name| object.hasattr(name).unwrap_or(false);
+    let has = |name| object.hasattr(name);
     let py = object.py();
-    !has_buffer(object) && (has(intern!(py, "__dlpack__")) || has(intern!(py, "__cuda_array_interface__")))
+    Ok(!has_buffer(object)
+        && (has(intern!(py, "__dlpack__"))? || has(intern!(py, "__cuda_array_interface__"))?))
 }
 
 /// True if an object is read by the buffer protocol. Arrays of JAX have it for some types of elements on the host only.
@@ -97,14 +104,19 @@ pub(crate) fn result_like<'py>(
     array: &Bound<'py, PyAny>,
     like: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
-    arrays.call_method1(intern!(array.py(), "result_like"), (array, like))
+    let py = array.py();
+    arrays(py)?.call_method1(intern!(py, "result_like"), (array, like))
 }
 
 /// A new array of `size` bytes, of the library and on the device of an array; an array of JAX is made of it by [`result_like`].
 pub(crate) fn empty_like<'py>(array: &Bound<'py, PyAny>, size: usize) -> PyResult<Bound<'py, PyAny>> {
-    let arrays = array.py().import(intern!(array.py(), "lockstep._arrays"))?;
-    arrays.call_method1(intern!(array.py(), "empty_like"), (array, size))
+    let py = array.py();
+    arrays(py)?.call_method1(intern!(py, "empty_like"), (array, size))
+}
+
+/// The module with the functions for the arrays of each library.
+fn arrays(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "lockstep._arrays"))
 }
 
 /// The bytes of an array, and its shape.
@@ -138,32 +150,27 @@ impl Imported {
 
     /// Bytes of the data.
     pub(crate) fn len(&self) -> usize {
-        match &self.place {
-            Place::Host(memory) => memory.len,
-            Place::Device(slice) => slice.len(),
-        }
+        self.addresses().len
     }
 
     /// True if two arrays share bytes.
     pub(crate) fn overlaps(&self, other: &Imported) -> bool {
-        let (a, b) = (self.addresses(), other.addresses());
-        self.device() == other.device() && a.start < b.end && b.start < a.end
+        self.place.device() == other.place.device() && self.addresses().overlaps(other.addresses())
     }
 
-    /// The addresses of the data.
-    pub(crate) fn addresses(&self) -> Range<u64> {
-        let start = match &self.place {
-            Place::Host(memory) => memory.start as u64,
-            Place::Device(slice) => slice.offset(),
-        };
-        start..start + self.len() as u64
+    /// The addresses of the data: those of the device for data on a device.
+    pub(crate) fn addresses(&self) -> Memory {
+        match &self.place {
+            Place::Host(memory) => *memory,
+            Place::Device(slice) => Memory { start: slice.offset() as *mut u8, len: slice.len() },
+        }
     }
 
-    /// The device of the data; None for the host.
-    pub(crate) fn device(&self) -> Option<DeviceId> {
+    /// The data on a device.
+    pub(crate) fn slice(&self) -> Option<&DeviceSlice> {
         match &self.place {
             Place::Host(_) => None,
-            Place::Device(slice) => Some(slice.device()),
+            Place::Device(slice) => Some(slice),
         }
     }
 
@@ -180,61 +187,60 @@ impl Imported {
         }
     }
 
-    /// The reference that work on device memory holds.
-    pub(crate) fn into_keep(self) -> Option<Keep> {
-        match self.owner {
-            Owner::Shared(keep) => Some(keep),
-            Owner::Buffer(_) => None,
-        }
-    }
-
     fn new(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>, writes: bool) -> PyResult<Imported> {
         let py = array.py();
-        if has_buffer(array) {
-            return Imported::from_buffer(array, writes);
+        let (imported, is_read_only) = if has_buffer(array) {
+            Imported::from_buffer(array)?
+        } else if array.hasattr(intern!(py, "__dlpack__"))? {
+            Imported::from_dlpack(array, stream, writes)?
+        } else if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
+            Imported::from_cuda_array(array, stream)?
+        } else {
+            let kind = array.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "'{kind}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__"
+            )));
+        };
+        if writes && is_read_only {
+            return Err(PyTypeError::new_err("the array is read-only: give one that is writable"));
         }
-        if array.hasattr(intern!(py, "__dlpack__"))? {
-            return Imported::from_dlpack(array, stream, writes);
-        }
-        if array.hasattr(intern!(py, "__cuda_array_interface__"))? {
-            return Imported::from_cuda_array(array, stream, writes);
-        }
-        Err(PyTypeError::new_err(format!(
-            "'{}' is no array: give an object with a buffer, with __dlpack__ or with __cuda_array_interface__",
-            array.get_type().name()?
-        )))
+        Ok(imported)
     }
 
-    fn from_buffer(array: &Bound<'_, PyAny>, writes: bool) -> PyResult<Imported> {
+    /// The memory of an array with a buffer, and whether it is read-only.
+    fn from_buffer(array: &Bound<'_, PyAny>) -> PyResult<(Imported, bool)> {
         if has_objects(array)? {
             return Err(PyTypeError::new_err(
                 "the elements are objects of Python: give an array of numbers or bytes",
             ));
         }
         let mut export = Box::new(Export::new());
-        let shaped = export.shaped(array).map_err(|error| {
+        let described = export.describe(array).map_err(|error| {
             // numpy's exception is a ValueError.
             let py = array.py();
             let is_layout =
                 error.is_instance_of::<PyValueError>(py) || error.is_instance_of::<PyBufferError>(py);
             if is_layout { not_contiguous() } else { error }
         });
-        let (memory, Shape { dimensions: shape, item, read_only }) = shaped?;
-        if writes && read_only {
-            return Err(read_only_error());
-        }
-        let (place, owner) = (Place::Host(memory), Owner::Buffer(export));
-        Ok(Imported { place, shape, item, stream: Stream::default(), owner })
+        let (memory, view) = described?;
+        let shape = match view.shape.is_null() {
+            true => vec![memory.len],
+            // SAFETY: the exporter guarantees that the shape has this many numbers, which are not negative.
+            false => unsafe { std::slice::from_raw_parts(view.shape.cast(), view.ndim as usize) }.to_vec(),
+        };
+        let (item, is_read_only) = (view.itemsize as usize, view.readonly != 0);
+        let (place, keep) = (Place::Host(memory), Keep::Buffer(export));
+        Ok((Imported { place, shape, item, stream: Stream::default(), keep }, is_read_only))
     }
 
+    /// The memory of an array with `__dlpack__`, and whether it is read-only.
     fn from_dlpack(
         array: &Bound<'_, PyAny>,
         stream: Option<&Bound<'_, PyAny>>,
         writes: bool,
-    ) -> PyResult<Imported> {
+    ) -> PyResult<(Imported, bool)> {
         let py = array.py();
-        static CHECK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        CHECK.import(py, "lockstep._arrays", "check")?.call1((array, writes))?;
+        arrays(py)?.call_method1(intern!(py, "check"), (array, writes))?;
         let request = ImportRequest::new(array.as_borrowed())?;
         let device = request.device()?;
         let id = device_of(py, device)?;
@@ -268,51 +274,39 @@ impl Imported {
             };
             (place, shape, item)
         };
-        if writes && tensor.flags().contains(DlpackFlags::READ_ONLY) {
-            return Err(read_only_error());
-        }
-        if writes && tensor.flags().contains(DlpackFlags::IS_COPIED) {
+        let is_read_only = tensor.flags().contains(DlpackFlags::READ_ONLY);
+        if writes && !is_read_only && tensor.flags().contains(DlpackFlags::IS_COPIED) {
             return Err(PyBufferError::new_err(
                 "the library of the array exports a copy, so that the array cannot be written to: give another array",
             ));
         }
-        Ok(Imported { place, shape, item, stream, owner: Owner::Shared(Keep::Dlpack(tensor)) })
+        let keep = Keep::Dlpack(tensor);
+        Ok((Imported { place, shape, item, stream, keep }, is_read_only))
     }
 
+    /// The memory of an array with `__cuda_array_interface__`, and whether it is read-only.
     fn from_cuda_array(
         array: &Bound<'_, PyAny>,
         stream: Option<&Bound<'_, PyAny>>,
-        writes: bool,
-    ) -> PyResult<Imported> {
+    ) -> PyResult<(Imported, bool)> {
         let py = array.py();
-        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?.cast_into::<PyDict>()?;
-        let get = |name: &str| {
-            let missing = || PyValueError::new_err(format!("__cuda_array_interface__ has no {name}"));
-            interface.get_item(name)?.ok_or_else(missing)
-        };
-        let optional = |name: &str| -> PyResult<Option<Bound<'_, PyAny>>> {
-            Ok(interface.get_item(name)?.filter(|value| !value.is_none()))
-        };
-        let shape: Vec<usize> = get("shape")?.extract()?;
-        let (address, read_only): (Option<u64>, bool) = get("data")?.extract()?;
-        let kind: String = get("typestr")?.extract()?;
-        let item = kind.get(2..).and_then(|digits| digits.parse::<usize>().ok());
-        let item = item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {kind:?}")))?;
-        if optional("mask")?.is_some() {
+        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
+        let CudaArray { shape, data: (address, is_read_only), typestr, mask, strides, stream: producer } =
+            interface.extract().map_err(|error| {
+                let problem = "__cuda_array_interface__ has no valid shape, data and typestr";
+                replaced(py, error, |_| PyValueError::new_err(problem))
+            })?;
+        let item = typestr.get(2..).and_then(|digits| digits.parse::<usize>().ok());
+        let item =
+            item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {typestr:?}")))?;
+        if mask.is_some() {
             return Err(PyTypeError::new_err("masked arrays are not supported"));
         }
         let count = shape.iter().try_fold(item, |product, &size| product.checked_mul(size));
         let len = count.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        if let Some(strides) = optional("strides")? {
-            let strides: Vec<isize> = strides.extract()?;
-            if !is_compact(&shape, &strides, item) && len > 0 {
-                return Err(not_contiguous());
-            }
+        if strides.is_some_and(|strides| !is_compact(&shape, &strides, item)) && len > 0 {
+            return Err(not_contiguous());
         }
-        if writes && read_only {
-            return Err(read_only_error());
-        }
-        let producer: Option<u64> = optional("stream")?.map(|stream| stream.extract()).transpose()?;
         let stream = match (stream, producer) {
             (None, Some(producer)) => checked_stream(producer)?,
             (given, producer) => {
@@ -329,9 +323,25 @@ impl Imported {
         // SAFETY: the object keeps the memory, and a reference to it is held until after all work on it. The user is responsible
         // for the order of the accesses, as the documentation states.
         let slice = unsafe { DeviceSlice::from_raw(id, address.unwrap_or(0), len) };
-        let owner = Owner::Shared(Keep::Object(array.clone().unbind()));
-        Ok(Imported { place: Place::Device(slice), shape, item, stream, owner })
+        let keep = Keep::Object(array.clone().unbind());
+        Ok((Imported { place: Place::Device(slice), shape, item, stream, keep }, is_read_only))
     }
+}
+
+/// The dictionary `__cuda_array_interface__` of an array, version 3.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct CudaArray {
+    shape: Vec<usize>,
+    /// The address, and whether the memory is read-only.
+    data: (Option<u64>, bool),
+    typestr: String,
+    #[pyo3(default)]
+    mask: Option<Py<PyAny>>,
+    #[pyo3(default)]
+    strides: Option<Vec<isize>>,
+    #[pyo3(default)]
+    stream: Option<u64>,
 }
 
 /// True for an array of numpy whose memory has pointers to objects. The format of its buffer would show that as well, but numpy does not
@@ -352,10 +362,6 @@ fn is_compact(shape: &[usize], strides: &[isize], item: usize) -> bool {
         })
 }
 
-fn read_only_error() -> PyErr {
-    PyTypeError::new_err("the array is read-only: give one that is writable")
-}
-
 fn not_contiguous() -> PyErr {
     PyBufferError::new_err("the array is not contiguous: make a copy, for example by .contiguous()")
 }
@@ -372,22 +378,17 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
                 "arrays of ROCm are not supported: copy the array to the host or to a GPU of NVIDIA",
             ));
         }
-        other => {
+        DLDeviceType(kind) => {
             return Err(PyValueError::new_err(format!(
-                "arrays of the DLPack device type {} are not supported: copy the array to the host",
-                other.0
+                "arrays of the DLPack device type {kind} are not supported: copy the array to the host"
             )));
         }
     };
     let id = DeviceId { backend: "cuda", unit };
     let engine = engine::current(py)?;
-    detached(py, || addressable(&engine, id)).map_err(from_core)?;
+    // This checks that the device exists. It may start its driver.
+    detached(py, || engine.planner().memory(id).map(|_| ())).map_err(from_core)?;
     Ok(Some(id))
-}
-
-/// Checks that a device exists and that its memory has addresses. This may start its driver.
-fn addressable(engine: &Engine, id: DeviceId) -> lockstep::hazmat::Result<()> {
-    engine.planner().memory(id).map(|_| ())
 }
 
 /// The only device with CUDA, for arrays that do not name their device.
@@ -397,28 +398,24 @@ fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
         let devices = engine.devices().iter().map(|device| device.id());
         devices.filter(|id| id.backend == "cuda").collect()
     });
-    match ids[..] {
-        [id] => Ok(id),
-        [] => Err(PyValueError::new_err(format!(
-            "there is no device with CUDA for this array{}",
-            engine
-                .missing()
-                .iter()
-                .find(|(name, _)| *name == "cuda")
-                .map_or(String::new(), |(_, why)| format!(": {why}"))
-        ))),
-        _ => Err(PyValueError::new_err(
-            "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select one by \
-             lockstep.use, or give an array with __dlpack__",
-        )),
-    }
+    let [id] = ids[..] else {
+        let missing = engine.missing().iter().find(|(name, _)| *name == "cuda");
+        let why = missing.map(|(_, why)| format!(": {why}")).unwrap_or_default();
+        return Err(PyValueError::new_err(match ids.is_empty() {
+            true => format!("there is no device with CUDA for this array{why}"),
+            false => "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select \
+                      one by lockstep.use, or give an array with __dlpack__"
+                .into(),
+        }));
+    };
+    Ok(id)
 }
 
 /// The stream of the caller for an array.
 fn stream_of(array: &Bound<'_, PyAny>, ordinal: i32, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Stream> {
     let py = array.py();
-    let arrays = py.import(intern!(py, "lockstep._arrays"))?;
-    checked_stream(arrays.call_method1(intern!(py, "stream_of"), (array, ordinal, stream))?.extract()?)
+    let number = arrays(py)?.call_method1(intern!(py, "stream_of"), (array, ordinal, stream))?;
+    checked_stream(number.extract()?)
 }
 
 fn checked_stream(number: u64) -> PyResult<Stream> {
@@ -434,9 +431,4 @@ fn checked_stream(number: u64) -> PyResult<Stream> {
 pub(super) fn raw_stream(number: u64) -> Stream {
     // SAFETY: the documentation of the Python functions requires the handle of a stream of the device, or 0.
     unsafe { Stream::from_raw(number) }
-}
-
-/// True if device memory of this kind has addresses.
-pub(super) fn has_addresses(slice: &DeviceSlice) -> bool {
-    slice.buffer() == BufferHandle::ADDRESS_SPACE
 }

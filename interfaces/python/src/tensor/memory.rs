@@ -3,21 +3,21 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::ffi::{DLDataType, DLDevice, DLDeviceType};
 use dlpark::metadata::Dynamic;
-use dlpark::python::producer::{DlpackExporter, ExportRequest, export_dlpack};
+use dlpark::python::producer::ExportRequest;
 use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
 use lockstep::Engine;
-use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, Unit};
-use lockstep::hazmat::data::DeviceSlice;
+use lockstep::hazmat::backend::{DeviceBuffer, DeviceId, DeviceMemory, Unit};
+use lockstep::hazmat::data::{BufferHandle, DeviceSlice};
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::shown;
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use lockstep::hazmat::{Result as CoreResult, shown};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use super::import::{has_addresses, raw_stream};
-use crate::buffer::{Export, new_bytes};
+use super::import::raw_stream;
+use crate::buffer::{Input, new_bytes};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
@@ -27,46 +27,71 @@ use crate::text::Text;
 ///
 /// The memory is zeroed at first, and wiped when the last reference to it is dropped.
 #[pyclass(frozen, module = "lockstep.tensor")]
-pub(crate) struct DeviceArray(Arc<Allocation>);
+pub(crate) struct DeviceArray {
+    memory: Arc<Allocation>,
+    shape: Vec<usize>,
+}
 
-struct Allocation {
+/// Memory of a device.
+pub(crate) struct Allocation {
     engine: Engine,
     slice: DeviceSlice,
-    shape: Vec<usize>,
-    /// The process that has allocated the memory. The child of a fork cannot use the driver, so it does not free the memory.
+    /// The process that has allocated the memory. The child of a fork cannot use the driver, so it frees
+    /// neither the memory nor the engine.
     process: u32,
     /// Some until it is dropped.
     owner: Mutex<Option<Box<dyn DeviceBuffer>>>,
+}
+
+impl Allocation {
+    /// Allocates zeroed memory.
+    pub(crate) fn new(engine: Engine, device: DeviceId, size: usize) -> CoreResult<Allocation> {
+        let owner = engine.planner().memory(device)?.allocate(size)?;
+        let (slice, process) = (owner.slice(), std::process::id());
+        Ok(Allocation { engine, slice, process, owner: Mutex::new(Some(owner)) })
+    }
+
+    /// The whole memory.
+    pub(crate) fn slice(&self) -> &DeviceSlice {
+        &self.slice
+    }
+
+    /// True if it is memory of this device of the engine.
+    pub(crate) fn is_of(&self, engine: &Engine, device: DeviceId) -> bool {
+        self.slice.device() == device && Arc::ptr_eq(self.engine.planner(), engine.planner())
+    }
 }
 
 impl Drop for Allocation {
     fn drop(&mut self) {
         let owner = self.owner.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if std::process::id() != self.process {
-            std::mem::forget(owner);
+            std::mem::forget((owner, self.engine.clone()));
         }
     }
 }
 
 impl DeviceArray {
-    fn memory<T>(
+    /// Calls a function with the memory of the device and that of this array.
+    fn with_memory(
         &self,
         py: Python<'_>,
-        work: impl Send
-        + FnOnce(
-            &dyn lockstep::hazmat::backend::DeviceMemory,
-            &DeviceSlice,
-        ) -> lockstep::hazmat::Result<T>,
-    ) -> PyResult<T>
-    where
-        T: Send,
-    {
-        let allocation = &*self.0;
-        let outcome = detached(py, || {
-            let memory = allocation.engine.planner().memory(allocation.slice.device())?;
-            work(memory, &allocation.slice)
-        });
-        outcome.map_err(from_core)
+        work: impl FnOnce(&dyn DeviceMemory, &DeviceSlice) -> CoreResult<()> + Send,
+    ) -> PyResult<()> {
+        let Allocation { engine, slice, .. } = &*self.memory;
+        detached(py, || work(engine.planner().memory(slice.device())?, slice)).map_err(from_core)
+    }
+
+    fn export<M: ManagedTensorBase>(&self) -> PyResult<Managed<M>> {
+        let shape: Vec<i64> = self.shape.iter().map(|&size| size as i64).collect();
+        let tensor = Dynamic::compact(shape).initialize_as::<M>(Arc::clone(&self.memory));
+        let mut tensor = tensor.map_err(|error| PyBufferError::new_err(error.to_string()))?;
+        tensor
+            .set_data(self.memory.slice.offset() as *mut c_void)
+            .set_device(device_of(self.memory.slice.device()))
+            .set_dtype(DLDataType::U8);
+        // SAFETY: all fields are set, and the context keeps the memory.
+        Ok(unsafe { tensor.finish() })
     }
 }
 
@@ -76,52 +101,64 @@ impl DeviceArray {
     ///
     /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
     #[new]
-    fn new(py: Python<'_>, shape: Dimensions, device: Text) -> PyResult<DeviceArray> {
+    fn new(py: Python<'_>, shape: &Bound<'_, PyAny>, device: Text) -> PyResult<DeviceArray> {
+        let shape: Vec<usize> = match shape.extract() {
+            Ok(size) => vec![size],
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => shape.extract()?,
+            Err(error) => return Err(error),
+        };
+        let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+        let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         let engine = engine::current(py)?;
         let found = detached(py, || {
             engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == *device)
         });
-        let id = found.ok_or_else(|| {
-            PyValueError::new_err(format!(
+        let Some(id) = found else {
+            let text = format!(
                 "there is no device '{}': see lockstep.devices() and lockstep.use()",
                 shown::name(&device)
-            ))
-        })?;
-        DeviceArray::allocate(py, engine, id, shape.into())
+            );
+            return Err(PyValueError::new_err(text));
+        };
+        let memory = detached(py, || Allocation::new(engine, id, size)).map_err(from_core)?;
+        if memory.slice.buffer() != BufferHandle::ADDRESS_SPACE {
+            return Err(PyValueError::new_err(format!(
+                "the memory of {id} has no addresses: use a device with CUDA"
+            )));
+        }
+        Ok(DeviceArray { memory: Arc::new(memory), shape })
     }
 
     /// The name of the device.
     #[getter]
     fn device(&self) -> String {
-        self.0.slice.device().to_string()
+        self.memory.slice.device().to_string()
     }
 
     /// The shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.0.shape)
+        PyTuple::new(py, &self.shape)
     }
 
     /// The number of bytes.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.0.slice.len()
+        self.memory.slice.len()
     }
 
     /// The bytes, after all earlier work on the stream (a number; 0 is the default stream).
     #[pyo3(signature = (stream=0))]
     fn tobytes<'py>(&self, py: Python<'py>, stream: u64) -> PyResult<Bound<'py, PyBytes>> {
-        new_bytes(py, self.0.slice.len(), |bytes| {
-            self.memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
+        new_bytes(py, self.memory.slice.len(), |bytes| {
+            self.with_memory(py, |memory, slice| memory.download(slice, bytes, raw_stream(stream)))
         })
     }
 
     /// Copies a buffer of the same length to the device, after all earlier work on the stream.
     #[pyo3(signature = (data, stream=0))]
-    fn copy_from(&self, py: Python<'_>, data: &Bound<'_, PyAny>, stream: u64) -> PyResult<()> {
-        let mut export = Export::new();
-        let data = export.read(data)?;
-        self.memory(py, |memory, slice| memory.upload(data, slice, raw_stream(stream)))
+    fn copy_from(&self, py: Python<'_>, data: Input<'_>, stream: u64) -> PyResult<()> {
+        self.with_memory(py, |memory, slice| memory.upload(&data, slice, raw_stream(stream)))
     }
 
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
@@ -135,11 +172,12 @@ impl DeviceArray {
     ) -> PyResult<Py<PyAny>> {
         // The memory is ready on every stream: all calls that write to it and return early run on the stream that they were given.
         let request = ExportRequest::parse(stream, max_version, dl_device, copy)?;
-        export_dlpack(self, py, request)
+        let (device, flags) = (device_of(self.memory.slice.device()), DlpackFlags::empty());
+        request.export_zero_copy(py, device, flags, || self.export(), || self.export())
     }
 
     fn __dlpack_device__(&self) -> (u32, i32) {
-        let device = device_of(self.0.slice.device());
+        let device = device_of(self.memory.slice.device());
         (device.device_type.0, device.device_id)
     }
 
@@ -148,30 +186,15 @@ impl DeviceArray {
         let interface = PyDict::new(py);
         interface.set_item("shape", self.shape(py)?)?;
         interface.set_item("typestr", "|u1")?;
-        interface.set_item("data", (self.0.slice.offset(), false))?;
+        interface.set_item("data", (self.memory.slice.offset(), false))?;
         interface.set_item("strides", py.None())?;
         interface.set_item("version", 3)?;
         Ok(interface)
     }
 
     fn __repr__(&self) -> String {
-        format!("<lockstep.tensor.DeviceArray of {} bytes on {}>", self.0.slice.len(), self.0.slice.device())
-    }
-}
-
-impl DeviceArray {
-    fn allocate(py: Python<'_>, engine: Engine, id: DeviceId, shape: Vec<usize>) -> PyResult<DeviceArray> {
-        let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
-        let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        let owner = detached(py, || engine.planner().memory(id)?.allocate(size)).map_err(from_core)?;
-        let slice = owner.slice();
-        if !has_addresses(&slice) {
-            return Err(PyValueError::new_err(format!(
-                "the memory of {id} has no addresses: use a device with CUDA"
-            )));
-        }
-        let (process, owner) = (std::process::id(), Mutex::new(Some(owner)));
-        Ok(DeviceArray(Arc::new(Allocation { engine, slice, shape, process, owner })))
+        let (size, device) = (self.nbytes(), self.device());
+        format!("<lockstep.tensor.DeviceArray of {size} bytes on {device}>")
     }
 }
 
@@ -180,55 +203,5 @@ fn device_of(id: DeviceId) -> DLDevice {
     match id.unit {
         Unit::Number(number) => DLDevice { device_type: DLDeviceType::CUDA, device_id: number.into() },
         Unit::Only | Unit::Named(_) => DLDevice { device_type: DLDeviceType::EXTDEV, device_id: 0 },
-    }
-}
-
-impl DlpackExporter for DeviceArray {
-    fn device(&self) -> DLDevice {
-        device_of(self.0.slice.device())
-    }
-
-    fn flags(&self) -> DlpackFlags {
-        DlpackFlags::empty()
-    }
-
-    fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
-        Ok(())
-    }
-
-    fn export_legacy(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensor>> {
-        export(&self.0)
-    }
-
-    fn export_versioned(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensorVersioned>> {
-        export(&self.0)
-    }
-}
-
-fn export<M: ManagedTensorBase>(allocation: &Arc<Allocation>) -> PyResult<Managed<M>> {
-    let shape: Vec<i64> = allocation.shape.iter().map(|&size| size as i64).collect();
-    let tensor = Dynamic::compact(shape).initialize_as::<M>(Arc::clone(allocation));
-    let mut tensor = tensor.map_err(|error| PyBufferError::new_err(error.to_string()))?;
-    tensor
-        .set_data(allocation.slice.offset() as *mut c_void)
-        .set_device(device_of(allocation.slice.device()))
-        .set_dtype(DLDataType::U8);
-    // SAFETY: all fields are set, and the context keeps the memory.
-    Ok(unsafe { tensor.finish() })
-}
-
-/// A shape: a number or several.
-#[derive(FromPyObject)]
-pub(crate) enum Dimensions {
-    One(usize),
-    Many(Vec<usize>),
-}
-
-impl From<Dimensions> for Vec<usize> {
-    fn from(dimensions: Dimensions) -> Vec<usize> {
-        match dimensions {
-            Dimensions::One(size) => vec![size],
-            Dimensions::Many(sizes) => sizes,
-        }
     }
 }

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `import` | the memory of an array, and the stream of the caller |
 //! | `memory` | `lockstep.tensor.DeviceArray`: memory of a device |
-//! | `keystream` | random bytes in memory of a device |
 //! | `background` | work that goes on after the call has returned |
 //!
 //! `crate::aead` has the authenticated modes of arrays.
@@ -13,10 +12,8 @@
 
 mod background;
 mod import;
-mod keystream;
 mod memory;
 
 pub(crate) use background::{after_fork_in_child, start as start_in_background, synchronize};
 pub(crate) use import::{Imported, Keep, Place, array_size, empty_like, is_tensor, result_like};
-pub(crate) use keystream::random_bytes;
-pub(crate) use memory::DeviceArray;
+pub(crate) use memory::{Allocation, DeviceArray};

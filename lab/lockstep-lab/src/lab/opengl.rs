@@ -8,10 +8,10 @@ use lockstep::OutputOptions;
 use lockstep::engine::Engine;
 use lockstep::hazmat::Key;
 use lockstep::hazmat::backend::Device;
-use lockstep::hazmat::mode::{Cipher, CipherKey};
-use lockstep_bench::OpenSsl;
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep_cli::program::{
-    Error, GuardedFile, Note, Result, check_memory, failed, parse_size, print, print_json, today,
+    Error, GuardedFile, Note, OpenSsl, Result, check_memory, failed, parse_size, print, print_json, today,
 };
 use lockstep_opengl::{OpenGlBackend, OpenGlDevice};
 use lockstep_papers::opengl::{self, Conditions, EDGE, Report, paper};
@@ -107,7 +107,13 @@ fn encrypt(
     iv: &mut [u8; 16],
     data: &mut [u8],
 ) -> lockstep::hazmat::Result<()> {
-    cipher.encrypt(&**engine.planner(), &CipherKey::new(cipher, key.bytes())?, iv, data)
+    cipher.one(
+        &**engine.planner(),
+        Direction::Encrypt,
+        &CipherKey::new(cipher, key.bytes())?,
+        iv,
+        Data::in_place(data),
+    )
 }
 
 /// The OpenGL device of this name, or the first GPU.

@@ -66,7 +66,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("rolled", report.rolled()),
         ("sensitivity", report.other_rules()),
     ] {
-        markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &table.markdown());
+        markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &crate::markdown(&table));
     }
     markdown = markdown.replace("{{pictures}}\n", shown.trim_start());
     // The remaining names are kernels, which are replaced by their measured clocks per round.

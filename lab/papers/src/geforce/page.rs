@@ -22,7 +22,7 @@ pub fn page(model: &Model, sweep: &Sweep, folder: &str) -> Page {
         [("times", times(model)), ("repeated", repeated(model).svg()), ("sizes", sizes(sweep).svg())];
     let tables = report::tables(model).into_iter().chain([("variants", report::variants(sweep))]);
     let places: Vec<(String, String)> = tables
-        .map(|(name, table)| (format!("{{{{{name}}}}}\n"), table.markdown()))
+        .map(|(name, table)| (format!("{{{{{name}}}}}\n"), crate::markdown(&table)))
         .chain(values(model, sweep).map(|(name, value)| (format!("{{{{{name}}}}}"), value)))
         .chain([("{{folder}}".into(), folder.into())])
         .collect();

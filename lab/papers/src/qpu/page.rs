@@ -69,7 +69,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("kernels", report.kernel_table()),
         ("spent", report.spent_table()),
     ] {
-        replace(&mut markdown, &format!("{{{{{name}}}}}\n"), &table.markdown());
+        replace(&mut markdown, &format!("{{{{{name}}}}}\n"), &crate::markdown(&table));
     }
     for (name, value) in values(report) {
         replace(&mut markdown, &format!("{{{{{name}}}}}"), &value);

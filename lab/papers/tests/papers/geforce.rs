@@ -149,7 +149,7 @@ fn wrong_results_of_a_hot_card_are_noticed() {
     let (devices, _) = lockstep_opengl::OpenGlBackend.find();
     let software = devices.into_iter().find(|device| device.id() == lockstep_opengl::SOFTWARE);
     let Some(device) = software else {
-        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh gpus installs it");
+        assert!(std::env::var_os("CI").is_none(), "no opengl:software: tools/setup.sh tests installs it");
         eprintln!("NOT TESTED: there is no opengl:software on this machine");
         return;
     };

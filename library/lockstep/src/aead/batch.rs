@@ -3,10 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use lockstep_core::data::{Data, HostData};
-use lockstep_core::stack;
 use lockstep_core::work::{Status, Tag};
-use lockstep_core::{Error, Result};
-use lockstep_cpu::inline::{InlineGcm, InlineKernel};
+use lockstep_core::{Error, Result, share, stack};
+use lockstep_cpu::inline::InlineKernel;
 use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
 
@@ -44,12 +43,21 @@ pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
 pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     let engine = caller.engine()?;
-    let bytes: usize = messages.iter().map(bytes_of).sum();
+    // One loop over all messages, because those of a large batch do not fit in a cache.
+    let (mut bytes, mut are_inline) = (0, true);
+    for message in &mut *messages {
+        message.status = Status::Pending;
+        bytes += bytes_of(message);
+        are_inline &= is_inline(message, direction);
+    }
     let is_short = caller.batch_limit() > 0 && bytes / messages.len() <= caller.batch_limit();
-    let kernel = if is_short { caller.inline_kernel() } else { None };
-    let kernel = kernel.filter(|_| messages.iter().all(|message| is_inline(message, direction)));
+    let kernel = if is_short && are_inline { caller.inline_kernel() } else { None };
     caller.run_long(|| match kernel {
-        Some(kernel) => run_inline(kernel, engine.threads(), messages),
+        Some(kernel) => {
+            let threads = engine.threads().min((bytes + PREPARATION * messages.len()) / THREAD);
+            let threads = threads.min(messages.len().div_ceil(TAKE)).max(1);
+            run_inline(kernel, threads, messages)
+        }
         None => mode.run(engine.planner(), direction, messages),
     })
 }
@@ -59,7 +67,7 @@ fn bytes_of(message: &Message<'_>) -> usize {
     message.data.len() + message.aad.iter().map(|aad| aad.len()).sum::<usize>()
 }
 
-/// True for a message that [`small::run`] processes.
+/// True for a message that [`small::run`] processes: its lengths are those of GCM.
 fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
     message.key.mode() == Aead::Gcm
@@ -71,65 +79,63 @@ fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
         && message.data.len() as u64 <= row.max_data
 }
 
-/// Runs GCM on threads of the CPU. Each has one context, and sets the key of each message.
+/// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
-    messages.iter_mut().for_each(|message| message.status = Status::Pending);
-    let size: usize = messages.iter().map(|message| bytes_of(message) + PREPARATION).sum();
-    let threads = threads.min(size / THREAD).max(1);
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || -> Result<()> {
-        let mut context: Option<(Box<InlineGcm>, &AeadKey)> = None;
-        let mut run_pieces = || -> Result<()> {
-            while let Some(piece) = next() {
-                for message in piece {
-                    small::run_message(keyed(&mut context, kernel, message.key)?, message)?;
+    let no_memory = || {
+        let operation = "a batch, because memory is exhausted".into();
+        Error::Unsupported { kernel: "GCM", operation }
+    };
+    // Returns false if a tag was wrong.
+    let run_pieces = || -> Result<bool> {
+        let Some(mut piece) = next() else { return Ok(true) };
+        let (mut are_done, mut key) = (true, piece[0].key);
+        let mut gcm = small::new_in_own_frame(kernel, secret(key)).ok_or_else(no_memory)?;
+        loop {
+            for message in &mut *piece {
+                if !std::ptr::eq(message.key, key) {
+                    key = message.key;
+                    if !gcm.set_key(secret(key)) {
+                        return Err(no_memory());
+                    }
                 }
+                let aad = message.aad.first().copied().unwrap_or_default();
+                let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
+                let status = small::run(&mut gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
+                message.status = status.ok_or(Error::NotSealed)?;
+                are_done &= message.status == Status::Done;
             }
-            Ok(())
-        };
+            match next() {
+                Some(following) => piece = following,
+                None => return Ok(are_done),
+            }
+        }
+    };
+    let outcome = if threads == 1 {
         let outcome = run_pieces();
         if !kernel.expands_in_place() {
             stack::wipe_below();
         }
         outcome
+    } else {
+        let outcome = Mutex::new(Ok(true));
+        share::at_once(vec![(); threads], |()| {
+            let done = run_pieces();
+            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+            match (done, &mut *outcome) {
+                (Ok(are_done), Ok(all)) => *all &= are_done,
+                (Ok(_), Err(_)) => {}
+                (Err(error), outcome) => *outcome = Err(error),
+            }
+        });
+        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
     };
-    std::thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-        let mut outcome = work();
-        for other in others {
-            let done = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            outcome = outcome.and(done);
-        }
-        outcome
-    })?;
-    match messages.iter().all(|message| message.status == Status::Done) {
-        true => Ok(()),
-        false => Err(Error::AuthenticationFailed),
-    }
+    // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.
+    if outcome? { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }
 
-/// The context of a thread, with the key of a message.
-fn keyed<'c, 'k>(
-    context: &'c mut Option<(Box<InlineGcm>, &'k AeadKey)>,
-    kernel: InlineKernel,
-    key: &'k AeadKey,
-) -> Result<&'c mut InlineGcm> {
-    let no_memory = || {
-        let operation = "a batch, because memory is exhausted".into();
-        Error::Unsupported { kernel: "GCM", operation }
-    };
-    let bytes = key.key().map_or(&[][..], lockstep_core::Key::bytes);
-    match context {
-        Some((_, last)) if std::ptr::eq(*last, key) => {}
-        Some((gcm, last)) => {
-            if !gcm.set_key(bytes) {
-                return Err(no_memory());
-            }
-            *last = key;
-        }
-        None => *context = Some((small::new_in_own_frame(kernel, bytes).ok_or_else(no_memory)?, key)),
-    }
-    context.as_mut().map(|(gcm, _)| &mut **gcm).ok_or_else(no_memory)
+/// The bytes of a key of GCM.
+fn secret(key: &AeadKey) -> &[u8] {
+    key.key().map_or(&[], lockstep_core::Key::bytes)
 }

@@ -53,22 +53,6 @@ impl Caller for Engine {
     }
 }
 
-/// Calls the work for a number of bytes with the executor that the caller's rules select. Returns the error of
-/// [`Caller::engine`] if there is no engine.
-pub(super) fn run<T: Send>(
-    caller: &impl Caller,
-    bytes: usize,
-    work: impl FnOnce(&dyn Executor) -> Result<T> + Send,
-) -> Result<T> {
-    let is_small = bytes <= caller.inline_limit();
-    if is_small && let Some(kernel) = caller.inline_kernel() {
-        return work(&CallingThread(kernel));
-    }
-    let engine = caller.engine()?;
-    let work = || work(engine.planner());
-    if is_small { work() } else { caller.run_long(work) }
-}
-
 /// Runs passes and fused AEADs of host memory on the calling thread.
 #[derive(Debug, Clone, Copy)]
 pub struct CallingThread(pub InlineKernel);

@@ -2,7 +2,7 @@
 
 use lockstep_core::Result;
 use lockstep_modes::Direction;
-use lockstep_modes::aead::{Aead, AeadKey};
+use lockstep_modes::aead::AeadKey;
 use lockstep_modes::stream::{AeadStream, MessageLengths};
 
 use crate::Engine;
@@ -44,7 +44,7 @@ pub type Sealer = Pieces<true>;
 pub type Opener = Pieces<false>;
 
 /// A message in pieces: [`Sealer`] or [`Opener`].
-pub struct Pieces<const SEALS: bool>(AeadStream<Aead>);
+pub struct Pieces<const SEALS: bool>(AeadStream);
 
 impl<const SEALS: bool> Pieces<SEALS> {
     /// Starts a message. CCM needs the lengths of the message.
@@ -60,7 +60,7 @@ impl<const SEALS: bool> Pieces<SEALS> {
         lengths: Option<MessageLengths>,
     ) -> Result<Self> {
         let direction = if SEALS { Direction::Encrypt } else { Direction::Decrypt };
-        AeadStream::<Aead>::new(engine.planner().clone(), direction, key, nonce, lengths).map(Pieces)
+        AeadStream::new(engine.planner().clone(), direction, key, nonce, lengths).map(Pieces)
     }
 
     /// Adds associated data.

@@ -5,11 +5,11 @@ use std::ops::Deref;
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result};
-use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
+use lockstep_modes::{Direction, Executor};
 use zeroize::Zeroize;
 
-use super::caller::{self, Caller};
+use super::caller::{Caller, CallingThread};
 use super::small::{self, Context};
 
 /// The length of tags in bytes, unless [`Key::with_tag_len`] has set another.
@@ -96,7 +96,7 @@ impl Key {
         let (needed, got) = (plain.len() + self.tag, sealed.len());
         let parts = if needed == got { self.mode().split_mut(sealed, self.tag) } else { None };
         let (body, tag) = parts.ok_or(Error::OutputLength { needed, got })?;
-        self.seal_parts(caller, nonce, aad, HostData::copy(plain, body)?, tag)
+        self.run(caller, nonce, aad, HostData::copy(plain, body)?, Tag::Write(tag))
     }
 
     /// Does the same as [`Key::open`], but writes to `plain`, which has the length of the plaintext.
@@ -113,7 +113,7 @@ impl Key {
         plain: &mut [u8],
     ) -> Result<()> {
         let (body, tag) = self.mode().split(sealed, self.tag).ok_or(Error::AuthenticationFailed)?;
-        self.open_parts(caller, nonce, aad, HostData::copy(body, plain)?, tag)
+        self.run(caller, nonce, aad, HostData::copy(body, plain)?, Tag::Expect(tag))
     }
 
     /// Encrypts data in place, and writes the tag, which may have any length that the mode allows.
@@ -128,7 +128,7 @@ impl Key {
         data: &mut [u8],
         tag: &mut [u8],
     ) -> Result<()> {
-        self.seal_parts(caller, nonce, aad, HostData::InPlace(data), tag)
+        self.run(caller, nonce, aad, HostData::InPlace(data), Tag::Write(tag))
     }
 
     /// Checks the tag and decrypts data in place.
@@ -143,49 +143,16 @@ impl Key {
         data: &mut [u8],
         tag: &[u8],
     ) -> Result<()> {
-        self.open_parts(caller, nonce, aad, HostData::InPlace(data), tag)
+        self.run(caller, nonce, aad, HostData::InPlace(data), Tag::Expect(tag))
     }
 
-    /// Encrypts data, in place or not, with the tag in separate memory. The other forms of `seal` call this function.
+    /// Encrypts data, in place or not, and writes the tag to separate memory; or checks the tag and decrypts, if the tag is
+    /// [`Tag::Expect`]. The other calls use this one.
     ///
     /// # Errors
     /// See [`Key`].
     #[inline]
-    pub fn seal_parts(
-        &self,
-        caller: &impl Caller,
-        nonce: &[u8],
-        aad: &[&[u8]],
-        data: HostData<'_>,
-        tag: &mut [u8],
-    ) -> Result<()> {
-        self.run(caller, nonce, aad, data, Tag::Write(tag))
-    }
-
-    /// Checks the tag and decrypts data, in place or not. The other forms of `open` call this function.
-    ///
-    /// # Errors
-    /// See [`Key`].
-    #[inline]
-    pub fn open_parts(
-        &self,
-        caller: &impl Caller,
-        nonce: &[u8],
-        aad: &[&[u8]],
-        mut data: HostData<'_>,
-        tag: &[u8],
-    ) -> Result<()> {
-        let outcome = self.run(caller, nonce, aad, data.reborrow(), Tag::Expect(tag));
-        if let Err(error) = &outcome
-            && !is_about_arguments(error)
-        {
-            data.output().zeroize();
-        }
-        outcome
-    }
-
-    #[inline]
-    fn run(
+    pub fn run(
         &self,
         caller: &impl Caller,
         nonce: &[u8],
@@ -218,23 +185,34 @@ impl Key {
         bytes: usize,
         nonce: &[u8],
         aad: &[&[u8]],
-        data: HostData<'_>,
+        mut data: HostData<'_>,
         tag: Tag<'_>,
     ) -> Result<()> {
-        caller::run(caller, bytes, move |executor| {
-            let direction =
-                if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
-            let (key, data) = (&self.key, Data::Host(data));
+        let direction = if matches!(tag, Tag::Write(_)) { Direction::Encrypt } else { Direction::Decrypt };
+        let body = data.reborrow();
+        let run = move |executor: &dyn Executor| {
+            let (key, data) = (&self.key, Data::Host(body));
             let mut messages = [Message { key, nonce, aad, data, tag, status: Status::Pending }];
             self.mode().run(executor, direction, &mut messages)
-        })
+        };
+        let is_small = bytes <= caller.inline_limit();
+        let kernel = if is_small { caller.inline_kernel() } else { None };
+        let outcome = match kernel {
+            Some(kernel) => run(&CallingThread(kernel)),
+            None => caller.engine().and_then(|engine| {
+                let run = || run(engine.planner());
+                if is_small { run() } else { caller.run_long(run) }
+            }),
+        };
+        use Error::{IvLength, Order, OutputLength, TagLength};
+        match (direction, &outcome) {
+            // These errors are returned before any data are processed.
+            (_, Err(IvLength { .. } | TagLength { .. } | OutputLength { .. } | Order { .. })) => {}
+            (Direction::Decrypt, Err(_)) => data.output().zeroize(),
+            _ => {}
+        }
+        outcome
     }
-}
-
-/// True for errors that a call returns before it processes any data.
-fn is_about_arguments(error: &Error) -> bool {
-    use Error::{IvLength, Order, OutputLength, TagLength};
-    matches!(error, IvLength { .. } | TagLength { .. } | OutputLength { .. } | Order { .. })
 }
 
 impl From<AeadKey> for Key {

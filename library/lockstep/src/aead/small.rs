@@ -2,12 +2,11 @@
 
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-use lockstep_core::data::{Data, HostData};
+use lockstep_core::data::HostData;
 use lockstep_core::stack;
 use lockstep_core::work::{Status, Tag};
-use lockstep_core::{Error, Result};
 use lockstep_cpu::inline::{InlineGcm, InlineKernel};
-use lockstep_modes::aead::{Aead, Message};
+use lockstep_modes::aead::Aead;
 use zeroize::Zeroize;
 
 /// The context of a key, made at first use.
@@ -59,35 +58,12 @@ pub(super) fn run(
     mut data: HostData<'_>,
     tag: &mut Tag<'_>,
 ) -> Option<Status> {
-    let encrypts = matches!(tag, Tag::Write(_));
-    if !(tag.len() == 16 || Aead::Gcm.row().tags.contains(tag.len()))
-        || !(gcm.start(encrypts, nonce) && gcm.aad(aad) && gcm.update(data.reborrow().into_span()))
-    {
+    if !(tag.len() == 16 || Aead::Gcm.row().tags.contains(tag.len())) {
         return None;
     }
-    let is_done = match tag {
-        Tag::Write(tag) => {
-            let computed = gcm.finish_seal()?;
-            tag.copy_from_slice(&computed[..tag.len()]);
-            true
-        }
-        Tag::Expect(tag) => gcm.finish_open(tag),
-    };
-    if is_done {
+    if gcm.message(nonce, aad, data.reborrow().into_span(), tag)? {
         return Some(Status::Done);
     }
     data.output().zeroize();
     Some(Status::AuthenticationFailed)
-}
-
-/// Runs a message of a batch, whose lengths have been checked.
-///
-/// # Errors
-/// [`Error::NotSealed`] if the message was not processed.
-pub(super) fn run_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> Result<()> {
-    let aad = message.aad.first().copied().unwrap_or_default();
-    let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
-    let status = run(gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
-    message.status = status.ok_or(Error::NotSealed)?;
-    Ok(())
 }

@@ -16,22 +16,19 @@ pub(super) struct Piece {
     buffer: Zeroizing<Vec<u8>>,
     /// The number of the first chunk.
     pub(super) first: u64,
-    /// Number of full chunks.
-    full: usize,
-    /// Plaintext bytes of the last chunk of the message, which follows the full chunks. `None` if the message does not
-    /// end with this piece.
-    tail: Option<usize>,
+    /// Bytes in the piece, with the tags. Only the last chunk of a message is shorter than the others.
+    len: usize,
 }
 
 impl Piece {
     /// Allocates space for `chunks` full chunks.
     pub(super) fn new(chunks: usize) -> Piece {
-        Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, full: 0, tail: None }
+        Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, len: 0 }
     }
 
-    /// Number of chunks that fit.
-    pub(super) fn capacity(&self) -> usize {
-        self.buffer.len() / ENCRYPTED_CHUNK
+    /// Bytes of plaintext that fit.
+    pub(super) fn room(&self) -> usize {
+        self.buffer.len() / ENCRYPTED_CHUNK * CHUNK
     }
 
     /// The slots for the first `len` bytes of plaintext, one slot for each chunk.
@@ -50,20 +47,12 @@ impl Piece {
         &mut self.buffer
     }
 
-    /// Copies plaintext to offset `at`; returns the number of bytes that fitted.
-    pub(super) fn copy_plain(&mut self, mut at: usize, bytes: &[u8]) -> usize {
-        let room = self.capacity() * CHUNK - at;
-        let (fits, _) = bytes.split_at(room.min(bytes.len()));
-        let mut rest = fits;
-        while !rest.is_empty() {
-            let (chunk, inside) = (at / CHUNK, at % CHUNK);
-            let (now, later) = rest.split_at(rest.len().min(CHUNK - inside));
-            let start = chunk * ENCRYPTED_CHUNK + inside;
-            self.buffer[start..start + now.len()].copy_from_slice(now);
-            at += now.len();
-            rest = later;
-        }
-        fits.len()
+    /// Copies plaintext to offset `at`, where there is room, up to the end of the chunk; returns the number of bytes.
+    pub(super) fn copy_plain(&mut self, at: usize, bytes: &[u8]) -> usize {
+        let (chunk, inside) = (at / CHUNK, at % CHUNK);
+        let len = bytes.len().min(CHUNK - inside);
+        self.buffer[chunk * ENCRYPTED_CHUNK + inside..][..len].copy_from_slice(&bytes[..len]);
+        len
     }
 
     /// Moves the `len` bytes that follow the first `behind` chunks to the start of the buffer.
@@ -74,57 +63,46 @@ impl Piece {
 
     /// Sets the number of plaintext bytes in the slots. `ends` is true if the message ends with these bytes.
     pub(super) fn set_plain(&mut self, len: usize, ends: bool) {
-        self.full = len / CHUNK;
-        self.tail = ends.then_some(len % CHUNK);
         debug_assert!(ends || len.is_multiple_of(CHUNK));
+        self.len = len + (len / CHUNK + usize::from(ends)) * TAG;
     }
 
     /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns
     /// false if `ends` is true but a message cannot end after this number of bytes; the piece then has the full chunks.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
-        self.full = len / ENCRYPTED_CHUNK;
-        self.tail = None;
         let rest = len % ENCRYPTED_CHUNK;
-        if ends {
-            self.tail = rest.checked_sub(TAG);
-            self.tail.is_some()
-        } else {
-            debug_assert_eq!(rest, 0);
-            true
-        }
+        debug_assert!(ends || rest == 0);
+        let can_end = rest >= TAG;
+        self.len = if can_end { len } else { len - rest };
+        can_end || !ends
     }
 
     /// Plaintext bytes in the piece.
     pub(super) fn plain_len(&self) -> usize {
-        self.full * CHUNK + self.tail.unwrap_or(0)
-    }
-
-    /// Bytes in the piece, with the tags.
-    pub(super) fn encrypted_len(&self) -> usize {
-        self.full * ENCRYPTED_CHUNK + self.tail.map_or(0, |tail| tail + TAG)
+        self.len - self.len.div_ceil(ENCRYPTED_CHUNK) * TAG
     }
 
     /// After [`seal`](Piece::seal): the bytes to write.
     pub(super) fn ciphertext(&self) -> &[u8] {
-        &self.buffer[..self.encrypted_len()]
+        &self.buffer[..self.len]
     }
 
-    /// After [`open`](Piece::open): the bytes to write.
-    pub(super) fn plaintext(&self) -> Vec<IoSlice<'_>> {
-        self.plain_chunks().filter(|chunk| !chunk.is_empty()).map(IoSlice::new).collect()
-    }
-
-    /// After [`open`](Piece::open): the plaintext, chunk by chunk.
-    pub(super) fn plain_chunks(&self) -> impl Iterator<Item = &[u8]> {
-        self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| &chunk[..chunk.len() - TAG])
+    /// After [`open`](Piece::open): `len` bytes of plaintext, after the first `skip` bytes, which are part of the first chunk.
+    pub(super) fn plaintext(&self, mut skip: usize, mut len: usize) -> Vec<IoSlice<'_>> {
+        let slices = self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| {
+            let rest = &chunk[std::mem::take(&mut skip)..chunk.len() - TAG];
+            let slice = &rest[..rest.len().min(len)];
+            len -= slice.len();
+            IoSlice::new(slice)
+        });
+        slices.filter(|slice| !slice.is_empty()).collect()
     }
 
     /// After [`open`](Piece::open): the plaintext of one chunk.
     pub(super) fn plain_chunk(&self, index: usize) -> &[u8] {
-        let len = if index < self.full { CHUNK } else { self.tail.unwrap_or(0) };
-        let start = index * ENCRYPTED_CHUNK;
-        &self.buffer[start..start + len]
+        let len = (self.len - index * ENCRYPTED_CHUNK).min(ENCRYPTED_CHUNK) - TAG;
+        &self.buffer[index * ENCRYPTED_CHUNK..][..len]
     }
 
     /// Seals all chunks in place.
@@ -144,8 +122,7 @@ impl Piece {
         key: &MessageKey,
         direction: Direction,
     ) -> (aead::Result<()>, Option<usize>) {
-        let len = self.encrypted_len();
-        let chunks = self.buffer[..len].chunks_mut(ENCRYPTED_CHUNK);
+        let chunks = self.buffer[..self.len].chunks_mut(ENCRYPTED_CHUNK);
         let nonces: Vec<_> = (self.first..).take(chunks.len()).map(|chunk| key.nonce(chunk)).collect();
         let messages = chunks.zip(&nonces).map(|(chunk, nonce)| {
             let (data, tag) = Aead::Gcm.split_mut(chunk, TAG).expect("a chunk ends with a tag");
@@ -154,33 +131,19 @@ impl Piece {
                 Direction::Decrypt => Tag::Expect(tag),
             };
             let (data, status) = (Data::in_place(data), Status::Pending);
-            Message { key: key.key(), nonce, aad: &[], data, tag, status }
+            Message { key: &key.key, nonce, aad: &[], data, tag, status }
         });
         let mut messages: Vec<_> = messages.collect();
         let outcome = aead::run(engine, direction, &mut messages);
         (outcome, messages.iter().position(|message| message.status != Status::Done))
     }
 
-    /// Opens all chunks in place. On failure the whole piece is zeroed.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
-    pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
-        let opened = self.open_verified(engine, key);
-        if opened.is_err() {
-            let len = self.encrypted_len();
-            self.buffer[..len].fill(0);
-        }
-        opened
-    }
-
     /// Opens all chunks in place. On failure only the chunks before the first one that is not authentic remain in the
     /// piece, and the others are zeroed.
     ///
     /// # Errors
-    /// The errors of [`open`](Piece::open).
-    pub(super) fn open_verified(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
-        let len = self.encrypted_len();
+    /// [`Error::Damaged`] with the number of the first chunk that is not authentic.
+    pub(super) fn open(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         let (verified, failed) = match self.run(engine, key, Direction::Decrypt) {
             (Ok(()), None) => return Ok(()),
             (Ok(()) | Err(aead::Error::AuthenticationFailed), bad) => {
@@ -189,8 +152,9 @@ impl Piece {
             }
             (Err(error), _) => (0, error.into()),
         };
-        self.buffer[verified * ENCRYPTED_CHUNK..len].fill(0);
-        (self.full, self.tail) = (verified, None);
+        let verified = verified * ENCRYPTED_CHUNK;
+        self.buffer[verified..self.len].fill(0);
+        self.len = verified;
         Err(failed)
     }
 }

@@ -32,25 +32,23 @@ pub enum Suite {
 impl Suite {
     /// Bytes of a key.
     pub const fn key_len(self) -> usize {
-        match self {
-            Suite::Cobblestone128 => 16,
-            Suite::Cobblestone256 => 32,
-        }
+        self.select(16, 32)
     }
 
     /// The name, such as `Cobblestone-256`.
     pub const fn name(self) -> &'static str {
-        match self {
-            Suite::Cobblestone128 => "Cobblestone-128",
-            Suite::Cobblestone256 => "Cobblestone-256",
-        }
+        self.select("Cobblestone-128", "Cobblestone-256")
     }
 
     /// The name of the AEAD in IANA's registry, which is an input of the key derivation.
     pub(super) const fn aead_name(self) -> &'static [u8] {
+        self.select(b"AEAD_AES_128_GCM", b"AEAD_AES_256_GCM")
+    }
+
+    const fn select<T: Copy>(self, of_128: T, of_256: T) -> T {
         match self {
-            Suite::Cobblestone128 => b"AEAD_AES_128_GCM",
-            Suite::Cobblestone256 => b"AEAD_AES_256_GCM",
+            Suite::Cobblestone128 => of_128,
+            Suite::Cobblestone256 => of_256,
         }
     }
 }
@@ -79,18 +77,14 @@ pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
 /// [`Error::Truncated`] for a length that no complete message has: the end of the message must be missing.
 /// [`Error::TooLong`] for more than [`MAX_CHUNKS`] chunks.
 pub fn plaintext_len(ciphertext_len: u64) -> Result<u64> {
-    let truncated = Err(Error::Truncated { got: ciphertext_len });
-    let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else {
-        return truncated;
-    };
+    let truncated = Error::Truncated { got: ciphertext_len };
+    let Some(body) = ciphertext_len.checked_sub(HEADER as u64) else { return Err(truncated) };
     let (full, last) = (body / ENCRYPTED_CHUNK as u64, body % ENCRYPTED_CHUNK as u64);
-    if last < TAG as u64 {
-        return if full > MAX_CHUNKS { Err(Error::TooLong) } else { truncated };
+    match last.checked_sub(TAG as u64) {
+        None if full <= MAX_CHUNKS => Err(truncated),
+        Some(last) if full < MAX_CHUNKS => Ok(full * CHUNK as u64 + last),
+        _ => Err(Error::TooLong),
     }
-    if full >= MAX_CHUNKS {
-        return Err(Error::TooLong);
-    }
-    Ok(full * CHUNK as u64 + last - TAG as u64)
 }
 
 /// The offset of a chunk in a message.

@@ -15,15 +15,11 @@ const NONCE: usize = 12;
 
 /// The key and base nonce for the chunks of one message.
 pub(super) struct MessageKey {
-    key: AeadKey,
+    pub(super) key: AeadKey,
     base_nonce: Zeroizing<[u8; NONCE]>,
 }
 
 impl MessageKey {
-    pub(super) fn key(&self) -> &AeadKey {
-        &self.key
-    }
-
     /// The nonce of a chunk: the base nonce XOR the number of the chunk, big-endian.
     pub(super) fn nonce(&self, chunk: u64) -> [u8; NONCE] {
         let mut nonce = *self.base_nonce;
@@ -50,18 +46,34 @@ pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], Mes
     Ok((header, message_key))
 }
 
-/// Derives the key of the message with this header.
+/// Derives the key of the message that begins with `header`: all bytes of a header, or fewer if the message ends there. If the
+/// key does not open the message, `more` appends the bytes that follow, so that the formats of other programs are recognised.
 ///
 /// # Errors
-/// [`Error::WrongKeyOrContext`] if the commitment does not match this key and context.
-pub(super) fn check(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Result<MessageKey> {
+/// [`Error::WrongKeyOrContext`], [`Error::Truncated`], [`Error::OtherFormat`].
+pub(super) fn check(
+    key: &FileKey,
+    context: &[u8],
+    header: &[u8],
+    more: impl FnOnce(&mut Vec<u8>),
+) -> Result<MessageKey> {
+    let error = match header.try_into() {
+        Ok(whole) => match verify(key, context, whole) {
+            Some(message_key) => return Ok(message_key),
+            None => Error::WrongKeyOrContext,
+        },
+        Err(_) => Error::Truncated { got: header.len() as u64 },
+    };
+    let mut start = header.to_vec();
+    more(&mut start);
+    Err(foreign::recognise(&start).map_or(error, Error::OtherFormat))
+}
+
+/// The key of the message with this header; `None` if the commitment does not match this key and context.
+fn verify(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Option<MessageKey> {
     let salt = header.first_chunk().expect("a header begins with a salt");
     let (message_key, commitment) = derive(key, salt, context);
-    if bool::from(commitment[..].ct_eq(&header[SALT..])) {
-        Ok(message_key)
-    } else {
-        Err(Error::WrongKeyOrContext)
-    }
+    bool::from(commitment[..].ct_eq(&header[SALT..])).then_some(message_key)
 }
 
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
@@ -92,17 +104,6 @@ fn derive_in_own_frame(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (Mes
     (message_key, commitment.try_into().expect("the rest"))
 }
 
-/// For errors of a header that the key does not open: names the format of the input if `start` returns the first bytes of a
-/// known format.
-pub(super) fn or_other_format(error: Error, start: impl FnOnce() -> Vec<u8>) -> Error {
-    match error {
-        Error::WrongKeyOrContext => {}
-        Error::Truncated { got } if got < HEADER as u64 => {}
-        other => return other,
-    }
-    foreign::recognise(&start()).map_or(error, Error::OtherFormat)
-}
-
 struct Length(usize);
 
 impl hkdf::KeyType for Length {
@@ -127,16 +128,16 @@ mod tests {
     fn the_commitment_binds_key_context_and_suite() {
         let key = FileKey::from_bytes(&[7; 32]).unwrap();
         let (header, _) = create(&key, b"context").unwrap();
-        assert!(check(&key, b"context", &header).is_ok());
-        assert!(matches!(check(&key, b"contexT", &header), Err(Error::WrongKeyOrContext)));
-        assert!(matches!(check(&key, b"", &header), Err(Error::WrongKeyOrContext)));
+        assert!(verify(&key, b"context", &header).is_some());
+        assert!(verify(&key, b"contexT", &header).is_none());
+        assert!(verify(&key, b"", &header).is_none());
         for other in [FileKey::from_bytes(&[8; 32]).unwrap(), FileKey::from_bytes(&[7; 16]).unwrap()] {
-            assert!(matches!(check(&other, b"context", &header), Err(Error::WrongKeyOrContext)));
+            assert!(verify(&other, b"context", &header).is_none());
         }
         for at in 0..HEADER {
             let mut changed = header;
             changed[at] ^= 1;
-            assert!(check(&key, b"context", &changed).is_err());
+            assert!(verify(&key, b"context", &changed).is_none());
         }
         assert_ne!(create(&key, b"context").unwrap().0, header, "salts repeat");
     }
@@ -146,6 +147,6 @@ mod tests {
         let key = FileKey::from_bytes(&[7; 32]).unwrap();
         let context = vec![1; 70_000];
         let (header, _) = create(&key, &context).unwrap();
-        assert!(check(&key, &context, &header).is_ok());
+        assert!(verify(&key, &context, &header).is_some());
     }
 }

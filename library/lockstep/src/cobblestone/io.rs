@@ -1,33 +1,11 @@
-//! Reading and writing in pieces, and the number of pieces in flight.
+//! Reading and writing of several slices at once.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 
 use zeroize::Zeroize;
 
-use super::format::ENCRYPTED_CHUNK;
 use super::options::Options;
-use crate::engine::Engine;
 use crate::error::{Error, Result};
-
-/// Maximum number of workers. More workers would only wait, since pieces are written one after the other.
-const MAX_WORKERS: usize = 256;
-/// Maximum total size of the pieces of all workers in bytes.
-const MEMORY: usize = 32 << 20;
-/// Number of chunks in a piece, unless the pieces of all workers would exceed [`MEMORY`]. A piece of this size makes
-/// the cost of system calls small and still fits in the cache. The CPU backend does not divide a piece of this size
-/// among its own threads.
-const PIECE_CHUNKS: usize = 32;
-
-/// The number of workers to use.
-pub(super) fn workers(engine: &Engine, options: &Options<'_>) -> usize {
-    options.limit_threads(engine.threads()).min(MAX_WORKERS)
-}
-
-/// The number of chunks in a piece. `chunks` is the number of chunks of the message, if known.
-pub(super) fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
-    let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
-    chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
-}
 
 /// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all
 /// these bytes. After an error the bytes that were written are zeroed. A buffer that is too small is unchanged.
@@ -39,64 +17,36 @@ pub(super) fn into_buffer<T>(
     let needed = usize::try_from(needed).map_err(|_| Error::TooLong)?;
     let got = output.len();
     let place = output.get_mut(..needed).ok_or(lockstep_core::Error::OutputLength { needed, got })?;
-    let mut writer = BufferWriter { place, written: 0, is_complete: false };
-    process(&mut writer)?;
-    writer.is_complete = true;
+    let mut unfinished = Unfinished(io::Cursor::new(place));
+    process(&mut unfinished.0)?;
+    unfinished.0.set_position(0);
     Ok(needed)
 }
 
-/// Writes to a buffer. The written bytes are zeroed after an error or a panic.
-struct BufferWriter<'a> {
-    place: &'a mut [u8],
-    written: usize,
-    is_complete: bool,
-}
+/// A buffer whose bytes before the position are zeroed on drop: after an error or a panic.
+struct Unfinished<'a>(io::Cursor<&'a mut [u8]>);
 
-impl Write for BufferWriter<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = (&mut self.place[self.written..]).write(bytes)?;
-        self.written += written;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Drop for BufferWriter<'_> {
+impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        if !self.is_complete {
-            self.place[..self.written].zeroize();
-        }
+        let written = self.0.position() as usize;
+        self.0.get_mut()[..written].zeroize();
     }
-}
-
-/// Sequential input.
-pub(super) struct Source<'r> {
-    pub(super) reader: &'r mut (dyn Read + Send),
-    /// Number of the next chunk.
-    pub(super) next: u64,
 }
 
 /// The destination of pieces.
 pub(super) struct Sink<'w> {
     pub(super) writer: &'w mut (dyn Write + Send),
+    pub(super) options: Options<'w>,
     /// Bytes of plaintext processed.
     pub(super) plaintext: u64,
 }
 
 impl Sink<'_> {
     /// Writes the bytes of a piece with `plain` bytes of plaintext.
-    pub(super) fn put(
-        &mut self,
-        slices: &mut [IoSlice<'_>],
-        plain: usize,
-        options: &Options<'_>,
-    ) -> Result<()> {
-        write_all(self.writer, slices, options)?;
+    pub(super) fn put(&mut self, slices: &mut [IoSlice<'_>], plain: usize) -> Result<()> {
+        write_all(self.writer, slices, &self.options)?;
         self.plaintext += plain as u64;
-        options.report(self.plaintext);
+        self.options.report(self.plaintext);
         Ok(())
     }
 
@@ -107,15 +57,16 @@ impl Sink<'_> {
     }
 }
 
-/// Reads until the slices are full or the input ends; returns the number of bytes.
+/// Calls `read` until the slices are full or the input ends; returns the number of bytes. `read` gets the slices that are left
+/// and the number of bytes before them.
 pub(super) fn read_full(
-    reader: &mut dyn Read,
     mut slices: &mut [IoSliceMut<'_>],
     options: &Options<'_>,
+    mut read: impl FnMut(&mut [IoSliceMut<'_>], usize) -> io::Result<usize>,
 ) -> Result<usize> {
     let mut done = 0;
     while !slices.is_empty() {
-        match reader.read_vectored(slices) {
+        match read(slices, done) {
             Ok(0) => break,
             Ok(n) => {
                 done += n;
@@ -143,19 +94,4 @@ pub(super) fn write_all(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_bounded_for_any_number_of_threads() {
-        for workers in 1..=MAX_WORKERS {
-            let chunks = piece_chunks(workers, None);
-            assert!(chunks >= 1 && workers * chunks * ENCRYPTED_CHUNK <= MEMORY, "{workers}");
-        }
-        assert_eq!(piece_chunks(2, Some(3)), 3);
-        assert_eq!(piece_chunks(2, Some(u64::MAX)), PIECE_CHUNKS);
-    }
 }

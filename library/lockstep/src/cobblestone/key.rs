@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use lockstep_core::{Key, KeySize};
 use zeroize::Zeroizing;
 
 use super::format::Suite;
@@ -9,11 +10,8 @@ use crate::error::{Error, Result};
 
 /// A file key: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key can encrypt any number of messages.
 /// The key is wiped on drop, and the `Debug` output does not contain the key.
-pub struct FileKey {
-    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
-    bytes: Box<Zeroizing<[u8; 32]>>,
-    suite: Suite,
-}
+#[derive(Clone)]
+pub struct FileKey(Key);
 
 impl FileKey {
     /// Generates a key for [`Suite::Cobblestone256`] with the operating system's random generator.
@@ -29,9 +27,10 @@ impl FileKey {
     /// # Errors
     /// [`Error::Random`].
     pub fn generate_for(suite: Suite) -> Result<FileKey> {
-        let mut key = FileKey::blank(suite);
-        random(&mut key.bytes[..suite.key_len()])?;
-        Ok(key)
+        let mut bytes = Zeroizing::new([0; 32]);
+        let bytes = &mut bytes[..suite.key_len()];
+        random(bytes)?;
+        FileKey::from_bytes(bytes)
     }
 
     /// Creates a key from its 32 or 16 bytes, which must be uniformly random. They must not be a password or the hash
@@ -40,42 +39,29 @@ impl FileKey {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn from_bytes(bytes: &[u8]) -> Result<FileKey> {
-        let suite = match bytes.len() {
-            16 => Suite::Cobblestone128,
-            32 => Suite::Cobblestone256,
-            got => return Err(Error::KeyLength { got }),
-        };
-        let mut key = FileKey::blank(suite);
-        key.bytes[..bytes.len()].copy_from_slice(bytes);
-        Ok(key)
-    }
-
-    fn blank(suite: Suite) -> FileKey {
-        FileKey { bytes: Box::new(Zeroizing::new([0; 32])), suite }
+        match bytes.len() {
+            16 | 32 => Ok(FileKey(Key::new(bytes)?)),
+            got => Err(Error::KeyLength { got }),
+        }
     }
 
     /// The suite of the key.
     pub fn suite(&self) -> Suite {
-        self.suite
+        match self.0.size() {
+            KeySize::Aes128 => Suite::Cobblestone128,
+            _ => Suite::Cobblestone256,
+        }
     }
 
     /// The bytes of the key, to be stored or wrapped. Keep them secret.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.suite.key_len()]
-    }
-}
-
-impl Clone for FileKey {
-    fn clone(&self) -> FileKey {
-        let mut key = FileKey::blank(self.suite);
-        key.bytes.copy_from_slice(&**self.bytes);
-        key
+        self.0.bytes()
     }
 }
 
 impl fmt::Debug for FileKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FileKey({})", self.suite)
+        write!(f, "FileKey({})", self.suite())
     }
 }
 

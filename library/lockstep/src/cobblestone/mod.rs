@@ -14,29 +14,24 @@
 //!
 //! The functions in [`crate::file`] encrypt and decrypt files.
 
+mod adaptors;
 mod chunks;
-mod decrypt;
-mod encrypt;
 mod format;
 mod header;
 mod io;
 mod key;
+mod message;
 #[cfg(feature = "files")]
 pub(crate) mod open_file;
 mod options;
 mod pipeline;
 mod random_access;
-mod reader;
-mod scatter;
-mod writer;
 
-pub use decrypt::{decrypt, open, open_into};
-pub use encrypt::{encrypt, seal, seal_into};
+pub use adaptors::{DecryptReader, EncryptWriter};
 pub use format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
 };
 pub use key::FileKey;
+pub use message::{decrypt, encrypt, open, open_into, seal, seal_into};
 pub use options::{Options, Summary};
 pub use random_access::{ReadAt, Reader, Tail};
-pub use reader::DecryptReader;
-pub use writer::EncryptWriter;

@@ -1,17 +1,15 @@
 //! Encryption and decryption from the position of an open file to its end.
 
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::io::{self, Seek, Write};
+use std::ops::Range;
 
 use super::chunks::Piece;
-use super::decrypt::decrypt_stream;
-use super::encrypt::{encrypt_stream, summary};
-use super::format::{CHUNK, check_full_chunks, ciphertext_len};
-use super::header::{self, MessageKey};
-use super::io::{Sink, piece_chunks, workers, write_all};
+use super::format::{CHUNK, ciphertext_len};
+use super::io::read_full;
 use super::key::FileKey;
+use super::message::{Plaintext, decrypt_stream, encrypt_pieces, encrypt_stream};
 use super::options::{Options, Summary};
-use super::pipeline::{self, ReadState, Stage};
 use super::random_access::{Reader, Tail};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -19,7 +17,7 @@ use crate::error::{Error, Result};
 /// Regular files of at least this length are read by all workers at the same time. Shorter files are read sequentially,
 /// since parallel reads would not be faster. Sequential reads also avoid errors for the files of `/sys`, which report a
 /// wrong length below this limit.
-const POSITIONED: u64 = 1 << 20;
+const PARALLEL: u64 = 1 << 20;
 
 /// Encrypts like [`crate::encrypt`], from the position of an open file to its end. Regular files of at least 1 MiB are
 /// read by all threads at the same time. The position of the file after the call is unspecified. Data that are appended
@@ -31,26 +29,41 @@ pub fn encrypt_open_file(
     engine: &Engine,
     key: &FileKey,
     context: &[u8],
-    file: &File,
+    mut file: &File,
     mut output: impl Write + Send,
     options: Options<'_>,
 ) -> Result<Summary> {
-    let rest = rest_of_file(file)?;
-    let Some((start, len)) = rest.filter(|(_, len)| *len >= POSITIONED) else {
-        // The length is used only to choose small buffers for a short file, since each buffer is wiped after use. The
-        // file may become longer than `len`.
-        let len = rest.map(|(_, len)| len);
-        return encrypt_stream(engine, key, context, &mut WholeFile::new(file)?, len, &mut output, options);
+    let Some(rest) = rest_of_file(file)? else {
+        return encrypt_stream(engine, key, context, &mut file, None, &mut output, options);
     };
+    let len = len_of(&rest);
     ciphertext_len(len)?;
-    let (header, key) = header::create(key, context)?;
-    write_all(&mut output, &mut [IoSlice::new(&header)], &options)?;
-    let workers = workers(engine, &options);
-    let chunks = piece_chunks(workers, Some(len / CHUNK as u64 + 1));
-    let stage = EncryptAt { engine, key, options, chunks, file, start, len };
-    let mut sink = Sink { writer: &mut output, plaintext: 0 };
-    pipeline::run(&stage, workers, &mut 0, &mut sink)?;
-    summary(sink)
+    let is_parallel = len >= PARALLEL;
+    let place = |piece: &Piece| rest.start + piece.first * CHUNK as u64;
+    let read = |piece: &mut Piece, len: usize| {
+        let start = place(piece);
+        let got = read_full(&mut piece.plain_slots(len), &options, |slots, done| {
+            Ok(rustix::io::preadv(file, slots, start + done as u64)?)
+        })?;
+        if got < len {
+            check_not_shrunk(file, rest.end)?;
+            if is_parallel && start + (got as u64) < rest.end {
+                return Err(Error::Read(io::ErrorKind::UnexpectedEof.into()));
+            }
+        }
+        Ok(got)
+    };
+    // The workers read the pieces that the file had completely when it was opened.
+    let is_left_to_worker = |piece: &Piece| is_parallel && place(piece) + piece.room() as u64 <= rest.end;
+    let next = |piece: &mut Piece| {
+        let room = piece.room();
+        if is_left_to_worker(piece) { Ok(room) } else { read(piece, room) }
+    };
+    let fill = |piece: &mut Piece| {
+        if is_left_to_worker(piece) { read(piece, piece.room()).map(drop) } else { Ok(()) }
+    };
+    let plaintext = Plaintext { known_len: Some(len), next, fill };
+    encrypt_pieces(engine, key, context, plaintext, &mut output, options)
 }
 
 /// Decrypts like [`crate::decrypt`], from the position of an open file to its end. Regular files are read by all
@@ -68,98 +81,29 @@ pub fn decrypt_open_file(
     options: Options<'_>,
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
-    let Some((start, ciphertext_len)) = rest.filter(|_| !options.is_partial()) else {
+    let (Some(rest), false) = (&rest, options.partial) else {
         // `Reader::open` below refuses a truncated message as a whole.
-        let len = rest.map(|(_, len)| len);
+        let len = rest.map(|rest| len_of(&rest));
         return decrypt_stream(engine, key, context, &mut file, len, &mut output, options);
     };
-    let reader = Reader::open(engine, key, context, Tail::new(file, start))?;
+    let reader = Reader::open(engine, key, context, Tail::new(file, rest.start))?;
     let plaintext_len = reader.copy_range(0, reader.len(), &mut output, options)?;
     reader.check_unchanged()?;
-    Ok(Summary { plaintext_len, ciphertext_len })
+    Ok(Summary { plaintext_len, ciphertext_len: len_of(rest) })
 }
 
-/// Encrypts a file of known length. All workers read at the same time, up to this length. If the file has grown, the
-/// rest is read sequentially.
-struct EncryptAt<'a> {
-    engine: &'a Engine,
-    key: MessageKey,
-    options: Options<'a>,
-    /// Number of chunks in a piece.
-    chunks: usize,
-    file: &'a File,
-    /// Offset of the plaintext in the file.
-    start: u64,
-    /// Length of the plaintext when the file was opened.
-    len: u64,
-}
-
-impl EncryptAt<'_> {
-    /// The error for a file that ends early.
-    fn ended(&self) -> Error {
-        match check_not_shrunk(self.file, self.start + self.len) {
-            Err(shrunk) => shrunk,
-            Ok(()) => Error::Read(io::ErrorKind::UnexpectedEof.into()),
-        }
-    }
-}
-
-impl<'a> Stage for EncryptAt<'a> {
-    /// Number of the next chunk.
-    type Source = u64;
-    /// The piece, and whether its plaintext has been read.
-    type Slot = (Piece, bool);
-    type Sink = Sink<'a>;
-
-    fn slot(&self) -> (Piece, bool) {
-        (Piece::new(self.chunks), false)
-    }
-
-    fn read(&self, next: &mut u64, (piece, is_read): &mut (Piece, bool)) -> Result<ReadState> {
-        self.options.check_interrupt()?;
-        let room = self.chunks * CHUNK;
-        let at = *next * CHUNK as u64;
-        piece.first = *next;
-        if at + room as u64 <= self.len {
-            *is_read = false;
-            piece.set_plain(room, false);
-            *next += self.chunks as u64;
-            return Ok(ReadState::More);
-        }
-        let len = read_full_at(self.file, &mut piece.plain_slots(room), self.start + at, &self.options)?;
-        if at + (len as u64) < self.len {
-            return Err(self.ended());
-        }
-        *is_read = true;
-        piece.set_plain(len, len < room);
-        *next += (len / CHUNK) as u64;
-        check_full_chunks(*next)?;
-        Ok(if len < room { ReadState::Last } else { ReadState::More })
-    }
-
-    fn process(&self, (piece, is_read): &mut (Piece, bool)) -> Result<()> {
-        if !*is_read {
-            let (at, len) = (self.start + piece.first * CHUNK as u64, piece.plain_len());
-            if read_full_at(self.file, &mut piece.plain_slots(len), at, &self.options)? < len {
-                return Err(self.ended());
-            }
-        }
-        piece.seal(self.engine, &self.key)
-    }
-
-    fn write(&self, sink: &mut Sink<'a>, (piece, _): &mut (Piece, bool)) -> Result<()> {
-        sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len(), &self.options)
-    }
-}
-
-/// The position of a regular file and the number of bytes after it; `None` for files without a reliable length.
-fn rest_of_file(mut file: &File) -> Result<Option<(u64, u64)>> {
+/// The part of a regular file after its position, in bytes; `None` for files without a reliable length. The position may be after
+/// the end.
+fn rest_of_file(mut file: &File) -> Result<Option<Range<u64>>> {
     let metadata = file.metadata().map_err(Error::Read)?;
     if !metadata.is_file() || metadata.len() == 0 {
         return Ok(None);
     }
-    let start = file.stream_position().map_err(Error::Read)?;
-    Ok(Some((start, metadata.len().saturating_sub(start))))
+    Ok(Some(file.stream_position().map_err(Error::Read)?..metadata.len()))
+}
+
+fn len_of(rest: &Range<u64>) -> u64 {
+    rest.end.saturating_sub(rest.start)
 }
 
 /// Returns an error if a file is now shorter than `before`. Call this function after a read has reached the end of the
@@ -172,82 +116,27 @@ pub fn check_not_shrunk(input: &File, before: u64) -> Result<()> {
     if now < before { Err(Error::InputChanged { before, now }) } else { Ok(()) }
 }
 
-/// Reads a file from its position on, and fails at its end if the file has become shorter.
-struct WholeFile<'f> {
-    file: &'f File,
-    before: u64,
-}
-
-impl WholeFile<'_> {
-    fn new(file: &File) -> Result<WholeFile<'_>> {
-        let metadata = file.metadata().map_err(Error::Read)?;
-        Ok(WholeFile { file, before: if metadata.is_file() { metadata.len() } else { 0 } })
-    }
-
-    fn check(&self, read: usize) -> io::Result<usize> {
-        if read == 0 {
-            check_not_shrunk(self.file, self.before)?;
-        }
-        Ok(read)
-    }
-}
-
-impl Read for WholeFile<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buffer)?;
-        if buffer.is_empty() { Ok(read) } else { self.check(read) }
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let read = self.file.read_vectored(slices)?;
-        if slices.iter().all(|slice| slice.is_empty()) { Ok(read) } else { self.check(read) }
-    }
-}
-
-/// Reads from an offset until the slices are full or the file ends; returns the number of bytes. Each system call reads
-/// into as many slices as the system permits: 1024 on Linux and macOS.
-fn read_full_at(
-    file: &File,
-    mut slices: &mut [IoSliceMut<'_>],
-    offset: u64,
-    options: &Options<'_>,
-) -> Result<usize> {
-    let mut done = 0;
-    while !slices.is_empty() {
-        match rustix::io::preadv(file, slices, offset + done as u64) {
-            Ok(0) => break,
-            Ok(n) => {
-                done += n;
-                IoSliceMut::advance_slices(&mut slices, n);
-            }
-            Err(rustix::io::Errno::INTR) => options.check_interrupt()?,
-            Err(error) => return Err(Error::Read(error.into())),
-        }
-    }
-    Ok(done)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::io::read_full;
+    use std::io::SeekFrom;
+
     use super::*;
 
     #[test]
     fn a_file_that_shrinks_has_no_end() {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(&[1; 1000]).unwrap();
-        file.rewind().unwrap();
-        let mut reader = WholeFile::new(&file).unwrap();
-        let mut some = [0; 100];
-        reader.read_exact(&mut some).unwrap();
-        file.set_len(500).unwrap();
-        let mut rest = vec![0; 2000];
-        let failed = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap_err();
-        assert!(matches!(failed, Error::InputChanged { before: 1000, now: 500 }), "{failed}");
+        let file = tempfile::tempfile().unwrap();
+        let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
+        let key = FileKey::generate().unwrap();
+        let encrypt = |options| encrypt_open_file(&engine, &key, b"", &file, io::sink(), options);
+        let set_len = |len| file.set_len(len).unwrap();
+        set_len(900_000);
+        let shrink = |_| set_len(600_000);
+        let failed = encrypt(Options::new().progress(&shrink)).unwrap_err();
+        assert!(matches!(failed, Error::InputChanged { before: 900_000, now: 600_000 }), "{failed}");
         assert!(failed.to_string().contains("shorter"), "{failed}");
-        file.set_len(1500).unwrap();
-        let mut reader = WholeFile::new(&file).unwrap();
-        let read = read_full(&mut reader, &mut [IoSliceMut::new(&mut rest)], &Options::new()).unwrap();
-        assert_eq!(read, 1000, "from 500 on");
+        (&file).seek(SeekFrom::Start(599_000)).unwrap();
+        assert_eq!(encrypt(Options::new()).unwrap().plaintext_len, 1000);
+        (&file).seek(SeekFrom::Start(700_000)).unwrap();
+        assert_eq!(encrypt(Options::new()).unwrap().plaintext_len, 0);
     }
 }

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 pub struct Options<'a> {
     progress: Option<&'a (dyn Fn(u64) + Sync)>,
     interrupt: Option<&'a AtomicBool>,
-    max_threads: Option<usize>,
-    partial: bool,
+    pub(super) max_threads: Option<usize>,
+    pub(super) partial: bool,
 }
 
 impl<'a> Options<'a> {
@@ -46,15 +46,6 @@ impl<'a> Options<'a> {
     pub fn partial(mut self, partial: bool) -> Self {
         self.partial = partial;
         self
-    }
-
-    pub(super) fn is_partial(&self) -> bool {
-        self.partial
-    }
-
-    /// The number of threads for this message, at most `threads`.
-    pub(super) fn limit_threads(&self, threads: usize) -> usize {
-        self.max_threads.map_or(threads, |limit| limit.clamp(1, threads))
     }
 
     /// True once the flag of [`Options::interrupt`] is true: for a caller's own work in the same call.

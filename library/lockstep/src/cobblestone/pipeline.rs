@@ -6,69 +6,90 @@
 //! writes all pieces before this piece.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::share::has_room_for_a_thread;
 
+use super::chunks::Piece;
+use super::format::ENCRYPTED_CHUNK;
+use super::options::Options;
+use crate::engine::Engine;
 use crate::error::Result;
 
-/// The steps for a piece.
-pub(super) trait Stage: Sync {
-    /// The input of pieces.
-    type Source: Send;
-    /// The buffer of a worker.
-    type Slot: Send;
-    /// The output of pieces.
-    type Sink: Send;
+/// Maximum number of workers. More workers would only wait, since pieces are written one after the other.
+const MAX_WORKERS: usize = 256;
+/// Maximum total size of the pieces of all workers in bytes.
+const MEMORY: usize = 32 << 20;
+/// Number of chunks in a piece, unless the pieces of all workers would exceed [`MEMORY`]. A piece of this size makes
+/// the cost of system calls small and still fits in the cache. The CPU backend does not divide a piece of this size
+/// among its own threads.
+const PIECE_CHUNKS: usize = 32;
 
-    /// Creates a slot.
-    fn slot(&self) -> Self::Slot;
-    /// Reads the next piece; called exclusively and in order.
-    fn read(&self, source: &mut Self::Source, slot: &mut Self::Slot) -> Result<ReadState>;
-    /// Processes a piece; called in parallel.
-    fn process(&self, slot: &mut Self::Slot) -> Result<()>;
-    /// Writes a piece; called exclusively and in order.
-    fn write(&self, sink: &mut Self::Sink, slot: &mut Self::Slot) -> Result<()>;
+/// The workers of a run.
+pub(super) struct Workers<'a> {
+    count: usize,
+    /// Number of chunks in a piece.
+    chunks: usize,
+    options: Options<'a>,
 }
 
-/// Whether more pieces follow.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadState {
-    More,
-    Last,
+impl<'a> Workers<'a> {
+    /// The workers for a message or a part of one. `chunks` is its number of chunks, if known.
+    pub(super) fn new(engine: &Engine, options: Options<'a>, chunks: Option<u64>) -> Workers<'a> {
+        let threads = engine.threads();
+        let count = options.max_threads.map_or(threads, |most| most.clamp(1, threads)).min(MAX_WORKERS);
+        Workers { count, chunks: piece_chunks(count, chunks), options }
+    }
 }
 
-/// Processes all pieces. The calling thread is one of the workers. With one worker, or with one piece, it is the only
-/// worker.
-pub(super) fn run<S: Stage>(
-    stage: &S,
-    workers: usize,
-    source: &mut S::Source,
-    sink: &mut S::Sink,
+/// The number of chunks in a piece.
+fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
+    let chunks = chunks.map_or(usize::MAX, |chunks| usize::try_from(chunks).unwrap_or(usize::MAX));
+    chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
+}
+
+/// The slot of a worker: a piece, and what else the steps keep with it.
+pub(super) type Slot<X> = (Piece, X);
+
+/// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
+/// last piece. The calling thread is one of the workers. With one worker, or with one piece, it is the only worker.
+///
+/// # Errors
+/// Those of the steps, and [`Error::Interrupted`](crate::Error::Interrupted).
+pub(super) fn run<X: Default>(
+    workers: Workers<'_>,
+    mut read: impl FnMut(&mut Slot<X>) -> Result<bool> + Send,
+    process: impl Fn(&mut Slot<X>) -> Result<()> + Sync,
+    mut write: impl FnMut(&mut Slot<X>) -> Result<()> + Send,
 ) -> Result<()> {
-    let mut slot = stage.slot();
+    let new_slot = || (Piece::new(workers.chunks), X::default());
+    let mut read = |slot: &mut Slot<X>| {
+        workers.options.check_interrupt()?;
+        read(slot)
+    };
+    let mut slot = new_slot();
     loop {
-        let state = stage.read(source, &mut slot)?;
-        if state == ReadState::More && workers > 1 {
+        let is_last = read(&mut slot)?;
+        if !is_last && workers.count > 1 {
             // The piece in the slot becomes number 0 of the parallel run.
             break;
         }
-        stage.process(&mut slot)?;
-        stage.write(sink, &mut slot)?;
-        if state == ReadState::Last {
+        process(&mut slot)?;
+        write(&mut slot)?;
+        if is_last {
             return Ok(());
         }
     }
     let shared = Shared {
-        stage,
-        input: Mutex::new(Input { source, next: 1, ended: false }),
-        output: Mutex::new(Output { sink, turn: 0, outcome: Ok(()) }),
-        turns: (0..workers).map(|_| Condvar::new()).collect(),
+        process: &process,
+        input: Mutex::new(Input { read: &mut read, next: 1, ended: false }),
+        output: Mutex::new(Output { write: &mut write, turn: 0, outcome: Ok(()) }),
+        turns: (0..workers.count).map(|_| Condvar::new()).collect(),
         stopped: AtomicBool::new(false),
     };
     std::thread::scope(|scope| {
-        for _ in 1..workers {
-            let work = || shared.worker(stage.slot(), None);
+        for _ in 1..workers.count {
+            let work = || shared.worker(new_slot(), None);
             // If the system cannot start more threads, the work continues with fewer.
             if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
@@ -76,39 +97,39 @@ pub(super) fn run<S: Stage>(
         }
         shared.worker(slot, Some(0));
     });
-    shared.output.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()).outcome
+    shared.output.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
 }
 
-struct Shared<'a, S: Stage> {
-    stage: &'a S,
-    input: Mutex<Input<'a, S>>,
-    output: Mutex<Output<'a, S>>,
+struct Shared<'a, X> {
+    process: &'a (dyn Fn(&mut Slot<X>) -> Result<()> + Sync),
+    input: Mutex<Input<'a, X>>,
+    output: Mutex<Output<'a, X>>,
     /// The worker that waits to write piece `k` waits for the condition variable `k % workers`. At most `workers`
     /// pieces are in flight, so each waiting worker has a variable of its own.
     turns: Vec<Condvar>,
     stopped: AtomicBool,
 }
 
-struct Input<'a, S: Stage> {
-    source: &'a mut S::Source,
+struct Input<'a, X> {
+    read: &'a mut (dyn FnMut(&mut Slot<X>) -> Result<bool> + Send),
     next: u64,
     ended: bool,
 }
 
-struct Output<'a, S: Stage> {
-    sink: &'a mut S::Sink,
+struct Output<'a, X> {
+    write: &'a mut (dyn FnMut(&mut Slot<X>) -> Result<()> + Send),
     /// Number of the next piece to write.
     turn: u64,
     outcome: Result<()>,
 }
 
-impl<S: Stage> Shared<'_, S> {
+impl<X> Shared<'_, X> {
     /// The loop of a worker. `first` is the number of a piece that is already in the slot.
-    fn worker(&self, mut slot: S::Slot, first: Option<u64>) {
+    fn worker(&self, mut slot: Slot<X>, first: Option<u64>) {
         let _stop = StopOnPanic(self);
         let mut piece = first.map(|number| (number, Ok(())));
         while let Some((number, state)) = piece.or_else(|| self.read(&mut slot)) {
-            let done = state.and_then(|()| self.stage.process(&mut slot));
+            let done = state.and_then(|()| (self.process)(&mut slot));
             if !self.write(number, &mut slot, done) {
                 return;
             }
@@ -118,34 +139,32 @@ impl<S: Stage> Shared<'_, S> {
 
     /// Reads the next piece and returns its number. A piece that cannot be read is numbered too, so that its error is
     /// reported in order.
-    fn read(&self, slot: &mut S::Slot) -> Option<(u64, Result<()>)> {
+    fn read(&self, slot: &mut Slot<X>) -> Option<(u64, Result<()>)> {
         let mut input = lock(&self.input);
         if input.ended || self.stopped.load(Ordering::Acquire) {
             return None;
         }
         // The flag remains set if the source panics.
         input.ended = true;
-        let state = self.stage.read(input.source, slot);
-        input.ended = !matches!(state, Ok(ReadState::More));
+        let state = (input.read)(slot);
+        input.ended = !matches!(state, Ok(false));
         let number = input.next;
         input.next += 1;
         Some((number, state.map(|_| ())))
     }
 
     /// Waits until all earlier pieces are written, and writes the piece. Returns false if the run has ended.
-    fn write(&self, number: u64, slot: &mut S::Slot, done: Result<()>) -> bool {
+    fn write(&self, number: u64, slot: &mut Slot<X>, done: Result<()>) -> bool {
         let place = |number: u64| &self.turns[(number % self.turns.len() as u64) as usize];
-        let mut output = lock(&self.output);
-        while output.turn != number {
-            if self.stopped.load(Ordering::Acquire) {
-                return false;
-            }
-            output = place(number).wait(output).unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
-        if self.stopped.load(Ordering::Acquire) {
+        let is_stopped = || self.stopped.load(Ordering::Acquire);
+        let waits = |output: &mut Output<'_, X>| output.turn != number && !is_stopped();
+        let output = place(number).wait_while(lock(&self.output), waits);
+        let mut output = output.unwrap_or_else(PoisonError::into_inner);
+        // A poisoned lock ends the wait early.
+        if is_stopped() || output.turn != number {
             return false;
         }
-        if let Err(error) = done.and_then(|()| self.stage.write(output.sink, slot)) {
+        if let Err(error) = done.and_then(|()| (output.write)(slot)) {
             output.outcome = Err(error);
             drop(output);
             self.stop();
@@ -167,10 +186,10 @@ impl<S: Stage> Shared<'_, S> {
     }
 }
 
-/// Stops the run if a reader, a writer or a callback panics. Otherwise other workers would wait forever.
-struct StopOnPanic<'a, 'b, S: Stage>(&'a Shared<'b, S>);
+/// Stops the run if a step panics. Otherwise other workers would wait forever.
+struct StopOnPanic<'a, 'b, X>(&'a Shared<'b, X>);
 
-impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
+impl<X> Drop for StopOnPanic<'_, '_, X> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.stop();
@@ -180,5 +199,20 @@ impl<S: Stage> Drop for StopOnPanic<'_, '_, S> {
 
 /// Locks a mutex, even if it is poisoned: the state remains consistent if a thread panics while it holds the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded_for_any_number_of_threads() {
+        for workers in 1..=MAX_WORKERS {
+            let chunks = piece_chunks(workers, None);
+            assert!(chunks >= 1 && workers * chunks * ENCRYPTED_CHUNK <= MEMORY, "{workers}");
+        }
+        assert_eq!(piece_chunks(2, Some(3)), 3);
+        assert_eq!(piece_chunks(2, Some(u64::MAX)), PIECE_CHUNKS);
+    }
 }

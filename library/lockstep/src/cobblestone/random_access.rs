@@ -1,19 +1,20 @@
 //! Random access to a message.
 
+use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
+use lockstep_cache::fresh;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::chunks::Piece;
-use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, TAG, chunk_offset, plaintext_len};
+use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
 use super::header::{self, MessageKey};
-use super::io::{Sink, piece_chunks, workers};
+use super::io::Sink;
 use super::key::FileKey;
 use super::options::Options;
-use super::pipeline::{self, ReadState, Stage};
-
+use super::pipeline::{self, Slot, Workers};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -138,7 +139,10 @@ pub struct Reader<S> {
     source: S,
     engine: Engine,
     key: MessageKey,
+    /// Bytes of plaintext.
     len: u64,
+    /// Bytes of the message.
+    size: u64,
     /// The position of `Read` and `Seek`.
     position: u64,
     /// The number and the plaintext of the chunk that `Read` has opened last.
@@ -153,12 +157,20 @@ impl<S: ReadAt> Reader<S> {
     /// [`Error::Read`].
     pub fn open(engine: &Engine, key: &FileKey, context: &[u8], source: S) -> Result<Reader<S>> {
         let size = source.size().map_err(Error::Read)?;
-        let key = check_header(key, context, &source, size)
-            .map_err(|error| header::or_other_format(error, || first_bytes(&source, size)))?;
+        let up_to = |most: usize| size.min(most as u64) as usize;
+        let mut header = [0; HEADER];
+        let header = &mut header[..up_to(HEADER)];
+        source.read_exact_at(header, 0).map_err(Error::Read)?;
+        let key = header::check(key, context, header, |start| {
+            start.resize(up_to(foreign::START), 0);
+            if source.read_exact_at(start, 0).is_err() {
+                start.clear();
+            }
+        })?;
         let len = plaintext_len(size)?;
-        let reader = Reader { source, engine: engine.clone(), key, len, position: 0, current: None };
-        let last = len / CHUNK as u64;
-        reader.read_chunks(&mut Piece::new(1), last, 1)?;
+        let engine = engine.clone();
+        let reader = Reader { source, engine, key, len, size, position: 0, current: None };
+        reader.read_chunks(&mut Piece::new(1), chunk_of(len), 1)?;
         Ok(reader)
     }
 
@@ -211,23 +223,80 @@ impl<S: ReadAt> Reader<S> {
         mut writer: impl Write + Send,
         options: Options<'_>,
     ) -> Result<u64> {
-        let len = self.len.saturating_sub(offset).min(len);
-        if len == 0 {
-            return Ok(0);
-        }
-        let workers = self.workers(&options);
-        let (first, last) = (offset / CHUNK as u64, (offset + len - 1) / CHUNK as u64);
-        let chunks = piece_chunks(workers, Some(last - first + 1));
-        let stage = Range { reader: self, options, chunks, last, start: offset, end: offset + len };
-        let mut next = first;
-        let mut sink = Sink { writer: &mut writer, plaintext: 0 };
-        pipeline::run(&stage, workers, &mut next, &mut sink)?;
+        let mut sink = Sink { writer: &mut writer, options, plaintext: 0 };
+        let write = |part: &Part, piece: &Piece| sink.put(&mut part.of(piece), part.len());
+        self.read_parts(offset, len, options, |_| (), |_, _, ()| (), write)?;
         sink.finish()
     }
 
-    /// The number of workers to use.
-    pub(super) fn workers(&self, options: &Options<'_>) -> usize {
-        if self.source.is_serial() { 1 } else { workers(&self.engine, options) }
+    /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all
+    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes; the rest of
+    /// the buffers is unchanged. On failure all buffers are zeroed.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Read`], [`Error::Interrupted`], [`Error::Core`].
+    pub fn read_scattered(
+        &self,
+        offset: u64,
+        buffers: &mut [&mut [u8]],
+        options: Options<'_>,
+    ) -> Result<u64> {
+        let room = buffers.iter().fold(0_u64, |sum, buffer| sum.saturating_add(buffer.len() as u64));
+        let mut rest: VecDeque<_> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
+        let mut done = 0;
+        let outcome = self.read_parts(
+            offset,
+            room,
+            options,
+            |part| take(&mut rest, part.len()),
+            |part, piece, buffers| fill(buffers, &part.of(piece)),
+            |part, _| {
+                done += part.len() as u64;
+                options.report(done);
+                Ok(())
+            },
+        );
+        if outcome.is_err() {
+            buffers.iter_mut().for_each(|buffer| buffer.zeroize());
+        }
+        outcome.map(|()| done)
+    }
+
+    /// Reads and opens a range of the plaintext, which ends at the latest with the message, in parts of a piece each. `take` makes a
+    /// value for each part, and `write` uses its piece: both are called in order. `process` is called in between, in parallel.
+    fn read_parts<V: Default>(
+        &self,
+        offset: u64,
+        len: u64,
+        options: Options<'_>,
+        mut take: impl FnMut(&Part) -> V + Send,
+        process: impl Fn(&Part, &Piece, &mut V) + Sync,
+        mut write: impl FnMut(&Part, &Piece) -> Result<()> + Send,
+    ) -> Result<()> {
+        let end = offset.saturating_add(len).min(self.len);
+        if offset >= end {
+            return Ok(());
+        }
+        let chunks = chunk_of(end - 1) - chunk_of(offset) + 1;
+        let options = if self.source.is_serial() { options.max_threads(1) } else { options };
+        let mut start = offset;
+        pipeline::run(
+            Workers::new(&self.engine, options, Some(chunks)),
+            |(piece, (part, value)): &mut Slot<(Part, V)>| {
+                let room = piece.room() - inside(start);
+                *part = Part { start, end: end.min(start + room as u64) };
+                *value = take(part);
+                start = part.end;
+                Ok(start == end)
+            },
+            |(piece, (part, value))| {
+                let first = chunk_of(part.start);
+                self.read_chunks(piece, first, (chunk_of(part.end - 1) - first + 1) as usize)?;
+                process(part, piece, value);
+                Ok(())
+            },
+            |(piece, (part, _))| write(part, piece),
+        )
     }
 
     /// Returns an error if the source has become longer or shorter since it was opened. The data that were read are
@@ -236,19 +305,13 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// [`Error::InputChanged`], [`Error::Read`].
     pub fn check_unchanged(&self) -> Result<()> {
-        let (before, now) = (self.encrypted_len(), self.source.size().map_err(Error::Read)?);
+        let (before, now) = (self.size, self.source.size().map_err(Error::Read)?);
         if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
     }
 
-    /// Length of the message in bytes.
-    fn encrypted_len(&self) -> u64 {
-        HEADER as u64 + self.len + (self.len / CHUNK as u64 + 1) * TAG as u64
-    }
-
     /// Reads and opens `count` chunks, starting with chunk `first`.
-    pub(super) fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
-        let end = self.encrypted_len();
-        let start = chunk_offset(first);
+    fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
+        let (start, end) = (chunk_offset(first), self.size);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
         let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
         read.map_err(|error| match (error.kind(), self.source.size()) {
@@ -264,81 +327,68 @@ impl<S: ReadAt> Reader<S> {
     }
 }
 
-/// Derives the key of the message in a source of this size.
-fn check_header(key: &FileKey, context: &[u8], source: &impl ReadAt, size: u64) -> Result<MessageKey> {
-    if size < HEADER as u64 {
-        return Err(Error::Truncated { got: size });
-    }
-    let mut header = [0; HEADER];
-    source.read_exact_at(&mut header, 0).map_err(Error::Read)?;
-    header::check(key, context, &header)
+/// The number of the chunk with this position of the plaintext.
+fn chunk_of(position: u64) -> u64 {
+    position / CHUNK as u64
 }
 
-/// The bytes by which the format of a source of this size can be recognised; none if they cannot be read.
-fn first_bytes(source: &impl ReadAt, size: u64) -> Vec<u8> {
-    let mut start = vec![0; size.min(foreign::START as u64) as usize];
-    if source.read_exact_at(&mut start, 0).is_err() {
-        start.clear();
-    }
-    start
+/// The position in its chunk.
+fn inside(position: u64) -> usize {
+    (position % CHUNK as u64) as usize
 }
 
-/// Reads a part of a message.
-struct Range<'a, S> {
-    reader: &'a Reader<S>,
-    options: Options<'a>,
-    /// Number of chunks in a piece.
-    chunks: usize,
-    /// Number of the last chunk.
-    last: u64,
-    /// Start and end of the part in the plaintext.
+/// A part of the plaintext, from `start` to `end`, for one piece.
+#[derive(Default)]
+struct Part {
     start: u64,
     end: u64,
 }
 
-impl<'a, S: ReadAt> Stage for Range<'a, S> {
-    /// Number of the next chunk.
-    type Source = u64;
-    /// Number of the first chunk, number of chunks, and their buffer.
-    type Slot = (u64, usize, Piece);
-    type Sink = Sink<'a>;
-
-    fn slot(&self) -> Self::Slot {
-        (0, 0, Piece::new(self.chunks))
+impl Part {
+    fn len(&self) -> usize {
+        (self.end - self.start) as usize
     }
 
-    fn read(&self, next: &mut u64, (first, count, _): &mut Self::Slot) -> Result<ReadState> {
-        self.options.check_interrupt()?;
-        *first = *next;
-        *count = (self.last - *next + 1).min(self.chunks as u64) as usize;
-        *next += *count as u64;
-        Ok(if *next > self.last { ReadState::Last } else { ReadState::More })
+    /// The plaintext of the part. `piece` begins with the chunk of its first byte.
+    fn of<'p>(&self, piece: &'p Piece) -> Vec<IoSlice<'p>> {
+        piece.plaintext(inside(self.start), self.len())
     }
+}
 
-    fn process(&self, (first, count, piece): &mut Self::Slot) -> Result<()> {
-        self.reader.read_chunks(piece, *first, *count)
-    }
-
-    fn write(&self, sink: &mut Sink<'a>, (first, _, piece): &mut Self::Slot) -> Result<()> {
-        let mut at = *first * CHUNK as u64;
-        let (mut slices, mut len) = (Vec::with_capacity(self.chunks), 0);
-        for chunk in piece.plain_chunks() {
-            let from = self.start.saturating_sub(at).min(chunk.len() as u64) as usize;
-            let to = self.end.saturating_sub(at).min(chunk.len() as u64) as usize;
-            if from < to {
-                slices.push(IoSlice::new(&chunk[from..to]));
-                len += to - from;
-            }
-            at += chunk.len() as u64;
+/// Takes the next `len` bytes of the buffers.
+fn take<'b>(buffers: &mut VecDeque<&'b mut [u8]>, mut len: usize) -> Vec<IoSliceMut<'b>> {
+    let mut taken = Vec::new();
+    while len > 0 {
+        let Some(buffer) = buffers.pop_front() else { break };
+        let (now, later) = buffer.split_at_mut(len.min(buffer.len()));
+        len -= now.len();
+        taken.push(IoSliceMut::new(now));
+        if !later.is_empty() {
+            buffers.push_front(later);
         }
-        sink.put(&mut slices, len, &self.options)
+    }
+    taken
+}
+
+/// Fills buffers with plaintext of the same total length.
+fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
+    buffers.iter_mut().for_each(|buffer| fresh::populate(buffer));
+    for slice in plaintext {
+        let mut from = &slice[..];
+        while !from.is_empty() {
+            // Removes empty buffers.
+            IoSliceMut::advance_slices(&mut buffers, 0);
+            let len = from.len().min(buffers[0].len());
+            buffers[0][..len].copy_from_slice(&from[..len]);
+            IoSliceMut::advance_slices(&mut buffers, len);
+            from = &from[len..];
+        }
     }
 }
 
 impl<S: ReadAt> Read for Reader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let chunk = self.position / CHUNK as u64;
-        let inside = (self.position % CHUNK as u64) as usize;
+        let chunk = chunk_of(self.position);
         if buffer.len() >= 2 * CHUNK {
             let n = self.read_at(self.position, buffer)?;
             self.position += n as u64;
@@ -353,9 +403,7 @@ impl<S: ReadAt> Read for Reader<S> {
             self.current = Some((chunk, Zeroizing::new(plain)));
         }
         let Some((_, plain)) = &self.current else { return Ok(0) };
-        let rest = &plain[inside..];
-        let n = rest.len().min(buffer.len());
-        buffer[..n].copy_from_slice(&rest[..n]);
+        let n = (&plain[inside(self.position)..]).read(buffer)?;
         self.position += n as u64;
         Ok(n)
     }

@@ -4,19 +4,18 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lockstep_core::shown;
-use rustix::fs::{FileType, Stat, fstat};
+use rustix::fs::{FileType, Mode, Stat, fstat};
 use rustix::io::Errno;
 
-use super::folder::Folder;
 use super::temporary::{self, Outcome, Temporary};
 use super::{OnExisting, OutputOptions};
 use crate::error::{Error, Result};
+use crate::folder::{Folder, sys};
 use crate::quoted::quoted;
 
 /// The sticky bit.
@@ -25,8 +24,8 @@ const STICKY: u32 = 0o1000;
 /// A name in an open folder.
 #[derive(Debug)]
 pub(super) struct Destination {
-    path: PathBuf,
-    folder: Arc<Folder>,
+    pub(super) path: PathBuf,
+    pub(super) folder: Arc<Folder>,
     name: OsString,
     pub(super) options: OutputOptions,
     pub(super) existing: OnExisting,
@@ -37,66 +36,38 @@ pub(super) struct Destination {
 impl Destination {
     /// Opens the folder, and refuses a name that cannot be written.
     pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Destination> {
-        let (folder_path, name) = split(path)?;
-        let folder = Folder::open(folder_path, options.sync);
-        let folder = folder.map_err(|error| no_folder(path, folder_path, error))?;
-        Destination::in_folder(folder, path, name, options, OnExisting::of(options))
+        let folder = open_folder(path, split(path)?.0, options)?;
+        Destination::find_in(folder, path, options, OnExisting::of(options))
     }
 
     /// Like [`Destination::find`], in a folder that is already open.
     pub(super) fn find_in(
-        folder: OwnedFd,
-        path: &Path,
-        options: OutputOptions,
-        existing: OnExisting,
-    ) -> Result<Destination> {
-        let (_, name) = split(path)?;
-        let folder = Folder::from_open(folder, options.sync).map_err(Error::file("create", path))?;
-        Destination::in_folder(folder, path, name, options, existing)
-    }
-
-    fn in_folder(
         folder: Folder,
         path: &Path,
-        name: &OsStr,
         options: OutputOptions,
         existing: OnExisting,
     ) -> Result<Destination> {
-        let (path, folder, name) = (path.into(), Arc::new(folder), name.into());
+        let (path, name, folder) = (path.into(), split(path)?.1.into(), Arc::new(folder));
         let mut destination = Destination { path, folder, name, options, existing, is_special: false };
-        let name = &*destination.name;
-        let Some(entry) = destination.folder.look(name).map_err(destination.failed("create"))? else {
+        let Destination { path, folder, name, .. } = &destination;
+        let Some(entry) = folder.look(name).map_err(Error::file("create", path))? else {
             return Ok(destination);
         };
         let target = match file_type(&entry) {
-            FileType::Symlink => destination.folder.follow(name),
+            FileType::Symlink => folder.follow(name),
             _ => Some(entry),
         };
         match target.map(|target| file_type(&target)) {
-            Some(FileType::Directory) => Err(destination.failed("write to")(Errno::ISDIR)),
+            Some(FileType::Directory) => return Err(Error::file("write to", path)(Errno::ISDIR)),
             None | Some(FileType::RegularFile | FileType::Symlink) => {
-                destination.check_replaceable(&entry)?;
-                Ok(destination)
+                destination.check_replaceable(&entry)?
             }
             Some(kind) => {
                 destination.check_special(kind)?;
                 destination.is_special = true;
-                Ok(destination)
             }
         }
-    }
-
-    /// Checks that files can be created in a folder. No particular name is checked.
-    pub(super) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
-        let folder = Folder::open(path, options.sync).map_err(|error| no_folder(path, path, error))?;
-        let (folder, name, existing) = (Arc::new(folder), OsString::new(), OnExisting::of(options));
-        let destination =
-            Destination { path: path.into(), folder, name, options, existing, is_special: false };
-        match temporary::trial(&destination.folder, existing) {
-            Ok(_) => Ok(()),
-            Err(temporary::TrialError::Io(error)) => Err(destination.failed("create a file in")(error)),
-            Err(error) => Err(destination.trial_failed(error)),
-        }
+        Ok(destination)
     }
 
     /// Opens the device or FIFO. Returns `None` if the output is a new file. For a FIFO the call waits until another
@@ -105,9 +76,10 @@ impl Destination {
         if !self.is_special {
             return Ok(None);
         }
-        let file = File::from(self.folder.open_existing(&self.name).map_err(self.failed("write to"))?);
+        let failed = || Error::file("write to", &self.path);
+        let file = File::from(self.folder.open_existing(&self.name).map_err(failed())?);
         // The open file is checked again, since another process may have replaced the name meanwhile.
-        let kind = file_type(&fstat(&file).map_err(self.failed("write to"))?);
+        let kind = file_type(&fstat(&file).map_err(failed())?);
         if matches!(kind, FileType::RegularFile | FileType::Directory) {
             return Err(self.refused("another process put something else in its place: try again"));
         }
@@ -118,26 +90,43 @@ impl Destination {
     /// Checks permissions and, for a new file, tries the final rename with an empty file.
     pub(super) fn check(&self) -> Result<()> {
         if self.is_special {
-            return self.folder.check_writable(&self.name).map_err(self.failed("write to"));
+            return self.folder.check_writable(&self.name).map_err(Error::file("write to", &self.path));
         }
-        self.trial().map(drop)
+        self.trial("create").map(drop)
     }
 
-    /// Device and inode number of the folder.
-    pub(super) fn folder_id(&self) -> Result<(u64, u64)> {
-        let stat = self.folder.stat().map_err(self.failed("create"))?;
-        Ok((stat.st_dev, stat.st_ino))
+    /// Tests with an empty file how the new file can be created and named. `action` is for messages.
+    pub(super) fn trial(&self, action: &'static str) -> Result<Outcome> {
+        let outcome =
+            temporary::trial(&self.folder, self.existing).map_err(Error::file(action, &self.path))?;
+        if outcome.placement.is_some() {
+            return Ok(outcome);
+        }
+        Err(self.refused(
+            "this file system can neither rename without replacing nor make hard links, so a file that gets the \
+             name meanwhile would be lost: force overwriting, or choose another folder",
+        ))
     }
 
-    /// Tests with an empty file how the new file can be created and named.
-    pub(super) fn trial(&self) -> Result<Outcome> {
-        temporary::trial(&self.folder, self.existing).map_err(|error| self.trial_failed(error))
-    }
-
-    /// Creates the temporary file for a new file, as a trial in this folder has shown.
-    pub(super) fn start(&self, outcome: Outcome) -> Result<Temporary> {
-        let started = Temporary::start(Arc::clone(&self.folder), &self.name, outcome, self.options);
-        started.map_err(self.failed("create"))
+    /// Gives a complete file its permissions and its final name.
+    pub(super) fn place(&self, temporary: Temporary) -> Result<()> {
+        let failed = |action| Error::file(action, &self.path);
+        let file = &temporary.file;
+        let mode = Mode::from_raw_mode(temporary.outcome.permissions & self.options.mode.0);
+        sys::fchmod(file, mode).map_err(failed("set the mode of"))?;
+        if self.options.sync {
+            sys::fsync(file).map_err(failed("sync"))?;
+        }
+        const RENAME: &str = "rename the finished file to";
+        match temporary.rename(&self.folder, &self.name) {
+            Ok(true) if self.options.sync => self.folder.sync().map_err(failed("sync")),
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::file(RENAME, &self.path)(io::Error::other(
+                "another process removed or replaced the temporary file: use a folder in which no other user can write",
+            ))),
+            Err(Errno::EXIST) => Err(Error::Exists { path: self.path.clone() }),
+            Err(error) => Err(failed(RENAME)(error)),
+        }
     }
 
     /// Refuses to replace a file that must not or cannot be replaced.
@@ -145,7 +134,7 @@ impl Destination {
         if self.existing != OnExisting::Replace {
             return Err(Error::Exists { path: self.path.clone() });
         }
-        let folder = self.folder.stat().map_err(self.failed("create"))?;
+        let folder = self.folder.stat().map_err(Error::file("create", &self.path))?;
         let user = rustix::process::geteuid().as_raw();
         if is_protected(&folder, entry.st_uid, user) && !may_act_as_any_owner() {
             return Err(self.refused(
@@ -174,24 +163,20 @@ impl Destination {
         Ok(())
     }
 
-    fn trial_failed(&self, error: temporary::TrialError) -> Error {
-        match error {
-            temporary::TrialError::CannotKeepExisting => self.refused(
-                "this file system can neither rename without replacing nor make hard links, so a file that gets the \
-                 name meanwhile would be lost: force overwriting, or choose another folder",
-            ),
-            temporary::TrialError::Io(error) => self.failed("create")(error),
-        }
-    }
-
-    fn failed(&self, action: &'static str) -> impl FnOnce(Errno) -> Error {
-        let failed = Error::file(action, &self.path);
-        move |error| failed(error.into())
-    }
-
     fn refused(&self, reason: &str) -> Error {
         Error::file("write to", &self.path)(io::Error::new(io::ErrorKind::PermissionDenied, reason))
     }
+}
+
+/// Checks in advance that files can be created in a folder. The check leaves no file behind.
+///
+/// # Errors
+/// [`Error::File`].
+pub(crate) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
+    let folder = Arc::new(open_folder(path, path, options)?);
+    let (path, name, existing) = (path.into(), OsString::new(), OnExisting::of(options));
+    let destination = Destination { path, folder, name, options, existing, is_special: false };
+    destination.trial("create a file in").map(drop)
 }
 
 impl OnExisting {
@@ -210,29 +195,28 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
     match name {
         b"" if bytes.is_empty() => wrong("the name is empty"),
         b"" => wrong("it ends in `/`: add the name of a file"),
-        b"." | b".." => Err(Error::file("write to", path)(io::ErrorKind::IsADirectory.into())),
+        b"." | b".." => Err(Error::file("write to", path)(io::ErrorKind::IsADirectory)),
         _ if folder.is_empty() => Ok((Path::new("."), OsStr::from_bytes(name))),
         _ => Ok((Path::new(OsStr::from_bytes(folder)), OsStr::from_bytes(name))),
     }
 }
 
-fn no_folder(path: &Path, folder: &Path, error: Errno) -> Error {
-    if shown::is_only_key(path.as_os_str().as_bytes()) {
-        // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
-        return Error::file("create", path)(error.into());
-    }
-    // The path of the folder, without trailing slashes.
-    let named = path.parent().unwrap_or(folder);
-    let reason = match error {
-        Errno::NOENT => {
-            io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {}", quoted(named)))
+/// Opens the folder of the output `path`.
+fn open_folder(path: &Path, folder: &Path, options: OutputOptions) -> Result<Folder> {
+    let explain = |error: Errno| {
+        if shown::is_only_key(path.as_os_str().as_bytes()) {
+            // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
+            return error.into();
         }
-        Errno::NOTDIR => {
-            io::Error::new(io::ErrorKind::NotADirectory, format!("{} is not a folder", quoted(named)))
+        // The path of the folder, without trailing slashes.
+        let named = quoted(path.parent().unwrap_or(folder));
+        match error {
+            Errno::NOENT => io::Error::new(io::ErrorKind::NotFound, format!("there is no folder {named}")),
+            Errno::NOTDIR => io::Error::new(io::ErrorKind::NotADirectory, format!("{named} is not a folder")),
+            other => other.into(),
         }
-        other => other.into(),
     };
-    Error::file("create", path)(reason)
+    Folder::open_for_file(folder, options.sync).map_err(|error| Error::file("create", path)(explain(error)))
 }
 
 fn file_type(stat: &Stat) -> FileType {

@@ -6,25 +6,26 @@
 //! Devices, FIFOs and symbolic links to them are opened and written directly.
 
 mod destination;
-mod folder;
 mod holes;
 mod name;
 mod temporary;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fs::File;
 use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use crate::creator::Creator;
 use crate::error::{Error, Result};
+use crate::folder::{Folder, Id};
 use destination::Destination;
+pub(crate) use destination::check_folder;
 use holes::Holes;
+pub(crate) use temporary::remove_abandoned;
 use temporary::{Outcome, Temporary};
 
 /// How an output file is created.
@@ -58,23 +59,17 @@ pub(crate) enum OnExisting {
 /// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
 /// an operation any more, the commit fails.
 #[derive(Debug, Default)]
-pub(crate) struct Trials(Mutex<HashMap<(FolderId, OnExisting), Outcome>>);
-
-/// Device and inode number.
-type FolderId = (u64, u64);
+pub(crate) struct Trials(Mutex<HashMap<(Id, OnExisting), Outcome>>);
 
 impl Trials {
     fn get(&self, destination: &Destination) -> Result<Outcome> {
-        let known = || self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         // The folder itself and not its path: another process may replace the folder.
-        let key = (destination.folder_id()?, destination.existing);
-        let found = known().get(&key).copied();
-        if let Some(outcome) = found {
-            return Ok(outcome);
-        }
-        let outcome = destination.trial()?;
-        known().insert(key, outcome);
-        Ok(outcome)
+        let id = destination.folder.id().map_err(Error::file("create", &destination.path))?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match known.entry((id, destination.existing)) {
+            Entry::Occupied(outcome) => *outcome.get(),
+            Entry::Vacant(place) => *place.insert(destination.trial("create")?),
+        })
     }
 }
 
@@ -128,7 +123,7 @@ impl Default for FileMode {
 /// After a fork, the child process can neither write nor commit the file, and dropping the value has no effect there.
 #[derive(Debug)]
 pub struct OutputFile {
-    path: PathBuf,
+    destination: Destination,
     kind: Kind,
     creator: Creator,
 }
@@ -136,7 +131,7 @@ pub struct OutputFile {
 #[derive(Debug)]
 enum Kind {
     Temporary { temporary: Temporary, holes: Option<Holes> },
-    Direct { file: File, sync: bool },
+    Direct(File),
 }
 
 impl OutputFile {
@@ -149,40 +144,40 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        let destination = Destination::find(path, options)?;
-        OutputFile::start(&destination, path, || destination.trial())
+        OutputFile::start(Destination::find(path, options)?, |destination| destination.trial("create"))
     }
 
-    /// Starts a file in a folder that is open for reading. The name of the file is the last component of `path`. The
-    /// rest of `path` is used only in error messages, and to find the result of the trial in this folder. `existing` applies
-    /// in place of [`OutputOptions::force`].
+    /// Starts a file in an open folder, which can be synced if the options request this. The name of the file is the last
+    /// component of `path`. The rest of `path` is used only in error messages. `existing` applies in place of
+    /// [`OutputOptions::force`].
     ///
     /// # Errors
     /// The errors of [`OutputFile::create`].
     pub(crate) fn create_in(
-        folder: OwnedFd,
+        folder: Folder,
         path: &Path,
         options: OutputOptions,
         existing: OnExisting,
         trials: &Trials,
     ) -> Result<OutputFile> {
         let destination = Destination::find_in(folder, path, options, existing)?;
-        OutputFile::start(&destination, path, || trials.get(&destination))
+        OutputFile::start(destination, |destination| trials.get(destination))
     }
 
     fn start(
-        destination: &Destination,
-        path: &Path,
-        trial: impl FnOnce() -> Result<Outcome>,
+        destination: Destination,
+        trial: impl FnOnce(&Destination) -> Result<Outcome>,
     ) -> Result<OutputFile> {
         let kind = match destination.open_special()? {
-            Some(file) => Kind::Direct { file, sync: destination.options.sync },
+            Some(file) => Kind::Direct(file),
             None => {
+                let temporary = Temporary::start(&destination.folder, trial(&destination)?);
+                let temporary = temporary.map_err(Error::file("create", &destination.path))?;
                 let holes = (destination.options.sparse == Sparse::Always).then(Holes::default);
-                Kind::Temporary { temporary: destination.start(trial()?)?, holes }
+                Kind::Temporary { temporary, holes }
             }
         };
-        Ok(OutputFile { path: path.into(), kind, creator: Creator::current() })
+        Ok(OutputFile { destination, kind, creator: Creator::current() })
     }
 
     /// Checks in advance, as far as possible, whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit)
@@ -194,14 +189,6 @@ impl OutputFile {
         Destination::find(path, options)?.check()
     }
 
-    /// Checks in advance whether files can be created in a folder. The check leaves no file behind.
-    ///
-    /// # Errors
-    /// [`Error::File`].
-    pub(crate) fn check_folder(folder: &Path, options: OutputOptions) -> Result<()> {
-        Destination::check_folder(folder, options)
-    }
-
     /// Gives the file its final name. With [`OutputOptions::sync`], the file is on stable storage when the call
     /// returns.
     ///
@@ -210,37 +197,29 @@ impl OutputFile {
     /// [`Error::File`], also in a child process of the one that created the file. After an error no file remains. There
     /// is one exception: if only the sync of the folder fails, the file remains under its final name.
     pub fn commit(mut self) -> Result<()> {
-        self.flush().map_err(Error::file("finish", &self.path))?;
-        let OutputFile { path, kind, .. } = self;
+        self.flush().map_err(Error::file("finish", &self.destination.path))?;
+        let OutputFile { destination, kind, .. } = self;
         match kind {
-            Kind::Direct { file, sync: true } => file.sync_all().map_err(Error::file("sync", path)),
-            Kind::Direct { .. } => Ok(()),
-            Kind::Temporary { temporary, .. } => temporary.place(&path),
+            Kind::Temporary { temporary, .. } => destination.place(temporary),
+            Kind::Direct(file) if destination.options.sync => {
+                file.sync_all().map_err(Error::file("sync", &destination.path))
+            }
+            Kind::Direct(_) => Ok(()),
         }
     }
 
     /// True if the output is not a regular file, so the data are written directly.
     pub fn is_direct(&self) -> bool {
-        matches!(self.kind, Kind::Direct { .. })
+        matches!(self.kind, Kind::Direct(_))
     }
 
     /// The file that is being written. If it ends with a hole, it has its length only after a flush.
     pub fn as_file(&self) -> &File {
         match &self.kind {
-            Kind::Temporary { temporary, .. } => temporary.file(),
-            Kind::Direct { file, .. } => file,
+            Kind::Temporary { temporary, .. } => &temporary.file,
+            Kind::Direct(file) => file,
         }
     }
-}
-
-/// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
-/// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
-/// not show the locks of other machines. Returns the number of files removed.
-///
-/// # Errors
-/// If the folder cannot be read. A file that cannot be removed is skipped.
-pub(crate) fn remove_abandoned(folder: impl AsFd) -> io::Result<usize> {
-    Ok(temporary::remove_abandoned(folder.as_fd())?)
 }
 
 /// Blocks of zeros become holes, as [`OutputOptions::sparse`] requests.
@@ -252,7 +231,7 @@ impl Write for OutputFile {
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.creator.check()?;
         match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(temporary.file(), slices),
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(&temporary.file, slices),
             _ => self.as_file().write_vectored(slices),
         }
     }
@@ -260,7 +239,7 @@ impl Write for OutputFile {
     fn flush(&mut self) -> io::Result<()> {
         self.creator.check()?;
         match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(temporary.file()),
+            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(&temporary.file),
             _ => Ok(()),
         }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::io::{Errno, Result};
 
-use super::folder::Folder;
 use crate::creator::Creator;
+use crate::folder::Folder;
 
 /// The names that exist. After a fork, the list in the child also has the names of the parent.
 static NAMES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
@@ -89,10 +89,7 @@ impl TemporaryName {
 
     /// Removes the name, if a file has it.
     pub(super) fn remove(mut self) -> Result<()> {
-        match std::mem::take(&mut self.has_file) {
-            true => self.entry.folder.remove(&self.entry.name),
-            false => Ok(()),
-        }
+        if std::mem::take(&mut self.has_file) { self.entry.folder.remove(&self.entry.name) } else { Ok(()) }
     }
 
     /// Gives the file another name. After a rename no file has this name.
@@ -138,7 +135,7 @@ extern "C" fn remove_all() {
     with_names(|names| {
         for entry in names.iter().filter(|entry| entry.creator.is_current()) {
             // A file that cannot be removed remains. A later run removes it.
-            let _ = entry.folder.remove_at_exit(&entry.name);
+            let _ = entry.folder.remove(&entry.name);
         }
     });
 }

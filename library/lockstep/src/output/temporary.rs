@@ -3,24 +3,17 @@
 //! If the system and the file system support it (`O_TMPFILE` of Linux), the file has no name until it is complete, so that
 //! nothing of it remains if the process is killed. Otherwise it has a temporary name.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{
-    AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, openat, statat, unlinkat,
-};
+use rustix::fs::{FileType, FlockOperation, OFlags, Stat, flock, fstat};
 use rustix::io::{Errno, Result};
 
-use super::folder::{self, Folder};
+use super::OnExisting;
 use super::name::{Placement, TemporaryName, is_temporary};
-use super::{OnExisting, OutputOptions};
-use crate::error::Error;
+use crate::folder::{Folder, id};
 
 /// Permission bits of a temporary file: no other user may open it while it is incomplete.
 const WHILE_WRITING: u32 = 0o600;
@@ -34,34 +27,22 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The result of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
-    placement: Placement,
+    /// `None` if the file system has no operation that names a file without replacing an existing file.
+    pub(super) placement: Option<Placement>,
     /// True if a file can be created without a name.
     is_unnamed: bool,
     /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
-    permissions: u32,
-}
-
-/// The reason why a trial failed.
-#[derive(Debug)]
-pub(super) enum TrialError {
-    /// The file system has no operation that names a file without replacing an existing file.
-    CannotKeepExisting,
-    Io(Errno),
-}
-
-impl From<Errno> for TrialError {
-    fn from(error: Errno) -> TrialError {
-        TrialError::Io(error)
-    }
+    pub(super) permissions: u32,
 }
 
 /// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes.
-pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> std::result::Result<Outcome, TrialError> {
+pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
     trial_unnamed(folder, existing).or_else(|_| trial_named(folder, existing))
 }
 
 fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
-    if is_switched_off() {
+    // For tests of the files with a temporary name.
+    if cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some() {
         return Err(Errno::OPNOTSUPP);
     }
     let file = create_unnamed(folder, PERMISSIONS)?;
@@ -78,118 +59,80 @@ fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> 
     name.remove()?;
     // Where a file can get a name by a link, it can also be renamed.
     let placement = if existing == OnExisting::Replace { Placement::Replace } else { Placement::Link };
-    Ok(Outcome { placement, is_unnamed: true, permissions })
+    Ok(Outcome { placement: Some(placement), is_unnamed: true, permissions })
 }
 
-/// True in a test of the files with a temporary name: a debug build, with this variable in its environment.
-fn is_switched_off() -> bool {
-    cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some()
-}
-
-fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> std::result::Result<Outcome, TrialError> {
+fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
     let (mut from, file) = create_named(folder, PERMISSIONS)?;
     let permissions = fstat(&file)?.st_mode & PERMISSIONS;
     let mut to = TemporaryName::unused(folder)?;
     let placement = choose_placement(&mut from, to.as_os_str(), existing)?;
-    to.set_exists()?;
-    to.remove()?;
+    if placement.is_some() {
+        to.set_exists()?;
+        to.remove()?;
+    }
     from.remove()?;
     Ok(Outcome { placement, is_unnamed: false, permissions })
 }
 
-fn choose_placement(
-    from: &mut TemporaryName,
-    to: &OsStr,
-    existing: OnExisting,
-) -> std::result::Result<Placement, TrialError> {
+fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) -> Result<Option<Placement>> {
     if existing == OnExisting::Replace {
         from.place(Placement::Replace, to)?;
-        return Ok(Placement::Replace);
+        return Ok(Some(Placement::Replace));
     }
     if from.place(Placement::NoReplace, to).is_ok() {
-        return Ok(Placement::NoReplace);
+        return Ok(Some(Placement::NoReplace));
     }
     match from.place(Placement::Link, to) {
-        Ok(()) => Ok(Placement::Link),
-        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => Err(error.into()),
+        Ok(()) => Ok(Some(Placement::Link)),
+        Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::IO | Errno::NOENT)) => Err(error),
         Err(_) if existing == OnExisting::FailByLookup => {
             from.place(Placement::ReplaceUnused, to)?;
-            Ok(Placement::ReplaceUnused)
+            Ok(Some(Placement::ReplaceUnused))
         }
-        Err(_) => Err(TrialError::CannotKeepExisting),
+        Err(_) => Ok(None),
     }
 }
 
 /// A file that is being written. On drop nothing of it remains, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
-    file: File,
+    pub(super) file: File,
     /// `None` while the file has no name.
     name: Option<TemporaryName>,
-    folder: Arc<Folder>,
-    target: OsString,
-    outcome: Outcome,
-    options: OutputOptions,
+    pub(super) outcome: Outcome,
 }
 
 impl Temporary {
-    pub(super) fn start(
-        folder: Arc<Folder>,
-        target: &OsStr,
-        outcome: Outcome,
-        options: OutputOptions,
-    ) -> Result<Temporary> {
+    /// Creates a file in the folder, as a trial there has shown.
+    pub(super) fn start(folder: &Arc<Folder>, outcome: Outcome) -> Result<Temporary> {
         let (name, file) = if outcome.is_unnamed {
-            (None, create_unnamed(&folder, WHILE_WRITING)?)
+            (None, create_unnamed(folder, WHILE_WRITING)?)
         } else {
-            let (name, file) = create_named(&folder, WHILE_WRITING)?;
+            let (name, file) = create_named(folder, WHILE_WRITING)?;
             (Some(name), file)
         };
-        Ok(Temporary { file, name, folder, target: target.into(), outcome, options })
-    }
-
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
-    /// Gives the file its permissions and its final name. The path is for messages.
-    pub(super) fn place(self, path: &Path) -> crate::error::Result<()> {
-        let failed = |action| move |error: Errno| Error::file(action, path)(error.into());
-        folder::set_mode(&self.file, self.outcome.permissions & self.options.mode.0)
-            .map_err(failed("set the mode of"))?;
-        if self.options.sync {
-            folder::sync_file(&self.file).map_err(failed("sync"))?;
-        }
-        let folder = Arc::clone(&self.folder);
-        match self.rename() {
-            Ok(true) => folder.sync().map_err(failed("sync")),
-            Ok(false) => Err(Error::file("rename the finished file to", path)(io::Error::other(
-                "another process removed or replaced the temporary file: use a folder in which no other user can write",
-            ))),
-            Err(Errno::EXIST) => Err(Error::Exists { path: path.into() }),
-            Err(error) => Err(failed("rename the finished file to")(error)),
-        }
+        Ok(Temporary { file, name, outcome })
     }
 
     /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
     /// temporary name.
-    fn rename(self) -> Result<bool> {
-        let Temporary { file, name, folder, target, outcome, .. } = self;
+    pub(super) fn rename(self, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
+        let Temporary { file, name, outcome } = self;
+        let placement = outcome.placement.ok_or(Errno::OPNOTSUPP)?;
         let mut name = match name {
-            None if outcome.placement == Placement::Link => {
-                return folder.link_open(&file, &target).map(|()| true);
-            }
+            None if placement == Placement::Link => return folder.link_open(&file, target).map(|()| true),
             None => {
-                let mut name = TemporaryName::unused(&folder)?;
+                let mut name = TemporaryName::unused(folder)?;
                 name.link(&file)?;
                 name
             }
             Some(name) => name,
         };
-        if !is_same(folder.look(name.as_os_str())?.as_ref(), &fstat(&file)?) {
+        if folder.look(name.as_os_str())?.map(|found| id(&found)) != Some(id(&fstat(&file)?)) {
             return Ok(false);
         }
-        name.place(outcome.placement, &target).map(|()| true)
+        name.place(placement, target).map(|()| true)
     }
 }
 
@@ -218,50 +161,37 @@ fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
-/// True if a name that was found refers to this file.
-fn is_same(found: Option<&Stat>, file: &Stat) -> bool {
-    found.is_some_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino))
-}
-
-/// Removes the files that have a temporary name if they are regular files of this user with one name, were last modified more
-/// than an hour ago, and are not locked. Returns the number of files removed.
-pub(super) fn remove_abandoned(folder: BorrowedFd<'_>) -> Result<usize> {
-    let mut removed = 0;
+/// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
+/// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
+/// not show the locks of other machines. Returns the number of files removed.
+///
+/// # Errors
+/// If the folder cannot be read. A file that cannot be removed is skipped.
+pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
     let user = rustix::process::geteuid().as_raw();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let is_abandoned = |stat: &Stat| {
+        let modified = u64::try_from(stat.st_mtime).map_or(Duration::ZERO, Duration::from_secs);
         FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             && (stat.st_uid, stat.st_nlink) == (user, 1)
-            && is_older(stat, ABANDONED)
+            && now.saturating_sub(modified) >= ABANDONED
     };
-    let look = |name: &OsStr| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
-    for entry in Dir::read_from(folder)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if !is_temporary(name) || !look(name).is_some_and(|stat| is_abandoned(&stat)) {
-            continue;
+    let remove = |name: &OsStr| -> Result<bool> {
+        if !folder.look(name)?.is_some_and(|stat| is_abandoned(&stat)) {
+            return Ok(false);
         }
         // An exclusive lock on NFS needs a file that is open for writing.
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let Ok(file) = openat(folder, name, flags, Mode::empty()) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            continue;
-        }
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = folder.open_at(name, flags)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         // The status is read while the lock is held: no process that observes the lock changes the name any more.
         let stat = fstat(&file)?;
-        let found = look(name);
-        if is_abandoned(&stat)
-            && is_same(found.as_ref(), &stat)
-            && unlinkat(folder, name, AtFlags::empty()).is_ok()
-        {
-            removed += 1;
+        let is_same = folder.look(name)?.map(|found| id(&found)) == Some(id(&stat));
+        if is_same && is_abandoned(&stat) {
+            folder.remove(name)?;
         }
-    }
-    Ok(removed)
-}
-
-/// True if a file was last modified at least this time ago.
-fn is_older(stat: &Stat, age: Duration) -> bool {
-    let modified = u64::try_from(stat.st_mtime).map_or(Duration::ZERO, Duration::from_secs);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.checked_sub(modified).is_some_and(|passed| passed >= age)
+        Ok(is_same && is_abandoned(&stat))
+    };
+    let names = folder.names()?;
+    Ok(names.iter().filter(|name| is_temporary(name) && remove(name) == Ok(true)).count())
 }

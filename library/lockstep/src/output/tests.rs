@@ -11,9 +11,10 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::folder::{Step, with_hook};
-use super::{FileMode, OnExisting, OutputFile, OutputOptions, Sparse, Trials};
+use super::{FileMode, OnExisting, OutputFile, OutputOptions, Sparse, Trials, check_folder};
 use crate::error::{Error, Result};
+use crate::folder::Folder;
+use crate::folder::sys::{Step, with_hook};
 
 const NEW: &[u8] = b"new content";
 const FORCE: OutputOptions = OutputOptions {
@@ -342,10 +343,10 @@ fn a_folder_is_checked_without_a_name() {
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
     // Each name that another user can know is taken.
     fs::write(folder.path().join(".lockstep-trial"), "").unwrap();
-    as_nobody(|| OutputFile::check_folder(folder.path(), KEEP).unwrap());
-    OutputFile::check_folder(folder.path(), FORCE).unwrap();
+    as_nobody(|| check_folder(folder.path(), KEEP).unwrap());
+    check_folder(folder.path(), FORCE).unwrap();
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    let error = OutputFile::check_folder(&folder.path().join("none"), KEEP).unwrap_err();
+    let error = check_folder(&folder.path().join("none"), KEEP).unwrap_err();
     assert!(error.to_string().contains("there is no folder"), "{error}");
 }
 
@@ -420,7 +421,7 @@ fn folders_that_cannot_be_written_are_refused_at_once() {
 fn only_abandoned_temporary_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let open = || File::open(folder.path()).unwrap();
+    let open = || Folder::open(folder.path(), true).unwrap();
     let named = failing(&[(Step::CreateUnnamed, Errno::OPNOTSUPP)]);
     let running = with_hook(named, || OutputFile::create(&at("out"), KEEP)).unwrap();
     assert_eq!(temporary_names(folder.path()).len(), 1);
@@ -449,7 +450,7 @@ fn only_abandoned_temporary_files_are_removed() {
             File::open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
         }
     }
-    assert_eq!(super::remove_abandoned(open()).unwrap(), 1);
+    assert_eq!(super::remove_abandoned(&open()).unwrap(), 1);
     assert!(!at(".lockstep-0123456789abcdef.tmp").exists());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before - 1);
     running.commit().unwrap();
@@ -461,12 +462,11 @@ fn an_open_folder_is_used_after_it_was_moved() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("a")).unwrap();
-    let open = File::open(at("a")).unwrap();
+    let open = Folder::open_for_file(&at("a"), true).unwrap();
     fs::rename(at("a"), at("b")).unwrap();
     let options = OutputOptions { sync: true, ..KEEP };
     let trials = Trials::default();
-    let mut output =
-        OutputFile::create_in(open.into(), &at("a/out"), options, OnExisting::Fail, &trials).unwrap();
+    let mut output = OutputFile::create_in(open, &at("a/out"), options, OnExisting::Fail, &trials).unwrap();
     output.write_all(NEW).unwrap();
     output.commit().unwrap();
     assert_eq!(fs::read(at("b/out")).unwrap(), NEW);
@@ -475,8 +475,8 @@ fn an_open_folder_is_used_after_it_was_moved() {
 
 /// Creates a file in a folder with the results of earlier trials.
 fn create_tried(folder: &Path, name: &str, existing: OnExisting, trials: &Trials) -> Result<OutputFile> {
-    let open = File::open(folder).unwrap();
-    let mut output = OutputFile::create_in(open.into(), &folder.join(name), KEEP, existing, trials)?;
+    let open = Folder::open_for_file(folder, false).unwrap();
+    let mut output = OutputFile::create_in(open, &folder.join(name), KEEP, existing, trials)?;
     output.write_all(NEW).unwrap();
     Ok(output)
 }

@@ -4,17 +4,18 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::path::Path;
 
-use super::error::{Error, Result, failed};
-use super::folder::{Folder, Id, id};
+use rustix::io;
+
+use crate::error::{Error, Result, failed};
+use crate::folder::{Folder, Id, id};
 use crate::quoted::quoted;
 
 /// The names that a folder stored when it was listed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct StoredNames {
-    names: HashSet<OsString>,
+    pub(super) names: HashSet<OsString>,
     by_id: OnceCell<HashMap<Id, OsString>>,
 }
 
@@ -24,20 +25,12 @@ impl StoredNames {
         Ok(StoredNames { names, by_id: OnceCell::new() })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &OsStr> {
-        self.names.iter().map(OsString::as_os_str)
-    }
-
-    pub(super) fn contains(&self, name: &OsStr) -> bool {
-        self.names.contains(name)
-    }
-
     /// Compares the last component of `path`, a name that finds the file with the identity `found`, with these names.
     ///
     /// # Errors
     /// If the folder stores the file under another name.
     pub(super) fn check(&self, folder: &Folder, path: &Path, found: Id) -> Result<()> {
-        if self.contains(path.file_name().unwrap_or_default()) {
+        if self.names.contains(path.file_name().unwrap_or_default()) {
             return Ok(());
         }
         match self.name_of(folder, found) {
@@ -55,22 +48,23 @@ impl StoredNames {
     }
 }
 
-/// Compares the last component of `path` with the names that its folder stores, and returns these names. Other processes may
-/// create, replace and remove files in the folder meanwhile: a name that one of them adds or removes is no error.
+/// Compares the last component of `path` with the names that its folder stores, and returns these names; `None` if the file does
+/// not exist. Other processes may create, replace and remove files in the folder meanwhile: a name that one of them adds or removes
+/// is no error.
 ///
 /// # Errors
 /// If the folder stores another name for which the file system finds the same file; those of the file system.
-pub(super) fn check(folder: &Folder, path: &Path) -> Result<StoredNames> {
+pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>> {
     let name = path.file_name().unwrap_or_default();
     let mut before = None;
     loop {
         // The folder is listed after the name was found. Otherwise a file that is created in between would not be in the
         // list.
-        let found = folder.look(name).map_err(Error::io("look at", path))?;
-        let Some(found) = found.map(|stat| id(&stat)) else { return Ok(StoredNames::default()) };
-        let names = StoredNames::list(folder).map_err(Error::io("look at", path))?;
-        if names.contains(name) {
-            return Ok(names);
+        let found = folder.look(name).map_err(Error::file("look at", path))?;
+        let Some(found) = found.map(|stat| id(&stat)) else { return Ok(None) };
+        let names = StoredNames::list(folder).map_err(Error::file("look at", path))?;
+        if names.names.contains(name) {
+            return Ok(Some(names));
         }
         // A file without a stored name was removed or replaced after it was found, unless the next attempt finds it
         // again.
@@ -95,8 +89,8 @@ fn not_distinguished(path: &Path, stored: Option<&OsStr>) -> Error {
 mod tests {
     use std::fs;
 
-    use super::super::folder::IGNORES_CASE;
     use super::*;
+    use crate::folder::sys::IGNORES_CASE;
 
     #[test]
     fn names_that_a_file_system_does_not_distinguish_are_recognised() {
@@ -107,15 +101,15 @@ mod tests {
             fs::write(folder.join("Report"), "").unwrap();
             let root = Folder::open(&folder, false).unwrap();
             let names = |name: &str| check(&root, &folder.join(name));
-            assert!(names("Report").unwrap().contains(OsStr::new("Report")));
-            assert_eq!(names("other").unwrap().iter().count(), 0);
+            assert!(names("Report").unwrap().unwrap().names.contains(OsStr::new("Report")));
+            assert!(names("other").unwrap().is_none());
             match names("report") {
-                Ok(found) => assert!(!ignores_case && found.iter().count() == 0),
+                Ok(found) => assert!(!ignores_case && found.is_none()),
                 Err(error) => assert!(ignores_case && error.to_string().contains("from 'Report'"), "{error}"),
             }
             // Two names of one file are not aliases.
             fs::hard_link(folder.join("Report"), folder.join("other")).unwrap();
-            assert!(names("other").unwrap().contains(OsStr::new("other")));
+            assert!(names("other").unwrap().unwrap().names.contains(OsStr::new("other")));
         }
     }
 }

@@ -1,13 +1,18 @@
-//! The relation of an existing output to its input.
+//! The relation of an existing output to its input, and what their times show about changes of the input.
 
 use std::cmp::Ordering;
-use std::fs::File;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::error::Result;
-use super::times::Times;
+use super::Advice;
 use crate::cobblestone::{FileKey, Reader, Tail, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
+use crate::error::{Error, Result, failed};
+use crate::quoted::quoted;
 
 /// An input and its existing output.
 #[derive(Debug)]
@@ -20,7 +25,11 @@ pub struct Pair<'a> {
     pub input_len: u64,
     /// Length of the output in bytes.
     pub output_len: u64,
-    times: Times,
+    /// The output has the modification time of the input.
+    has_same_time: bool,
+    /// The last change of the input's status, compared with the creation of the output. Each change of the content or
+    /// of the modification time also changes the status, and programs cannot set the time of this change.
+    changed: Ordering,
 }
 
 /// The relation of an existing output to its input.
@@ -35,10 +44,16 @@ pub enum Existing {
 }
 
 impl<'a> Pair<'a> {
-    pub(super) fn of(input: &'a File, output: &'a File) -> std::io::Result<Pair<'a>> {
+    pub(super) fn of(input: &'a File, output: &'a File) -> io::Result<Pair<'a>> {
         let (before, after) = (input.metadata()?, output.metadata()?);
-        let times = Times::compare(&before, &after)?;
-        Ok(Pair { input, output, input_len: before.len(), output_len: after.len(), times })
+        Ok(Pair {
+            input,
+            output,
+            input_len: before.len(),
+            output_len: after.len(),
+            has_same_time: is_same_time(before.modified()?, after.modified()?),
+            changed: status_time(&before).cmp(&creation(&after)),
+        })
     }
 
     /// The relation of an output that was encrypted with a key and a context, without an envelope.
@@ -55,27 +70,76 @@ impl<'a> Pair<'a> {
     /// # Errors
     /// If a file cannot be read, or if the input cannot be an encrypted file.
     pub fn decrypted(&self) -> Result<Existing> {
-        if !self.times.is_same {
+        if !self.has_same_time {
             return Ok(Existing::Unknown("was not last modified at the time of the encrypted file"));
         }
         // Equal times are accepted, since the output cannot be replaced. File systems store times with a resolution of
         // some milliseconds to two seconds.
-        if self.times.changed == Ordering::Greater {
+        if self.changed == Ordering::Greater {
             return Ok(Existing::Unknown("is older than the last change of the encrypted file"));
         }
         let envelope = Envelope::read_file(self.input)?;
         let before = envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let expected = plaintext_len(self.input_len.saturating_sub(before))?;
-        Ok(match self.output_len == expected {
-            true => Existing::UpToDate,
-            false => Existing::Unknown("has another length than the plaintext"),
-        })
+        if self.output_len != expected {
+            return Ok(Existing::Unknown("has another length than the plaintext"));
+        }
+        Ok(Existing::UpToDate)
     }
 
     /// The relation of an output that the operation has created. If the input changed at the time of the creation, the
     /// output is outdated: it may have been created before the change.
     pub fn own(&self, is_whole: bool) -> Existing {
-        let is_current = is_whole && self.times.is_same && self.times.changed == Ordering::Less;
+        let is_current = is_whole && self.has_same_time && self.changed == Ordering::Less;
         if is_current { Existing::UpToDate } else { Existing::Outdated }
+    }
+}
+
+/// The error for an output that may not come from its input. `why` is the reason.
+pub(super) fn unknown(output: &Path, why: &str, advice: &Advice) -> Error {
+    failed(format!("the output {} exists and {why}: {}", quoted(output), advice.unknown))
+}
+
+/// True if a file has not changed between two looks at it.
+pub(super) fn is_unchanged(before: &Metadata, after: &Metadata) -> bool {
+    let state = |file: &Metadata| (file.len(), file.mtime(), file.mtime_nsec(), status_time(file));
+    state(before) == state(after)
+}
+
+/// The time of the last change of the status (ctime), in seconds and nanoseconds since 1970.
+fn status_time(file: &Metadata) -> (i64, i64) {
+    (file.ctime(), file.ctime_nsec())
+}
+
+/// The time at which the file was created: the output was created before its input was read. File systems without this
+/// time have that of the last change of the status, which is later. macOS sets the time of creation back together with
+/// the modification time, so it is not used there.
+fn creation(file: &Metadata) -> (i64, i64) {
+    let created = if cfg!(target_vendor = "apple") { None } else { file.created().ok() };
+    let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
+    since.map_or(status_time(file), |since| (since.as_secs().cast_signed(), since.subsec_nanos().into()))
+}
+
+/// True if the output has the modification time of the input. Some file systems store times only as whole seconds,
+/// others only in units of two seconds.
+fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
+    let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
+    let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());
+    difference.is_zero() || has_whole_seconds && difference < Duration::from_secs(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_compared_at_the_resolution_of_file_systems() {
+        let at = |seconds, nanos| UNIX_EPOCH + Duration::new(seconds, nanos);
+        assert!(is_same_time(at(1000, 5), at(1000, 5)));
+        assert!(!is_same_time(at(1000, 5), at(1000, 6)));
+        assert!(!is_same_time(at(1001, 5), at(1000, 5)));
+        // FAT stores times in units of two seconds.
+        assert!(is_same_time(at(1001, 999), at(1000, 0)));
+        assert!(!is_same_time(at(1002, 0), at(1000, 0)));
     }
 }

@@ -12,19 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::clash::{self, StoredNames};
-use super::error::{Error, Result, copy, failed};
-use super::folder::Folder;
-use super::inputs::{Place, has_trailing_slash};
-use super::names::Direction;
-use super::plan::Assigned;
-use super::write::{LONG, Writer, create_places, in_parallel, lock, make_output, remove_abandoned_in};
-use super::{Advice, Existing, Operation, Options, Pair};
+use super::existing::unknown;
+use super::inputs::{Inputs, Place, has_trailing_slash};
+use super::plan::assign;
+use super::write::{Writer, by_length, create_places, lock, make_output};
+use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
+use crate::error::{Error, Result, copy, failed};
 use crate::file;
-use crate::output::OnExisting;
-use crate::quoted::quoted;
+use crate::folder::Folder;
+use crate::output::{OnExisting, remove_abandoned};
 
 const ADVICE: Advice = Advice {
     existing: "keep those that are up to date with resume=True, or replace them with overwrite=True",
@@ -106,35 +105,23 @@ impl Plan {
             stream: crate::Options::new(),
         };
         // For a run, the path `-` is standard input.
-        let given = inputs.iter().map(|path| match path.as_os_str() == "-" {
-            true => PathBuf::from("./-"),
-            false => path.clone(),
-        });
-        let given: Vec<_> = given.collect();
-        let Assigned { inputs: found, jobs, leftovers, .. } =
-            Assigned::new(&given, direction, &options, &())?;
+        let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
+        let given: Vec<_> = inputs.iter().map(named).collect();
+        let (_, found, leftovers) = assign(&given, direction, &options, &())?;
+        let Inputs { jobs, places, skipped, failed, .. } = found;
         let files = jobs.into_iter().map(|job| {
-            let place = &found.places[job.input.place];
-            let (root, input) = match (&place.root, &job.input.given) {
-                (Some(root), _) => (root.path().to_owned(), place.relative().join(&job.input.name)),
-                // The slash at the end means that a link is followed: the user has chosen it.
-                (None, given) => {
-                    let parent = given.as_deref().and_then(Path::parent);
-                    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
-                    (parent.unwrap_or(Path::new(".")).join(""), PathBuf::from(&job.input.name))
-                }
-            };
-            let root = std::path::absolute(&root).map_err(Error::io("find", &root))?;
-            Ok(PlannedFile { root, input, output: job.relative(&found.places), len: job.input.len })
+            let root = if job.root.path.as_os_str().is_empty() { Path::new("./") } else { &job.root.path };
+            let root = std::path::absolute(root).map_err(Error::file("find", root))?;
+            Ok(PlannedFile { root, input: job.input, output: job.output, len: job.len })
         });
         Ok(Plan {
             files: files.collect::<Result<_>>()?,
-            skipped: found.skipped,
-            failed: found.failed,
+            skipped,
+            failed,
             without_input: leftovers.paths().map(Path::to_owned).collect(),
             output: output.to_owned(),
-            places: found.places,
-            resumes: existing == IfExists::Resume,
+            places,
+            resumes: options.resume,
             sync,
         })
     }
@@ -155,9 +142,8 @@ impl Plan {
     pub fn remove_abandoned(&self) {
         let Ok(output) = Folder::open(&self.output, true) else { return };
         for place in self.places.iter().filter(|place| !place.is_refused) {
-            if let Ok(folder) = output.open_below(&place.path) {
-                remove_abandoned_in(&folder);
-            }
+            // A file that cannot be removed does no harm.
+            let _ = output.open_below(&place.path).map(|folder| remove_abandoned(&folder));
         }
     }
 }
@@ -195,12 +181,6 @@ pub struct Group<'a> {
     pub sync: bool,
 }
 
-impl std::fmt::Debug for Group<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Group").field("direction", &self.direction).field("output", &self.output).finish()
-    }
-}
-
 impl Group<'_> {
     /// Processes files of a [`Plan`], with the commitments that encrypted inputs must have, if they are known. The
     /// results are in the order of the files. The failure of a file does not affect the others.
@@ -212,23 +192,19 @@ impl Group<'_> {
         let output = match Folder::open(self.output, true) {
             Ok(folder) => folder,
             Err(error) => {
-                let failure = || Error::io("open the output folder", self.output)(copy(&error));
+                let failure = || Error::file("open the output folder", self.output)(copy(&error));
                 return files.iter().map(|_| Err(failure())).collect();
             }
         };
-        let operation = KeyOperation(self);
-        let writer = Writer::new(&operation, &(), (&output, self.output), self.sync);
-        let work = Work { group: self, output: &output, stored: Mutex::default(), writer, options };
+        let writer = Writer::new(self, &(), (&output, self.output), self.sync);
+        let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
-        let process = |index: usize, threads: usize| {
-            let (file, expected) = &files[index];
-            (index, work.process(file, expected.as_ref(), threads))
-        };
-        let (long, short): (Vec<_>, Vec<_>) = (0..files.len()).partition(|&index| files[index].0.len >= LONG);
-        let mut results: Vec<_> = long.into_iter().map(|index| process(index, threads)).collect();
-        results.extend(in_parallel(threads, &short, |&index| process(index, 1)));
-        results.sort_unstable_by_key(|(index, _)| *index);
-        results.into_iter().map(|(_, result)| result).collect()
+        by_length(
+            files,
+            |(file, _)| file.len,
+            (threads, threads),
+            |(file, expected), threads| work.process(file, expected.as_ref(), threads),
+        )
     }
 
     fn describe(&self, input: &File, output: &File, is_up_to_date: bool) -> Result<Processed> {
@@ -236,7 +212,7 @@ impl Group<'_> {
             Direction::Encrypt => output,
             Direction::Decrypt => input,
         };
-        let ciphertext_len = encrypted.metadata().map_err(crate::Error::Read)?.len();
+        let ciphertext_len = encrypted.metadata().map_err(Error::Read)?.len();
         let plaintext_len = plaintext_len(ciphertext_len)?;
         Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
     }
@@ -244,7 +220,6 @@ impl Group<'_> {
 
 struct Work<'a> {
     group: &'a Group<'a>,
-    output: &'a Folder,
     /// The names that output folders store. Each folder is listed once, unless a name is not found.
     stored: Mutex<HashMap<PathBuf, StoredNames>>,
     writer: Writer<'a>,
@@ -253,38 +228,34 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>, threads: usize) -> Result<Processed> {
+        let path = self.group.output.join(&file.output);
         let write = |existing: OnExisting| -> Result<Processed> {
             let (input_path, options) = (file.root.join(&file.input), self.options.max_threads(threads));
             let input = self.open(file, expected)?;
-            let written = self.writer.write(&input, &input_path, &file.output, existing, options)?;
-            let processed = self.group.describe(&input, written.as_file(), false)?;
-            written.commit()?;
-            Ok(processed)
+            let describe = |output: &File| self.group.describe(&input, output, false);
+            let written =
+                self.writer.write(&input, &input_path, &file.output, existing, options, describe)?;
+            Ok(written.inspected)
         };
         match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
             // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
             // this file.
-            Err(Error::Library(crate::Error::Exists { .. })) => {}
+            Err(Error::Exists { .. }) => {}
             done => return done,
         }
-        let path = self.group.output.join(&file.output);
         self.check_stored(&file.output, &path)?;
         if self.group.replace {
             return write(OnExisting::Replace);
         }
-        let unknown = |why: &str| {
-            let advice = ADVICE.unknown;
-            Err(failed(format!("the output {} exists and {why}: {advice}", quoted(&path))))
-        };
         let input = self.open(file, expected)?;
-        let Ok(existing) = self.output.open_file(&file.output) else {
-            return unknown("is not a file that can be read");
+        let Ok(existing) = self.writer.output.open_file(&file.output) else {
+            return Err(unknown(&path, "is not a file that can be read", &ADVICE));
         };
-        let pair = Pair::of(&input, &existing).map_err(Error::io("look at", &path))?;
-        match KeyOperation(self.group).compare(&pair)? {
+        let pair = Pair::of(&input, &existing).map_err(Error::file("look at", &path))?;
+        match self.group.compare(&pair)? {
             Existing::UpToDate => self.group.describe(&input, &existing, true),
             Existing::Outdated => write(OnExisting::Replace),
-            Existing::Unknown(why) => unknown(why),
+            Existing::Unknown(why) => Err(unknown(&path, why, &ADVICE)),
         }
     }
 
@@ -292,9 +263,12 @@ impl Work<'_> {
     fn check_stored(&self, relative: &Path, path: &Path) -> Result<()> {
         let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
         let mut folders = lock(&self.stored);
-        if !folders.get(parent).is_some_and(|names| names.contains(name.unwrap_or_default())) {
-            let folder = self.output.open_below(parent).map_err(Error::io("open the folder of", path))?;
-            folders.insert(parent.to_owned(), clash::check(&folder, path)?);
+        if !folders.get(parent).is_some_and(|names| names.names.contains(name.unwrap_or_default())) {
+            let folder = self.writer.output.open_below(parent);
+            let folder = folder.map_err(Error::file("open the folder of", path))?;
+            if let Some(stored) = clash::check(&folder, path)? {
+                folders.insert(parent.to_owned(), stored);
+            }
         }
         Ok(())
     }
@@ -302,7 +276,7 @@ impl Work<'_> {
     fn open(&self, file: &PlannedFile, expected: Option<&[u8; 32]>) -> Result<File> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
-        let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::io("open", &path))?;
+        let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::file("open", &path))?;
         if self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some() {
             return Err(failed(
                 "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file",
@@ -326,22 +300,19 @@ fn commitment(encrypted: &File) -> Result<[u8; 32]> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(Error::NotAuthentic("the file is too short for an encrypted file: it was cut off".into()))
         }
-        Err(error) => Err(crate::Error::Read(error).into()),
+        Err(error) => Err(Error::Read(error)),
     }
 }
 
-/// Encryption or decryption with the key of a group.
-struct KeyOperation<'a>(&'a Group<'a>);
-
-impl Operation for KeyOperation<'_> {
+/// Encryption or decryption with the key of the group.
+impl Operation for Group<'_> {
     fn direction(&self) -> Direction {
-        self.0.direction
+        self.direction
     }
 
     fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
-        let Group { engine, key, context, .. } = self.0;
-        match self.0.direction {
-            Direction::Encrypt => Ok(pair.encrypted(engine, key, context)),
+        match self.direction {
+            Direction::Encrypt => Ok(pair.encrypted(self.engine, self.key, self.context)),
             Direction::Decrypt => pair.decrypted(),
         }
     }
@@ -352,8 +323,8 @@ impl Operation for KeyOperation<'_> {
         output: &mut (dyn Write + Send),
         options: crate::Options<'_>,
     ) -> Result<u64> {
-        let Group { engine, key, context, .. } = self.0;
-        let summary = match self.0.direction {
+        let Group { engine, key, context, .. } = self;
+        let summary = match self.direction {
             Direction::Encrypt => file::encrypt_open_file(engine, key, context, input, output, options),
             Direction::Decrypt => file::decrypt_open_file(engine, key, context, input, output, options),
         };

@@ -1,15 +1,17 @@
-//! The input files and folders, and the content of the folders.
+//! The input files and folders, and the content of the folders. Each file gets the name of its output.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 
-use super::error::{Error, Result, failed};
-use super::folder::{Folder, Id, id};
+use super::{Direction, Options};
+use crate::error::{Error, Result, failed};
+use crate::folder::{Folder, Id, id};
 use crate::quoted::quoted;
 
 /// Maximum length in bytes of the path of a folder below the output folder: the limit of Linux on paths. The path of
@@ -18,49 +20,70 @@ pub(super) const MAX_PATH: usize = 4096;
 /// Maximum number of folders in the path of a folder below an input folder. Each access to a folder opens all of them.
 pub(super) const MAX_DEPTH: usize = 256;
 
-/// A regular file to process.
+/// The end of the name of an encrypted file.
+const SUFFIX: &[u8] = b".enc";
+
+/// A regular file to process, and its output.
 #[derive(Debug)]
-pub(super) struct Found {
-    /// The folder of its output: an index into [`Inputs::places`].
-    pub(super) place: usize,
-    /// Its name in its folder.
-    pub(super) name: OsString,
-    /// The path on the command line, for a file that is itself named there.
-    pub(super) given: Option<PathBuf>,
+pub(super) struct Job {
+    pub(super) root: Arc<Root>,
+    /// The path of the input below the root.
+    pub(super) input: PathBuf,
+    /// The path of the output below the output folder.
+    pub(super) output: PathBuf,
     /// Length in bytes.
     pub(super) len: u64,
     pub(super) id: Id,
+    /// True if the output exists.
+    pub(super) exists: bool,
+    /// True if an existing output may be replaced.
+    pub(super) replace: bool,
 }
 
-impl Found {
-    /// The path for messages.
-    pub(super) fn path(&self, places: &[Place]) -> PathBuf {
-        match &self.given {
-            Some(path) => path.clone(),
-            None => places[self.place].shown(&self.name),
-        }
+impl Job {
+    /// The path of the input for messages.
+    pub(super) fn path(&self) -> PathBuf {
+        self.root.path.join(&self.input)
+    }
+
+    /// The folder of the output, as a path below the output folder.
+    pub(super) fn folder(&self) -> &Path {
+        self.output.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Opens the input, which must still be a regular file.
+    pub(super) fn open(&self) -> Result<File> {
+        let opened = self.root.open().and_then(|folder| folder.open_file(&self.input));
+        opened.map_err(|error| Error::file("open", &self.path())(error))
     }
 }
 
-/// A folder that the command line names. It is opened for each use, since there may be more folders than the limit on
-/// open files permits.
+/// A folder that the command line names, or the folder of a file that it names. It is opened for each use, since there may be more
+/// folders than the limit on open files permits.
 #[derive(Debug)]
 pub(super) struct Root {
-    path: PathBuf,
-    /// The path of its outputs below the output folder.
-    base: PathBuf,
-    id: Id,
+    /// Empty for the current folder.
+    pub(super) path: PathBuf,
+    /// The identity of a folder that is itself named.
+    id: Option<Id>,
 }
 
 impl Root {
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The folder of a file that the command line names. Symbolic links in its path are followed, since the user has chosen them.
+    fn of_file(path: &Path) -> Root {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // The slash at the end means that a link is followed.
+        let path = parent.map(|parent| parent.join("")).unwrap_or_default();
+        Root { path, id: None }
     }
 
     /// Opens the folder. Returns an error if another folder has replaced it.
     pub(super) fn open(&self) -> io::Result<Folder> {
-        let folder = Folder::open(&self.path, has_trailing_slash(&self.path))?;
-        if folder.id()? != self.id {
+        let path = if self.path.as_os_str().is_empty() { Path::new(".") } else { &self.path };
+        let folder = Folder::open(path, has_trailing_slash(path))?;
+        if let Some(id) = self.id
+            && folder.id()? != id
+        {
             return Err(io::Error::other("another folder has taken the place of the input folder"));
         }
         Ok(folder)
@@ -72,6 +95,8 @@ impl Root {
 pub(super) struct Place {
     /// Its path below the output folder.
     pub(super) path: PathBuf,
+    /// The path of its inputs below the root.
+    pub(super) input: PathBuf,
     pub(super) mode: u32,
     /// The folder on the command line that contains its inputs; `None` for files that are themselves named there.
     pub(super) root: Option<Arc<Root>>,
@@ -82,152 +107,162 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The path of the input folder below the root.
-    pub(super) fn relative(&self) -> &Path {
-        let base = self.root.as_ref().map_or(Path::new(""), |root| &root.base);
-        self.path.strip_prefix(base).unwrap_or(&self.path)
-    }
-
     /// The path of an entry of the input folder, for messages. An empty name means the folder itself.
     pub(super) fn shown(&self, name: &OsStr) -> PathBuf {
-        let mut path = self.root.as_ref().map_or_else(PathBuf::new, |root| root.path.clone());
-        for part in [self.relative(), Path::new(name)] {
-            if !part.as_os_str().is_empty() {
-                path.push(part);
-            }
-        }
-        path
+        let root = self.root.as_ref().map_or(Path::new(""), |root| &root.path);
+        let parts = [root, &self.input, Path::new(name)].into_iter();
+        parts.filter(|part| !part.as_os_str().is_empty()).collect()
     }
 }
 
 /// All files and folders that were found.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
-    pub(super) files: Vec<Found>,
+    pub(super) jobs: Vec<Job>,
     /// Each folder comes after its parent.
     pub(super) places: Vec<Place>,
     /// Files that are skipped, with the reason.
     pub(super) skipped: Vec<(PathBuf, &'static str)>,
-    /// The entries of input folders that are skipped: the index of the folder in `places`, and the name.
-    pub(super) skipped_entries: Vec<(usize, OsString)>,
+    /// The entries of input folders that are skipped, as paths below the output folder.
+    pub(super) skipped_entries: Vec<PathBuf>,
     /// Files that cannot be read.
     pub(super) failed: Vec<(PathBuf, Error)>,
 }
 
 impl Inputs {
-    /// Lists the paths of the command line and, with `recursive`, the content of folders. Symbolic links are not
+    /// Lists the paths of the command line and, with [`Options::recursive`], the content of folders. Symbolic links are not
     /// followed. If an input folder contains the output folder, whose identity is `output`, the output folder is
-    /// skipped.
+    /// skipped, as is a file without an output name in a folder.
     ///
     /// # Errors
-    /// If a path does not exist, means standard input or is the output folder; if a path is a folder, but `recursive`
-    /// is false.
-    pub(super) fn find(given: &[PathBuf], recursive: bool, output: Option<Id>) -> Result<Inputs> {
-        let mut inputs = Inputs::default();
-        // The folder of the files that the command line names: the output folder itself.
-        let mut place = None;
+    /// If a path does not exist, means standard input, is the output folder or has no output name; if a path is a folder, but
+    /// `recursive` is false.
+    pub(super) fn find(
+        given: &[PathBuf],
+        direction: Direction,
+        options: &Options<'_>,
+        output: Option<Id>,
+    ) -> Result<Inputs> {
+        let mut search = Search { direction, options, output, found: Inputs::default() };
+        let mut names_files = false;
         for path in given {
             if path == Path::new("-") {
                 return Err(failed("standard input has no name: with -O, give files or folders"));
             }
-            let look = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from);
-            let stat = look.map_err(Error::io("read", path))?;
+            let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::file("read", path))?;
+            let name = path.file_name().unwrap_or_default();
+            let shown = quoted(path);
             if is_folder(&stat) {
-                if !recursive {
-                    let path = quoted(path);
+                if !options.recursive {
                     return Err(failed(format!(
-                        "{path} is a folder: add --recursive to process its content"
+                        "{shown} is a folder: add --recursive to process its content"
                     )));
                 }
-                inputs.add_folder(path, &stat, output)?;
+                search.add_folder(path, &stat)?;
             } else if let Some(reason) = why_skipped(&stat) {
-                inputs.skipped.push((path.clone(), reason));
+                search.found.skipped.push((path.clone(), reason));
+            } else if let Some(output) = output_name(direction, name) {
+                if !std::mem::replace(&mut names_files, true) {
+                    // The folder of these files is the output folder itself.
+                    search.add_place(PathBuf::new(), PathBuf::new(), 0o777, None);
+                }
+                search.add(Arc::new(Root::of_file(path)), name.into(), output.into(), &stat);
             } else {
-                let place = *place.get_or_insert_with(|| inputs.add_place(PathBuf::new(), 0o777, None));
-                let name = path.file_name().unwrap_or_default().to_owned();
-                inputs.add(place, name, Some(path.clone()), &stat);
+                return Err(failed(format!("{shown} does not end in .enc: {}", options.advice.name)));
             }
         }
-        Ok(inputs)
+        Ok(search.found)
     }
 
     /// The number of folders on the command line, and one more if it names files.
     pub(super) fn roots(&self) -> usize {
-        self.places.iter().filter(|place| place.relative().as_os_str().is_empty()).count()
+        self.places.iter().filter(|place| place.input.as_os_str().is_empty()).count()
+    }
+}
+
+struct Search<'a> {
+    direction: Direction,
+    options: &'a Options<'a>,
+    output: Option<Id>,
+    found: Inputs,
+}
+
+impl Search<'_> {
+    fn add(&mut self, root: Arc<Root>, input: PathBuf, output: PathBuf, stat: &Stat) {
+        let (len, id, replace) = (stat.st_size.cast_unsigned(), id(stat), self.options.force);
+        self.found.jobs.push(Job { root, input, output, len, id, exists: false, replace });
     }
 
-    fn add(&mut self, place: usize, name: OsString, given: Option<PathBuf>, stat: &Stat) {
-        let (len, id) = (stat.st_size.cast_unsigned(), id(stat));
-        self.files.push(Found { place, name, given, len, id });
-    }
-
-    fn add_place(&mut self, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
-        self.places.push(Place { path, mode, root, exists: false, is_refused: false });
-        self.places.len() - 1
+    fn add_place(&mut self, input: PathBuf, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {
+        self.found.places.push(Place { path, input, mode, root, exists: false, is_refused: false });
+        self.found.places.len() - 1
     }
 
     /// Adds a folder and its content. An input folder `a/b` becomes the folder `b` in the output folder. An input
     /// folder without a name, such as `.`, becomes the output folder itself.
-    fn add_folder(&mut self, path: &Path, stat: &Stat, output: Option<Id>) -> Result<()> {
-        if output == Some(id(stat)) {
+    fn add_folder(&mut self, path: &Path, stat: &Stat) -> Result<()> {
+        if self.output == Some(id(stat)) {
             return Err(failed(format!(
                 "{} is the output folder: choose another one, outside of the input",
                 quoted(path)
             )));
         }
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
-        let root = Arc::new(Root { path: path.to_owned(), base: base.clone(), id: id(stat) });
-        let folder = root.open().map_err(Error::io("open", path))?;
+        let root = Arc::new(Root { path: path.to_owned(), id: Some(id(stat)) });
+        let folder = root.open().map_err(Error::file("open", path))?;
         // The folders that are not listed yet. The last of these folders is listed next.
-        let mut pending = vec![self.add_place(base, folder_mode(stat), Some(root))];
+        let first = self.add_place(PathBuf::new(), base, folder_mode(stat), Some(Arc::clone(&root)));
+        let mut pending = vec![first];
         while let Some(place) = pending.pop() {
-            let entries = match folder.list(self.places[place].relative()) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    let path = self.places[place].shown(OsStr::new(""));
-                    self.failed.push((path.clone(), Error::io("read", &path)(error)));
-                    continue;
+            let first = self.found.places.len();
+            match folder.list(&self.found.places[place].input) {
+                Ok(entries) => {
+                    entries.into_iter().for_each(|(name, stat)| self.add_entry(&root, place, &name, stat));
                 }
-            };
-            let first = self.places.len();
-            for (name, stat) in entries {
-                self.add_entry(place, name, stat, output);
+                Err(error) => self.fail(place, OsStr::new(""), |path| Error::file("read", path)(error)),
             }
-            pending.extend((first..self.places.len()).rev());
+            pending.extend((first..self.found.places.len()).rev());
         }
         Ok(())
     }
 
     /// Adds an entry of an input folder: a file, or a folder whose content is not listed yet.
-    fn add_entry(&mut self, place: usize, name: OsString, stat: io::Result<Stat>, output: Option<Id>) {
-        let parent = &self.places[place];
+    fn add_entry(&mut self, root: &Arc<Root>, place: usize, name: &OsStr, stat: rustix::io::Result<Stat>) {
         let stat = match stat {
             Ok(stat) => stat,
-            Err(error) => {
-                let shown = parent.shown(&name);
-                return self.failed.push((shown.clone(), Error::io("read", &shown)(error)));
-            }
+            Err(error) => return self.fail(place, name, |path| Error::file("read", path)(error)),
         };
+        let (parent, root) = (&self.found.places[place], Arc::clone(root));
         if is_folder(&stat) {
-            if output == Some(id(&stat)) {
-                return self.skip(place, name, "the output folder");
+            let path = parent.path.join(name);
+            if self.output == Some(id(&stat)) {
+                self.skip(place, name, "the output folder");
+            } else if path.as_os_str().len() > MAX_PATH || parent.input.iter().count() >= MAX_DEPTH {
+                self.fail(place, name, |_| too_deep());
+            } else {
+                let input = parent.input.join(name);
+                self.add_place(input, path, folder_mode(&stat), Some(root));
             }
-            let path = parent.path.join(&name);
-            if path.as_os_str().len() > MAX_PATH || parent.relative().iter().count() >= MAX_DEPTH {
-                return self.failed.push((parent.shown(&name), too_deep()));
-            }
-            let root = parent.root.clone();
-            self.add_place(path, folder_mode(&stat), root);
         } else if let Some(reason) = why_skipped(&stat) {
             self.skip(place, name, reason);
+        } else if let Some(output) = output_name(self.direction, name) {
+            let (input, output) = (parent.input.join(name), parent.path.join(output));
+            self.add(root, input, output, &stat);
         } else {
-            self.add(place, name, None, &stat);
+            self.skip(place, name, "a file whose name does not end in .enc");
         }
     }
 
-    fn skip(&mut self, place: usize, name: OsString, reason: &'static str) {
-        self.skipped.push((self.places[place].shown(&name), reason));
-        self.skipped_entries.push((place, name));
+    fn skip(&mut self, place: usize, name: &OsStr, reason: &'static str) {
+        let place = &self.found.places[place];
+        self.found.skipped.push((place.shown(name), reason));
+        self.found.skipped_entries.push(place.path.join(name));
+    }
+
+    fn fail(&mut self, place: usize, name: &OsStr, error: impl FnOnce(&Path) -> Error) {
+        let path = self.found.places[place].shown(name);
+        let error = error(&path);
+        self.found.failed.push((path, error));
     }
 }
 
@@ -243,7 +278,7 @@ fn folder_mode(stat: &Stat) -> u32 {
     stat.st_mode & 0o777 | 0o700
 }
 
-pub(super) fn is_folder(stat: &Stat) -> bool {
+fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
@@ -259,5 +294,48 @@ fn why_skipped(stat: &Stat) -> Option<&'static str> {
         FileType::Fifo => Some("a FIFO"),
         FileType::Socket => Some("a socket"),
         _ => Some("a device"),
+    }
+}
+
+/// The name of the output for an input with this name; `None` if there is to be no output.
+fn output_name(direction: Direction, input: &OsStr) -> Option<OsString> {
+    match direction {
+        Direction::Encrypt => Some(encrypted(input)),
+        Direction::Decrypt => decrypted(input),
+    }
+}
+
+/// Converts `report.pdf` to `report.pdf.enc`.
+pub(super) fn encrypted(name: &OsStr) -> OsString {
+    OsString::from_vec([name.as_bytes(), SUFFIX].concat())
+}
+
+/// Converts `report.pdf.enc` to `report.pdf`. Returns `None` for a name without the suffix, or if no file name would
+/// remain.
+pub(super) fn decrypted(name: &OsStr) -> Option<OsString> {
+    let stem = name.as_bytes().strip_suffix(SUFFIX)?;
+    let is_name = !matches!(stem, b"" | b"." | b"..") && !stem.contains(&b'/');
+    is_name.then(|| OsString::from_vec(stem.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suffix_is_added_and_removed() {
+        for name in ["a", "a.txt", ".hidden", "a.enc", " "] {
+            let name = OsStr::new(name);
+            assert_eq!(decrypted(&encrypted(name)).as_deref(), Some(name));
+        }
+        let not_utf8 = OsStr::from_bytes(b"\xff\xfe");
+        assert_eq!(decrypted(&encrypted(not_utf8)).as_deref(), Some(not_utf8));
+    }
+
+    #[test]
+    fn names_outside_the_folder_are_refused() {
+        for name in [".enc", "..enc", "...enc", "a", "a.ENC", "enc", "a.enc.bak"] {
+            assert_eq!(decrypted(OsStr::new(name)), None, "{name}");
+        }
     }
 }

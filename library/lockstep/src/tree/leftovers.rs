@@ -1,75 +1,57 @@
 //! Outputs of earlier runs whose inputs do not exist any more.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Stat, fsync};
+use rustix::fs::FileType;
 
-use super::error::{Error, Result};
-use super::folder::{Folder, Id, id};
-use super::inputs::{MAX_DEPTH, MAX_PATH, is_folder};
-use super::names;
+use super::inputs::{MAX_DEPTH, MAX_PATH, decrypted};
+use crate::error::{Error, Result};
+use crate::folder::{Folder, Id, id};
 
 /// Encrypted files in the output folder for which there is no input.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
     /// Paths below the output folder. The files had these identities before the run.
-    files: Vec<(PathBuf, Id)>,
+    files: BTreeMap<PathBuf, Id>,
     /// Folders for which there is no input folder, as paths below the output folder. Each folder comes after its
     /// parent.
     folders: Vec<PathBuf>,
 }
 
 impl Leftovers {
-    /// The paths of the files below the output folder.
+    /// The paths of the files below the output folder, in ascending order.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|(path, _)| path.as_path())
+        self.files.keys().map(PathBuf::as_path)
     }
 
-    /// Sorts the files by their paths.
-    pub(super) fn sort(&mut self) {
-        self.files.sort();
-    }
-
-    /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry. Files
-    /// with the identities `known` are not added, nor is what cannot be read.
+    /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry, and so none for
+    /// the content of a folder. Symbolic links are not followed. Files with the identities `known` are not added, nor is what
+    /// cannot be read.
     pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
         let Ok(Some(stat)) = folder.look(name) else { return };
-        self.add_entry(path.join(name), name, &stat, known);
-        // All content of a folder without an input folder has no input. Symbolic links are not followed.
-        let mut pending: Vec<_> = match is_folder(&stat) {
-            true => vec![PathBuf::from(name)],
-            false => Vec::new(),
-        };
-        while let Some(below) = pending.pop() {
-            for (name, stat) in folder.list(&below).unwrap_or_default() {
-                let Ok(stat) = stat else { continue };
-                let relative = below.join(&name);
-                let path = path.join(&relative);
-                if is_folder(&stat) {
-                    let is_too_deep =
-                        path.as_os_str().len() > MAX_PATH || relative.iter().count() > MAX_DEPTH;
-                    if is_too_deep {
-                        continue;
-                    }
-                    pending.push(relative);
+        let mut pending = vec![(PathBuf::from(name), stat)];
+        while let Some((relative, stat)) = pending.pop() {
+            let path = path.join(&relative);
+            let name = relative.file_name().unwrap_or_default();
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if decrypted(name).is_some() && !known.contains(&id(&stat)) => {
+                    self.files.insert(path, id(&stat));
                 }
-                self.add_entry(path, &name, &stat, known);
+                FileType::Directory
+                    if path.as_os_str().len() <= MAX_PATH && relative.iter().count() <= MAX_DEPTH =>
+                {
+                    self.folders.push(path);
+                    let entries = folder.list(&relative).unwrap_or_default().into_iter();
+                    pending
+                        .extend(entries.filter_map(|(name, stat)| Some((relative.join(name), stat.ok()?))));
+                }
+                _ => {}
             }
-        }
-    }
-
-    fn add_entry(&mut self, path: PathBuf, name: &OsStr, stat: &Stat, known: &HashSet<Id>) {
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.folders.push(path),
-            FileType::RegularFile if names::decrypted(name).is_some() && !known.contains(&id(stat)) => {
-                self.files.push((path, id(stat)));
-            }
-            _ => {}
         }
     }
 
@@ -82,11 +64,29 @@ impl Leftovers {
         sync: bool,
         is_own: impl Fn(&File) -> bool,
     ) -> Vec<(&Path, Result<bool>)> {
-        let files = self.files.iter().map(|(path, id)| {
-            let deleted = delete_file(output, path, *id, sync, &is_own);
-            (path.as_path(), deleted.map_err(Error::io("delete", path)))
-        });
-        let results: Vec<_> = files.collect();
+        let delete = |path: &Path, expected: Id| -> io::Result<bool> {
+            let folder = output.open_below(path.parent().unwrap_or(Path::new("")))?;
+            let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+            let file = folder.open_file(Path::new(name))?;
+            let metadata = file.metadata()?;
+            let is_same = |found: Id| found == expected;
+            if !is_same((metadata.dev(), metadata.ino())) || !is_own(&file) {
+                return Ok(false);
+            }
+            // The name is compared again, since the check may have taken some time.
+            if !folder.look(name)?.is_some_and(|now| is_same(id(&now))) {
+                return Ok(false);
+            }
+            folder.remove(name)?;
+            if sync {
+                folder.readable()?.sync()?;
+            }
+            Ok(true)
+        };
+        let files = self.files.iter();
+        let results =
+            files.map(|(path, id)| (path.as_path(), delete(path, *id).map_err(Error::file("delete", path))));
+        let results: Vec<_> = results.collect();
         let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));
         let changed: HashSet<_> = deleted.flat_map(|(path, _)| path.ancestors().skip(1)).collect();
         // Subfolders precede their parents here. A folder that is not empty remains.
@@ -99,29 +99,4 @@ impl Leftovers {
         }
         results
     }
-}
-
-fn delete_file(
-    output: &Folder,
-    path: &Path,
-    expected: Id,
-    sync: bool,
-    is_own: impl Fn(&File) -> bool,
-) -> io::Result<bool> {
-    let folder = output.open_below(path.parent().unwrap_or(Path::new("")))?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let file = folder.open_file(Path::new(name))?;
-    let metadata = file.metadata()?;
-    if (metadata.dev(), metadata.ino()) != expected || !is_own(&file) {
-        return Ok(false);
-    }
-    // The name is compared again, since the check may have taken some time.
-    if folder.look(name)?.is_none_or(|now| id(&now) != expected) {
-        return Ok(false);
-    }
-    folder.remove_file(name)?;
-    if sync {
-        fsync(folder.reader()?)?;
-    }
-    Ok(true)
 }

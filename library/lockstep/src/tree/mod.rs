@@ -1,34 +1,29 @@
 //! Many files in one call: files and folders, on all cores.
 //!
-//! `inputs` lists the files, `plan` assigns the outputs, `survey` checks them in advance, and `run` processes the files.
-//! Paths below folders are opened by `folder`, without following symbolic links. A [`Run`] does all of this in one
-//! process. A [`Plan`] and its [`Group`]s distribute the files of one key to several processes.
+//! `inputs` lists the files and names their outputs, `plan` and `survey` check them in advance, and `run` processes the files.
+//! Paths below folders are opened without following symbolic links. A [`Run`] does all of this in one process. A [`Plan`] and its [`Group`]s distribute the files of one key to several processes.
 
 mod clash;
-mod error;
 mod existing;
-mod folder;
 mod groups;
 mod inputs;
 mod leftovers;
-mod names;
 mod plan;
 mod run;
 mod survey;
 #[cfg(test)]
 mod tests;
-mod times;
 mod write;
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-pub use self::error::{Error, Result};
 pub use self::existing::{Existing, Pair};
 pub use self::groups::{Group, IfExists, Plan, PlannedFile, Processed};
-pub use self::names::Direction;
 pub use self::run::{Outcome, Prepared, Run};
+pub use crate::aead::Direction;
+pub use crate::error::{Error, Result};
 use crate::output::Sparse;
 
 /// The operation on each file.
@@ -55,7 +50,7 @@ pub trait Operation: Sync {
     /// Reads the whole input and writes the whole output; returns the number of plaintext bytes.
     ///
     /// # Errors
-    /// All errors of encryption and decryption. The output is kept if [`crate::Error::keeps_output`] is true.
+    /// All errors of encryption and decryption. The output is kept if [`Error::keeps_output`] is true.
     fn process(
         &self,
         input: &File,
@@ -99,7 +94,8 @@ pub struct Options<'a> {
     pub protected: Vec<(&'a str, &'a Path)>,
     /// The remedies in messages.
     pub advice: &'a Advice,
-    /// Interruption of the run.
+    /// For the encryption or decryption of each file, to which the run adds the progress and the number of threads. Its flag
+    /// of [`crate::Options::interrupt`] stops the whole run.
     pub stream: crate::Options<'a>,
 }
 

@@ -2,24 +2,22 @@
 //! files are processed in parallel, each on one core. Both steps can use all cores, and neither step uses more threads than
 //! the engine.
 
-use std::collections::HashSet;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::fsync;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::error::{Error, Result, failed};
-use super::folder::Folder;
-use super::inputs::{Inputs, Place};
+use super::existing::unknown;
+use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
-use super::plan::{Assigned, Job, folder_refused};
-use super::write::{LONG, Writer, create_places, in_parallel, lock, make_output, split};
+use super::plan::{assign, folder_refused};
+use super::write::{Writer, by_length, create_places, in_parallel, lock, make_output};
 use super::{Existing, Host, Operation, Options, Pair, clash};
 use crate::engine::Engine;
+use crate::error::{Error, Result, failed};
+use crate::folder::Folder;
 use crate::output::OnExisting;
 use crate::quoted::quoted;
 
@@ -68,15 +66,8 @@ pub struct Run<'a> {
     /// The output folder, if it existed before the run.
     output: Option<Folder>,
     inputs: Inputs,
-    jobs: Vec<Job>,
     leftovers: Leftovers,
     outcome: Outcome,
-}
-
-impl std::fmt::Debug for Run<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("options", self.options).field("outcome", &self.outcome).finish()
-    }
 }
 
 impl<'a> Run<'a> {
@@ -92,10 +83,9 @@ impl<'a> Run<'a> {
         options: &'a Options<'a>,
         host: &dyn Host,
     ) -> Result<Run<'a>> {
-        let Assigned { output, inputs, jobs, leftovers } =
-            Assigned::new(given, operation.direction(), options, host)?;
+        let (output, inputs, leftovers) = assign(given, operation.direction(), options, host)?;
         let outcome = Outcome::default();
-        let mut run = Run { engine, operation, options, output, inputs, jobs, leftovers, outcome };
+        let mut run = Run { engine, operation, options, output, inputs, leftovers, outcome };
         if options.resume {
             run.skip_up_to_date();
         }
@@ -105,24 +95,23 @@ impl<'a> Run<'a> {
     /// Calls `prepare` for each open input, on this thread.
     ///
     /// # Errors
-    /// Those of `prepare`; [`crate::Error::Interrupted`].
+    /// Those of `prepare`; [`Error::Interrupted`].
     pub fn prepare<E: From<Error>>(
         &mut self,
         mut prepare: impl FnMut(File, &Path) -> std::result::Result<Prepared, E>,
     ) -> std::result::Result<(), E> {
-        let jobs = std::mem::take(&mut self.jobs);
-        for job in jobs {
-            let path = job.input.path(&self.inputs.places);
-            let prepared = match open_input(&job, &self.inputs.places) {
+        for job in std::mem::take(&mut self.inputs.jobs) {
+            let path = job.path();
+            let prepared = match job.open() {
                 Ok(input) => prepare(input, &path)?,
                 Err(error) => Prepared::Failed(error),
             };
             match prepared {
-                Prepared::Ready => self.jobs.push(job),
+                Prepared::Ready => self.inputs.jobs.push(job),
                 Prepared::Failed(error) => self.outcome.failed.push((path, error)),
             }
             if self.is_stopped() {
-                return Err(Error::from(crate::Error::Interrupted).into());
+                return Err(Error::Interrupted.into());
             }
         }
         Ok(())
@@ -130,17 +119,17 @@ impl<'a> Run<'a> {
 
     /// Number of files to process.
     pub fn files(&self) -> usize {
-        self.jobs.len()
+        self.inputs.jobs.len()
     }
 
     /// Total length of the files to process, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.jobs.iter().map(|job| job.input.len).sum()
+        self.inputs.jobs.iter().map(|job| job.len).sum()
     }
 
     /// True if every file has failed. Then no folder is created, and [`process`](Run::process) has no effect.
     pub fn has_failed(&self) -> bool {
-        self.jobs.is_empty() && !(self.outcome.failed.is_empty() && self.inputs.failed.is_empty())
+        self.inputs.jobs.is_empty() && !(self.outcome.failed.is_empty() && self.inputs.failed.is_empty())
     }
 
     /// Processes the files and writes the outputs to the output folder.
@@ -151,30 +140,46 @@ impl<'a> Run<'a> {
         if self.has_failed() {
             return Ok(());
         }
-        let (jobs, places, options) = (std::mem::take(&mut self.jobs), &self.inputs.places, self.options);
-        let output = make_output(options.output_dir, options.sync)?;
-        let outcome = Mutex::new(&mut self.outcome);
-        let writer = Writer::new(self.operation, host, (&output, options.output_dir), options.sync);
-        let work = Work { writer, host, output: &output, places, options, outcome };
+        let (Inputs { jobs, places, .. }, options) = (&self.inputs, self.options);
+        let Options { output_dir, sync, resume, .. } = *options;
+        let output = make_output(output_dir, sync)?;
+        let writer = Writer::new(self.operation, host, (&output, output_dir), sync);
+        let work = Work { writer, options, outcome: Mutex::new(&mut self.outcome) };
         // Folders without files are created too.
-        let how = (options.sync, options.resume);
-        let refused = create_places(&output, options.output_dir, places, how, |path, error| {
-            work.record(options.output_dir.join(path), Err(error));
+        let refused = create_places(&output, output_dir, places, (sync, resume), |path, error| {
+            work.record(output_dir.join(path), Err(error));
             Ok(())
         })?;
-        let jobs: Vec<_> = jobs.into_iter().filter(|job| work.has_folder(job, &refused)).collect();
-        let (long, short): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| job.input.len >= LONG);
-        long.into_iter().for_each(|job| work.process(job, self.engine.threads()));
-        in_parallel(most_threads(self.engine), &short, |job| work.process(job, 1));
+        let (refused, jobs): (Vec<_>, Vec<_>) = jobs.iter().partition(|job| refused.contains(job.folder()));
+        refused.into_iter().for_each(|job| work.record(job.path(), Err(folder_refused())));
+        let threads = (self.engine.threads(), most_threads(self.engine));
+        by_length(&jobs, |job| job.len, threads, |job, threads| work.process(job, threads));
         Ok(())
     }
 
-    /// Deletes or lists the outputs without input; returns the results.
-    pub fn finish(mut self) -> Outcome {
-        self.handle_leftovers();
-        let Run { inputs, mut outcome, .. } = self;
+    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
+    /// one without input, so nothing is deleted. Returns the results.
+    pub fn finish(self) -> Outcome {
+        let is_stopped = self.is_stopped();
+        let Run { operation, options, output, inputs, leftovers, mut outcome, .. } = self;
         outcome.skipped.splice(..0, inputs.skipped);
         outcome.failed.splice(..0, inputs.failed);
+        let full = |path: &Path| options.output_dir.join(path);
+        let is_complete = outcome.failed.is_empty() && !is_stopped;
+        match output {
+            Some(output) if options.delete && is_complete => {
+                let is_own = |file: &File| operation.is_own(file);
+                for (path, deleted) in leftovers.delete(&output, options.sync, is_own) {
+                    let reason = "not an output of this command, so it is not deleted";
+                    match deleted {
+                        Ok(true) => outcome.deleted.push(full(path)),
+                        Ok(false) => outcome.skipped.push((full(path), reason)),
+                        Err(error) => outcome.failed.push((full(path), error)),
+                    }
+                }
+            }
+            _ => outcome.leftovers = leftovers.paths().map(full).collect(),
+        }
         outcome.failed.sort_by(|(a, _), (b, _)| a.cmp(b));
         outcome
     }
@@ -183,135 +188,73 @@ impl<'a> Run<'a> {
         self.options.stream.is_interrupted()
     }
 
+    fn output_of(&self, job: &Job) -> PathBuf {
+        self.options.output_dir.join(&job.output)
+    }
+
     /// Compares existing outputs with their inputs, and removes the jobs that are up to date.
     fn skip_up_to_date(&mut self) {
         let Some(output) = &self.output else { return };
-        let jobs = std::mem::take(&mut self.jobs);
+        let jobs = std::mem::take(&mut self.inputs.jobs);
         let results = in_parallel(most_threads(self.engine), &jobs, |job| {
             (job.exists && !self.is_stopped()).then(|| self.compare(output, job))
         });
         for (mut job, result) in jobs.into_iter().zip(results) {
-            let places = &self.inputs.places;
             let error = match result {
                 Some(Ok(Existing::UpToDate)) => {
                     self.outcome.up_to_date += 1;
                     continue;
                 }
                 Some(Ok(Existing::Unknown(why))) if !self.options.force => {
-                    let (path, advice) =
-                        (job.output(self.options.output_dir, places), self.options.advice.unknown);
-                    failed(format!("the output {} exists and {why}: {advice}", quoted(&path)))
+                    unknown(&self.output_of(&job), why, self.options.advice)
                 }
                 Some(Err(error)) => error,
                 other => {
                     job.replace |= matches!(other, Some(Ok(Existing::Outdated)));
-                    self.jobs.push(job);
+                    self.inputs.jobs.push(job);
                     continue;
                 }
             };
-            self.outcome.failed.push((job.input.path(places), error));
+            self.outcome.failed.push((job.path(), error));
         }
     }
 
     fn compare(&self, output: &Folder, job: &Job) -> Result<Existing> {
-        let places = &self.inputs.places;
-        let input = open_input(job, places)?;
-        let Ok(file) = output.open_file(&job.relative(places)) else {
+        let input = job.open()?;
+        let Ok(file) = output.open_file(&job.output) else {
             return Ok(Existing::Unknown("is not a regular file that can be read"));
         };
-        let path = job.output(self.options.output_dir, places);
-        let pair = Pair::of(&input, &file).map_err(Error::io("look at", &path))?;
+        let path = self.output_of(job);
+        let pair = Pair::of(&input, &file).map_err(Error::file("look at", &path))?;
         let existing = self.operation.compare(&pair)?;
         if existing == Existing::UpToDate && self.options.sync {
             // The run that created the output may not have synced it.
             let synced = file
                 .sync_all()
-                .and_then(|()| output.make_folder(&places[job.input.place].path, 0o777, true)?.reader())
-                .and_then(|folder| Ok(fsync(folder)?));
-            synced.map_err(Error::io("sync", &path))?;
+                .and_then(|()| output.make_folder(job.folder(), 0o777, true))
+                .and_then(|folder| Ok(folder.sync()?));
+            synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
     }
-
-    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
-    /// one without input, so nothing is deleted.
-    fn handle_leftovers(&mut self) {
-        let Some(output) = &self.output else { return };
-        let full = |path: &Path| self.options.output_dir.join(path);
-        let is_complete =
-            self.inputs.failed.is_empty() && self.outcome.failed.is_empty() && !self.is_stopped();
-        if !self.options.delete || !is_complete {
-            self.outcome.leftovers = self.leftovers.paths().map(full).collect();
-            return;
-        }
-        let is_own = |file: &File| self.operation.is_own(file);
-        for (path, deleted) in self.leftovers.delete(output, self.options.sync, is_own) {
-            let path = full(path);
-            match deleted {
-                Ok(true) => self.outcome.deleted.push(path),
-                Ok(false) => {
-                    let reason = "not an output of this command, so it is not deleted";
-                    self.outcome.skipped.push((path, reason));
-                }
-                Err(error) => self.outcome.failed.push((path, error)),
-            }
-        }
-    }
 }
 
-/// Opens the input of a job, which must still be a regular file.
-fn open_input(job: &Job, places: &[Place]) -> Result<File> {
-    let (path, place) = (job.input.path(places), &places[job.input.place]);
-    let opened = match &place.root {
-        Some(root) => {
-            root.open().and_then(|folder| folder.open_file(&place.relative().join(&job.input.name)))
-        }
-        None => open_regular(&path),
-    };
-    opened.map_err(Error::io("open", &path))
-}
-
-/// Opens a file by a path that the user has given. Symbolic links before the last component are followed, since the
-/// user has chosen them.
-fn open_regular(path: &Path) -> io::Result<File> {
-    let (parent, name) = split(path)?;
-    Folder::open(parent, true)?.open_file(Path::new(name))
-}
-
-/// The number of threads of the engine, unless the limit on open files permits fewer.
+/// The number of threads of the engine, unless the limit on open files permits fewer. Raises this limit as far as permitted.
 fn most_threads(engine: &Engine) -> usize {
-    let most = open_files_limit().saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
+    let limit = if is_raised { maximum } else { current }.unwrap_or(u64::MAX);
+    let most = limit.saturating_sub(OTHER_OPEN_FILES) / OPEN_FILES;
     engine.threads().min(usize::try_from(most).unwrap_or(usize::MAX))
-}
-
-/// Raises the limit on open files as far as permitted, and returns it.
-fn open_files_limit() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    match setrlimit(Resource::Nofile, raised) {
-        Ok(()) => limit.maximum.unwrap_or(u64::MAX),
-        Err(_) => limit.current.unwrap_or(u64::MAX),
-    }
 }
 
 struct Work<'a> {
     writer: Writer<'a>,
-    host: &'a dyn Host,
-    output: &'a Folder,
-    places: &'a [Place],
     options: &'a Options<'a>,
     outcome: Mutex<&'a mut Outcome>,
 }
 
 impl Work<'_> {
-    fn has_folder(&self, job: &Job, refused: &HashSet<&Path>) -> bool {
-        let has_folder = !refused.contains(self.places[job.input.place].path.as_path());
-        if !has_folder {
-            self.record(job.input.path(self.places), Err(folder_refused()));
-        }
-        has_folder
-    }
-
     fn process(&self, job: &Job, threads: usize) {
         let stream = self.options.stream;
         if stream.is_interrupted() {
@@ -320,23 +263,22 @@ impl Work<'_> {
         let processed = AtomicU64::new(0);
         // The progress over a file is at most its initial length.
         let advance = |done: u64| {
-            let done = done.min(job.input.len);
-            self.host.advance(done.saturating_sub(processed.swap(done, Ordering::Relaxed)));
+            let done = done.min(job.len);
+            self.writer.host.advance(done.saturating_sub(processed.swap(done, Ordering::Relaxed)));
         };
         let finished = self.try_process(job, stream.progress(&advance).max_threads(threads));
         if stream.is_interrupted() {
             // The interruption may be the cause of a failure, so the result is not recorded.
             return;
         }
-        self.host.file_done();
-        advance(job.input.len);
-        self.record(job.input.path(self.places), finished);
+        self.writer.host.file_done();
+        advance(job.len);
+        self.record(job.path(), finished);
     }
 
     /// Processes a file and returns the number of plaintext bytes.
     fn try_process(&self, job: &Job, stream: crate::Options<'_>) -> Result<u64> {
-        let input = open_input(job, self.places)?;
-        let (input_path, relative) = (job.input.path(self.places), job.relative(self.places));
+        let (input, input_path) = (job.open()?, job.path());
         let existing = match () {
             () if job.replace && job.exists => OnExisting::Replace,
             // An output that did not exist before the run is never replaced, even with `--force`: it may be the output
@@ -344,29 +286,22 @@ impl Work<'_> {
             () if job.replace => OnExisting::FailByLookup,
             () => OnExisting::Fail,
         };
-        let written = self.writer.write(&input, &input_path, &relative, existing, stream);
-        let done = written.and_then(|written| {
-            let (plaintext, has_changed) = (written.plaintext, written.has_changed);
-            written.commit()?;
-            Ok((plaintext, has_changed))
-        });
-        match done {
-            Ok((plaintext, has_changed)) => {
-                if has_changed {
+        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_| Ok(())) {
+            Ok(written) => {
+                if written.has_changed {
                     lock(&self.outcome).changed.push(input_path);
                 }
-                Ok(plaintext)
+                Ok(written.plaintext)
             }
-            Err(Error::Library(crate::Error::Exists { .. })) => Err(self.taken(&relative)),
+            Err(Error::Exists { .. }) => Err(self.taken(job)),
             Err(error) => Err(error),
         }
     }
 
     /// The error for an output that did not exist before the run.
-    fn taken(&self, relative: &Path) -> Error {
-        let path = self.options.output_dir.join(relative);
-        let folder = self.output.open_below(relative.parent().unwrap_or(Path::new("")));
-        let folder = folder.map_err(Error::io("look at", &path));
+    fn taken(&self, job: &Job) -> Error {
+        let path = self.options.output_dir.join(&job.output);
+        let folder = self.writer.output.open_below(job.folder()).map_err(Error::file("look at", &path));
         if let Err(error) = folder.and_then(|folder| clash::check(&folder, &path)) {
             return error;
         }

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tempfile::TempDir;
 
-use super::folder::IGNORES_CASE;
 use super::inputs::{self, Inputs};
 use super::*;
 use crate::cobblestone::FileKey;
 use crate::engine::Engine;
+use crate::folder::sys::IGNORES_CASE;
 
 /// Copies files: each output has the content of its input. `while_reading` is called with each input.
 struct Copying<F>(F);
@@ -35,7 +35,7 @@ impl<F: Fn(&File) + Sync> Operation for Copying<F> {
         output: &mut (dyn Write + Send),
         _options: crate::Options<'_>,
     ) -> Result<u64> {
-        let copied = std::io::copy(&mut input, output).map_err(crate::Error::Write)?;
+        let copied = std::io::copy(&mut input, output).map_err(Error::Write)?;
         (self.0)(input);
         Ok(copied)
     }
@@ -86,22 +86,26 @@ impl Scene {
 
     fn run(&self, operation: &dyn Operation, resume: bool, force: bool, host: &dyn Host) -> usize {
         let output_dir = self.output_dir();
-        let options = Options {
-            output_dir: &output_dir,
-            recursive: true,
-            resume,
-            force,
-            sync: false,
-            delete: false,
-            protected: Vec::new(),
-            advice: &Advice { existing: "", unknown: "", same_output: "", name: "" },
-            stream: crate::Options::new(),
-        };
+        let options = Options { resume, force, ..options(&output_dir) };
         let engine = engine();
         let mut run = Run::plan(&engine, operation, &[self.path("in")], &options, host).unwrap();
         run.prepare(|_, _| Ok::<_, Error>(Prepared::Ready)).unwrap();
         run.process(host).unwrap();
         run.finish().failed.len()
+    }
+}
+
+fn options(output_dir: &Path) -> Options<'_> {
+    Options {
+        output_dir,
+        recursive: true,
+        resume: false,
+        force: false,
+        sync: false,
+        delete: false,
+        protected: Vec::new(),
+        advice: &Advice { existing: "", unknown: "", same_output: "", name: "" },
+        stream: crate::Options::new(),
     }
 }
 
@@ -314,10 +318,12 @@ fn deep_folders_are_refused_beyond_the_limits() {
     for (depth, len, listed) in [(400, 1, inputs::MAX_DEPTH), (400, 255, inputs::MAX_PATH / 256)] {
         let scene = Scene::new(&[]);
         make_deep(&scene.path("in"), depth, len);
-        let found = Inputs::find(&[scene.path("in")], true, None).unwrap();
-        let depths: Vec<_> = found.places.iter().map(|place| place.relative().iter().count()).collect();
+        let output_dir = scene.output_dir();
+        let found =
+            Inputs::find(&[scene.path("in")], Direction::Encrypt, &options(&output_dir), None).unwrap();
+        let depths: Vec<_> = found.places.iter().map(|place| place.input.iter().count()).collect();
         assert!(depths.len().abs_diff(listed) <= 1, "{len}: {} folders", depths.len());
-        assert_eq!(found.files.len(), depths.len());
+        assert_eq!(found.jobs.len(), depths.len());
         assert_eq!(found.failed.len(), 1);
         assert!(found.failed[0].1.to_string().contains("archive"), "{}", found.failed[0].1);
         // The paths in memory: one for each folder, of limited length.

@@ -1,30 +1,35 @@
-//! The pages of an encrypted column chunk.
+//! An encrypted column chunk: its pages, its indexes and its Bloom filter.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use lockstep::ReadAt;
+use lockstep::hazmat::Key;
 use lockstep::hazmat::share::at_once;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use super::PlainView;
-use super::layout::Region;
 use crate::aad::{Module, Place};
-use crate::batch::{self, EncryptedModule, Protection};
 use crate::error::{Error, Result, malformed, read};
 use crate::format::MAX_PAGE_HEADER;
-use crate::keys::ModuleKey;
-use crate::modules::{Kind, LENGTH, module_len};
-use crate::page::PageHeader;
+use crate::modules::{self, EncryptedModule, Kind, LENGTH, Protection, module_len, open_one};
+use crate::page;
 use crate::thrift::Struct;
 
 /// Number of encrypted bytes that a thread reads and decrypts at once. A piece of this size stays in the cache of the core
 /// until it is decrypted, and the engine does not divide it among threads. A longer page is a piece of its own.
 const PIECE: usize = 1 << 20;
 
+/// A view keeps at most this number of buffers for encrypted bytes, each of at most this number of bytes.
+const MAX_BUFFERS: usize = 16;
+const MAX_BUFFER: usize = 16 << 20;
+
 /// An encrypted column chunk.
 pub(super) struct Chunk {
-    pub(super) key: Arc<ModuleKey>,
+    pub(super) key: Arc<Key>,
     pub(super) place: Place,
+    /// The range of the pages in the file.
+    pub(super) range: Range<u64>,
     /// True if the first page is a dictionary.
     pub(super) has_dictionary: bool,
     /// The path of the column, for errors.
@@ -66,37 +71,31 @@ impl Chunk {
     /// The page at an offset of the file. `length` returns the length field at an offset, if it is known.
     fn page(
         &self,
-        region: &Region,
         number: usize,
         start: u64,
         length: impl Fn(u64) -> Result<Option<[u8; LENGTH]>>,
     ) -> Result<Option<Page>> {
-        let column = &self.column;
+        let damaged = |how| {
+            let column = &self.column;
+            malformed(format!("a module of column {column} {how}: it is not encrypted, or damaged"))
+        };
         let module = |at| -> Result<Option<usize>> {
             let Some(length) = length(at)? else { return Ok(None) };
-            let what = || {
-                format!("a module of column {column} has no valid length: it is not encrypted, or damaged")
-            };
-            module_len(&length).map(Some).map_err(|_| malformed(what()))
+            module_len(&length).map(Some).map_err(|_| damaged("has no valid length"))
         };
-        let is_inside = |header, body| {
-            header <= MAX_PAGE_HEADER && Page { number, start, header, body }.end() <= region.end
-        };
-        let outside = || {
-            malformed(format!(
-                "a module of column {column} is longer than its column chunk: it is not encrypted, or damaged"
-            ))
+        let page = |header, body| {
+            let page = Page { number, start, header, body };
+            let is_inside = header <= MAX_PAGE_HEADER && page.end() <= self.range.end;
+            if is_inside { Ok(page) } else { Err(damaged("is longer than its column chunk")) }
         };
         let Some(header) = module(start)? else { return Ok(None) };
         if number > i16::MAX as usize + usize::from(self.has_dictionary) {
-            return Err(malformed(format!("column {column} has a chunk with more than 32768 pages")));
+            return Err(malformed(format!("column {} has a chunk with more than 32768 pages", self.column)));
         }
         // The length field of the second module is read only if it is in the chunk.
-        if !is_inside(header, LENGTH) {
-            return Err(outside());
-        }
+        page(header, LENGTH)?;
         let Some(body) = module(start + header as u64)? else { return Ok(None) };
-        if is_inside(header, body) { Ok(Some(Page { number, start, header, body })) } else { Err(outside()) }
+        page(header, body).map(Some)
     }
 
     fn describe(&self, page: &Page, is_header: bool) -> String {
@@ -122,25 +121,23 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Pages that a thread decrypts. The first `len` bytes of its buffer start with the encrypted pages.
+/// Pages that a thread decrypts, and the place for their bytes in the view. They are several whole pages, or a single page whose bytes
+/// are wanted only in part.
 struct Piece<'a> {
     pages: Vec<Page>,
-    len: usize,
-    /// The offset of `out` in the view.
-    offset: u64,
+    /// The wanted part begins after this number of bytes.
+    skipped: usize,
     out: &'a mut [u8],
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S: ReadAt> PlainView<S> {
     /// Reads a part of a chunk. The part is within the region. Several threads decrypt a long part, piece by piece; one of
     /// them reads at a time.
-    pub(super) fn read_chunk(
-        &self,
-        region: &Region,
-        chunk: &Chunk,
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<()> {
+    pub(super) fn read_chunk(&self, chunk: &Chunk, offset: u64, out: &mut [u8]) -> Result<()> {
         let reader = Arc::clone(&self.readers);
         // The reads in progress, without the view's own handle. All of them share the processors.
         let readers = Arc::strong_count(&reader) - 1;
@@ -148,84 +145,72 @@ impl<S: ReadAt> PlainView<S> {
             true => 1,
             false => (self.engine.threads() / readers).min(out.len() / PIECE).max(1),
         };
-        let rest = Mutex::new(Ok(Rest { offset, out }));
-        at_once(vec![(); workers], |()| self.read_pieces(region, chunk, &rest));
-        rest.into_inner().unwrap_or_else(PoisonError::into_inner).map(|_| ())
-    }
-
-    /// Reads and decrypts pieces until none is left, or until a thread fails.
-    fn read_pieces(&self, region: &Region, chunk: &Chunk, rest: &Mutex<Result<Rest<'_>>>) {
-        let lock = || rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut buffer = self.buffer();
-        loop {
-            let next = match &mut *lock() {
-                Ok(rest) => self.next_piece(region, chunk, rest, &mut buffer),
-                Err(_) => break,
-            };
-            let outcome = match next {
-                Ok(Some(piece)) => {
-                    self.open_pages(chunk, &piece.pages, &buffer[..piece.len], piece.offset, piece.out)
+        let (rest, failure) = (Mutex::new(Rest { offset, out }), OnceLock::new());
+        at_once(vec![(); workers], |()| {
+            let mut buffer = lock(&self.buffers).pop().unwrap_or_default();
+            let mut read = || -> Result<()> {
+                while failure.get().is_none() {
+                    let next = self.next_piece(chunk, &mut lock(&rest), &mut buffer)?;
+                    let Some(piece) = next else { break };
+                    self.open_piece(chunk, piece, &buffer)?;
                 }
-                Ok(None) => break,
-                Err(error) => Err(error),
+                Ok(())
             };
-            if let Err(error) = outcome {
-                let mut rest = lock();
-                if rest.is_ok() {
-                    *rest = Err(error);
-                }
-                break;
+            // The first failure is returned.
+            let _ = read().map_err(|error| failure.set(error));
+            let mut buffers = lock(&self.buffers);
+            if buffer.capacity() <= MAX_BUFFER && buffers.len() < MAX_BUFFERS {
+                buffers.push(buffer);
             }
-        }
-        self.keep_buffer(buffer);
+        });
+        failure.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Reads the next piece that is to be decrypted. Parts that are in the cache are copied from there.
+    /// Reads the next piece that is to be decrypted: the buffer then starts with its pages. Parts that are in the cache are copied
+    /// from there.
     fn next_piece<'a>(
         &self,
-        region: &Region,
         chunk: &Chunk,
         rest: &mut Rest<'a>,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Piece<'a>>> {
         while !rest.out.is_empty() {
-            let offset = rest.offset;
-            let page = self.page_at(region, chunk, offset)?;
+            let page = self.page_at(chunk, rest.offset)?;
+            let skipped = (rest.offset - page.start) as usize;
             if let Some(plain) = self.cache.get(page.start) {
-                let start = (offset - page.start) as usize;
-                let part = rest.take(plain.len() - start);
-                part.copy_from_slice(&plain[start..start + part.len()]);
+                let part = rest.take(plain.len() - skipped);
+                part.copy_from_slice(&plain[skipped..skipped + part.len()]);
                 continue;
             }
-            let end = (offset + rest.out.len() as u64).min(page.start + PIECE as u64).max(page.end());
-            let len = (end - page.start) as usize;
+            let is_partial = skipped > 0 || rest.out.len() < page.len();
+            let len = if is_partial { page.len() } else { rest.out.len().min(PIECE).max(page.len()) };
             // The buffer is longer only if an earlier page was longer.
             if buffer.len() < len {
                 buffer.resize(len, 0);
             }
             self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
-            let pages = self.pages_in(region, chunk, page, &buffer[..len])?;
-            let last = pages.last().map_or(page.end(), Page::end);
-            return Ok(Some(Piece { pages, len, offset, out: rest.take((last - offset) as usize) }));
+            let pages = self.pages_in(chunk, page, &buffer[..len])?;
+            let out = rest.take(pages.iter().map(Page::len).sum::<usize>() - skipped);
+            return Ok(Some(Piece { pages, skipped, out }));
         }
         Ok(None)
     }
 
     /// The page that has the byte at an offset of the view.
-    fn page_at(&self, region: &Region, chunk: &Chunk, offset: u64) -> Result<Page> {
-        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+    fn page_at(&self, chunk: &Chunk, offset: u64) -> Result<Page> {
+        let mut found = lock(&chunk.found);
         let index = found.partition_point(|page| page.end() <= offset);
         if let Some(page) = found.get(index) {
             return Ok(*page);
         }
         loop {
-            let start = found.last().map_or(region.start, Page::end);
+            let start = found.last().map_or(chunk.range.start, Page::end);
             let length = |at| {
                 let mut length = [0; LENGTH];
                 self.source.read_exact_at(&mut length, at).map_err(read)?;
                 Ok(Some(length))
             };
-            let Some(page) = chunk.page(region, found.len(), start, length)? else {
+            let Some(page) = chunk.page(found.len(), start, length)? else {
                 unreachable!("each length field was read")
             };
             found.push(page);
@@ -236,19 +221,19 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// The pages that are complete in the bytes. The position of the first page is known.
-    fn pages_in(&self, region: &Region, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
+    fn pages_in(&self, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
         let (mut pages, mut last) = (vec![first], first);
         let length = |at: u64| {
             let rest = bytes.get((at - first.start) as usize..);
             Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
         };
-        while let Some(page) = chunk.page(region, last.number + 1, last.end(), length)?
+        while let Some(page) = chunk.page(last.number + 1, last.end(), length)?
             && page.end() - first.start <= bytes.len() as u64
         {
             pages.push(page);
             last = page;
         }
-        let mut found = chunk.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = lock(&chunk.found);
         for page in &pages {
             if page.number == found.len() {
                 found.push(*page);
@@ -257,105 +242,101 @@ impl<S: ReadAt> PlainView<S> {
         Ok(pages)
     }
 
-    /// Decrypts pages; writes the bytes of the view from an offset to `out`. The bytes start with the first page.
-    fn open_pages(
-        &self,
-        chunk: &Chunk,
-        pages: &[Page],
-        bytes: &[u8],
-        offset: u64,
-        out: &mut [u8],
-    ) -> Result<()> {
-        let end = offset + out.len() as u64;
-        let is_partial = |page: &Page| page.start < offset || page.end() > end;
-        let mut edges: Vec<Vec<u8>> = pages
-            .iter()
-            .map(|page| if is_partial(page) { vec![0; page.len()] } else { Vec::new() })
-            .collect();
-        // The memory of each whole page, and the wanted part of a page that is not wanted as a whole, with its offset in the page.
-        let (mut wholes, mut parts) = (Vec::with_capacity(pages.len()), Vec::with_capacity(pages.len()));
-        let mut rest = out;
-        for (page, edge) in pages.iter().zip(&mut edges) {
-            let (from, to) = (page.start.max(offset), page.end().min(end));
-            let mine =
-                rest.split_off_mut(..(to - from) as usize).expect("the output ends with the last page");
-            let (whole, part) = match is_partial(page) {
-                true => (&mut edge[..], Some((mine, (from - page.start) as usize))),
-                false => (mine, None),
-            };
-            wholes.push(whole);
-            parts.push(part);
-        }
-        let decrypted = self.decrypt_pages(chunk, pages, bytes, &mut wholes);
-        if decrypted.is_err() {
-            // Other pages may have been decrypted. The caller zeroes its own memory.
-            edges.zeroize();
-        }
-        decrypted?;
-        for ((page, edge), part) in pages.iter().zip(edges).zip(parts) {
-            if let Some((part, start)) = part {
-                part.copy_from_slice(&edge[start..start + part.len()]);
-                self.cache.insert(page.start, edge);
+    /// Decrypts a piece. The bytes start with its pages.
+    fn open_piece(&self, chunk: &Chunk, piece: Piece<'_>, bytes: &[u8]) -> Result<()> {
+        let Piece { pages, skipped, out } = piece;
+        match &pages[..] {
+            [page] if out.len() < page.len() => {
+                let mut whole = Zeroizing::new(vec![0; page.len()]);
+                self.decrypt_pages(chunk, &pages, bytes, &mut whole)?;
+                out.copy_from_slice(&whole[skipped..skipped + out.len()]);
+                self.cache.insert(page.start, std::mem::take(&mut *whole));
+                Ok(())
             }
+            _ => self.decrypt_pages(chunk, &pages, bytes, out),
         }
-        Ok(())
     }
 
     /// Decrypts the headers and bodies of whole pages in one batch.
-    fn decrypt_pages(
-        &self,
-        chunk: &Chunk,
-        pages: &[Page],
-        bytes: &[u8],
-        wholes: &mut [&mut [u8]],
-    ) -> Result<()> {
+    fn decrypt_pages(&self, chunk: &Chunk, pages: &[Page], bytes: &[u8], out: &mut [u8]) -> Result<()> {
         let mut headers = Zeroizing::new(Vec::with_capacity(pages.len()));
-        let mut aads = Vec::with_capacity(2 * pages.len());
         for page in pages {
             let header = page.header.checked_sub(Kind::Gcm.overhead());
             headers.push(vec![0; header.ok_or_else(|| malformed("a page header is too short"))?]);
             if page.body < self.pages.overhead() {
                 return Err(malformed("a page is too short"));
             }
-            // CTR does not use the associated data.
-            aads.extend(
-                [true, false].map(|is_header| self.aad.page(chunk.place, chunk.ordinal(page), is_header)),
-            );
         }
-        let start = pages.first().map_or(0, |first| first.start);
-        let mut modules = Vec::with_capacity(aads.len());
-        let outputs = wholes.iter_mut().zip(headers.iter_mut()).zip(aads.chunks(2));
-        for (page, ((whole, header), aads)) in pages.iter().zip(outputs) {
-            let at = (page.start - start) as usize;
-            let (first, second) = bytes[at..at + page.len()].split_at(page.header);
-            let protection = Protection { key: chunk.key.aes(), kind: Kind::Gcm, aad: &aads[0] };
-            modules.push(EncryptedModule::on_host(protection, first, header)?);
-            let body = whole.len() - (page.body - self.pages.overhead());
-            let protection = Protection { kind: self.pages, aad: &aads[1], ..protection };
-            modules.push(EncryptedModule::on_host(protection, second, &mut whole[body..])?);
+        let mut modules = Vec::with_capacity(2 * pages.len());
+        let (mut sealed, mut plain) = (bytes, &mut *out);
+        for (page, header) in pages.iter().zip(headers.iter_mut()) {
+            let (first, second);
+            (first, sealed) = sealed.split_at(page.header);
+            (second, sealed) = sealed.split_at(page.body);
+            let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
+            let body = &mut whole[page.len() - self.body_len(page)..];
+            let protection = |kind, is_header| {
+                let aad = self.aad.page(chunk.place, chunk.ordinal(page), is_header);
+                Protection { key: &chunk.key, kind, aad }
+            };
+            modules.push(EncryptedModule::on_host(protection(Kind::Gcm, true), first, header)?);
+            modules.push(EncryptedModule::on_host(protection(self.pages, false), second, body)?);
         }
-        if let Some(index) = batch::open(&**self.engine.planner(), &mut modules)? {
+        if let Some(index) = modules::open(&**self.engine.planner(), &mut modules)? {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
             return Err(Error::NotAuthentic { module });
         }
-        drop(modules);
-        let all = pages.iter().zip(headers.iter()).zip(wholes);
-        all.into_iter().try_for_each(|((page, header), whole)| self.write_header(chunk, page, header, whole))
+        let mut plain = out;
+        for (page, header) in pages.iter().zip(headers.iter()) {
+            let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
+            self.write_header(chunk, page, header, &mut whole[..page.len() - self.body_len(page)])?;
+        }
+        Ok(())
     }
 
-    /// Writes the plain header in front of the page.
-    fn write_header(&self, chunk: &Chunk, page: &Page, header: &[u8], whole: &mut [u8]) -> Result<()> {
-        let header = PageHeader::new(Struct::read_module(header, "header of a page")?);
-        let body = page.body - self.pages.overhead();
+    /// The length of the plain page without its header.
+    fn body_len(&self, page: &Page) -> usize {
+        page.body - self.pages.overhead()
+    }
+
+    /// Writes the plain header of a page into the room in front of it.
+    fn write_header(&self, chunk: &Chunk, page: &Page, plain: &[u8], room: &mut [u8]) -> Result<()> {
+        let mut header = Struct::read_module(plain, "header of a page")?;
+        let body = self.body_len(page);
         // DuckDB states the length of the plain page.
-        let is_size_right = [page.body, body].contains(&header.size()?);
-        if header.is_dictionary()? != chunk.ordinal(page).is_none() || !is_size_right {
+        let is_size_right = [page.body, body].contains(&page::size(&header)?);
+        if page::is_dictionary(&header)? != chunk.ordinal(page).is_none() || !is_size_right {
             return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, true))));
         }
-        let room = whole.len() - body;
-        let encoded = header.with_size(body)?.encode_padded(room);
-        let encoded = encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?;
-        whole[..room].copy_from_slice(&encoded);
+        page::set_size(&mut header, body)?;
+        let encoded = header.encode_padded(room.len());
+        room.copy_from_slice(&encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?);
         Ok(())
+    }
+    /// Decrypts modules of a column chunk that follow each other: the plaintexts, followed by zeros up to the length of the modules.
+    pub(super) fn open_modules(&self, chunk: &Chunk, modules: &[Module], sealed: &[u8]) -> Result<Vec<u8>> {
+        let Chunk { key, place, column, .. } = chunk;
+        let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
+        for module in modules {
+            let what = format!("{} of column {column} in row group {}", module.name(), place.row_group);
+            let (sealed, after) = rest
+                .split_at_checked(module_len(rest)?)
+                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
+            let mut opened = open_one(&self.engine, key, self.aad.of(*module, *place), sealed, &what)?;
+            if *module == Module::BloomFilterHeader {
+                // The bits follow the header, so what parquet-java may have written after the header is removed.
+                let header = Struct::read(&opened)?;
+                let (_, len) = header.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+                opened.truncate(len);
+            }
+            plain.extend(opened);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            let what = format!("an index or a filter of column {column} is shorter than the file states");
+            return Err(malformed(what));
+        }
+        plain.resize(sealed.len(), 0);
+        Ok(plain)
     }
 }

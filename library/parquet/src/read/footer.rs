@@ -1,18 +1,20 @@
 //! The encrypted or signed footer.
 
+use std::sync::Arc;
+
+use lockstep::hazmat::Key;
 use lockstep::{Engine, ReadAt};
 use subtle::ConstantTimeEq;
 
 use super::ReadOptions;
-use crate::aad::FileAad;
-use crate::batch::open_one;
-use crate::error::{Error, Result, aad_prefix, malformed, read};
+use crate::aad::{FileAad, Module, Place};
+use crate::error::{Error, Result, malformed, missing, read};
 use crate::format::{
     Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, TAIL, file, file_crypto, footer_too_long,
 };
-use crate::keys::{KeySource, ModuleKey};
-use crate::modules::{self, NONCE, TAG, module_len};
-use crate::thrift::{Struct, missing};
+use crate::keys::{KeySource, module_key};
+use crate::modules::{Kind, NONCE, TAG, module_len, open_one, sign};
+use crate::thrift::Struct;
 
 /// The end of a file of Parquet.
 pub(crate) struct End {
@@ -33,11 +35,10 @@ pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     }
     source.read_exact_at(&mut head, 0).map_err(read)?;
     source.read_exact_at(&mut tail, size - TAIL).map_err(read)?;
-    let is_encrypted = match &tail[4..] {
-        magic if magic == MAGIC => false,
-        magic if magic == MAGIC_ENCRYPTED => true,
-        _ => return Err(malformed("the last 4 bytes are neither PAR1 nor PARE")),
-    };
+    let is_encrypted = tail[4..] == *MAGIC_ENCRYPTED;
+    if !is_encrypted && tail[4..] != *MAGIC {
+        return Err(malformed("the last 4 bytes are neither PAR1 nor PARE"));
+    }
     if head[..] != tail[4..] {
         return Err(malformed("the first and the last 4 bytes differ"));
     }
@@ -58,10 +59,11 @@ pub(super) struct Opened {
     pub(super) footer: Struct,
     /// The offset of the footer in the encrypted file.
     pub(super) start: u64,
-    pub(super) encryption: Encryption,
+    /// The mode of pages.
+    pub(super) pages: Kind,
     pub(super) aad: FileAad,
     /// The footer key. None if the footer is not authenticated.
-    pub(super) key: Option<ModuleKey>,
+    pub(super) key: Option<Arc<Key>>,
 }
 
 /// Reads the footer, and decrypts it or checks its signature. Until this has succeeded, only the fields that state how the file is
@@ -77,7 +79,7 @@ pub(super) fn open(
         true => ("crypto metadata", file_crypto::ENCRYPTION_ALGORITHM, file_crypto::KEY_METADATA),
         false => ("footer", file::ENCRYPTION_ALGORITHM, file::FOOTER_SIGNING_KEY_METADATA),
     };
-    let (first, used) = Struct::read_only(&bytes, &[algorithm, metadata])?
+    let (first, used) = Struct::read_only(&bytes, |id| id == algorithm || id == metadata)?
         .ok_or_else(|| malformed(format!("the {what} is cut off")))?;
     let encryption = match first.structure(algorithm)? {
         Some(union) => Encryption::from_struct(&union)?,
@@ -90,65 +92,59 @@ pub(super) fn open(
     }
     let aad = file_aad(&encryption, options)?;
     let key = keys.footer_key(first.binary(metadata))?;
-    let key = key.map(|key| ModuleKey::new(&key, "the footer")).transpose()?;
+    let key = key.map(|key| module_key(&key, "the footer").map(Arc::new)).transpose()?;
     let (head, rest) = bytes.split_at(used);
+    let of_footer = aad.of(Module::Footer, Place::default());
     let footer = match &key {
         Some(key) if is_encrypted => {
             if module_len(rest)? != rest.len() {
                 return Err(malformed("the encrypted footer does not end where the file states"));
             }
-            let plain = open_one(engine, key, &aad.footer(), rest, "footer")?;
+            let plain = open_one(engine, key, of_footer, rest, "footer")?;
             drop(bytes);
             Struct::read_module(&plain, "footer")?
         }
         None if is_encrypted => return Err(Error::MissingKey { what: "the footer".into() }),
         Some(key) => {
-            check_signature(engine, key, &aad, head, rest)?;
+            check_signature(engine, key, &of_footer, head, rest)?;
             Struct::read_whole(head, "footer")?
         }
         None if !options.allows_unauthenticated_footer => return Err(Error::UnauthenticatedFooter),
         None => Struct::read_whole(head, "footer")?,
     };
-    Ok(Opened { footer, start, encryption, aad, key })
+    let pages = Kind::of(encryption.algorithm, Module::DataPage);
+    Ok(Opened { footer, start, pages, aad, key })
 }
 
 /// The associated data of the file. The prefix is always that of the caller: `aad` states why.
 fn file_aad(encryption: &Encryption, options: ReadOptions<'_>) -> Result<FileAad> {
     let supplied = options.aad_prefix;
-    match (&encryption.aad_prefix, supplied) {
-        (_, Some([])) => return Err(aad_prefix("the AAD prefix is empty: give none or the one of the file")),
-        (Some(stored), None) => {
-            return Err(aad_prefix(format!(
-                "the file states the AAD prefix {}, which is not used unless you give it too: pass it as aad_prefix if it is the one that \
-                 you expect",
-                quoted(stored)
-            )));
-        }
+    let what = match (&encryption.aad_prefix, supplied) {
+        (_, Some([])) => "the AAD prefix is empty: give none or the one of the file".into(),
+        (Some(stored), None) => format!(
+            "the file states the AAD prefix {}, which is not used unless you give it too: pass it as aad_prefix if it is the one that \
+             you expect",
+            quoted(stored)
+        ),
         (Some(stored), Some(supplied)) if stored != supplied => {
-            return Err(aad_prefix(
-                "the file has another AAD prefix than the one that was given: it is not the file that you expect",
-            ));
+            "the file has another AAD prefix than the one that was given: it is not the file that you expect".into()
         }
         (None, None) if encryption.needs_prefix => {
-            return Err(aad_prefix(
-                "the file was written with an AAD prefix that it does not store: pass the prefix as aad_prefix",
-            ));
+            "the file was written with an AAD prefix that it does not store: pass the prefix as aad_prefix".into()
         }
         (None, Some(_)) if !encryption.needs_prefix => {
-            return Err(aad_prefix(
-                "an AAD prefix was given, and the file was written without one: it is not the file that you expect",
-            ));
+            "an AAD prefix was given, and the file was written without one: it is not the file that you expect".into()
         }
-        _ => {}
-    }
-    match &encryption.file_unique {
-        Some(unique) => Ok(FileAad::new(supplied.unwrap_or_default(), unique)),
-        None if !options.allows_missing_aad => Err(Error::MissingAad),
-        None if supplied.is_some() => Err(aad_prefix(
-            "an AAD prefix was given, and the modules of the file have no associated data, so that it cannot be checked: do not give one",
-        )),
-        None => Ok(FileAad::missing()),
-    }
+        _ => match &encryption.file_unique {
+            Some(unique) => return Ok(FileAad::new(supplied.unwrap_or_default(), unique)),
+            None if !options.allows_missing_aad => return Err(Error::MissingAad),
+            None if supplied.is_none() => return Ok(FileAad(None)),
+            None => "an AAD prefix was given, and the modules of the file have no associated data, so that it cannot be checked: \
+                     do not give one"
+                .into(),
+        },
+    };
+    Err(Error::AadPrefix { what })
 }
 
 /// Bytes as they are written in a string of Python or Rust. Long ones are cut off.
@@ -163,21 +159,13 @@ fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-fn check_signature(
-    engine: &Engine,
-    key: &ModuleKey,
-    aad: &FileAad,
-    footer: &[u8],
-    signature: &[u8],
-) -> Result<()> {
+fn check_signature(engine: &Engine, key: &Key, aad: &[u8], footer: &[u8], signature: &[u8]) -> Result<()> {
     let Ok(signature) = <&[u8; NONCE + TAG]>::try_from(signature) else {
         return Err(malformed("the footer has no signature of 28 bytes"));
     };
     let (nonce, tag) = signature.split_at(NONCE);
-    let expected = modules::sign(engine, key, &aad.footer(), nonce, footer)?;
-    if bool::from(expected.ct_eq(tag)) {
-        Ok(())
-    } else {
-        Err(Error::NotAuthentic { module: "footer".into() })
+    match bool::from(sign(engine, key, aad, nonce, footer)?.ct_eq(tag)) {
+        true => Ok(()),
+        false => Err(Error::NotAuthentic { module: "footer".into() }),
     }
 }

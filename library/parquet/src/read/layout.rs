@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use lockstep::hazmat::Key;
 use lockstep::{Engine, ReadAt};
 
 use super::chunk::Chunk;
 use super::footer::Opened;
 use crate::aad::{FileAad, Module, Place};
-use crate::batch::open_one;
-use crate::columns::{Leaf, check_name, key_of, leaves};
-use crate::error::{Error, Result, malformed, read};
+use crate::columns::{Leaf, leaves, with_values};
+use crate::error::{Error, Result, malformed, missing, read};
 use crate::format::{
-    self, MAGIC, check_columns, check_in_file, check_row_groups, chunk, chunk_range, column, column_crypto,
-    column_key, file, outside, row_group,
+    COLUMNS, MAGIC, ROW_GROUPS, check_columns, check_in_file, chunk, chunk_range, column, column_crypto,
+    column_key, dictionary_offset, file, outside, row_group,
 };
-use crate::keys::{KeySource, ModuleKey};
-use crate::modules::{Kind, LENGTH, module_len};
-use crate::thrift::{self, Struct, Value, missing};
+use crate::keys::{KeySource, module_key};
+use crate::modules::{Kind, LENGTH, module_len, open_one};
+use crate::thrift::{self, Struct, Value};
 
 /// A range of the view.
 pub(super) struct Region {
@@ -26,62 +26,17 @@ pub(super) struct Region {
     pub(super) content: Content,
 }
 
-impl Region {
-    pub(super) fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-}
-
 /// The content of a range of the view.
 pub(super) enum Content {
+    /// The magic bytes or the footer.
+    Bytes(Vec<u8>),
     /// The bytes of the file: a column that is not encrypted.
     Plain,
-    Chunk(Box<Chunk>),
-    Modules(Box<Modules>),
+    Chunk(Arc<Chunk>),
+    /// Modules of a column chunk that follow each other: an index or a Bloom filter.
+    Modules(Arc<Chunk>, &'static [Module]),
     /// A column for which there is no key: its description for the error.
     Hidden(Box<str>),
-}
-
-/// Modules that follow each other: an index or a Bloom filter.
-pub(super) struct Modules {
-    key: Arc<ModuleKey>,
-    place: Place,
-    modules: &'static [Module],
-    column: Arc<str>,
-}
-
-impl Modules {
-    /// The plaintexts, followed by zeros up to the length of the modules.
-    pub(super) fn open(&self, engine: &Engine, aad: &FileAad, sealed: &[u8]) -> Result<Vec<u8>> {
-        let mut plain = Vec::with_capacity(sealed.len());
-        let mut rest = sealed;
-        for module in self.modules {
-            let what =
-                format!("{} of column {} in row group {}", module.name(), self.column, self.place.row_group);
-            let len = module_len(rest)?;
-            let sealed = rest
-                .get(..len)
-                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            let aad = aad.column(*module, self.place);
-            let mut opened = open_one(engine, &self.key, &aad, sealed, &what)?;
-            if *module == Module::BloomFilterHeader {
-                // The bits follow the header, so what parquet-java may have written after the header is removed.
-                let (_, len) =
-                    Struct::read(&opened)?.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
-                opened.truncate(len);
-            }
-            plain.extend(opened);
-            rest = &rest[len..];
-        }
-        if !rest.is_empty() {
-            return Err(malformed(format!(
-                "an index or a filter of column {} is shorter than the file states",
-                self.column
-            )));
-        }
-        plain.resize(sealed.len(), 0);
-        Ok(plain)
-    }
 }
 
 /// Number of bytes for each column without a key and without known place, and number of bytes between such columns and the
@@ -89,15 +44,17 @@ impl Modules {
 const HIDDEN: u64 = 64;
 const HIDDEN_GAP: u64 = 64 << 10;
 
-/// Plans the view of a file: changes the footer to that of the view, and returns the regions and the offset of the footer in the view.
+/// Plans the view of a file: changes the footer to that of the view, and returns the regions of the view.
 pub(super) fn plan(
     engine: &Engine,
     source: &impl ReadAt,
     keys: &dyn KeySource,
     opened: &mut Opened,
-) -> Result<(Vec<Region>, u64)> {
+) -> Result<Vec<Region>> {
     let Opened { footer, start, aad, key, .. } = opened;
-    let columns = columns(footer, keys.expected_columns())?;
+    let expected = keys.expected_columns();
+    let expected: Vec<(&str, Arc<str>)> = expected.iter().map(|name| (&**name, (**name).into())).collect();
+    let columns = with_values(leaves(footer)?, &expected)?.collect::<Result<Vec<_>>>()?;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
@@ -106,7 +63,7 @@ pub(super) fn plan(
         source,
         keys,
         aad,
-        footer_key: key.take().map(Arc::new),
+        footer_key: key.take(),
         found: BTreeMap::new(),
         ordinals: BTreeSet::new(),
         has_plain_filters,
@@ -114,36 +71,28 @@ pub(super) fn plan(
         limit: *start,
         hidden: 0,
     };
-    check_row_groups(footer)?;
-    footer.rewrite(file::ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
+    footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
     let Planner { mut regions, hidden, .. } = planner;
+    let mut add = |start, bytes: Vec<u8>| {
+        regions.push(Region { start, end: start + bytes.len() as u64, content: Content::Bytes(bytes) });
+    };
+    add(0, MAGIC.to_vec());
+    let mut bytes = footer.encode();
+    let len = u32::try_from(bytes.len()).map_err(|_| malformed("the footer is too long"))?;
+    bytes.extend_from_slice(&len.to_le_bytes());
+    bytes.extend_from_slice(MAGIC);
+    add(if hidden > 0 { *start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { *start }, bytes);
     regions.sort_by_key(|region| region.start);
     if regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
         return Err(malformed("parts of the file overlap"));
     }
-    Ok((regions, if hidden > 0 { *start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { *start }))
+    Ok(regions)
 }
 
-/// A column, and what the caller expects of it.
-struct Column {
-    leaf: Leaf,
-    /// The name for which the caller has given a key. The column must be encrypted with it.
-    expected: Option<Arc<str>>,
-}
-
-/// The columns of a file, with the names for which the caller has given keys.
-fn columns(footer: &Struct, expected: Vec<String>) -> Result<Vec<Column>> {
-    let leaves = leaves(footer)?;
-    expected.iter().try_for_each(|name| check_name(&leaves, name))?;
-    let expected: Vec<Arc<str>> = expected.into_iter().map(Into::into).collect();
-    let with_name = leaves.into_iter().map(|leaf| {
-        let index = key_of(&leaf, expected.iter().map(|name| &**name))?;
-        Ok(Column { leaf, expected: index.map(|index| Arc::clone(&expected[index])) })
-    });
-    with_name.collect()
-}
+/// A column, and the name for which the caller has given a key. If there is one, the column must be encrypted with this key.
+type Column = (Leaf, Option<Arc<str>>);
 
 /// The key that a column chunk is encrypted with.
 enum Crypto {
@@ -161,9 +110,9 @@ struct Planner<'a, S> {
     keys: &'a dyn KeySource,
     aad: &'a FileAad,
     /// None if the footer is not authenticated.
-    footer_key: Option<Arc<ModuleKey>>,
+    footer_key: Option<Arc<Key>>,
     /// The keys of columns found so far, by name and key metadata.
-    found: BTreeMap<KeyName, Option<Arc<ModuleKey>>>,
+    found: BTreeMap<KeyName, Option<Arc<Key>>>,
     /// The ordinals of the row groups so far.
     ordinals: BTreeSet<i64>,
     /// True if the Bloom filters of encrypted columns may be plain.
@@ -184,19 +133,27 @@ impl<S: ReadAt> Planner<'_, S> {
         }
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
         check_columns(group, columns.len())?;
-        group.rewrite(row_group::COLUMNS, |number, chunk| {
-            let column = &columns[number];
-            check_in_file(chunk, &column.leaf.path)?;
-            let crypto = self.crypto(chunk, &column.leaf)?;
+        group.rewrite(row_group::COLUMNS, COLUMNS, |number, chunk| {
+            let (leaf, expected) = &columns[number];
+            check_in_file(chunk, &leaf.path)?;
+            let crypto = self.crypto(chunk, leaf)?;
             chunk.remove(chunk::CRYPTO_METADATA);
-            let Some(crypto) = crypto else { return self.plain_chunk(chunk, column) };
-            let place = match Place::new(ordinal, number) {
-                Some(place) => place,
-                // The ordinals are not used.
-                None if self.aad.is_missing() => Place { row_group: 0, column: 0 },
-                None => return Err(malformed("a row group or column has no valid ordinal")),
+            let Some(crypto) = crypto else {
+                return match expected {
+                    Some(_) => Err(Error::PlainColumn { column: (*leaf.path).into() }),
+                    None => self.plain_chunk(chunk),
+                };
             };
-            self.encrypted_chunk(chunk, column, &crypto, place, rows)
+            let place = Place::new(ordinal, number);
+            // Without associated data, the ordinals are not used.
+            if place.is_none() && !self.aad.is_missing() {
+                return Err(malformed("a row group or column has no valid ordinal"));
+            }
+            let place = place.unwrap_or_default();
+            match self.key(&columns[number], &crypto)? {
+                Some(key) => self.encrypted_chunk(chunk, leaf, &crypto, key, place),
+                None => self.hidden_chunk(chunk, leaf, &crypto, rows),
+            }
         })
     }
 
@@ -222,16 +179,15 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
-    fn plain_chunk(&mut self, chunk: &mut Struct, column: &Column) -> Result<()> {
-        if column.expected.is_some() {
-            return Err(Error::PlainColumn { column: (*column.leaf.path).into() });
-        }
+    fn plain_chunk(&mut self, chunk: &mut Struct) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
         let (start, len) = chunk_range(&meta)?;
         self.add(start, len, Content::Plain)?;
-        for (_, start, len) in indexes(chunk) {
-            self.add(start, len, Content::Plain)?;
+        for (_, offset, len) in chunk::INDEXES {
+            if let (Some(start), Some(len)) = (chunk.int(offset), chunk.int(len)) {
+                self.add(start as u64, len as u64, Content::Plain)?;
+            }
         }
         match (meta.int(column::BLOOM_FILTER_OFFSET), meta.int(column::BLOOM_FILTER_LENGTH)) {
             (Some(start), Some(len)) => self.add(start as u64, len as u64, Content::Plain),
@@ -244,86 +200,59 @@ impl<S: ReadAt> Planner<'_, S> {
         }
     }
 
+    /// Adds the parts of a column chunk, and sets its metadata.
     fn encrypted_chunk(
         &mut self,
         chunk: &mut Struct,
-        column: &Column,
+        leaf: &Leaf,
         crypto: &Crypto,
+        key: Arc<Key>,
         place: Place,
-        rows: i64,
     ) -> Result<()> {
-        let leaf = &column.leaf;
-        let Some(key) = self.key(column, crypto)? else {
-            return self.hidden_chunk(chunk, leaf, crypto, rows);
-        };
+        let what = format!("metadata of column {}", leaf.path);
         let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), crypto) {
             (Some(sealed), _) => {
-                let what = format!("metadata of column {}", leaf.path);
                 // DuckDB and arrow store the module with its length.
-                let aad = self.aad.column(Module::ColumnMetaData, place);
-                let plain = open_one(self.engine, &key, &aad, sealed, &what)?;
-                let meta = Struct::read_module(&plain, &what)?;
-                self.check_metadata(&meta, leaf)?;
+                let aad = self.aad.of(Module::ColumnMetaData, place);
+                let meta = Struct::read_module(&open_one(self.engine, &key, aad, sealed, &what)?, &what)?;
+                // If nothing authenticates the schema, the metadata must be those of a column of this name and type.
+                let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
+                    && meta.int(column::TYPE) == Some(leaf.physical_type.into());
+                if self.footer_key.is_none() && !is_same {
+                    let module = format!("name or type of column {}", leaf.path);
+                    return Err(Error::NotAuthentic { module });
+                }
                 Some(meta)
             }
             (None, Crypto::FooterKey) => chunk.structure(chunk::META_DATA)?,
             (None, Crypto::ColumnKey(_)) => None,
         };
-        let meta = meta.ok_or_else(|| missing(&format!("the metadata of column {}", leaf.path)))?;
+        let mut meta = meta.ok_or_else(|| missing(&format!("the {what}")))?;
         chunk.remove(chunk::ENCRYPTED_COLUMN_METADATA);
-        self.encrypted_parts(chunk, meta, key, place, &leaf.path)
-    }
-
-    /// If nothing authenticates the schema, the authentic metadata of a column must be those of a column of this name and type.
-    fn check_metadata(&self, meta: &Struct, leaf: &Leaf) -> Result<()> {
-        let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
-            && meta.int(column::TYPE) == Some(leaf.physical_type.into());
-        if self.footer_key.is_none() && !is_same {
-            return Err(Error::NotAuthentic { module: format!("name or type of column {}", leaf.path) });
-        }
-        Ok(())
-    }
-
-    /// Adds the parts of a column chunk, and sets its metadata.
-    fn encrypted_parts(
-        &mut self,
-        chunk: &mut Struct,
-        mut meta: Struct,
-        key: Arc<ModuleKey>,
-        place: Place,
-        column: &Arc<str>,
-    ) -> Result<()> {
         let (start, len) = chunk_range(&meta)?;
-        let has_dictionary = format::dictionary_offset(&meta).is_some();
-        let (found, path) = (Default::default(), Arc::clone(column));
-        let pages = Chunk { key: Arc::clone(&key), place, has_dictionary, column: path, found };
-        self.add(start, len, Content::Chunk(Box::new(pages)))?;
-        let modules = |modules| {
-            let (key, column) = (Arc::clone(&key), Arc::clone(column));
-            Content::Modules(Box::new(Modules { key, place, modules, column }))
-        };
-        let parts: Vec<_> = indexes(chunk).collect();
-        for (index, start, len) in parts {
-            let (module, field): (&[Module], _) = match index {
-                chunk::COLUMN_INDEX_OFFSET => (&[Module::ColumnIndex], chunk::COLUMN_INDEX_LENGTH),
-                _ => (&[Module::OffsetIndex], chunk::OFFSET_INDEX_LENGTH),
-            };
-            self.add(start, len, modules(module))?;
-            chunk.set(field, Value::I32(shorter(len, 1)?));
+        let (has_dictionary, range) = (dictionary_offset(&meta).is_some(), start..start.saturating_add(len));
+        let (column, found) = (Arc::clone(&leaf.path), Default::default());
+        let parts = Arc::new(Chunk { key, place, range, has_dictionary, column, found });
+        self.add(start, len, Content::Chunk(Arc::clone(&parts)))?;
+        for (modules, offset, len) in chunk::INDEXES {
+            if let (Some(start), Some(sealed)) = (chunk.int(offset), chunk.int(len)) {
+                self.add(start as u64, sealed as u64, Content::Modules(Arc::clone(&parts), modules))?;
+                chunk.set(len, Value::i32(shorter(sealed as u64, modules)?));
+            }
         }
+        let (modules, offset, len) = column::BLOOM_FILTER;
         if self.has_plain_filters {
             // The filters are removed, because they are not authenticated and could hide rows. Readers do not need them.
-            meta.remove(column::BLOOM_FILTER_OFFSET);
-            meta.remove(column::BLOOM_FILTER_LENGTH);
+            meta.remove(offset);
+            meta.remove(len);
         }
-        if let Some(start) = meta.int(column::BLOOM_FILTER_OFFSET) {
-            let start = start as u64;
-            let len = match meta.int(column::BLOOM_FILTER_LENGTH) {
-                Some(len) => len as u64,
-                None => self.two_modules(start)?,
+        if let Some(start) = meta.int(offset) {
+            let sealed = match meta.int(len) {
+                Some(sealed) => sealed as u64,
+                None => self.two_modules(start as u64)?,
             };
-            self.add(start, len, modules(&[Module::BloomFilterHeader, Module::BloomFilterBitset]))?;
-            meta.set(column::BLOOM_FILTER_LENGTH, Value::I32(shorter(len, 2)?));
+            self.add(start as u64, sealed, Content::Modules(parts, modules))?;
+            meta.set(len, Value::i32(shorter(sealed, modules)?));
         }
         chunk.set_structure(chunk::META_DATA, &meta)
     }
@@ -343,7 +272,7 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 
     /// The key of a column; None if the caller has none.
-    fn key(&mut self, Column { leaf, expected }: &Column, crypto: &Crypto) -> Result<Option<Arc<ModuleKey>>> {
+    fn key(&mut self, (leaf, expected): &Column, crypto: &Crypto) -> Result<Option<Arc<Key>>> {
         let metadata = match crypto {
             Crypto::FooterKey if expected.is_some() => {
                 return Err(Error::Contradiction {
@@ -358,10 +287,9 @@ impl<S: ReadAt> Planner<'_, S> {
         if let Some(key) = self.found.get(&entry) {
             return Ok(key.clone());
         }
-        let key = match self.keys.column_key(&entry.0, entry.1.as_deref())? {
-            Some(bytes) => Some(Arc::new(ModuleKey::new(&bytes, &format!("column {}", entry.0))?)),
-            None => None,
-        };
+        let key = self.keys.column_key(&entry.0, entry.1.as_deref())?;
+        let key =
+            key.map(|key| module_key(&key, &format!("column {}", entry.0)).map(Arc::new)).transpose()?;
         self.found.insert(entry, key.clone());
         Ok(key)
     }
@@ -378,27 +306,19 @@ impl<S: ReadAt> Planner<'_, S> {
                 return Err(malformed(format!("the metadata of column {} name another column", leaf.path)));
             }
         }
-        for field in [
-            chunk::OFFSET_INDEX_OFFSET,
-            chunk::OFFSET_INDEX_LENGTH,
-            chunk::COLUMN_INDEX_OFFSET,
-            chunk::COLUMN_INDEX_LENGTH,
-            chunk::ENCRYPTED_COLUMN_METADATA,
-        ] {
-            chunk.remove(field);
-        }
+        chunk.keep_only(|id| !(chunk::OFFSET_INDEX_OFFSET..=chunk::ENCRYPTED_COLUMN_METADATA).contains(&id));
         let start = self.limit + HIDDEN_GAP + self.hidden * HIDDEN;
         self.hidden += 1;
         self.regions.push(Region { start, end: start + HIDDEN, content: Content::Hidden(what.into()) });
         let mut meta = Struct::new();
-        meta.set(column::TYPE, Value::I32(leaf.physical_type));
+        meta.set(column::TYPE, Value::i32(leaf.physical_type));
         meta.set(column::ENCODINGS, thrift::ints(&[0, 3]));
-        meta.set(column::PATH_IN_SCHEMA, thrift::strings(leaf.names.iter().map(String::as_str)));
-        meta.set(column::CODEC, Value::I32(0));
-        meta.set(column::NUM_VALUES, Value::I64(rows));
-        meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(HIDDEN as i64));
-        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64(HIDDEN as i64));
-        meta.set(column::DATA_PAGE_OFFSET, Value::I64(start as i64));
+        meta.set(column::PATH_IN_SCHEMA, thrift::strings(&leaf.names));
+        meta.set(column::CODEC, Value::i32(0));
+        meta.set(column::NUM_VALUES, Value::i64(rows));
+        meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::i64(HIDDEN as i64));
+        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::i64(HIDDEN as i64));
+        meta.set(column::DATA_PAGE_OFFSET, Value::i64(start as i64));
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 
@@ -413,20 +333,9 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 }
 
-/// The indexes of a column chunk: the number of the field, offset and length. Negative numbers become numbers that are too large.
-fn indexes(chunk: &Struct) -> impl Iterator<Item = (i16, u64, u64)> + '_ {
-    let fields = [
-        (chunk::OFFSET_INDEX_OFFSET, chunk::OFFSET_INDEX_LENGTH),
-        (chunk::COLUMN_INDEX_OFFSET, chunk::COLUMN_INDEX_LENGTH),
-    ];
-    fields
-        .into_iter()
-        .filter_map(|(offset, len)| Some((offset, chunk.int(offset)? as u64, chunk.int(len)? as u64)))
-}
-
 /// The length of modules without their overhead.
-fn shorter(len: u64, modules: usize) -> Result<i32> {
-    let plain =
-        len.checked_sub((modules * Kind::Gcm.overhead()) as u64).and_then(|len| i32::try_from(len).ok());
+fn shorter(len: u64, modules: &[Module]) -> Result<i32> {
+    let plain = len.checked_sub((modules.len() * Kind::Gcm.overhead()) as u64);
+    let plain = plain.and_then(|len| i32::try_from(len).ok());
     plain.ok_or_else(|| malformed("the length of an index or a filter is out of range"))
 }

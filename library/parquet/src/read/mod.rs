@@ -11,14 +11,13 @@ mod footer;
 mod layout;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use lockstep::{Engine, ReadAt};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::aad::FileAad;
-use crate::error::{Error, Result, malformed, read, write};
-use crate::format::MAGIC;
+use crate::error::{Error, Result, read, write};
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
@@ -61,12 +60,8 @@ pub struct PlainView<S> {
     aad: FileAad,
     /// The mode of pages.
     pages: Kind,
-    /// The ranges of the view, in the order of their offsets, without overlaps.
+    /// The ranges of the view, in the order of their offsets, without overlaps. The last one is the footer. Between them are zeros.
     regions: Vec<Region>,
-    /// The offset of `footer`.
-    footer_start: u64,
-    /// The plain footer, its length and the magic bytes.
-    footer: Vec<u8>,
     cache: Cache,
     /// Buffers for encrypted bytes.
     buffers: Mutex<Vec<Vec<u8>>>,
@@ -89,19 +84,13 @@ impl<S: ReadAt> PlainView<S> {
         options: ReadOptions<'_>,
     ) -> Result<PlainView<S>> {
         let mut opened = footer::open(engine, &source, keys, options)?;
-        let (regions, footer_start) = layout::plan(engine, &source, keys, &mut opened)?;
-        let mut footer = opened.footer.encode();
-        let len = u32::try_from(footer.len()).map_err(|_| malformed("the footer is too long"))?;
-        footer.extend_from_slice(&len.to_le_bytes());
-        footer.extend_from_slice(MAGIC);
+        let regions = layout::plan(engine, &source, keys, &mut opened)?;
         Ok(PlainView {
             source,
             engine: engine.clone(),
             aad: opened.aad,
-            pages: Kind::of_pages(opened.encryption.algorithm),
+            pages: opened.pages,
             regions,
-            footer_start,
-            footer,
             cache: Cache::default(),
             buffers: Mutex::default(),
             readers: Arc::new(()),
@@ -111,7 +100,7 @@ impl<S: ReadAt> PlainView<S> {
     /// The length of the view in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a file of Parquet is never empty")]
     pub fn len(&self) -> u64 {
-        self.footer_start + self.footer.len() as u64
+        self.regions.last().map_or(0, |footer| footer.end)
     }
 
     /// Reads from an offset; returns the number of bytes, which is less than the length of the buffer only at the end of the view.
@@ -154,82 +143,51 @@ impl<S: ReadAt> PlainView<S> {
         let begin = refuses_hidden.then_some(offset);
         let mut next = self.regions.partition_point(|region| region.end <= offset);
         while !buffer.is_empty() {
-            let region = self.regions.get(next).filter(|region| region.start <= offset);
-            let end = match (region, self.regions.get(next)) {
-                (Some(region), _) => region.end,
-                (None, Some(later)) => later.start,
-                (None, None) if offset < self.footer_start => self.footer_start,
-                (None, None) => self.len(),
-            };
-            let count = (end - offset).min(buffer.len() as u64) as usize;
-            let (part, rest) = buffer.split_at_mut(count);
-            match region {
-                Some(Region { content: Content::Hidden(what), start, .. }) if begin == Some(*start) => {
-                    return Err(Error::MissingKey { what: (**what).into() });
-                }
-                Some(region) => {
-                    self.read_region(region, offset, part)?;
-                    next += usize::from(offset + count as u64 == region.end);
-                }
-                None => self.read_between(offset, part),
+            let region = &self.regions[next];
+            let is_inside = region.start <= offset;
+            let end = if is_inside { region.end } else { region.start };
+            let (part, rest) = buffer.split_at_mut((end - offset).min(buffer.len() as u64) as usize);
+            if let Content::Hidden(what) = &region.content
+                && begin == Some(region.start)
+            {
+                return Err(Error::MissingKey { what: (**what).into() });
             }
-            offset += count as u64;
+            offset += part.len() as u64;
+            if is_inside {
+                self.read_region(region, offset - part.len() as u64, part)?;
+                next += usize::from(offset == region.end);
+            } else {
+                part.fill(0);
+            }
             buffer = rest;
         }
         Ok(())
     }
 
-    /// Reads magic bytes, bytes that belong to no column, index or filter, and the footer.
-    fn read_between(&self, offset: u64, buffer: &mut [u8]) {
-        if let Some(start) = offset.checked_sub(self.footer_start) {
-            let start = start as usize;
-            buffer.copy_from_slice(&self.footer[start..start + buffer.len()]);
-            return;
-        }
-        buffer.fill(0);
-        if let Some(magic) = MAGIC.get(usize::try_from(offset).unwrap_or(usize::MAX)..) {
-            let count = magic.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&magic[..count]);
-        }
-    }
-
     fn read_region(&self, region: &Region, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let start = (offset - region.start) as usize;
+        let copy =
+            |plain: &[u8], buffer: &mut [u8]| buffer.copy_from_slice(&plain[start..start + buffer.len()]);
         match &region.content {
-            Content::Plain => self.source.read_exact_at(buffer, offset).map_err(read),
-            Content::Chunk(chunk) => self.read_chunk(region, chunk, offset, buffer),
-            Content::Modules(modules) => {
+            Content::Bytes(bytes) => copy(bytes, buffer),
+            Content::Plain => self.source.read_exact_at(buffer, offset).map_err(read)?,
+            Content::Chunk(chunk) => self.read_chunk(chunk, offset, buffer)?,
+            Content::Modules(chunk, modules) => {
                 let plain = match self.cache.get(region.start) {
                     Some(plain) => plain,
                     None => {
-                        let mut sealed = vec![0; region.len()];
+                        let mut sealed = vec![0; (region.end - region.start) as usize];
                         self.source.read_exact_at(&mut sealed, region.start).map_err(read)?;
-                        let plain = modules.open(&self.engine, &self.aad, &sealed)?;
+                        let plain = self.open_modules(chunk, modules, &sealed)?;
                         self.cache.insert(region.start, plain)
                     }
                 };
-                let start = (offset - region.start) as usize;
-                buffer.copy_from_slice(&plain[start..start + buffer.len()]);
-                Ok(())
+                copy(&plain, buffer);
             }
             // This is a larger read that covers a column without a key, such as a copy of the whole view.
-            Content::Hidden(_) => {
-                buffer.fill(0);
-                Ok(())
-            }
+            Content::Hidden(_) => buffer.fill(0),
         }
-    }
-
-    fn buffer(&self) -> Vec<u8> {
-        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
-    }
-
-    fn keep_buffer(&self, buffer: Vec<u8>) {
-        const MOST: usize = 16 << 20;
-        const MOST_BUFFERS: usize = 16;
-        let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffer.capacity() <= MOST && buffers.len() < MOST_BUFFERS {
-            buffers.push(buffer);
-        }
+        Ok(())
     }
 }
 

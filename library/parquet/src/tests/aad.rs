@@ -30,7 +30,7 @@ fn check_all_differ(prefixes: &[&[u8]]) {
     let mut found = HashMap::new();
     for prefix in prefixes {
         for identifier in &IDENTIFIERS {
-            for module in Module::ALL {
+            for module in Module::all() {
                 for place @ [row_group, column, page] in places(module) {
                     let aad = module_aad(prefix, identifier, module, row_group, column, page).unwrap();
                     let this = (prefix, identifier, module, place);
@@ -41,7 +41,7 @@ fn check_all_differ(prefixes: &[&[u8]]) {
             }
         }
     }
-    let modules: usize = Module::ALL.iter().map(|module| places(*module).len()).sum();
+    let modules: usize = Module::all().iter().map(|module| places(*module).len()).sum();
     assert_eq!(modules, 1 + 7 * 7 * 7 + 2 * 7 * 7 * 7);
     assert_eq!(found.len(), prefixes.len() * IDENTIFIERS.len() * modules);
 }
@@ -78,7 +78,7 @@ fn types_have_their_ordinals() {
     assert_eq!(aad(Module::Footer, 0, 0, 0).unwrap(), b"p12345678\0");
     assert_eq!(aad(Module::ColumnIndex, 0x102, 3, 0).unwrap(), b"p12345678\x06\x02\x01\x03\0");
     assert_eq!(aad(Module::DataPage, 1, 2, 3).unwrap(), b"p12345678\x02\x01\0\x02\0\x03\0");
-    for (number, module) in Module::ALL.into_iter().enumerate() {
+    for (number, module) in Module::all().into_iter().enumerate() {
         assert_eq!(module as usize, number);
         let count = match module {
             Module::Footer => 0,
@@ -120,7 +120,7 @@ fn only_identifiers_of_8_bytes_are_accepted() {
         let same = with_encryption(&file, |_| {});
         assert!(read_all(&engine, same, &keys()).is_ok());
         for len in (0..=20).filter(|len| *len != FILE_UNIQUE) {
-            let changed = with_encryption(&file, |algorithm| algorithm.set(2, Value::Binary(vec![1; len])));
+            let changed = with_encryption(&file, |algorithm| algorithm.set(2, Value::binary(&vec![1; len])));
             for keys in [keys(), Keys::new(), Keys::new().column("b", COLUMN)] {
                 let Err(Error::Malformed { what }) = read_with(&engine, changed.clone(), &keys, any) else {
                     panic!("an identifier of {len} bytes is accepted");
@@ -180,7 +180,7 @@ fn a_stored_prefix_is_not_used() {
         }
         check(&read_with(&engine, file.clone(), &keys(), options(Some(prefix))).unwrap(), None);
         // A long prefix is cut off in the message.
-        let long = with_encryption(&file, |algorithm| algorithm.set(1, Value::Binary(vec![b'x'; 10_000])));
+        let long = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&vec![b'x'; 10_000])));
         let what = refused(&long, None);
         assert!(what.contains("xxx...\" (10000 bytes)") && what.len() < 400, "{what}");
         // Without associated data, a prefix cannot be checked.
@@ -193,6 +193,6 @@ fn a_stored_prefix_is_not_used() {
     }
     // An empty prefix in a file is none.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
-    let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::Binary(Vec::new())));
+    let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&[])));
     assert!(read_all(&engine, empty, &keys()).is_ok());
 }

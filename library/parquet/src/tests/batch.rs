@@ -73,7 +73,7 @@ impl Setting {
             .zip(&mut outputs)
             .map(|(found, output)| {
                 let Found { range, key, kind, aad, .. } = found;
-                let protection = Protection { key: &keys[*key], kind: *kind, aad };
+                let protection = Protection { key: &keys[*key], kind: *kind, aad: aad.clone() };
                 EncryptedModule::on_host(protection, &self.file[range.clone()], output).unwrap()
             })
             .collect();
@@ -147,10 +147,10 @@ fn modules_are_bound_to_their_places() {
 #[test]
 fn wrong_lengths_are_errors() {
     let key = Key::new(FOOTER).unwrap();
-    let gcm = Protection { key: &key, kind: Kind::Gcm, aad: &[] };
-    assert!(matches!(EncryptedModule::on_host(gcm, &[0; 31], &mut []), Err(Error::Malformed { .. })));
-    assert!(EncryptedModule::on_host(gcm, &[0; 40], &mut [0; 7]).is_err());
-    assert!(EncryptedModule::on_host(gcm, &[0; 40], &mut [0; 8]).is_ok());
-    let ctr = Protection { kind: Kind::Ctr, ..gcm };
+    let gcm = || Protection { key: &key, kind: Kind::Gcm, aad: Vec::new() };
+    assert!(matches!(EncryptedModule::on_host(gcm(), &[0; 31], &mut []), Err(Error::Malformed { .. })));
+    assert!(EncryptedModule::on_host(gcm(), &[0; 40], &mut [0; 7]).is_err());
+    assert!(EncryptedModule::on_host(gcm(), &[0; 40], &mut [0; 8]).is_ok());
+    let ctr = Protection { kind: Kind::Ctr, ..gcm() };
     assert!(EncryptedModule::on_host(ctr, &[0; 24], &mut [0; 8]).is_ok());
 }

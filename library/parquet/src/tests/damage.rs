@@ -1,11 +1,10 @@
 //! Changed and truncated files, and files that are authentic and invalid.
 
 use super::*;
-use crate::aad::FileAad;
-use crate::batch::open_one;
-use crate::format::file_crypto;
-use crate::keys::ModuleKey;
-use crate::modules::{self, Kind, Sealing, seal};
+use crate::aad::{FileAad, Module, Place};
+use crate::format::{ROW_GROUPS, file_crypto};
+use crate::keys::module_key;
+use crate::modules::{self, Kind, Protection, open_one, seal};
 
 #[test]
 fn every_changed_byte_is_refused() {
@@ -86,12 +85,13 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     let range = footer_range(file);
     let (_, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
-    let (key, aad) = (ModuleKey::new(FOOTER, "the footer").unwrap(), FileAad::new(b"", &unique).footer());
+    let key = module_key(FOOTER, "the footer").unwrap();
+    let aad = FileAad::new(b"", &unique).of(Module::Footer, Place::default());
     let sealed = &file[range.start + used..range.end];
-    let mut plain = open_one(engine, &key, &aad, sealed, "footer").unwrap();
+    let mut plain = open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
     change(&mut plain);
     let mut out = file[..range.start + used].to_vec();
-    seal(engine, &[Sealing { key: &key, kind: Kind::Gcm, aad, plain: &plain }], &mut out).unwrap();
+    seal(engine, vec![(Protection { key: &key, kind: Kind::Gcm, aad }, &plain)], &mut out).unwrap();
     out.extend(((out.len() - range.start) as u32).to_le_bytes());
     out.extend(b"PARE");
     out
@@ -137,11 +137,11 @@ fn row_groups_have_different_ordinals() {
             let mut fields = Struct::read_whole(footer, "footer").unwrap();
             let change = |index, group: &mut Struct| {
                 if index == 1 {
-                    group.set(row_group::ORDINAL, Value::I16(ordinal));
+                    group.set(row_group::ORDINAL, Value::i16(ordinal));
                 }
                 Ok(())
             };
-            fields.rewrite(file::ROW_GROUPS, change).unwrap();
+            fields.rewrite(file::ROW_GROUPS, ROW_GROUPS, change).unwrap();
             *footer = fields.encode();
         });
         let opened = PlainView::open(&engine, changed, &Keys::new().footer(FOOTER), ReadOptions::default());
@@ -160,7 +160,7 @@ fn bloom_filters_of_arrow_rs_are_left_out() {
     for (writer, has_filters) in [("parquet-rs version 60.1.0", false), ("parquet-cpp version 1", true)] {
         let changed = with_footer(&engine, &file, |footer| {
             let mut fields = Struct::read_whole(footer, "footer").unwrap();
-            fields.set(file::CREATED_BY, Value::Binary(writer.into()));
+            fields.set(file::CREATED_BY, Value::binary(writer.as_bytes()));
             *footer = fields.encode();
         });
         let plain = read_all(&engine, changed, &Keys::new().footer(FOOTER)).unwrap();

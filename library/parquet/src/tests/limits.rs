@@ -75,7 +75,7 @@ fn stated_lengths_do_not_determine_buffers() {
 /// A file with this schema and no rows.
 fn file_with_schema(elements: Vec<Struct>) -> Vec<u8> {
     let footer = fields(&[
-        (1, Value::I32(1)),
+        (1, Value::i32(1)),
         (file::SCHEMA, thrift::structs(elements)),
         (file::ROW_GROUPS, thrift::structs(Vec::new())),
     ]);
@@ -95,11 +95,11 @@ fn paths_of_columns_are_limited() {
     let schema = |name_len: usize, leaves: usize| {
         let group = |name: &str, children: usize| {
             fields(&[
-                (schema::NAME, Value::Binary(name.into())),
-                (schema::NUM_CHILDREN, Value::I32(children as i32)),
+                (schema::NAME, Value::binary(name.as_bytes())),
+                (schema::NUM_CHILDREN, Value::i32(children as i32)),
             ])
         };
-        let leaf = fields(&[(schema::TYPE, Value::I32(1)), (schema::NAME, Value::Binary(b"x".to_vec()))]);
+        let leaf = fields(&[(schema::TYPE, Value::i32(1)), (schema::NAME, Value::binary(b"x"))]);
         let mut elements = vec![group("root", 1), group(&"g".repeat(name_len), leaves)];
         elements.resize(leaves + 2, leaf);
         file_with_schema(elements)

@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::ops::Range;
 
 use lockstep::ReadAt;
+use lockstep::hazmat::Key;
 
-use super::Writer;
-use super::policy::Treatment;
-use crate::aad::Place;
-use crate::error::{Error, Result, malformed, read};
+use super::{Column, Writer};
+use crate::error::{Result, malformed, read, unsupported};
 use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
-use crate::keys::ModuleKey;
-use crate::modules::{Kind, Sealing, seal};
-use crate::page::PageHeader;
+use crate::modules::{Kind, Protection, seal};
+use crate::page;
 use crate::thrift::{Struct, Value};
 
 /// Bytes that are read and encrypted at once: they stay in a cache of the processor.
@@ -30,8 +29,7 @@ pub(super) enum Placement {
 
 /// The encrypted pages of a chunk so far.
 struct Pages<'a> {
-    key: &'a ModuleKey,
-    place: Place,
+    key: &'a Key,
     by_offset: HashMap<i64, (i64, i32)>,
     /// The offsets of the dictionary page and of the first data page in the output.
     dictionary: Option<i64>,
@@ -49,107 +47,97 @@ struct Page {
     end: usize,
 }
 
-impl<S: ReadAt, W: Write> Writer<'_, S, W> {
+impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     /// Writes the pages of a column chunk, and updates the metadata of the column.
-    pub(super) fn pages(
-        &mut self,
-        meta: &mut Struct,
-        treatment: &Treatment,
-        place: Place,
-    ) -> Result<Placement> {
+    pub(super) fn pages(&mut self, meta: &mut Struct, column: Column<'a>) -> Result<Placement> {
         let (start, len) = chunk_range(meta)?;
         self.check_range(start, len)?;
         meta.remove(column::INDEX_PAGE_OFFSET);
-        let Some(key) = treatment.key() else {
-            let moved = self.at as i64 - start as i64;
+        let begin = self.at;
+        let Some(key) = &column.treatment.key else {
+            let moved = begin as i64 - start as i64;
             self.copy(start, len)?;
             for field in [column::DATA_PAGE_OFFSET, column::DICTIONARY_PAGE_OFFSET] {
                 if let Some(offset) = meta.int(field).filter(|offset| *offset > 0) {
-                    meta.set(field, Value::I64(offset.saturating_add(moved)));
+                    meta.set(field, Value::i64(offset.saturating_add(moved)));
                 }
             }
             return Ok(Placement::Moved(moved));
         };
-        let begin = self.at;
-        let mut pages =
-            Pages { key, place, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
-        self.encrypted_pages(&mut pages, start, len, &treatment.column)?;
+        let mut pages = Pages { key, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
+        self.encrypted_pages(&mut pages, column, start..start + len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
-            let what =
-                format!("column {} without the dictionary page that its metadata state", treatment.column);
-            return Err(Error::Unsupported { what });
+            let path = &column.treatment.leaf.path;
+            let what = format!("column {path} without the dictionary page that its metadata state");
+            return Err(unsupported(what));
         }
-        meta.set(column::DATA_PAGE_OFFSET, Value::I64(pages.data.unwrap_or(0)));
+        meta.set(column::DATA_PAGE_OFFSET, Value::i64(pages.data.unwrap_or(0)));
         match pages.dictionary {
-            Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::I64(offset)),
+            Some(offset) => meta.set(column::DICTIONARY_PAGE_OFFSET, Value::i64(offset)),
             None => meta.remove(column::DICTIONARY_PAGE_OFFSET),
         }
-        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::I64((self.at - begin) as i64));
+        meta.set(column::TOTAL_COMPRESSED_SIZE, Value::i64((self.at - begin) as i64));
         if let Some(size) = meta.int(column::TOTAL_UNCOMPRESSED_SIZE) {
             let overhead = (pages.count * Kind::Gcm.overhead()) as i64;
-            meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::I64(size.saturating_add(overhead)));
+            meta.set(column::TOTAL_UNCOMPRESSED_SIZE, Value::i64(size.saturating_add(overhead)));
         }
         Ok(Placement::Pages(pages.by_offset))
     }
 
-    fn encrypted_pages(&mut self, pages: &mut Pages<'_>, start: u64, len: u64, column: &str) -> Result<()> {
-        let (mut at, end) = (start, start + len);
+    /// Reads, encrypts and writes pages, batch by batch.
+    fn encrypted_pages(
+        &mut self,
+        pages: &mut Pages<'_>,
+        column: Column<'_>,
+        range: Range<u64>,
+    ) -> Result<()> {
+        let (mut at, mut window) = (range.start, PIECE);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
-        let mut window = PIECE;
-        while at < end {
-            buffer.resize(window.min((end - at) as usize), 0);
+        while at < range.end {
+            buffer.resize(window.min((range.end - at) as usize), 0);
             self.source.read_exact_at(&mut buffer, at).map_err(read)?;
             let (batch, needed) = pages_in(&buffer, self.pages)?;
             let Some(last) = batch.last() else {
-                if buffer.len() as u64 == end - at {
-                    return Err(malformed(format!("a page of column {column} is cut off")));
+                if buffer.len() as u64 == range.end - at {
+                    let path = &column.treatment.leaf.path;
+                    return Err(malformed(format!("a page of column {path} is cut off")));
                 }
                 window = needed;
                 continue;
             };
-            self.seal_pages(pages, &batch, &buffer, at, &mut sealed)?;
+            let mut sealings = Vec::with_capacity(2 * batch.len());
+            let mut offset = self.at;
+            for page in &batch {
+                if page.is_dictionary && pages.count > 0 {
+                    return Err(malformed("a dictionary page is not the first page"));
+                }
+                let number = pages.count - usize::from(pages.dictionary.is_some());
+                let what =
+                    "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
+                let ordinal = i16::try_from(number).map_err(|_| unsupported(what))?;
+                let ordinal = (!page.is_dictionary).then_some(ordinal);
+                let protection = |kind, is_header| {
+                    let aad = self.aad.page(column.place, ordinal, is_header);
+                    Protection { key: pages.key, kind, aad }
+                };
+                let body = &buffer[page.body..page.end];
+                sealings.push((protection(Kind::Gcm, true), &page.header[..]));
+                sealings.push((protection(self.pages, false), body));
+                let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
+                let stated = i32::try_from(len).map_err(|_| unsupported("a page of 2 GiB or more"))?;
+                pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
+                let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
+                first.get_or_insert(offset as i64);
+                pages.count += 1;
+                offset += len as u64;
+            }
+            sealed.clear();
+            seal(self.engine, sealings, &mut sealed)?;
+            self.put(&sealed)?;
             at += last.end as u64;
             window = PIECE;
         }
         Ok(())
-    }
-
-    /// Writes the pages of a buffer, which starts at an offset of the input.
-    fn seal_pages(
-        &mut self,
-        pages: &mut Pages<'_>,
-        batch: &[Page],
-        buffer: &[u8],
-        at: u64,
-        sealed: &mut Vec<u8>,
-    ) -> Result<()> {
-        let mut sealings = Vec::with_capacity(2 * batch.len());
-        let mut offset = self.at;
-        for page in batch {
-            if page.is_dictionary && pages.count > 0 {
-                return Err(malformed("a dictionary page is not the first page"));
-            }
-            let number = pages.count - usize::from(pages.dictionary.is_some());
-            let what = "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
-            let ordinal = i16::try_from(number).map_err(|_| Error::Unsupported { what: what.into() })?;
-            let ordinal = (!page.is_dictionary).then_some(ordinal);
-            let [of_header, of_body] =
-                [true, false].map(|is_header| self.aad.page(pages.place, ordinal, is_header));
-            let body = &buffer[page.body..page.end];
-            sealings.push(Sealing { key: pages.key, kind: Kind::Gcm, aad: of_header, plain: &page.header });
-            sealings.push(Sealing { key: pages.key, kind: self.pages, aad: of_body, plain: body });
-            let len = page.header.len() + Kind::Gcm.overhead() + body.len() + self.pages.overhead();
-            let stated = i32::try_from(len)
-                .map_err(|_| Error::Unsupported { what: "a page of 2 GiB or more".into() })?;
-            pages.by_offset.insert((at + page.start as u64) as i64, (offset as i64, stated));
-            let first = if page.is_dictionary { &mut pages.dictionary } else { &mut pages.data };
-            first.get_or_insert(offset as i64);
-            pages.count += 1;
-            offset += len as u64;
-        }
-        sealed.clear();
-        seal(self.engine, &sealings, sealed)?;
-        self.put(sealed)
     }
 
     /// Copies bytes of the input.
@@ -188,20 +176,19 @@ fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
             return Ok((pages, 0));
         }
         let rest = &buffer[start..];
-        let Some((fields, used)) = (if rest.is_empty() { None } else { Struct::read(rest)? }) else {
+        let Some((mut header, used)) = Struct::read(rest)? else {
             if rest.len() > MAX_PAGE_HEADER {
                 return Err(malformed("a page header is too long"));
             }
             return Ok((pages, 2 * rest.len().max(1 << 10)));
         };
-        let header = PageHeader::new(fields);
-        let (is_dictionary, size) = (header.is_dictionary()?, header.size()?);
+        let (is_dictionary, size) = (page::is_dictionary(&header)?, page::size(&header)?);
         let (body, end) = (start + used, start + used + size);
         if end > buffer.len() {
             return Ok((pages, end - start));
         }
-        let header = header.with_size(size + kind.overhead())?.encode();
-        pages.push(Page { is_dictionary, header, start, body, end });
+        page::set_size(&mut header, size + kind.overhead())?;
+        pages.push(Page { is_dictionary, header: header.encode(), start, body, end });
         start = end;
     }
 }

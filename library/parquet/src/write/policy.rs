@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use lockstep::hazmat::Key;
 use zeroize::Zeroizing;
 
-use crate::columns::{Leaf, check_name, key_of};
+use crate::columns::{Leaf, check_name, with_values};
 use crate::error::{Error, Result};
 use crate::format::Algorithm;
-use crate::keys::ModuleKey;
+use crate::keys::module_key;
 
 /// The key of a column.
 pub struct ColumnKey {
@@ -20,6 +21,7 @@ pub struct ColumnKey {
 }
 
 /// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+#[derive(Default)]
 pub struct Policy {
     /// The algorithm of pages.
     pub algorithm: Algorithm,
@@ -42,16 +44,8 @@ pub struct Policy {
 impl Policy {
     /// All columns and the footer are encrypted with one key, by AES_GCM_V1.
     pub fn uniform(footer_key: &[u8]) -> Policy {
-        Policy {
-            algorithm: Algorithm::default(),
-            footer_key: Zeroizing::new(footer_key.to_vec()),
-            footer_key_metadata: None,
-            columns: Vec::new(),
-            plain_columns: Vec::new(),
-            plaintext_footer: false,
-            aad_prefix: None,
-            stores_aad_prefix: true,
-        }
+        let footer_key = Zeroizing::new(footer_key.to_vec());
+        Policy { footer_key, stores_aad_prefix: true, ..Policy::default() }
     }
 }
 
@@ -62,64 +56,42 @@ impl std::fmt::Debug for Policy {
 }
 
 /// A policy for the columns of a file.
-pub(super) struct Plan {
-    pub(super) footer_key: Arc<ModuleKey>,
+pub(super) struct Plan<'p> {
+    pub(super) footer_key: Arc<Key>,
     /// The treatment of each column of the file.
-    pub(super) treatments: Vec<Treatment>,
+    pub(super) treatments: Vec<Treatment<'p>>,
 }
 
-pub(super) struct Treatment {
-    pub(super) column: Arc<str>,
-    pub(super) names: Arc<[String]>,
-    pub(super) protection: Protection,
-}
-
-pub(super) enum Protection {
-    Plain,
-    FooterKey(Arc<ModuleKey>),
-    /// A key and its metadata.
-    ColumnKey(Arc<ModuleKey>, Option<Arc<[u8]>>),
-}
-
-impl Treatment {
-    pub(super) fn key(&self) -> Option<&Arc<ModuleKey>> {
-        match &self.protection {
-            Protection::Plain => None,
-            Protection::FooterKey(key) | Protection::ColumnKey(key, _) => Some(key),
-        }
-    }
+pub(super) struct Treatment<'p> {
+    pub(super) leaf: Leaf,
+    /// None if the column is plain.
+    pub(super) key: Option<Arc<Key>>,
+    /// None if the key is the footer key.
+    pub(super) own: Option<&'p ColumnKey>,
 }
 
 /// Applies a policy to columns.
-pub(super) fn plan(policy: &Policy, leaves: &[Leaf]) -> Result<Plan> {
-    let footer_key = Arc::new(ModuleKey::new(&policy.footer_key, "the footer")?);
-    let mut columns = Vec::with_capacity(policy.columns.len());
+pub(super) fn plan(policy: &Policy, leaves: Vec<Leaf>) -> Result<Plan<'_>> {
+    let footer_key = Arc::new(module_key(&policy.footer_key, "the footer")?);
+    let mut keys = Vec::with_capacity(policy.columns.len());
     for column in &policy.columns {
-        let key = ModuleKey::new(&column.key, &format!("column {}", column.path))?;
-        let metadata: Option<Arc<[u8]>> = column.key_metadata.as_deref().map(Into::into);
-        columns.push((&*column.path, Arc::new(key), metadata));
+        let key = module_key(&column.key, &format!("column {}", column.path))?;
+        keys.push((&*column.path, (column, Arc::new(key))));
     }
-    let mut names =
-        columns.iter().map(|(path, ..)| *path).chain(policy.plain_columns.iter().map(String::as_str));
-    names.try_for_each(|name| check_name(leaves, name))?;
+    policy.plain_columns.iter().try_for_each(|name| check_name(&leaves, name))?;
     let mut treatments = Vec::with_capacity(leaves.len());
-    for leaf in leaves {
-        let key = key_of(leaf, columns.iter().map(|(path, ..)| *path))?.map(|index| &columns[index]);
+    for column in with_values(leaves, &keys)? {
+        let (leaf, own) = column?;
         let is_plain = policy.plain_columns.iter().any(|name| leaf.is_in(name));
-        let protection = match key {
+        let (own, key) = match own {
             Some(_) if is_plain => {
                 let what = "it has a key and is named as plain";
                 return Err(Error::Contradiction { column: (*leaf.path).into(), what });
             }
-            Some((_, key, metadata)) => Protection::ColumnKey(Arc::clone(key), metadata.clone()),
-            None if is_plain => Protection::Plain,
-            None => Protection::FooterKey(Arc::clone(&footer_key)),
+            Some((column, key)) => (Some(column), Some(key)),
+            None => (None, (!is_plain).then(|| Arc::clone(&footer_key))),
         };
-        treatments.push(Treatment {
-            column: Arc::clone(&leaf.path),
-            names: Arc::clone(&leaf.names),
-            protection,
-        });
+        treatments.push(Treatment { leaf, key, own });
     }
     Ok(Plan { footer_key, treatments })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Barrier;
 
+use lockstep_core::work::Tag;
 use lockstep_reference::{gcm, ghash};
 
 use super::*;
@@ -84,6 +85,51 @@ fn any_split() {
                 );
                 assert!(gcm.finish_open(&tag[..1 + (number + seed) % 16]), "{what}: {len} bytes");
             }
+        }
+    });
+}
+
+#[test]
+fn whole_messages() {
+    each_gcm(|aes, mut gcm, what| {
+        for (number, len) in (0..=80).chain([255, 256, 257, 768, 1040, 5000]).enumerate() {
+            let iv = bytes(number, [12, 12, 1, 60][number % 4]);
+            let aad = bytes(number + 1, [0, 13, 16, 300][number % 4]);
+            let plaintext = bytes(number + 2, len);
+            let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
+            let cut = &tag[..1 + number % 16];
+            // A message in pieces that is not finished does not matter.
+            assert!(gcm.start(true, b"other") && gcm.aad(b"other"));
+            let (mut sealed, mut made) = (plaintext.clone(), vec![0; cut.len()]);
+            let done = gcm.message(&iv, &aad, Span::in_place(&mut sealed), &mut Tag::Write(&mut made));
+            assert_eq!((done, &made[..]), (Some(true), cut), "{what}: {len} bytes");
+            assert!(sealed == ciphertext, "{what}: {len} bytes");
+            assert!(!gcm.update(Span::in_place(&mut [0])), "{what}: the message has ended");
+            let mut opened = vec![0; len];
+            let data = Span::copy(&ciphertext, &mut opened);
+            assert_eq!(
+                gcm.message(&iv, &aad, data, &mut Tag::Expect(cut)),
+                Some(true),
+                "{what}: {len} bytes"
+            );
+            assert!(opened == plaintext, "{what}: {len} bytes");
+            let mut wrong = cut.to_vec();
+            wrong[number % cut.len()] ^= 0x40;
+            let data = Span::in_place(&mut sealed);
+            assert_eq!(
+                gcm.message(&iv, &aad, data, &mut Tag::Expect(&wrong)),
+                Some(false),
+                "{what}: {len} bytes"
+            );
+        }
+        for (iv, tag) in [(&[][..], &[0; 16][..]), (&[0; 12], &[]), (&[0; 12], &[0; 17])] {
+            let mut data = *b"unchanged";
+            assert_eq!(
+                gcm.message(iv, &[], Span::in_place(&mut data), &mut Tag::Expect(tag)),
+                None,
+                "{what}"
+            );
+            assert_eq!(&data, b"unchanged");
         }
     });
 }
@@ -173,7 +219,6 @@ fn a_new_key_does_not_change_copies() {
             // Replaces the key of the copy.
             assert!(gcm.copies_in_place() && copy.copies_in_place());
             assert!(!copy.set_key(&key[1..]) && copy.set_key(&key));
-            assert_eq!(copy.rekeys_in_place(), gcm.rekeys_in_place());
             assert!(!copy.update(Span::in_place(&mut [0])), "{what}: a new key has no message");
             check_message(&mut copy, &other, what);
             check_message(&mut gcm, aes, what);

@@ -1,4 +1,4 @@
-//! Public calls leave no secret in the vector registers.
+//! Public calls leave no secret in the vector registers and in the general registers that a function need not preserve.
 
 use std::arch::asm;
 use std::collections::HashSet;
@@ -15,8 +15,8 @@ use crate::kernel::Kernel;
 use crate::kernels::with_key;
 use crate::{Cpu, CpuOptions};
 
-/// The vector registers: at most 32 of 64 bytes.
-const BYTES: usize = 32 * 64;
+/// The vector registers: at most 32 of 64 bytes; and nine general registers.
+const BYTES: usize = 32 * 64 + 9 * 8;
 
 /// Stores registers to consecutive places.
 macro_rules! store {
@@ -29,13 +29,30 @@ macro_rules! store {
     };
 }
 
-/// Calls a function, and returns the contents of the vector registers after it.
+/// Calls a function, and returns the contents of the registers after it.
 #[inline(never)]
 fn registers_after(call: &mut dyn FnMut()) -> Vec<u8> {
     let (is_zmm, is_ymm) = (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx"));
     let mut bytes = vec![0u8; BYTES];
     let to = bytes.as_mut_ptr();
+    let general = to.wrapping_add(32 * 64);
     call();
+    // SAFETY: there is memory for the registers. A function preserves R12, so that the address does not change the others.
+    unsafe {
+        asm!(
+            "mov [r12], rax",
+            "mov [r12 + 8], rcx",
+            "mov [r12 + 16], rdx",
+            "mov [r12 + 24], rsi",
+            "mov [r12 + 32], rdi",
+            "mov [r12 + 40], r8",
+            "mov [r12 + 48], r9",
+            "mov [r12 + 56], r10",
+            "mov [r12 + 64], r11",
+            in("r12") general,
+            options(nostack, preserves_flags)
+        );
+    }
     // SAFETY: the processor has the instructions, and there is memory for all registers.
     unsafe {
         if is_zmm {

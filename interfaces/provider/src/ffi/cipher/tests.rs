@@ -2,19 +2,21 @@
 
 use std::process::Command;
 use std::ptr::null;
+use std::sync::Arc;
 
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 use super::*;
-use crate::libcrypto::buffers::Buffers;
+use crate::instance::Instance;
 use crate::libcrypto::core::Core;
-use crate::libcrypto::param::{GetParam, Parameters, SetParam, list};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
 
 /// A cipher with values that own memory. It panics in one method, after it has taken the values out.
 struct Faulty {
+    common: Common,
     panics_in: &'static str,
     values: Option<Arc<()>>,
 }
@@ -29,16 +31,19 @@ impl Faulty {
 }
 
 impl Cipher for Faulty {
-    const MODES: &'static [Mode] = &[];
     const GETTABLE: Parameters = list!(NUM);
     const SETTABLE: Parameters = list!(NUM);
 
-    fn new(_: &Arc<Instance>, _: &'static Algorithm) -> Self {
-        Faulty { panics_in: "", values: None }
+    fn new(common: Common) -> Self {
+        Faulty { common, panics_in: "", values: None }
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     fn duplicate(&self) -> Outcome<Self> {
-        Ok(Faulty { panics_in: self.panics_in, values: self.values.clone() })
+        Ok(Faulty { common: self.common.clone(), panics_in: self.panics_in, values: self.values.clone() })
     }
 
     /// Sets new values, as a new key would.
@@ -48,10 +53,6 @@ impl Cipher for Faulty {
     }
 
     fn has_key(&self) -> bool {
-        true
-    }
-
-    fn encrypts(&self) -> bool {
         true
     }
 
@@ -88,16 +89,16 @@ impl Cipher for Faulty {
 fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
     let instance = Instance::new(Core::none(), |_| None).unwrap();
     let value = Arc::new(());
-    let cipher = Faulty { panics_in, values: Some(Arc::clone(&value)) };
-    let context = Context { cipher, instance, algorithm: &ALGORITHMS[0], traced: false, broken: false };
-    (allocate(context), value)
+    let common = Common { instance, algorithm: &ALGORITHMS[0], encrypts: true };
+    let cipher = Faulty { common, panics_in, values: Some(Arc::clone(&value)) };
+    (object::allocate(Context { cipher, traced: false, broken: false }).unwrap().cast(), value)
 }
 
 /// Calls a method through its entry point. `len` is the number of bytes of an update.
 fn call_method(context: *mut c_void, method: &str, len: usize) -> c_int {
     let (key, input, mut output, mut written) = ([7; 32], [1; 300], [0; 300], 0);
     let (input, output, written) = (input.as_ptr(), output.as_mut_ptr(), &raw mut written);
-    let mut params = [entry(c"num", Kind::Unsigned, UINT), END];
+    let mut params = [entry(c"num", PARAM_UNSIGNED_INTEGER, UINT), END];
     let key_len = ALGORITHMS[0].key_len;
     // SAFETY: the context is one of `Faulty`; the buffers have 300 bytes, and the array of parameters has an end.
     unsafe {

@@ -52,9 +52,9 @@ class TensorFile:
         self._device = device
         length = self._reader.size()
         prefix = bytearray(min(_header.PREFIX, length))
-        self._reader.readinto(0, prefix)
+        self._reader.readinto(0, [prefix])
         text = bytearray(_header.header_len(bytes(prefix), length))
-        self._reader.readinto(_header.PREFIX, text)
+        self._reader.readinto(_header.PREFIX, [text])
         self.header = _header.parse(bytes(text), length)
 
     def close(self) -> None:
@@ -95,7 +95,8 @@ class TensorFile:
     def _fill(self, start: int, buffers: list[Buffer]) -> None:
         if self._reader is None:
             raise ValueError("the file is closed")
-        self._reader.read_into_all(start, buffers)
+        # The header was checked: the file has as many bytes.
+        self._reader.readinto(start, buffers)
 
 
 def _rows(index: Any, shape: tuple[int, ...]) -> tuple[int, int, int | slice] | None:

@@ -1,0 +1,322 @@
+//! What is measured besides the number of bytes: elapsed time and CPU time of this process, for each timed stretch and as a curve
+//! over the whole run, and energy, on machines that have counters: the RAPL counters of Intel and AMD processor packages, read
+//! through Linux's powercap interface, and the NVML counters of NVIDIA GPUs.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockstep_cuda::Energy;
+use lockstep_report::text::count;
+use rustix::time::{ClockId, clock_gettime};
+
+/// CPU time of this process so far: user and system time of all threads.
+pub(super) fn process_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+}
+
+/// CPU time of the child processes that have ended and were waited for. The resolution is one clock tick, usually 10
+/// ms. `None` without `/proc`.
+pub(super) fn children_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The second field is the program's name in parentheses. The name may contain any character, so the fields are
+    // counted from the last parenthesis.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(13);
+    let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
+}
+
+/// What timed stretches took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spent {
+    pub(super) elapsed: Duration,
+    /// CPU time of the process.
+    pub(super) cpu: Duration,
+    pub(super) joules: Joules,
+}
+
+impl Spent {
+    pub(super) const NOTHING: Spent =
+        Spent { elapsed: Duration::ZERO, cpu: Duration::ZERO, joules: Joules::ZERO };
+
+    pub(super) fn add(&mut self, more: Spent) {
+        self.elapsed += more.elapsed;
+        self.cpu += more.cpu;
+        self.joules = self.joules.plus(more.joules);
+    }
+
+    /// CPU time divided by elapsed time: 1 is one CPU fully used.
+    fn processors(self) -> f64 {
+        self.cpu.as_secs_f64() / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// Times a stretch, without its energy.
+pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
+    let before = process_time();
+    let start = Instant::now();
+    let returned = stretch();
+    let elapsed = start.elapsed();
+    (returned, Spent { elapsed, cpu: process_time().saturating_sub(before), joules: Joules::default() })
+}
+
+/// The timed stretches of a run, each with the name of its contender.
+#[derive(Default)]
+pub(super) struct Samples(RefCell<Vec<(Arc<str>, Spent)>>);
+
+/// The name of a contender, its timed seconds, and the points of its curve.
+pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
+
+impl Samples {
+    pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
+        self.0.borrow_mut().push((Arc::clone(name), spent));
+    }
+
+    /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
+    /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
+    pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
+        let samples = self.0.borrow();
+        let mut whole: Vec<(&Arc<str>, Duration)> = Vec::new();
+        for (name, Spent { elapsed, .. }) in &*samples {
+            match whole.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += *elapsed,
+                None => whole.push((name, *elapsed)),
+            }
+        }
+        let curve = |(name, whole): (&Arc<str>, Duration)| {
+            let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
+            for (_, spent) in samples.iter().filter(|(known, _)| known == name) {
+                part.add(*spent);
+                if part.elapsed >= whole / parts {
+                    let middle = (begun + part.elapsed / 2).as_secs_f64() / whole.as_secs_f64().max(1e-9);
+                    points.push((middle * 100.0, part.processors()));
+                    begun += part.elapsed;
+                    part = Spent::NOTHING;
+                }
+            }
+            (Arc::clone(name), whole.as_secs_f64(), points)
+        };
+        whole.into_iter().map(curve).collect()
+    }
+}
+
+/// The folder of the powercap zones on Linux.
+const POWERCAP: &str = "/sys/class/powercap";
+
+/// The energy counters of the processor packages and of the GPUs.
+pub(super) struct Meter {
+    /// The packages, or the reason why they are not measured.
+    pub(super) packages: Result<Vec<Package>, String>,
+    pub(super) gpus: Option<Energy>,
+}
+
+/// A processor package.
+#[derive(Clone)]
+pub(super) struct Package {
+    /// The file of the counter, in microjoules.
+    counter: PathBuf,
+    /// The value at which the counter wraps around, if it is known.
+    range: Option<u64>,
+}
+
+/// Joules of processor packages and of GPUs; `None` where they are not measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Joules {
+    pub(super) cpu: Option<f64>,
+    pub(super) gpu: Option<f64>,
+}
+
+impl Joules {
+    /// The start value of a sum.
+    pub(super) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
+
+    /// The sum; `None` where either value is `None`.
+    pub(super) fn plus(self, more: Joules) -> Joules {
+        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
+    }
+
+    /// Joules per byte, for this number of bytes.
+    pub(super) fn per_byte(self, bytes: f64) -> Joules {
+        Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
+    }
+}
+
+/// The values of the counters: packages in microjoules, the sum of all GPUs in millijoules.
+pub(super) struct Reading {
+    packages: Vec<Option<u64>>,
+    gpus: Option<u64>,
+}
+
+impl Meter {
+    /// Opens the counters of this machine.
+    pub(super) fn open() -> Meter {
+        Meter { packages: Meter::packages_in(Path::new(POWERCAP)), gpus: Energy::open().ok() }
+    }
+
+    fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
+        let none = || "no power meters (RAPL, NVML) on this machine".to_owned();
+        let is_package = |zone: &PathBuf| {
+            // A zone with this name is a second interface to the counter of a package.
+            let is_second =
+                zone.file_name().is_some_and(|name| name.to_string_lossy().starts_with("intel-rapl-mmio"));
+            // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
+            // zones have the same names.
+            let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
+            !is_second && name.starts_with("package-")
+        };
+        let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
+        let packages = zones.filter(is_package).map(|zone| {
+            let counter = zone.join("energy_uj");
+            // If the counter of one package cannot be read, no sum is reported: readers would take it for the sum of
+            // all packages.
+            read(&counter).map_err(|error| {
+                format!("power meters cannot be read: {}: {error} (root may)", counter.display())
+            })?;
+            Ok(Package { range: read(&zone.join("max_energy_range_uj")).ok(), counter })
+        });
+        let packages = packages.collect::<Result<Vec<_>, String>>()?;
+        if packages.is_empty() { Err(none()) } else { Ok(packages) }
+    }
+
+    /// A description of what is measured, for the report.
+    pub(super) fn describe(&self) -> String {
+        let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
+        let (measured, missing) = match (&self.packages, gpus) {
+            (Err(why), None) => return format!("not measured: {why}"),
+            (Err(why), Some(gpus)) => (gpus, format!("; processors not measured: {why}")),
+            (Ok(packages), gpus) => {
+                let packages = format!("{} by RAPL", count(packages.len(), "processor package"));
+                (std::iter::once(packages).chain(gpus).collect::<Vec<_>>().join(" and "), String::new())
+            }
+        };
+        format!(
+            "{measured}; includes everything that runs on them; reported for at least one second of timed work{missing}"
+        )
+    }
+
+    /// The counters now.
+    pub(super) fn read(&self) -> Reading {
+        let counters = self.packages.iter().flatten().map(|package| read(&package.counter).ok());
+        Reading { packages: counters.collect(), gpus: self.gpus.as_ref().and_then(Energy::millijoules) }
+    }
+
+    /// Joules used since `before` by all programs on the measured devices; `None` where a counter could not be read.
+    pub(super) fn since(&self, before: &Reading) -> Joules {
+        let now = self.read();
+        let used = |(package, (now, before)): (&Package, (&Option<u64>, &Option<u64>))| {
+            let (now, before) = ((*now)?, (*before)?);
+            // A counter that has wrapped around.
+            let wrapped = || package.range?.checked_sub(before)?.checked_add(now);
+            Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
+        };
+        let packages = self.packages.as_ref().ok();
+        let cpu = packages
+            .and_then(|all| all.iter().zip(now.packages.iter().zip(&before.packages)).map(used).sum());
+        let gpu = now.gpus.zip(before.gpus).and_then(|(now, before)| now.checked_sub(before));
+        Joules { cpu, gpu: gpu.map(|millijoules| millijoules as f64 / 1e3) }
+    }
+}
+
+fn read(path: &Path) -> Result<u64, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    text.trim().parse().map_err(|_| "it does not contain a number".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_packages_are_added_and_wrap_around() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |zone: &str, name: &str, energy: u64| {
+            let zone = folder.path().join(zone);
+            fs::create_dir_all(&zone).unwrap();
+            fs::write(zone.join("name"), format!("{name}\n")).unwrap();
+            fs::write(zone.join("energy_uj"), format!("{energy}\n")).unwrap();
+            fs::write(zone.join("max_energy_range_uj"), "1000000\n").unwrap();
+        };
+        assert!(Meter::packages_in(folder.path()).is_err());
+        put("intel-rapl:0", "package-0", 400_000);
+        put("intel-rapl:1", "package-1", 900_000);
+        put("intel-rapl:0:0", "core", 5);
+        // A second zone of the first package. It must not be counted twice.
+        put("intel-rapl-mmio:0", "package-0", 400_000);
+        let meter = Meter { packages: Meter::packages_in(folder.path()), gpus: None };
+        assert!(meter.describe().starts_with("2 processor packages by RAPL;"));
+        let before = meter.read();
+        put("intel-rapl:0", "package-0", 600_000);
+        put("intel-rapl-mmio:0", "package-0", 600_000);
+        put("intel-rapl:1", "package-1", 200_000);
+        assert_eq!(meter.since(&before), Joules { cpu: Some(0.2 + 0.3), gpu: None });
+        // Without a range, the energy is unknown if the counter wrapped around.
+        let mut unknown = Meter { packages: meter.packages.clone(), gpus: None };
+        unknown.packages.iter_mut().flatten().for_each(|package| package.range = None);
+        assert_eq!(unknown.since(&before), Joules::default());
+        // The energy is also unknown if the first value of the counter exceeds the range of the counter.
+        put("intel-rapl:1", "package-1", 2_000_000);
+        let beyond = meter.read();
+        put("intel-rapl:1", "package-1", 0);
+        assert_eq!(meter.since(&beyond), Joules::default());
+        fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
+        assert_eq!(meter.since(&before), Joules::default());
+        // If one of two packages cannot be read, the other one is not reported as the total.
+        assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
+        assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
+    }
+
+    #[test]
+    fn a_missing_value_makes_the_sum_missing() {
+        let [both, none] = [Joules { cpu: Some(1.5), gpu: Some(4.0) }, Joules { cpu: None, gpu: Some(1.0) }];
+        let sum = Joules::ZERO.plus(both).plus(none).plus(both);
+        assert_eq!(sum.per_byte(2.0), Joules { cpu: None, gpu: Some(4.5) });
+        assert_eq!(Joules::ZERO.plus(both).per_byte(0.5), Joules { cpu: Some(3.0), gpu: Some(8.0) });
+    }
+
+    #[test]
+    fn stretches_are_timed() {
+        let (_, spent) = timed(|| {
+            let before = process_time();
+            while process_time() - before < Duration::from_millis(50) {
+                std::hint::black_box(0);
+            }
+        });
+        assert!(spent.cpu >= Duration::from_millis(50));
+        let (slept, spent) = timed(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            7
+        });
+        assert!(slept == 7 && spent.elapsed >= Duration::from_millis(20));
+    }
+
+    #[test]
+    fn samples_are_averaged_over_their_time() {
+        let samples = Samples::default();
+        for (name, seconds, cpu) in [("a", 1, 2), ("b", 1, 0), ("a", 3, 3), ("a", 4, 2)] {
+            let (elapsed, cpu) = (Duration::from_secs(seconds), Duration::from_secs(cpu));
+            let spent = Spent { elapsed, cpu, joules: Joules::ZERO };
+            samples.add(&name.into(), spent);
+        }
+        let curves = samples.curves(2);
+        let expected =
+            [("a".into(), 8.0, vec![(25.0, 1.25), (75.0, 0.5)]), ("b".into(), 1.0, vec![(50.0, 0.0)])];
+        assert_eq!(curves, expected);
+    }
+
+    #[test]
+    fn children_are_counted() {
+        if !std::path::Path::new("/proc/self/stat").exists() {
+            assert_eq!(children_time(), None);
+            return;
+        }
+        let before = children_time().unwrap();
+        // More than one clock tick of work.
+        let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", count]).status().unwrap().success());
+        assert!(children_time().unwrap() > before);
+    }
+}

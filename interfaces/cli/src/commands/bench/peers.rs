@@ -1,0 +1,294 @@
+//! The peers: AWS-LC (by `aws-lc-rs`) and RustCrypto in this process, and OpenSSL by `openssl speed`, which runs as a separate
+//! process, in turn with the other contenders.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use aes::cipher::{
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit,
+    StreamCipher,
+};
+use aes_gcm::aead::AeadInOut;
+use aes_gcm::aead::inout::InOutBuf;
+use aws_lc_rs::aead::{
+    AES_128_GCM, AES_128_GCM_SIV, AES_192_GCM, AES_256_GCM, AES_256_GCM_SIV, Aad, LessSafeKey, Nonce,
+    UnboundKey,
+};
+use aws_lc_rs::cipher::{
+    AES_128, AES_192, AES_256, DecryptingKey, DecryptionContext, EncryptingKey, EncryptionContext,
+    UnboundCipherKey,
+};
+use aws_lc_rs::iv::FixedLength;
+use lockstep::aead::Aead;
+use lockstep::hazmat::mode::{Cipher, Direction};
+
+use super::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
+
+/// Names and versions of the peers.
+pub(super) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
+
+/// The peers that support this workload.
+pub(super) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
+    let [aws_lc_name, rustcrypto_name] = VERSIONS.map(|(name, _)| name);
+    let Workload { mode, direction, .. } = *work;
+    if shape.messages > 1 {
+        // The only batch that is measured is GCM encryption by AWS-LC, in a loop over the messages. A batch includes
+        // key expansion, and the other calls to peers use prepared keys.
+        let seals = (mode, direction) == (Mode::Aead(Aead::Gcm), Direction::Encrypt);
+        let batch = seals.then(|| aws_lc_gcm_batch(inputs, work.key_len, shape.size));
+        return batch.into_iter().map(|run| (aws_lc_name, run)).collect();
+    }
+    let aws_lc = match (mode, direction) {
+        (Mode::Cipher(cipher), Direction::Encrypt) => aws_lc_encrypt(cipher, &inputs.keys),
+        (Mode::Cipher(cipher), Direction::Decrypt) => aws_lc_decrypt(cipher, &inputs.keys),
+        (Mode::Aead(aead), _) => aead_key(aead, &inputs.keys).map(|key| match direction {
+            Direction::Encrypt => Box::new(move |data: &mut [u8], call| Ok(seal(&key, call, data))) as Run,
+            Direction::Decrypt => aws_lc_open(key, inputs, shape),
+        }),
+    };
+    let rustcrypto = match work.key_len {
+        16 => rustcrypto::<aes::Aes128>(work, inputs, shape),
+        24 => rustcrypto::<aes::Aes192>(work, inputs, shape),
+        _ => rustcrypto::<aes::Aes256>(work, inputs, shape),
+    };
+    let named = [(aws_lc_name, aws_lc), (rustcrypto_name, rustcrypto)];
+    named.into_iter().filter_map(|(name, run)| Some((name, run?))).collect()
+}
+
+fn cipher_key(key: &[u8]) -> UnboundCipherKey {
+    let algorithm = match key.len() {
+        16 => &AES_128,
+        24 => &AES_192,
+        _ => &AES_256,
+    };
+    UnboundCipherKey::new(algorithm, key).expect("a length of AES")
+}
+
+/// The modes that `aws-lc-rs` offers without padding: AWS-LC has no PCBC, and the crate has no XTS.
+fn aws_lc_encrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
+    let make = match cipher {
+        Cipher::Ecb => EncryptingKey::ecb,
+        Cipher::Ctr => EncryptingKey::ctr,
+        Cipher::Cbc => EncryptingKey::cbc,
+        Cipher::Cfb128 => EncryptingKey::cfb128,
+        Cipher::Ofb => EncryptingKey::ofb,
+        _ => return None,
+    };
+    let key = make(cipher_key(key)).expect("a key");
+    Some(Box::new(move |data, call| {
+        let iv = EncryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { EncryptionContext::None } else { iv };
+        key.less_safe_encrypt(data, context).expect("bench");
+        Ok(0)
+    }))
+}
+
+fn aws_lc_decrypt(cipher: Cipher, key: &[u8]) -> Option<Run> {
+    let make = match cipher {
+        Cipher::Ecb => DecryptingKey::ecb,
+        Cipher::Cbc => DecryptingKey::cbc,
+        Cipher::Cfb128 => DecryptingKey::cfb128,
+        _ => return None,
+    };
+    let key = make(cipher_key(key)).expect("a key");
+    Some(Box::new(move |data, call| {
+        let iv = DecryptionContext::Iv128(FixedLength::from(iv(call)));
+        let context = if cipher == Cipher::Ecb { DecryptionContext::None } else { iv };
+        key.decrypt(data, context).expect("bench");
+        Ok(0)
+    }))
+}
+
+/// The key of an AEAD; `None` if AWS-LC lacks it: AWS-LC has no OCB3, and no GCM-SIV with keys of 192 bits.
+fn aead_key(aead: Aead, key: &[u8]) -> Option<LessSafeKey> {
+    let algorithm = match (aead, key.len()) {
+        (Aead::Gcm, 16) => &AES_128_GCM,
+        (Aead::Gcm, 24) => &AES_192_GCM,
+        (Aead::Gcm, _) => &AES_256_GCM,
+        (Aead::GcmSiv, 16) => &AES_128_GCM_SIV,
+        (Aead::GcmSiv, 32) => &AES_256_GCM_SIV,
+        _ => return None,
+    };
+    Some(LessSafeKey::new(UnboundKey::new(algorithm, key).expect("a length of AES")))
+}
+
+fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
+    let nonce = Nonce::assume_unique_for_key(nonce(call));
+    let tag = key.seal_in_place_separate_tag(nonce, Aad::empty(), data).expect("bench");
+    u128::from_le_bytes(tag.as_ref().try_into().expect("16 bytes"))
+}
+
+fn aws_lc_open(key: LessSafeKey, inputs: &Inputs, shape: Shape) -> Run {
+    let Inputs { sealed, tags, .. } = inputs.clone();
+    checking_each_write(
+        shape.size,
+        Box::new(move |data, _| {
+            let nonce = Nonce::assume_unique_for_key(NONCE);
+            key.open_separate_gather(nonce, Aad::empty(), &sealed, &tags[0], data).expect("bench");
+            Ok(0)
+        }),
+    )
+}
+
+fn aws_lc_gcm_batch(inputs: &Inputs, each: usize, size: usize) -> Run {
+    let Inputs { keys, .. } = inputs.clone();
+    Box::new(move |data, call| {
+        let messages = keys.chunks(each).zip(data.chunks_exact_mut(size));
+        Ok(digest_of(messages.map(|(key, message)| {
+            seal(&aead_key(Aead::Gcm, key).expect("GCM has all sizes"), call, message)
+        })))
+    })
+}
+
+type Blocks16 = Array<u8, aes::cipher::consts::U16>;
+
+fn rustcrypto<C>(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run>
+where
+    C: KeyInit
+        + BlockCipherEncrypt
+        + BlockCipherDecrypt
+        + aes::cipher::BlockSizeUser<BlockSize = aes::cipher::consts::U16>
+        + Clone
+        + 'static,
+{
+    // XTS is not measured: it has two keys, and this call rejects their total length.
+    let cipher = C::new_from_slice(&inputs.keys).ok()?;
+    Some(match (work.mode, work.direction) {
+        (Mode::Cipher(Cipher::Ctr), _) => Box::new(move |data, call| {
+            let iv = Blocks16::from(iv(call));
+            let core = ctr::CtrCore::<C, ctr::flavors::Ctr128BE>::inner_iv_init(cipher.clone(), &iv);
+            aes::cipher::StreamCipherCoreWrapper::from_core(core).apply_keystream(data);
+            Ok(0)
+        }),
+        (Mode::Cipher(Cipher::Ecb), Direction::Encrypt) => Box::new(move |data, _| {
+            cipher.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+            Ok(0)
+        }),
+        (Mode::Cipher(Cipher::Ecb), Direction::Decrypt) => Box::new(move |data, _| {
+            cipher.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+            Ok(0)
+        }),
+        (Mode::Cipher(Cipher::Cbc), Direction::Decrypt) => Box::new(move |data, call| {
+            let mut mode = cbc::Decryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
+            mode.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+            Ok(0)
+        }),
+        (Mode::Cipher(Cipher::Cbc), Direction::Encrypt) => Box::new(move |data, call| {
+            let mut mode = cbc::Encryptor::<C>::inner_iv_init(cipher.clone(), &Blocks16::from(iv(call)));
+            mode.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+            Ok(0)
+        }),
+        (Mode::Aead(Aead::Gcm), Direction::Encrypt) => {
+            let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
+            Box::new(move |data, call| {
+                let nonce = Array::from(nonce(call));
+                let tag = gcm.encrypt_inout_detached(&nonce, &[], data.into()).expect("bench");
+                Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
+            })
+        }
+        (Mode::Aead(Aead::Gcm), Direction::Decrypt) => {
+            let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
+            let Inputs { sealed, tags, .. } = inputs.clone();
+            let open: Run = Box::new(move |data, _| {
+                let (nonce, tag) = (Array::from(NONCE), Array::from(tags[0]));
+                let buffer = InOutBuf::new(&sealed, data).expect("the same length");
+                gcm.decrypt_inout_detached(&nonce, &[], buffer, &tag).expect("bench");
+                Ok(0)
+            });
+            checking_each_write(shape.size, open)
+        }
+        _ => return None,
+    })
+}
+
+/// The environment variable that names a second `openssl` program to measure.
+pub(super) const ENV_NEWEST: &str = "OPENSSL_NEWEST";
+
+/// An `openssl` program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSsl {
+    pub(super) program: PathBuf,
+    /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
+    pub version: String,
+}
+
+impl OpenSsl {
+    /// The program at this path, if it runs and prints its version.
+    pub fn find(program: &Path) -> Option<OpenSsl> {
+        let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.split(" (").next()?.trim().to_owned();
+        (output.status.success() && !version.is_empty()).then(|| OpenSsl { program: program.into(), version })
+    }
+
+    /// Bytes per second of a cipher on buffers of `size` bytes, measured over one second.
+    pub fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
+        let mut command = Command::new(&self.program);
+        command.args(["speed", "-elapsed", "-mr", "-seconds", "1", "-evp", cipher]);
+        command.args(["-bytes", &size.to_string()]);
+        if decrypt {
+            command.arg("-decrypt");
+        }
+        let output = command.stdin(Stdio::null()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        // The machine-readable result: `+F:25:AES-128-CTR:9463819702.86`.
+        let line = text.lines().rev().find(|line| line.starts_with("+F:"))?;
+        line.rsplit(':').next()?.parse().ok()
+    }
+}
+
+/// The name of a workload for `openssl speed -evp`; None if the program cannot measure it.
+pub(super) fn openssl_name(work: &Workload) -> Option<String> {
+    let mode = match work.mode {
+        Mode::Aead(Aead::Gcm) => "gcm",
+        Mode::Aead(Aead::Ocb) => "ocb",
+        Mode::Cipher(Cipher::Ecb) => "ecb",
+        Mode::Cipher(Cipher::Ctr) => "ctr",
+        Mode::Cipher(Cipher::Xts) => "xts",
+        Mode::Cipher(Cipher::Cbc) => "cbc",
+        Mode::Cipher(Cipher::Cfb128) => "cfb",
+        Mode::Cipher(Cipher::Ofb) => "ofb",
+        _ => return None,
+    };
+    Some(format!("aes-{}-{mode}", work.key_len * 8))
+}
+
+#[cfg(test)]
+mod tests {
+    use lockstep::Engine;
+
+    use super::super::workload;
+    use super::*;
+
+    #[test]
+    fn peers_compute_what_we_do() {
+        let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
+        let mut compared = 0;
+        for work in workload::all() {
+            for shape in [Shape::one(96), Shape { size: 48, messages: 3 }] {
+                let inputs = work.inputs(shape, &engine).unwrap();
+                let start = workload::random(shape.bytes());
+                let mut expected = start.clone();
+                let mut ours = work.ours(&engine, &inputs, shape).unwrap();
+                let tags = [1, 2].map(|call| ours(&mut expected, call).unwrap());
+                for (name, mut run) in contenders(&work, &inputs, shape) {
+                    let mut got = start.clone();
+                    assert_eq!([1, 2].map(|call| run(&mut got, call).unwrap()), tags, "{name} {}", work.name);
+                    assert!(got == expected, "{name} {}", work.name);
+                    compared += 1;
+                }
+            }
+        }
+        assert_eq!(compared, 58);
+    }
+
+    /// The reported versions are those in the lock file.
+    #[test]
+    fn versions_are_those_of_the_lock_file() {
+        let lock = include_str!("../../../../../Cargo.lock");
+        for (_, version) in VERSIONS {
+            let (name, number) = version.split_once(' ').unwrap();
+            assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{version}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The results as text, JSON and HTML.
+
+mod page;
+
+use std::fs;
+use std::sync::Arc;
+
+use lockstep_report::plot::{self, Line, Plot, Scale};
+pub(super) use lockstep_report::text::{self, digits, time};
+use lockstep_report::{Table, wrap};
+use serde_json::{Map, Value, json};
+
+use super::measure::{Measured, Rate};
+use super::peers;
+use super::session::Session;
+use crate::error::Error;
+
+/// The results of a suite.
+#[derive(Default)]
+pub(super) struct Section {
+    /// The name of the suite.
+    pub(super) name: &'static str,
+    /// What the suite measures.
+    pub(super) title: &'static str,
+    /// How the results are read.
+    pub(super) about: &'static str,
+    pub(super) tables: Vec<Table>,
+    /// Plots and bar charts, as SVG.
+    pub(super) pictures: Vec<String>,
+    /// Sentences for the report.
+    pub(super) findings: Vec<String>,
+    /// The results as JSON.
+    pub(super) results: Vec<Value>,
+    /// Contenders, each with the seconds of its longest first call.
+    pub(super) first_calls: Vec<(Arc<str>, f64)>,
+    /// Why the suite has no results.
+    pub(super) error: Option<Error>,
+}
+
+impl Section {
+    /// Records the time of the first call of a contender, for [`Section::report_first_calls`].
+    pub(super) fn add_first_call(&mut self, measured: &Measured) {
+        let Some(first) = measured.first else { return };
+        match self.first_calls.iter_mut().find(|(name, _)| *name == measured.name) {
+            Some((_, most)) => *most = most.max(first),
+            None => self.first_calls.push((Arc::clone(&measured.name), first)),
+        }
+    }
+
+    /// Adds a sentence with the longest time of a first call for each contender, if there are any.
+    pub(super) fn report_first_calls(&mut self) {
+        let times: Vec<_> =
+            self.first_calls.iter().map(|(name, first)| format!("{name} {}", time(*first))).collect();
+        if !times.is_empty() {
+            self.findings.push(format!("Longest first calls, not counted: {}.", times.join(", ")));
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut json = json!({"results": self.results});
+        if let Some(error) = &self.error {
+            json["error"] = error.to_string().into();
+        }
+        json["findings"] = json!(self.findings);
+        json
+    }
+}
+
+/// The results of a run.
+pub(super) struct Report<'a> {
+    pub(super) session: &'a Session<'a>,
+    pub(super) date: String,
+    pub(super) command: String,
+    pub(super) sections: Vec<Section>,
+}
+
+/// The method, which is the same for all suites.
+pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
+contenders in turn. ± is half of the difference between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
+in host memory, read and written. Each timed call was repeated by another kernel of the CPU, and both gave the same \
+bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
+
+impl Report<'_> {
+    /// The lines above the sections, each with a name and a description.
+    fn about(&self) -> Vec<(&'static str, String)> {
+        let mut lines = self.session.machine.lines.clone();
+        let devices = self.session.used_devices();
+        lines.extend(devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
+        let mut versions = vec![concat!("lockstep ", env!("CARGO_PKG_VERSION"))];
+        versions.extend(self.session.openssl.iter().map(|openssl| openssl.version.as_str()));
+        versions.extend(peers::VERSIONS.map(|(_, version)| version));
+        lines.push(("versions", versions.join("; ")));
+        lines.push(("energy", self.session.meter.describe()));
+        lines.push(("date", self.date.clone()));
+        lines.push(("command", self.command.clone()));
+        lines
+    }
+
+    /// The report as text for a terminal.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, what) in self.about() {
+            text += &wrapped(&format!("{name}: {what}"));
+        }
+        text.push('\n');
+        text += &wrapped(METHOD);
+        for section in &self.sections {
+            text.push('\n');
+            text += &wrapped(&format!("== {}: {}. {}", section.name, section.title, section.about));
+            text.push('\n');
+            for table in &section.tables {
+                text += &table.text();
+                text.push('\n');
+            }
+            text.extend(section.findings.iter().map(|finding| wrapped(finding)));
+        }
+        text
+    }
+
+    /// The report as JSON, with rates in bytes per second and times in seconds.
+    pub(super) fn json(&self) -> Value {
+        let devices = self.session.used_devices();
+        let devices: Vec<_> =
+            devices.iter().map(|(id, what)| json!({"id": id, "description": what})).collect();
+        let openssl: Vec<_> = self.session.openssl.iter().map(|openssl| &openssl.version).collect();
+        let suites: Map<_, _> =
+            self.sections.iter().map(|section| (section.name.to_owned(), section.json())).collect();
+        let curves = self.session.samples.curves(PARTS);
+        let cpu_use = curves.iter().map(|(name, seconds, points)| {
+            json!({"who": &**name, "seconds": seconds, "percent_and_processors": points})
+        });
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "date": self.date,
+            "command": self.command,
+            "machine": self.session.machine.json,
+            "devices": devices,
+            "openssl": openssl,
+            "energy": self.session.meter.describe(),
+            "suites": suites,
+            "cpu_use": cpu_use.collect::<Vec<_>>(),
+        })
+    }
+
+    /// CPU use over the run, with a plot that has one line for each contender.
+    fn cpu_use(&self) -> Option<Section> {
+        let curves = self.session.samples.curves(PARTS).into_iter();
+        let line = |(name, seconds, points): (Arc<str>, f64, _)| Line {
+            name: format!("{name}, {}", time(seconds)),
+            points,
+            spread: Vec::new(),
+        };
+        let lines: Vec<_> = curves.map(line).collect();
+        let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);
+        let plot = Plot::new("CPU use of each contender", across, "processors");
+        (!lines.is_empty()).then(|| Section {
+            name: "CPU use",
+            title: "CPU time of this process, divided by elapsed time: 1 is one CPU fully used",
+            about: "Work that is done by another device reduces it. Times between measurements are omitted.",
+            pictures: vec![Plot { scale: Scale::Even, lines, ..plot }.svg()],
+            ..Section::default()
+        })
+    }
+}
+
+/// Number of points of a curve of CPU use.
+const PARTS: u32 = 50;
+
+/// Lines of at most 100 characters, each with its line break.
+fn wrapped(text: &str) -> String {
+    wrap(text, 100).join("\n") + "\n"
+}
+
+/// A table cell with a rate and its spread.
+pub(super) fn rate(rate: Rate) -> String {
+    let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
+    format!("{} ±{half:.0} %", digits(rate.median / 1e9))
+}
+
+/// A table cell with a cost of a byte, such as seconds or joules, for a gigabyte.
+pub(super) fn per_gb(per_byte: Option<f64>) -> String {
+    per_byte.map_or("-".into(), |value| digits(value * 1e9))
+}
+
+/// A size with its unit, not rounded.
+pub(super) fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+/// Properties of the machine.
+pub(super) struct Machine {
+    /// Lines of the report, each with a name and a description.
+    pub(super) lines: Vec<(&'static str, String)>,
+    pub(super) json: Value,
+}
+
+impl Machine {
+    /// Reads the properties of this machine, and its load.
+    pub(super) fn here() -> Machine {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let field = |text: &str, name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            Some(line.split_once([':', '='])?.1.trim().trim_matches('"').to_owned())
+        };
+        let cpuinfo = text("/proc/cpuinfo");
+        let processor = field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let is_virtual = field(&cpuinfo, "flags").is_some_and(|flags| flags.contains(" hypervisor"));
+        let kib = field(&text("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        let bytes = kib.map(|kib| kib << 10);
+        let uname = rustix::system::uname();
+        let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
+        let release = field(&text("/etc/os-release"), "PRETTY_NAME");
+        let system = release.map_or(kernel.clone(), |name| format!("{name}, {kernel}"));
+        // The average number of processes in the last minute that were running or runnable.
+        let load: Option<f64> = text("/proc/loadavg").split(' ').next().and_then(|load| load.parse().ok());
+
+        let memory = bytes.map_or(String::new(), |bytes| format!(", {}", text::bytes(bytes)));
+        let kind = if is_virtual { ", virtual machine" } else { "" };
+        let count = text::count(processors, "processor");
+        let mut lines =
+            vec![("machine", format!("{processor}, {count}{memory}{kind}")), ("system", system.clone())];
+        lines.extend(load.map(|load| ("load before", format!("{load:.2} of {count}"))));
+        let json = json!({
+            "processor": processor,
+            "processors": processors,
+            "memory_bytes": bytes,
+            "virtual": is_virtual,
+            "system": system,
+            "load_before": load,
+        });
+        Machine { lines, json }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_units() {
+        assert_eq!(rate(Rate { median: 20e9, least: 19e9, most: 21e9 }), "20.0 ±5 %");
+        assert_eq!(
+            [digits(123.4), digits(1.234), digits(0.1234), digits(0.01234)],
+            ["123", "1.23", "0.123", "0.0123"]
+        );
+        assert_eq!([size(16), size(16384), size(3 << 20), size(1500)], ["16 B", "16 KiB", "3 MiB", "1500 B"]);
+    }
+}

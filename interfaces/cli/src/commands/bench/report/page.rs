@@ -1,0 +1,53 @@
+//! A report as one HTML page that loads no other resource.
+
+use std::fmt::Write;
+
+use lockstep_report::Table;
+use lockstep_report::plot::escaped;
+
+use super::{METHOD, Report};
+
+const STYLE: &str = include_str!("page.css");
+
+impl Report<'_> {
+    /// The report as one HTML page that loads no other resource.
+    pub(in super::super) fn html(&self) -> String {
+        let mut out = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <title>lockstep bench, {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+             <h1>lockstep bench</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
+            escaped(&self.date),
+            escaped(METHOD)
+        );
+        for (name, what) in self.about() {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(&what));
+        }
+        out += "</dl>\n";
+        if self.sections.len() > 1 {
+            let link = |name| format!("<a href=\"#{name}\">{name}</a>");
+            let links: Vec<_> = self.sections.iter().map(|section| link(section.name)).collect();
+            let _ = writeln!(out, "<nav>{}</nav>", links.join(" "));
+        }
+        let cpu_use = self.cpu_use();
+        for section in self.sections.iter().chain(&cpu_use) {
+            let (name, title, about) = (section.name, escaped(section.title), escaped(section.about));
+            let id = name.replace(' ', "-").to_lowercase();
+            let _ = writeln!(out, "<section id=\"{id}\">\n<h2>{name}</h2>\n<p>{title}. {about}</p>");
+            if !section.findings.is_empty() {
+                let items = section.findings.iter().map(|finding| format!("<li>{}</li>\n", escaped(finding)));
+                let items: String = items.collect();
+                let _ = writeln!(out, "<ul class=\"findings\">\n{items}</ul>");
+            }
+            for svg in &section.pictures {
+                // A figure gets a scroll bar if it is wider than the page.
+                let _ = writeln!(out, "<figure class=\"wide\">\n{svg}</figure>");
+            }
+            out.extend(section.tables.iter().map(Table::html));
+            out += "</section>\n";
+        }
+        out + "</main>\n</body>\n</html>\n"
+    }
+}

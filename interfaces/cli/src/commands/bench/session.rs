@@ -1,0 +1,281 @@
+//! A run: the engines that are measured, and the engines that verify their results.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lockstep::Engine;
+use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
+
+use super::Bench;
+use super::instruments::{Meter, Samples};
+use super::measure::{Contender, Setting};
+use super::peers::{self, OpenSsl};
+use super::report::Machine;
+use super::workload::{self, Shape, Workload};
+use crate::error::{Result, failed};
+use crate::memory;
+use crate::options::EngineArgs;
+use crate::progress::Note;
+
+/// A run of one or several suites.
+pub(super) struct Session<'a> {
+    pub(super) args: &'a Bench,
+    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices are measured that are not used by
+    /// name only (simulators, emulators and software devices are).
+    pub(super) devices: Vec<String>,
+    /// Names of kernels. If empty, the suite uses its default.
+    pub(super) kernels: Vec<String>,
+    /// The `openssl` programs that are measured.
+    pub(super) openssl: Vec<OpenSsl>,
+    pub(super) samples: Samples,
+    pub(super) meter: Meter,
+    /// The machine at the start of the run.
+    pub(super) machine: Machine,
+    /// Shows the progress, unless `--quiet` was given.
+    note: Option<Note>,
+    engines: RefCell<HashMap<Key, Engine>>,
+}
+
+/// Device, kernel and threads of an engine.
+type Key = (String, Option<String>, Option<usize>);
+
+/// The name for the planner's choice of a device.
+pub(super) const AUTO: &str = "auto";
+
+/// Time of a contender in a round of a quick run.
+const QUICK: Duration = Duration::from_millis(2);
+
+/// A device or kernel that is measured, with its engine.
+pub(super) struct Subject {
+    /// The name of the device or kernel.
+    pub(super) name: String,
+    pub(super) engine: Engine,
+}
+
+impl<'a> Session<'a> {
+    /// Starts a run.
+    pub(super) fn new(args: &'a Bench, openssl: Vec<OpenSsl>) -> Session<'a> {
+        // As in all commands, an environment variable sets the default of an option.
+        let from_env = |named: &[String], variable| match std::env::var(variable) {
+            Ok(value) if named.is_empty() && !value.is_empty() && value != AUTO => vec![value],
+            _ => named.to_vec(),
+        };
+        Session {
+            args,
+            devices: from_env(&args.device, ENV_DEVICE),
+            kernels: from_env(&args.kernel, ENV_KERNEL),
+            openssl,
+            samples: Samples::default(),
+            meter: Meter::open(),
+            machine: Machine::here(),
+            note: (!args.quiet).then(Note::new),
+            engines: RefCell::default(),
+        }
+    }
+
+    /// Shows which step is being measured.
+    pub(super) fn note(&self, what: &str) {
+        self.note.iter().for_each(|note| note.show(what));
+    }
+
+    /// The number and the length of the rounds: the values of the options, or else these defaults.
+    pub(super) fn setting(&self, rounds: usize, time: Duration) -> Setting<'_> {
+        let (rounds, time) = if self.args.quick { (2, QUICK) } else { (rounds, time) };
+        Setting {
+            rounds: self.args.rounds.map_or(rounds, usize::from),
+            time: self.args.seconds.unwrap_or(time),
+            samples: &self.samples,
+            meter: &self.meter,
+        }
+    }
+
+    /// The sizes of the options, or else these defaults: `quick` for a quick run, `usual` for any other run.
+    pub(super) fn sizes(&self, usual: &[usize], quick: &[usize]) -> Vec<usize> {
+        numbers(&self.args.size, if self.args.quick { quick } else { usual })
+    }
+
+    /// The workloads that the options select, or else the workloads with the names in `usual`, which are separated by spaces.
+    ///
+    /// # Errors
+    /// If no workload has a name that begins with one of the prefixes in the options.
+    pub(super) fn works(&self, usual: &str) -> Result<Vec<Workload>> {
+        if self.args.mode.is_empty() {
+            return Ok(usual.split_whitespace().map(workload::named).collect());
+        }
+        self.matching(workload::all(), |work| &work.name)
+    }
+
+    /// Those of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
+    ///
+    /// # Errors
+    /// If there are none.
+    pub(super) fn matching<T>(&self, mut all: Vec<T>, name: fn(&T) -> &str) -> Result<Vec<T>> {
+        let names = all.iter().map(name).collect::<Vec<_>>().join(", ");
+        let prefix =
+            |one: &T| self.args.mode.iter().position(|prefix| name(one).starts_with(prefix.as_str()));
+        all.retain(|one| prefix(one).is_some());
+        all.sort_by_key(prefix);
+        match all.is_empty() {
+            true => Err(failed(format!("no such name to measure: there are {names}"))),
+            false => Ok(all),
+        }
+    }
+
+    /// The devices that are measured: those of the options, or all that are not used by name only.
+    pub(super) fn devices(&self) -> Result<Vec<String>> {
+        if !self.devices.is_empty() {
+            return Ok(self.devices.clone());
+        }
+        let mut names = Vec::new();
+        // The name of a kernel determines its device.
+        for kernel in &self.kernels {
+            let engine = self.engine(AUTO, Some(kernel), self.args.threads)?;
+            let found = engine.devices().iter().map(|device| device.id().to_string());
+            names.extend(found.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        }
+        if self.kernels.is_empty() {
+            let threads = self.engine("cpu", None, self.args.threads)?.threads();
+            let found = lockstep::engine::discover(&BackendOptions { threads });
+            let real = found.devices.iter().filter(|device| !device.properties().by_name_only);
+            names.extend(real.map(|device| device.id().to_string()));
+        }
+        Ok(names)
+    }
+
+    /// Each device or, if `by_kernel` is true or kernels are named, each kernel of each device: the named kernels, or else all
+    /// constant-time kernels. If the options name neither, the devices include the choice of the planner.
+    pub(super) fn subjects(&self, by_kernel: bool) -> Result<Vec<Subject>> {
+        let mut names = self.devices()?;
+        if !by_kernel && self.devices.is_empty() && self.kernels.is_empty() {
+            names.insert(0, AUTO.into());
+        }
+        let is_unmatched = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
+        if let Some(kernel) = self.kernels.iter().find(is_unmatched) {
+            return Err(failed(format!(
+                "none of the measured devices has kernels like {kernel}: see `lockstep devices`"
+            )));
+        }
+        let mut subjects = Vec::new();
+        for device in &names {
+            let kernels: Vec<&str> = match self.kernels.is_empty() {
+                false => self.kernels.iter().map(String::as_str).collect(),
+                true if by_kernel => constant_time_kernels(&self.engine(device, None, self.args.threads)?),
+                true => {
+                    let engine = self.engine(device, None, self.args.threads)?;
+                    subjects.push(Subject { name: device.clone(), engine });
+                    continue;
+                }
+            };
+            for kernel in kernels.into_iter().filter(|kernel| is_of_backend(kernel, device)) {
+                // Devices of the same backend have kernels with the same names, so the name of the device is appended.
+                let alone = names.iter().filter(|other| is_of_backend(kernel, other)).count() == 1;
+                let is_clear = alone && self.kernels.is_empty();
+                let name = if is_clear { kernel.into() } else { format!("{kernel} on {device}") };
+                subjects
+                    .push(Subject { name, engine: self.engine(device, Some(kernel), self.args.threads)? });
+            }
+        }
+        Ok(subjects)
+    }
+
+    /// For a suite that measures only the first of the names: a sentence that lists the other names.
+    pub(super) fn left_out(&self, named: &[String]) -> Option<String> {
+        let (first, rest) = named.split_first()?;
+        (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))
+    }
+
+    /// The engine of a device (or `auto`) and a kernel, with this number of threads.
+    pub(super) fn engine(
+        &self,
+        device: &str,
+        kernel: Option<&str>,
+        threads: Option<usize>,
+    ) -> Result<Engine> {
+        let key = (device.to_owned(), kernel.map(str::to_owned), threads);
+        if let Some(engine) = self.engines.borrow().get(&key) {
+            return Ok(engine.clone());
+        }
+        // The device and the kernel are always set, so that the environment variables of the library have no effect.
+        let (device, kernel) = (Some(device.to_owned()), Some(kernel.unwrap_or(AUTO).to_owned()));
+        let engine = EngineArgs { device, kernel, threads, verify: self.args.verify }.engine(false)?;
+        self.engines.borrow_mut().insert(key, engine.clone());
+        Ok(engine)
+    }
+
+    /// The engine that verifies a workload: the CPU, with a kernel that is not the measured one.
+    fn verifier(&self, work: &Workload, measured: &str) -> Result<Engine> {
+        let cpu = self.engine("cpu", None, None)?;
+        for kernel in constant_time_kernels(&cpu).into_iter().filter(|kernel| *kernel != measured) {
+            let engine = self.engine("cpu", Some(kernel), None)?;
+            if work.is_supported_by(&engine) {
+                return Ok(engine);
+            }
+        }
+        // The CPU has no other kernel for this workload, so the default kernel of the CPU is the verifier.
+        Ok(cpu)
+    }
+
+    /// The subjects that support the workload, each with its verifier. If there are any, the peers that support it follow if
+    /// `with_peers` is true.
+    pub(super) fn contenders<'s>(
+        &self,
+        subjects: impl IntoIterator<Item = &'s Subject>,
+        work: &Workload,
+        shape: Shape,
+        with_peers: bool,
+    ) -> Result<Vec<Contender>> {
+        let purpose = "to measure calls of this size; --size and --messages give smaller ones";
+        memory::check(3 * shape.bytes() as u64, purpose)?;
+        let inputs = work.inputs(shape, &self.verifier(work, "")?)?;
+        let verified = |name: &str, run, kernel, setup_seconds| -> Result<Contender> {
+            let verifier = work.ours(&self.verifier(work, kernel)?, &inputs, shape)?;
+            Ok(Contender { name: Arc::from(name), run, verifier, setup_seconds })
+        };
+        let mut contenders = Vec::new();
+        for Subject { name, engine } in subjects {
+            if !work.is_supported_by(engine) {
+                continue;
+            }
+            if !self.args.quick {
+                // Without this call, the planner might calibrate during the measurement.
+                work.calibrate(engine);
+            }
+            let start = Instant::now();
+            let kernel = work.kernel(engine, shape);
+            let run = work.ours(engine, &inputs, shape)?;
+            contenders.push(verified(name, run, kernel, start.elapsed().as_secs_f64())?);
+        }
+        if with_peers && !contenders.is_empty() {
+            for (name, run) in peers::contenders(work, &inputs, shape) {
+                contenders.push(verified(name, run, name, 0.0)?);
+            }
+        }
+        Ok(contenders)
+    }
+
+    /// Names and descriptions of the devices that were used.
+    pub(super) fn used_devices(&self) -> BTreeMap<String, String> {
+        let engines = self.engines.borrow();
+        let devices = engines.values().flat_map(|engine| engine.devices());
+        devices.map(|device| (device.id().to_string(), device.description())).collect()
+    }
+}
+
+/// The numbers of an option, or else these.
+pub(super) fn numbers(given: &[u64], otherwise: &[usize]) -> Vec<usize> {
+    if given.is_empty() { otherwise.to_vec() } else { given.iter().map(|number| *number as usize).collect() }
+}
+
+/// The names of the kernels of the engine's first device that can be used without leaking timing.
+fn constant_time_kernels(engine: &Engine) -> Vec<&'static str> {
+    let kernels = engine.devices().first().map_or(&[][..], |device| device.kernels());
+    let usable = kernels.iter().filter(|info| info.constant_time && info.missing.is_none());
+    usable.map(|info| info.name).collect()
+}
+
+fn is_of_backend(kernel: &str, device: &str) -> bool {
+    let backend = device.split(':').next().unwrap_or_default();
+    device == AUTO || kernel.split('/').next() == Some(backend)
+}

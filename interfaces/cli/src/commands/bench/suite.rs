@@ -1,0 +1,169 @@
+//! The suites, one module each. A suite fills a section of the report.
+
+mod files;
+mod latency;
+mod patterns;
+mod peers;
+mod sweeps;
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use lockstep_report::plot;
+use serde_json::{Map, Value, json};
+
+use super::measure::{Measured, Rate};
+use super::report::{self, Section};
+use super::session::Session;
+use super::workload::Shape;
+use crate::error::{Error, Result, check_stopped, failed};
+use crate::signals;
+
+/// A suite.
+struct Suite {
+    /// The name on the command line.
+    name: &'static str,
+    /// What the suite measures: the help on the command line.
+    help: &'static str,
+    /// How the results are read, for the report.
+    about: &'static str,
+    /// Measures, and adds the results to the section. The results are left out of the report if this fails.
+    run: fn(&Session<'_>, &mut Section) -> Result<()>,
+}
+
+const SUITES: [Suite; 7] = [
+    Suite {
+        name: "throughput",
+        help: "Each kernel of each device, by mode, key size and message size",
+        about: "Kernels that leak timing are measured only if they are named.",
+        run: sweeps::throughput,
+    },
+    Suite {
+        name: "crossover",
+        help: "Each device and the planner's choice, from 16 bytes to 256 MiB: which device is the fastest for each size",
+        about: "The planner's choice is `auto`. Below the crossover size the fixed cost of a device dominates, above it its rate.",
+        run: sweeps::crossover,
+    },
+    Suite {
+        name: "batch",
+        help: "Many messages at once, each with its own key",
+        about: "The key is new in each call, so that its expansion is part of the measurement.",
+        run: sweeps::batch,
+    },
+    Suite {
+        name: "files",
+        help: "Encrypting and decrypting files, compared with `cp` and `openssl enc`",
+        about: "Whole programs, one after the other in each round, on a file that is in the page cache: the disk has no \
+                influence. Every output file is read back and compared. `openssl enc` does not authenticate; `lockstep \
+                encrypt` does. CPU time is that of the program, in steps of a hundredth of a second.",
+        run: files::run,
+    },
+    Suite {
+        name: "latency",
+        help: "The time of one small call",
+        about: "Each call is timed separately. Percentiles: this percentage of calls took at most this time. Reading the clock \
+                is included.",
+        run: latency::run,
+    },
+    Suite {
+        name: PEERS,
+        help: "Comparison with OpenSSL, AWS-LC and RustCrypto",
+        about: "On one thread by default: this library, AWS-LC and RustCrypto in this process, on the same data, and OpenSSL by \
+                `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. Ratios: \
+                speed of lockstep divided by that of the peer.",
+        run: peers::run,
+    },
+    Suite {
+        name: "patterns",
+        help: "Whether the speed depends on the data",
+        about: "The same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
+                bytes. A constant-time kernel takes the same time for each. Calls are timed separately and each is verified. \
+                Only workloads in which the data are the input of the block cipher: ECB, and decryption with CBC, PCBC and CFB.",
+        run: patterns::run,
+    },
+];
+
+/// The suite that is run by default, and the first one of all suites.
+const PEERS: &str = "peers";
+/// The name for all suites.
+const ALL: &str = "all";
+
+/// The names of suites on the command line.
+pub(super) fn names() -> PossibleValuesParser {
+    let suites = SUITES.iter().map(|suite| PossibleValue::new(suite.name).help(suite.help));
+    suites.chain([PossibleValue::new(ALL).help("All suites")]).collect::<Vec<_>>().into()
+}
+
+/// Measures each of the suites with these names once, in this order. If a suite fails or is stopped, its section contains only the
+/// error. The results of the other suites are kept.
+pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> {
+    let mut sections = Vec::<Section>::new();
+    let of_name = |name| SUITES.iter().filter(move |suite| suite.name == name || name == ALL);
+    let is_default = names.is_empty() || names[0] == ALL;
+    let names = is_default.then_some(PEERS).into_iter().chain(names.iter().map(String::as_str));
+    for Suite { name, help, about, run } in names.flat_map(of_name) {
+        if signals::stopped() && !sections.is_empty() {
+            break;
+        }
+        if sections.iter().any(|section| section.name == *name) {
+            continue;
+        }
+        let empty = || Section { name, title: help, about, ..Section::default() };
+        let mut section = empty();
+        let done = check_stopped().and_then(|()| run(session, &mut section));
+        let nothing = "the measured devices and kernels support none of these workloads at these sizes";
+        let error = match done {
+            // A signal can also make a measured program fail.
+            Err(_) if signals::stopped() => Some(Error::Stopped),
+            Ok(()) if section.results.is_empty() => Some(failed(nothing)),
+            done => done.err(),
+        };
+        if let Some(error) = error {
+            section = Section { error: Some(error), ..empty() };
+            section.findings.extend(
+                section.error.iter().map(|error| format!("This suite failed and has no results: {error}")),
+            );
+        }
+        section.report_first_calls();
+        sections.push(section);
+    }
+    sections
+}
+
+/// The results of all contenders for one workload and shape.
+struct Outcome {
+    work: String,
+    shape: Shape,
+    measured: Vec<Measured>,
+    /// The kernel that this library used, in the comparison with its peers.
+    kernel: &'static str,
+}
+
+impl Outcome {
+    fn of(&self, name: &str) -> Option<&Measured> {
+        self.measured.iter().find(|one| &*one.name == name)
+    }
+
+    /// Number and size of the messages, with the unit.
+    fn shape_text(&self) -> String {
+        let many =
+            if self.shape.messages > 1 { format!("{} x ", self.shape.messages) } else { String::new() };
+        format!("{many}{}", report::size(self.shape.size))
+    }
+
+    fn json(&self) -> Value {
+        let by: Map<_, _> = self.measured.iter().map(|one| (one.name.to_string(), one.json())).collect();
+        json!({
+            "work": self.work,
+            "size": self.shape.size,
+            "messages": self.shape.messages,
+            "bytes_per_second": by,
+        })
+    }
+}
+
+/// The axis of message sizes: its label, and the format of its values.
+const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
+
+/// The bar of a contender in a chart of GB/s.
+fn bar(name: &str, rate: Rate) -> (&str, f64, (f64, f64)) {
+    (name, rate.median / 1e9, (rate.least / 1e9, rate.most / 1e9))
+}

@@ -1,0 +1,302 @@
+//! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
+use lockstep::{Engine, FileKey, keyfile};
+use lockstep_report::bars::Bars;
+use lockstep_report::{Table, text};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::commands::bench::instruments::children_time;
+use crate::commands::bench::measure::{Rate, in_turn};
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::{AUTO, Session};
+use crate::commands::bench::workload::random;
+use crate::error::{Error, Result, check_stopped, failed};
+use crate::invocation;
+use crate::signals::Guard;
+
+const SIZES: [usize; 1] = [256 << 20];
+const QUICK_SIZES: [usize; 1] = [1 << 20];
+
+/// The output that a contender must produce. It is verified.
+enum Output {
+    /// A message in the file format of this library.
+    Message,
+    /// The plaintext.
+    Plaintext,
+    /// AES-256-CTR of the plaintext under a key and IV.
+    Ctr([u8; 32], [u8; 16]),
+    /// No output file: the output is written to `/dev/null`.
+    Nothing,
+}
+
+struct Contender {
+    name: String,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    output: Output,
+    seconds: Vec<f64>,
+    cpu: Option<Duration>,
+}
+
+/// The files of a run, in a temporary folder.
+struct TestFiles {
+    folder: TempDir,
+    plaintext: Vec<u8>,
+    key: FileKey,
+    engine: Engine,
+}
+
+impl TestFiles {
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let head = ["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"];
+    let mut table = Table::new("Files", &head, 2);
+    for size in session.sizes(&SIZES, &QUICK_SIZES) {
+        // After a signal the measurement stops, and the folder is removed when the files are dropped.
+        let guard = Guard::creating();
+        let files = prepare(session, size, &guard)?;
+        let mut contenders = contenders(session, &files)?;
+        measure(session, &files, &mut contenders)?;
+        let parent = files.folder.path().parent().unwrap_or(Path::new("/"));
+        section.findings = vec![format!("Files in {}.", parent.display())];
+        drop(files);
+        drop(guard);
+        let rate_of = |one: &Contender| Rate::of(one.seconds.clone());
+        let cp = contenders.iter().find(|one| one.name == "cp").map(|one| rate_of(one).median);
+        let title = format!("A file of {}: GB/s over the run time of the program", report::size(size));
+        let mut bars = Bars { title, ..Bars::default() };
+        for one in contenders {
+            let seconds = rate_of(&one);
+            let Rate { median, least, most } = seconds;
+            let rate = |seconds: f64| size as f64 / seconds / 1e9;
+            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64);
+            let mut row = vec![report::size(size), one.name.clone()];
+            row.extend([median, least, most].map(|seconds| format!("{seconds:.3}")));
+            row.push(report::digits(rate(median)));
+            row.push(cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)));
+            row.push(report::per_gb(cpu));
+            table.rows.push(row);
+            let spread = (rate(most), rate(least));
+            bars.push(&one.name, [("median; line: minimum to maximum", rate(median), spread)]);
+            section.results.push(json!({
+                "size": size, "who": one.name, "verified": !matches!(one.output, Output::Nothing),
+                "seconds": seconds.json(), "cpu_seconds_per_gb": cpu.map(|cpu| cpu * 1e9),
+            }));
+        }
+        section.pictures.push(bars.svg());
+    }
+    section.findings.extend(session.left_out(&session.kernels));
+    section.tables.push(table);
+    Ok(())
+}
+
+/// Writes the files that the contenders read. A signal removes their folder.
+fn prepare(session: &Session<'_>, size: usize, guard: &Guard) -> Result<TestFiles> {
+    let parent = session.args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);
+    let folder =
+        folder.map_err(|error| failed(format!("cannot make a folder in {}: {error}", parent.display())))?;
+    guard.set_folder(folder.path());
+    let key = FileKey::generate()?;
+    let engine = session.engine("cpu", None, None)?;
+    let files = TestFiles { folder, plaintext: random(size), key, engine };
+    keyfile::create(&files.path("key"), &files.key)?;
+    session.note(&format!("files: writing {}", text::bytes(size as u64)));
+    let message = lockstep::seal(&files.engine, &files.key, b"", &files.plaintext)?;
+    for (name, content) in [("plain", &files.plaintext), ("message", &message)] {
+        let path = files.path(name);
+        fs::write(&path, content).map_err(Error::io("write", &path))?;
+    }
+    Ok(files)
+}
+
+fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>> {
+    let program = invocation::program().ok_or_else(|| {
+        failed(
+            "cannot find this program: the command is not a program of its own: run the program `lockstep`",
+        )
+    })?;
+    let mut devices = session.devices()?;
+    if session.devices.is_empty() {
+        // `auto` replaces `cpu`, because the planner chooses the CPU on a machine without other devices.
+        devices.retain(|device| device != "cpu");
+        devices.insert(0, AUTO.into());
+    }
+    let (out, null) = (files.path("out"), PathBuf::from("/dev/null"));
+    let mut all = Vec::new();
+    for device in devices {
+        let suffix = if device == AUTO { String::new() } else { format!(", {device}") };
+        for (name, verb, from, to, output) in [
+            ("encrypt", "encrypt", "plain", &out, Output::Message),
+            ("decrypt", "decrypt", "message", &out, Output::Plaintext),
+            ("encrypt to /dev/null", "encrypt", "plain", &null, Output::Nothing),
+        ] {
+            let mut command = Contender::new(format!("{name}{suffix}"), program, output);
+            command.add([verb, "--quiet", "--device", &device, "--force", "-k"]).add([files.path("key")]);
+            if let Some(kernel) = session.kernels.first() {
+                command.add(["--kernel", kernel]);
+            }
+            if let Some(threads) = session.args.threads {
+                command.add(["--threads", &threads.to_string()]);
+            }
+            command.add(["-o".as_ref(), to.as_os_str()]).add([files.path(from)]);
+            all.push(command);
+        }
+    }
+    all.push(copy(files));
+    for openssl in &session.openssl {
+        let key: [u8; 32] = random(32).try_into().expect("32 bytes");
+        let iv: [u8; 16] = random(16).try_into().expect("16 bytes");
+        let version = openssl.version.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        for (name, to, output) in
+            [("", &out, Output::Ctr(key, iv)), (" to /dev/null", &null, Output::Nothing)]
+        {
+            let mut command = Contender::new(format!("{version} enc{name}"), &openssl.program, output);
+            // The key is visible in the list of processes. This is acceptable because the file contains only random
+            // bytes.
+            command.add(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv), "-in"]);
+            command.add([files.path("plain")]).add(["-out".as_ref(), to.as_os_str()]);
+            all.push(command);
+        }
+    }
+    Ok(all)
+}
+
+/// `cp`, which must copy the blocks of the file.
+fn copy(files: &TestFiles) -> Contender {
+    let mut copy = Contender::new("cp".into(), Path::new("cp"), Output::Plaintext);
+    // Without this option, some file systems only add a reference to the same blocks.
+    let option = "--reflink=never";
+    let mut trial = Command::new("cp");
+    trial.arg(option).arg(files.path("key")).arg(files.path("out"));
+    let is_supported = trial.output().is_ok_and(|done| done.status.success());
+    copy.add(is_supported.then_some(option)).add([files.path("plain"), files.path("out")]);
+    copy
+}
+
+impl Contender {
+    fn new(name: String, program: &Path, output: Output) -> Contender {
+        let cpu = children_time().map(|_| Duration::ZERO);
+        let (arguments, seconds) = (Vec::new(), Vec::new());
+        Contender { name, program: program.into(), arguments, output, seconds, cpu }
+    }
+
+    /// Adds arguments of the program.
+    fn add(&mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> &mut Contender {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+}
+
+fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender]) -> Result<()> {
+    let rounds = session.setting(3, Duration::ZERO).rounds;
+    let out = files.path("out");
+    in_turn(rounds, contenders.len(), |round, index| {
+        let contender = &mut contenders[index];
+        session.note(&format!("files: {}, round {round} of {rounds}", contender.name));
+        // All contenders run under the same conditions: the output file does not exist.
+        if out.exists() {
+            fs::remove_file(&out).map_err(Error::io("remove", &out))?;
+        }
+        let mut command = Command::new(&contender.program);
+        command.args(&contender.arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let cpu = children_time();
+        let start = Instant::now();
+        let done = command.output();
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = children_time().zip(cpu).map(|(after, before)| after - before);
+        let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
+        check_stopped()?;
+        if !done.status.success() {
+            let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
+            return Err(failed(format!("{} failed: {message}", contender.name)));
+        }
+        verify(files, contender, &out)?;
+        if round > 0 {
+            contender.seconds.push(seconds);
+            contender.cpu = contender.cpu.zip(cpu).map(|(sum, more)| sum + more);
+        }
+        Ok(())
+    })
+}
+
+/// Reads the output file, decrypts it if it is encrypted, and compares the result with the plaintext.
+fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
+    if matches!(contender.output, Output::Nothing) {
+        return Ok(());
+    }
+    let mut made = fs::read(out).map_err(Error::io("read", out))?;
+    let plaintext = match &contender.output {
+        Output::Message => lockstep::open(&files.engine, &files.key, b"", &made)?,
+        Output::Ctr(key, iv) => {
+            let key = CipherKey::new(Cipher::Ctr, key)?;
+            let planner = files.engine.planner();
+            let data = lockstep::hazmat::data::Data::in_place(&mut made);
+            Cipher::Ctr.one(planner, Direction::Decrypt, &key, &mut iv.clone(), data)?;
+            made
+        }
+        Output::Plaintext | Output::Nothing => made,
+    };
+    if plaintext != files.plaintext {
+        return Err(failed(format!("{}: the output is wrong", contender.name)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wrong, truncated and missing output files are detected.
+    #[test]
+    fn wrong_files_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::builder().device("cpu").threads(1).build().unwrap();
+        let key = FileKey::generate().unwrap();
+        let files = TestFiles { folder, plaintext: random(1000), key, engine };
+        let message = lockstep::seal(&files.engine, &files.key, b"", &files.plaintext).unwrap();
+        let (zero, iv) = ([7; 32], [9; 16]);
+        let mut ctr = files.plaintext.clone();
+        let cipher = CipherKey::new(Cipher::Ctr, &zero).unwrap();
+        Cipher::Ctr
+            .one(
+                files.engine.planner(),
+                Direction::Encrypt,
+                &cipher,
+                &mut iv.clone(),
+                lockstep::hazmat::data::Data::in_place(&mut ctr),
+            )
+            .unwrap();
+        for (output, right) in [
+            (Output::Message, message),
+            (Output::Plaintext, files.plaintext.clone()),
+            (Output::Ctr(zero, iv), ctr),
+        ] {
+            let contender = Contender::new("c".into(), Path::new("true"), output);
+            let out = files.path("out");
+            fs::write(&out, &right).unwrap();
+            verify(&files, &contender, &out).unwrap();
+            let mut wrong = right.clone();
+            wrong[500] ^= 1;
+            fs::write(&out, &wrong).unwrap();
+            assert!(verify(&files, &contender, &out).is_err());
+            fs::write(&out, &right[..900]).unwrap();
+            assert!(verify(&files, &contender, &out).is_err());
+            fs::remove_file(&out).unwrap();
+            assert!(verify(&files, &contender, &out).is_err());
+        }
+    }
+}

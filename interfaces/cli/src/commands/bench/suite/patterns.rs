@@ -1,0 +1,177 @@
+//! Dependence of the speed on the data. The patterns come from a thesis on AES with CUDA and OpenSSL: see
+//! `docs/benchmarks.md`.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use lockstep_report::Table;
+use lockstep_report::bars::Bars;
+use serde_json::json;
+
+use super::bar;
+use crate::commands::bench::instruments::{Spent, timed};
+use crate::commands::bench::measure::{Contender, Rate, Setting, in_turn};
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::Session;
+use crate::commands::bench::workload::{Shape, Workload, random};
+use crate::error::{Result, check_stopped, failed};
+
+/// In ECB mode the inputs of the block cipher are the blocks of the data.
+const WORKS: &str = "ecb-256";
+const SIZES: [usize; 1] = [1 << 20];
+const QUICK_SIZES: [usize; 1] = [64 << 10];
+
+const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
+
+const NOT_CIPHER_INPUT: &str = "the data are not the input of the block cipher";
+
+/// `len` bytes of the pattern with this index.
+fn pattern(number: usize, len: usize) -> Vec<u8> {
+    match number {
+        // Bytes 0 to 255, repeated.
+        0 => (0..len).map(|i| i as u8).collect(),
+        1 => vec![0xaa; len],
+        // Random bytes. The upper limit of their values grows from 0 at the start to 255 at the end.
+        2 => {
+            let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
+            random(len).into_iter().enumerate().map(scaled).collect()
+        }
+        _ => random(len),
+    }
+}
+
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let (works, unsuitable): (Vec<_>, Vec<_>) =
+        session.works(WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
+    let unsuitable: Vec<_> = unsuitable.into_iter().map(|work| work.name).collect();
+    if works.is_empty() {
+        return Err(failed(format!(
+            "data patterns cannot be measured with {}: {NOT_CIPHER_INPUT}",
+            unsuitable.join(", ")
+        )));
+    }
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let subjects = session.subjects(true)?;
+    let setting = session.setting(9, Duration::from_millis(20));
+    let head = [&["work", "size", "who"], &PATTERNS[..], &["difference", "spread", "inside"]].concat();
+    let mut table = Table::new("GB/s by pattern", &head, 3);
+    for work in &works {
+        for &size in sizes.iter().filter(|size| work.accepts(**size)) {
+            let of_what = format!("{} of {}", work.name, report::size(size));
+            let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
+            for mut contender in session.contenders(&subjects, work, Shape::one(size), false)? {
+                session.note(&format!("{}: {}", work.name, contender.name));
+                let rates = measure(&setting, &mut contender, size)?;
+                let (name, comparison) = (&*contender.name, Comparison::of(&rates));
+                let Comparison { difference, spread } = comparison;
+                let mut row = vec![work.name.clone(), report::size(size), name.to_owned()];
+                row.extend(rates.map(report::rate));
+                row.extend([difference, spread].map(|part| format!("{:.1} %", part * 100.0)));
+                row.push(if comparison.is_inside() { "yes".into() } else { "no".into() });
+                table.rows.push(row);
+                section.findings.push(format!("{name}, {of_what}: {}", comparison.sentence()));
+                bars.push(name, PATTERNS.into_iter().zip(rates).map(|(pattern, rate)| bar(pattern, rate)));
+                let by: serde_json::Map<_, _> =
+                    PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), rate.json())).collect();
+                section.results.push(json!({
+                    "work": work.name, "size": size, "who": name, "bytes_per_second": by,
+                    "difference": difference, "spread": spread, "inside_spread": comparison.is_inside(),
+                }));
+            }
+            if !bars.groups.is_empty() {
+                section.pictures.push(bars.svg());
+            }
+        }
+    }
+    if !unsuitable.is_empty() {
+        section.findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
+    }
+    section.tables.push(table);
+    Ok(())
+}
+
+/// The difference between patterns, compared with the spread between rounds of one pattern.
+struct Comparison {
+    /// The difference between the medians of the fastest and the slowest pattern, relative to the fastest.
+    difference: f64,
+    /// The difference between the fastest and the slowest round of a pattern, relative to the median of the pattern.
+    /// The largest value over all patterns.
+    spread: f64,
+}
+
+impl Comparison {
+    fn of(rates: &[Rate]) -> Comparison {
+        let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
+        let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
+        let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
+        let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
+        Comparison { difference: 1.0 - slowest / fastest, spread }
+    }
+
+    fn is_inside(&self) -> bool {
+        self.difference <= self.spread
+    }
+
+    fn sentence(&self) -> String {
+        let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
+        let verdict = if self.is_inside() { "no significant difference" } else { "a significant difference" };
+        format!("patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: {verdict}")
+    }
+}
+
+/// The rates of all patterns. Each call is timed and verified separately.
+fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
+    let Contender { name, run, verifier, .. } = contender;
+    let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
+    let mut expected = inputs.clone();
+    for output in &mut expected {
+        verifier(output, 0)?;
+    }
+    let mut data = vec![0; bytes];
+    let mut rates: [Vec<f64>; 4] = Default::default();
+    in_turn(setting.rounds, PATTERNS.len(), |round, index| {
+        let (mut spent, mut calls) = (Spent::NOTHING, 0u32);
+        while calls == 0 || spent.elapsed < setting.time {
+            check_stopped()?;
+            data.copy_from_slice(&inputs[index]);
+            let (done, call) = timed(|| run(black_box(&mut data), 0));
+            done?;
+            spent.add(call);
+            calls += 1;
+            if data != expected[index] {
+                return Err(failed(format!(
+                    "{name} and the CPU kernel that verifies it gave different results: report this"
+                )));
+            }
+        }
+        setting.samples.add(name, spent);
+        if round > 0 {
+            rates[index].push(f64::from(calls) * bytes as f64 / spent.elapsed.as_secs_f64());
+        }
+        Ok(())
+    })?;
+    Ok(rates.map(Rate::of))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_have_their_properties() {
+        assert_eq!(pattern(0, 300)[254..258], [254, 255, 0, 1]);
+        assert!(pattern(1, 9).iter().all(|byte| *byte == 0xaa));
+        let increasing = pattern(2, 100_000);
+        assert!(increasing[..1000].iter().all(|byte| *byte < 3));
+        assert!(increasing[99_000..].iter().any(|byte| *byte > 250));
+        assert!(pattern(2, 0).is_empty() && pattern(3, 64) != pattern(3, 64));
+    }
+
+    #[test]
+    fn differences_are_seen_beyond_the_spread() {
+        let rate = |median, half| Rate { median, least: median - half, most: median + half };
+        let same = Comparison::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
+        assert!(same.is_inside() && (same.difference - 0.03 / 1.01).abs() < 1e-9, "{}", same.sentence());
+        assert!(!Comparison::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside());
+    }
+}

@@ -1,0 +1,221 @@
+//! Comparison of this library with OpenSSL, AWS-LC and RustCrypto.
+
+use std::time::Duration;
+
+use lockstep::hazmat::mode::Direction;
+use lockstep_report::Table;
+use lockstep_report::bars::Bars;
+
+use super::{Outcome, bar};
+use crate::commands::bench::measure::{self, Measured, Rate};
+use crate::commands::bench::peers::openssl_name;
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::{AUTO, Session, Subject};
+use crate::commands::bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
+use crate::error::{Result, check_stopped, failed};
+
+/// A workload with one message per call, or with a batch of messages, which has a different name.
+struct Entry {
+    work: Workload,
+    messages: fn(usize) -> usize,
+    /// True if `openssl speed` can measure this workload, one message at a time.
+    in_openssl: bool,
+}
+
+const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-256 ecb-128-decrypt xts-128 xts-256 \
+                     cbc-128-decrypt cbc-256-decrypt cfb-128-decrypt cbc-128";
+const BATCH: &str = "cbc-128-x64";
+const KEYS: &str = "gcm-128-keys";
+
+/// A size that fits into the first-level cache, and one that does not.
+const SIZES: [usize; 2] = [16 << 10, 1 << 20];
+const QUICK_SIZES: [usize; 1] = [1 << 10];
+
+/// All workloads. The workloads that are measured by default come first.
+fn entries() -> Vec<Entry> {
+    let one = |work| Entry { work, messages: |_| 1, in_openssl: true };
+    let mut entries: Vec<_> = NAMES.split_whitespace().map(|name| one(workload::named(name))).collect();
+    let work = Workload { name: BATCH.into(), ..workload::named("cbc-128") };
+    entries.push(Entry { work, messages: |_| 64, in_openssl: true });
+    let work = Workload { name: KEYS.into(), ..workload::named("gcm-128") };
+    // 10,000 messages, one for each connection of a busy server, but at most 64 MiB in a call.
+    let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
+    entries.push(Entry { work, messages, in_openssl: false });
+    let others =
+        workload::all().into_iter().filter(|work| !NAMES.split_whitespace().any(|name| name == work.name));
+    entries.extend(others.map(one));
+    entries
+}
+
+/// The entries that are selected by the options.
+fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
+    let mut entries = entries();
+    if !session.args.mode.is_empty() {
+        return session.matching(entries, |entry| &entry.work.name);
+    }
+    let end = entries.iter().position(|entry| entry.work.name == KEYS).expect("the last of the defaults");
+    entries.truncate(end + 1);
+    if session.args.quick {
+        entries.retain(|entry| ["ctr-128", "gcm-256", BATCH].contains(&entry.work.name.as_str()));
+    }
+    Ok(entries)
+}
+
+/// The first result is that of this library. The others are those of its peers.
+impl Outcome {
+    fn ours(&self) -> f64 {
+        self.measured[0].rate.median
+    }
+
+    fn peers(&self) -> &[Measured] {
+        &self.measured[1..]
+    }
+
+    /// The rate of this library relative to the first peer whose name begins with `peer`.
+    fn ratio(&self, peer: &str) -> Option<f64> {
+        let theirs = self.peers().iter().find(|one| one.name.starts_with(peer))?;
+        Some(self.ours() / theirs.rate.median)
+    }
+}
+
+pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let device = session.devices.first().map_or(AUTO, String::as_str);
+    let kernel = session.kernels.first().map(String::as_str);
+    let engine = session.engine(device, kernel, session.args.threads.or(Some(1)))?;
+    let ours = Subject { name: "lockstep".into(), engine };
+    let (mut all, mut left_out) = (Vec::new(), Vec::new());
+    for entry in &chosen(session)? {
+        for &size in sizes.iter().filter(|size| entry.work.accepts(**size)) {
+            let shape = Shape { size, messages: (entry.messages)(size) };
+            if shape.bytes() > MAX_CALL_BYTES {
+                let (messages, size) = (shape.messages, report::size(size));
+                left_out.push(format!(
+                    "{} at {size} was left out: {messages} messages are more than 1 GiB in a call.",
+                    entry.work.name
+                ));
+                continue;
+            }
+            session.note(&format!("{}: {}", entry.work.name, report::size(size)));
+            all.extend(compare(session, &ours, entry, shape)?);
+        }
+    }
+    if all.is_empty() && !left_out.is_empty() {
+        return Err(failed(format!("{} Take smaller messages", left_out.join(" "))));
+    }
+    section.findings = faster_peers(&all);
+    section.findings.extend(left_out);
+    section.findings.extend(session.left_out(&session.devices));
+    section.findings.extend(session.left_out(&session.kernels));
+    let is_gcm_with_openssl = |one: &Outcome| one.work.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
+    if all.iter().any(is_gcm_with_openssl) {
+        section.findings.push(
+            "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: compare large messages."
+                .into(),
+        );
+    }
+    if session.openssl.is_empty() {
+        section.findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
+    }
+    for one in &all {
+        section.add_first_call(&one.measured[0]);
+        let mut json = one.json();
+        json["kernel"] = one.kernel.into();
+        json["ratio_to_openssl"] = one.ratio("OpenSSL").into();
+        json["ratio_to_aws_lc"] = one.ratio("aws-lc").into();
+        json["ratio_to_rustcrypto"] = one.ratio("rustcrypto").into();
+        section.results.push(json);
+    }
+    for &size in &sizes {
+        let mut bars = Bars { title: format!("GB/s at {}", report::size(size)), ..Bars::default() };
+        for Outcome { work, measured, .. } in all.iter().filter(|outcome| outcome.shape.size == size) {
+            bars.push(work, measured.iter().map(|measured| bar(&measured.name, measured.rate)));
+        }
+        if !bars.groups.is_empty() {
+            section.pictures.push(bars.svg());
+        }
+    }
+    section.tables.push(table(session, &all));
+    Ok(())
+}
+
+fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Outcome>> {
+    let setting = session.setting(5, Duration::from_millis(200));
+    let work = &entry.work;
+    let mut contenders = session.contenders([ours], work, shape, true)?;
+    if contenders.is_empty() {
+        return Ok(None);
+    }
+    let cipher = openssl_name(work).filter(|_| entry.in_openssl);
+    // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
+    let programs =
+        cipher.iter().flat_map(|cipher| session.openssl.iter().map(move |program| (cipher, program)));
+    let mut programs: Vec<_> = programs.map(|(cipher, program)| (cipher, program, Vec::new())).collect();
+    let decrypts = work.direction == Direction::Decrypt;
+    let mut measured = measure::rounds(&setting, &mut contenders, shape.bytes(), |round| {
+        for (cipher, program, rates) in &mut programs {
+            check_stopped()?;
+            let rate = program.speed(cipher, decrypts, shape.size);
+            let rate =
+                rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
+            rates.extend((round > 0).then_some(rate));
+        }
+        Ok(())
+    })?;
+    measured.extend(programs.into_iter().map(|(_, program, rates)| Measured {
+        name: program.version.as_str().into(),
+        rate: Rate::of(rates),
+        cpu: None,
+        joules: Default::default(),
+        first: None,
+    }));
+    let kernel = work.kernel(&ours.engine, shape);
+    Ok(Some(Outcome { work: work.name.clone(), shape, measured, kernel }))
+}
+
+fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
+    let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
+    let (of_cpu, of_gpu) = (session.meter.packages.is_ok(), session.meter.gpus.is_some());
+    head.extend(of_cpu.then_some("CPU J/GB"));
+    head.extend(of_gpu.then_some("GPU J/GB"));
+    let mut table = Table::new("Comparison with the peers", &head, 4);
+    for one in all {
+        for (number, measured) in one.measured.iter().enumerate() {
+            let first = number == 0;
+            let text = |text: &str| if first { text.to_owned() } else { String::new() };
+            let Rate { median, least, most } = measured.rate;
+            let mut row =
+                vec![text(&one.work), text(&one.shape_text()), measured.name.to_string(), text(one.kernel)];
+            row.extend([median, least, most].map(|rate| report::digits(rate / 1e9)));
+            row.push(if first { String::new() } else { format!("{:.2} x", one.ours() / median) });
+            row.push(report::per_gb(measured.cpu));
+            row.extend(of_cpu.then(|| report::per_gb(measured.joules.cpu)));
+            row.extend(of_gpu.then(|| report::per_gb(measured.joules.gpu)));
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// Sentences on the workloads in which a peer is faster.
+fn faster_peers(all: &[Outcome]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for one in all {
+        let size = report::size(one.shape.size);
+        for peer in one.peers().iter().filter(|peer| peer.rate.median > one.ours() * 1.03) {
+            let more = (peer.rate.median / one.ours() - 1.0) * 100.0;
+            findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.work, peer.name));
+        }
+    }
+    let compared = all.iter().filter(|one| !one.peers().is_empty()).count();
+    if findings.is_empty() && compared > 0 {
+        findings.push(format!(
+            "No peer is more than 3 % faster in any of the {compared} measurements with a peer."
+        ));
+    }
+    let (all, alone) = (all.len(), all.len() - compared);
+    if alone > 0 {
+        findings.push(format!("{alone} of {all} measurements had no peer for comparison."));
+    }
+    findings
+}

@@ -1,0 +1,320 @@
+//! The suites that measure rates over the shape of a call: over the size of one message, or over the number of messages.
+
+use std::time::Duration;
+
+use lockstep_report::Table;
+use lockstep_report::plot::{self, Plot};
+use serde_json::json;
+
+use super::{BYTES, Outcome};
+use crate::commands::bench::measure::{self, Measured, Setting};
+use crate::commands::bench::report::{self, Section};
+use crate::commands::bench::session::{AUTO, Session, Subject, numbers};
+use crate::commands::bench::workload::{Shape, Workload};
+use crate::error::Result;
+
+/// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
+const TOLERANCE: f64 = 0.97;
+
+/// The maximum number of bytes of a call with many messages.
+const MAX_BATCH: usize = 256 << 20;
+
+/// Throughput by mode, key length, size, device and kernel.
+pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    const WORKS: &str = "ecb-128 ecb-256 ctr-128 ctr-256 xts-128 xts-256 gcm-128 gcm-256 gcm-256-open cbc-128-decrypt \
+                         cbc-256-decrypt cfb-256-decrypt cbc-256";
+    let works = session.works(if session.args.quick { "ctr-128 ctr-256" } else { WORKS })?;
+    let sizes = session.sizes(&[256, 4 << 10, 64 << 10, 1 << 20, 16 << 20], &[1 << 10, 64 << 10]);
+    let setting = session.setting(3, Duration::from_millis(20));
+    let sweep = Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false };
+    let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
+    section.results.extend(all.iter().flatten().map(Outcome::json));
+    let title = |whose: &str| format!("Energy of {whose} at the largest size, joules for a gigabyte");
+    if session.meter.packages.is_ok() {
+        section.tables.push(costs(&title("processors"), &all, |one| one.joules.cpu));
+    }
+    if session.meter.gpus.is_some() {
+        section.tables.push(costs(&title("GPUs"), &all, |one| one.joules.gpu));
+    }
+    Ok(())
+}
+
+/// Each device and the planner's choice, by size: the fastest device at each size.
+pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let works = session.works("ctr-256")?;
+    // 16 bytes to 256 MiB, each four times the previous size.
+    let sizes: [usize; 13] = std::array::from_fn(|step| 16 << (2 * step));
+    let sizes = session.sizes(&sizes, &[16, 4 << 10, 256 << 10]);
+    let setting = session.setting(5, Duration::from_millis(50));
+    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: false };
+    let marks = |outcomes: &[Outcome]| {
+        crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
+    };
+    for outcomes in sweep.by_size(section, &works, &sizes, "each device", marks)? {
+        let work = &outcomes[0].work;
+        section.findings.push(format!("{work}: {}", winners(&outcomes)));
+        section.findings.extend(slower_than_best(work, &outcomes));
+        let crossovers = crossings(&outcomes).into_iter();
+        let crossovers: Vec<_> =
+            crossovers.map(|(size, to)| json!({"bytes": size.round(), "to": to})).collect();
+        let sizes: Vec<_> = outcomes.iter().map(Outcome::json).collect();
+        section.results.push(json!({"work": work, "sizes": sizes, "crossovers": crossovers}));
+    }
+    Ok(())
+}
+
+/// Calls on many messages, for each combination of number and size of the messages.
+pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    let sizes = session.sizes(&[64, 1 << 10, 16 << 10], &[256]);
+    let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
+    let counts = numbers(&session.args.messages, usual);
+    let setting = session.setting(3, Duration::from_millis(50));
+    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: true };
+    for work in &session.works("gcm-256 cbc-256")? {
+        for &size in &sizes {
+            let shapes = counts.iter().map(|&messages| Shape { size, messages });
+            let shapes = shapes.filter(|shape| shape.bytes() <= MAX_BATCH);
+            let title = format!("{}, messages of {}", work.name, report::size(size));
+            let titles = (&*format!("{title}, GB/s by messages in a call"), &*title);
+            let outcomes = sweep.run(section, work, shapes, titles, |_| Vec::new())?;
+            section.results.extend(outcomes.iter().map(Outcome::json));
+        }
+    }
+    Ok(())
+}
+
+/// The marked values on the horizontal axis of a plot.
+type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
+
+/// Measurements of workloads with calls of several shapes.
+struct Sweep<'s> {
+    session: &'s Session<'s>,
+    setting: Setting<'s>,
+    subjects: Vec<Subject>,
+    /// True if the shapes differ in the number of messages, false if they differ in their size.
+    over_messages: bool,
+}
+
+impl Sweep<'_> {
+    /// Measures workloads at each size, and also adds a table of CPU time to the section.
+    fn by_size(
+        &self,
+        section: &mut Section,
+        works: &[Workload],
+        sizes: &[usize],
+        what: &str,
+        marks: Marks,
+    ) -> Result<Vec<Vec<Outcome>>> {
+        let mut all = Vec::new();
+        for work in works {
+            let titles = (&*format!("{}, GB/s", work.name), &*format!("{}: {what} against size", work.name));
+            all.push(self.run(section, work, sizes.iter().copied().map(Shape::one), titles, marks)?);
+        }
+        all.retain(|outcomes| !outcomes.is_empty());
+        section
+            .tables
+            .push(costs("CPU time at the largest size, seconds for a gigabyte", &all, |one| one.cpu));
+        Ok(all)
+    }
+
+    /// Measures one workload at each shape, with the subjects that support it. If a subject exceeds the time limit of a
+    /// call at one shape, it is not measured at the following shapes. Adds a table of GB/s to the section, and a plot if there
+    /// is more than one outcome.
+    fn run(
+        &self,
+        section: &mut Section,
+        work: &Workload,
+        shapes: impl Iterator<Item = Shape>,
+        (table_title, plot_title): (&str, &str),
+        marks: Marks,
+    ) -> Result<Vec<Outcome>> {
+        let max_call_time = if self.session.args.quick { 0.1 } else { 2.0 };
+        let mut slow: Vec<String> = Vec::new();
+        let mut outcomes = Vec::new();
+        for shape in shapes.filter(|shape| work.accepts(shape.size)) {
+            let fast = self.subjects.iter().filter(|subject| !slow.contains(&subject.name));
+            let mut contenders = self.session.contenders(fast, work, shape, false)?;
+            if contenders.is_empty() {
+                continue;
+            }
+            let mut outcome = Outcome { work: work.name.clone(), shape, measured: Vec::new(), kernel: "" };
+            self.session.note(&format!("{}: {}", work.name, outcome.shape_text()));
+            outcome.measured = measure::rounds(&self.setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
+            let late = |one: &&Measured| shape.bytes() as f64 / one.rate.median > max_call_time;
+            slow.extend(outcome.measured.iter().filter(late).map(|one| one.name.to_string()));
+            outcome.measured.iter().for_each(|one| section.add_first_call(one));
+            outcomes.push(outcome);
+        }
+        if !outcomes.is_empty() {
+            let rows = outcomes.iter().map(|outcome| {
+                let Shape { size, messages } = outcome.shape;
+                let first = if self.over_messages { messages.to_string() } else { report::size(size) };
+                (first, std::slice::from_ref(outcome))
+            });
+            section.tables.push(table(table_title, rows, |one| report::rate(one.rate)));
+        }
+        if outcomes.len() > 1 {
+            let messages = ("messages in a call", plot::number as fn(f64) -> String);
+            let across = if self.over_messages { messages } else { BYTES };
+            let mut plot = Plot::new(plot_title, across, "GB/s");
+            plot.marks = marks(&outcomes);
+            for Outcome { shape, measured, .. } in &outcomes {
+                for Measured { name, rate, .. } in measured {
+                    let [median, least, most] = [rate.median, rate.least, rate.most].map(|rate| rate / 1e9);
+                    let x = if self.over_messages { shape.messages } else { shape.size };
+                    plot.push(name, (x as f64, median), (least, most));
+                }
+            }
+            section.pictures.push(plot.svg());
+        }
+        Ok(outcomes)
+    }
+}
+
+/// A table of the costs of each workload at its largest size: a row for each workload, a column for each contender.
+fn costs(title: &str, all: &[Vec<Outcome>], cost: fn(&Measured) -> Option<f64>) -> Table {
+    let rows = all.iter().map(|outcomes| (outcomes[0].work.clone(), &outcomes[..]));
+    table(title, rows, |one| report::per_gb(cost(one)))
+}
+
+/// A table with a column for each contender. A row has the last result of each contender.
+fn table<'o>(
+    title: &str,
+    rows: impl Iterator<Item = (String, &'o [Outcome])> + Clone,
+    cell: impl Fn(&Measured) -> String,
+) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for one in rows.clone().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured) {
+        if !names.contains(&&*one.name) {
+            names.push(&one.name);
+        }
+    }
+    let mut table = Table::new(title, &[&[""], &names[..]].concat(), 1);
+    for (first, outcomes) in rows {
+        let last = |name: &&str| outcomes.iter().rev().find_map(|outcome| outcome.of(name));
+        let cells = names.iter().map(|name| last(name).map_or("-".into(), &cell));
+        table.rows.push(std::iter::once(first).chain(cells).collect());
+    }
+    table
+}
+
+fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
+    outcome.measured.iter().filter(|one| &*one.name != AUTO)
+}
+
+/// The fastest device.
+fn best(outcome: &Outcome) -> Option<&Measured> {
+    devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
+}
+
+/// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
+/// device cross in the plot.
+fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
+    let mut found = Vec::new();
+    for pair in outcomes.windows(2) {
+        let (Some(before), Some(after)) = (best(&pair[0]), best(&pair[1])) else { continue };
+        if before.name == after.name {
+            continue;
+        }
+        // The rate of the new fastest device minus the rate of the previous one, on the logarithmic scale of the plot.
+        let lead = |outcome: &Outcome| {
+            let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
+            Some(rate(&after.name)? - rate(&before.name)?)
+        };
+        let [from, to] = [&pair[0], &pair[1]].map(|outcome| (outcome.shape.size as f64).ln());
+        let at = match (lead(&pair[0]), lead(&pair[1])) {
+            (Some(low), Some(high)) if high > low => from + (to - from) * (-low / (high - low)),
+            // One of the two devices was not measured at one of the sizes.
+            _ => (from + to) / 2.0,
+        };
+        found.push((at.exp(), after.name.to_string()));
+    }
+    found
+}
+
+/// A sentence with the fastest device of each range of sizes.
+fn winners(outcomes: &[Outcome]) -> String {
+    let mut parts: Vec<(String, usize, usize)> = Vec::new();
+    for outcome in outcomes {
+        let Some(best) = best(outcome) else { continue };
+        let size = outcome.shape.size;
+        match parts.last_mut() {
+            Some((name, _, to)) if *name == *best.name => *to = size,
+            _ => parts.push((best.name.to_string(), size, size)),
+        }
+    }
+    let sentences = parts.iter().map(|(name, from, to)| {
+        format!("{name} is the fastest device from {} to {}", report::size(*from), report::size(*to))
+    });
+    let text = sentences.collect::<Vec<_>>().join("; ");
+    let alone = outcomes.iter().all(|outcome| devices(outcome).count() < 2);
+    if alone { format!("{text}, and the only one measured") } else { text }
+}
+
+/// A sentence with the sizes at which `auto` is slower than the best single device.
+fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
+    let compared =
+        || outcomes.iter().filter_map(|outcome| Some((outcome, outcome.of(AUTO)?, best(outcome)?)));
+    compared().next()?;
+    let slower = compared().filter_map(|(outcome, auto, best)| {
+        let ratio = auto.rate.median / best.rate.median;
+        let doubt = if auto.rate.most >= best.rate.least { ", within the spread" } else { "" };
+        let less = (1.0 - ratio) * 100.0;
+        (ratio < TOLERANCE).then(|| format!("{} by {less:.0} % ({}{doubt})", outcome.shape_text(), best.name))
+    });
+    let slower: Vec<_> = slower.collect();
+    Some(if slower.is_empty() {
+        format!("{work}: auto is nowhere more than 3 % behind the best single device")
+    } else {
+        format!("{work}: auto is more than 3 % behind the best single device at {}", slower.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::bench::measure::Rate;
+
+    fn outcome(size: usize, rates: &[(&str, f64)]) -> Outcome {
+        let one = |&(name, median): &(&str, f64)| Measured {
+            name: name.into(),
+            rate: Rate { median, least: median * 0.99, most: median * 1.01 },
+            cpu: None,
+            joules: Default::default(),
+            first: None,
+        };
+        let measured = rates.iter().map(one).collect();
+        Outcome { work: "w".into(), shape: Shape::one(size), measured, kernel: "" }
+    }
+
+    #[test]
+    fn crossovers_are_interpolated() {
+        let outcomes = [
+            outcome(16, &[("cpu", 4.0), ("gpu", 1.0)]),
+            outcome(256, &[("cpu", 4.0), ("gpu", 16.0)]),
+            outcome(4096, &[("cpu", 4.0), ("gpu", 64.0)]),
+        ];
+        let found = crossings(&outcomes);
+        assert_eq!(found.len(), 1);
+        assert!((found[0].0 - 64.0).abs() < 1e-6 && found[0].1 == "gpu", "{found:?}");
+        assert_eq!(
+            winners(&outcomes),
+            "cpu is the fastest device from 16 B to 16 B; gpu is the fastest device from 256 B to 4 KiB"
+        );
+    }
+
+    #[test]
+    fn auto_is_compared_with_the_best_device() {
+        let outcomes = [
+            outcome(16, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 1.0)]),
+            outcome(256, &[("auto", 4.0), ("cpu", 4.0), ("gpu", 5.0)]),
+            outcome(4096, &[("auto", 9.6), ("cpu", 4.0), ("gpu", 10.0)]),
+        ];
+        assert!(slower_than_best("w", &outcomes[..1]).unwrap().contains("nowhere"));
+        assert_eq!(
+            slower_than_best("w", &outcomes).unwrap(),
+            "w: auto is more than 3 % behind the best single device at 256 B by 20 % (gpu), 4 KiB by 4 % (gpu)"
+        );
+        assert_eq!(slower_than_best("w", &[outcome(16, &[("cpu", 1.0)])]), None);
+    }
+}

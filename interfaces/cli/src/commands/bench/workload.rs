@@ -1,0 +1,384 @@
+//! Workloads by name. A workload is a call that can be made any number of times on the same buffer.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use lockstep::Engine;
+use lockstep::aead::{self, Aead, AeadKey, Status, Tag};
+use lockstep::hazmat::data::Data;
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message, xts};
+use lockstep::hazmat::work::Operation;
+use lockstep::hazmat::{self, Block, KeySize};
+
+/// A call on a buffer, in place. The second argument is the number of the call. IVs and nonces depend on this number,
+/// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
+/// Returns a digest of the tags, which are not in the buffer. If all calls write the same bytes, the digest covers a
+/// part of these bytes instead (see [`checking_each_write`]).
+pub(super) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
+
+/// A workload by name, such as `ctr-128` or `cbc-256-decrypt`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Workload {
+    /// The name on the command line.
+    pub(super) name: String,
+    pub(super) mode: Mode,
+    pub(super) direction: Direction,
+    /// Bytes of the key. For XTS, bytes of each of the two keys.
+    pub(super) key_len: usize,
+}
+
+/// A mode without or with authentication.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    Cipher(Cipher),
+    Aead(Aead),
+}
+
+/// Number and size of the messages of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bytes of a message.
+    pub(super) size: usize,
+    /// Messages of a call. If there is more than one, each message has its own key, which is expanded in each call.
+    pub(super) messages: usize,
+}
+
+impl Shape {
+    /// One message of this size.
+    pub(super) const fn one(size: usize) -> Shape {
+        Shape { size, messages: 1 }
+    }
+
+    /// Bytes of a call.
+    pub(super) const fn bytes(self) -> usize {
+        self.size.saturating_mul(self.messages)
+    }
+}
+
+/// The maximum number of bytes of a call: several buffers of its size are held in memory.
+pub(super) const MAX_CALL_BYTES: usize = 1 << 30;
+
+const MODES: [(&str, Mode); 10] = [
+    ("ecb", Mode::Cipher(Cipher::Ecb)),
+    ("ctr", Mode::Cipher(Cipher::Ctr)),
+    ("xts", Mode::Cipher(Cipher::Xts)),
+    ("cbc", Mode::Cipher(Cipher::Cbc)),
+    ("cfb", Mode::Cipher(Cipher::Cfb128)),
+    ("ofb", Mode::Cipher(Cipher::Ofb)),
+    ("pcbc", Mode::Cipher(Cipher::Pcbc)),
+    ("gcm", Mode::Aead(Aead::Gcm)),
+    ("gcm-siv", Mode::Aead(Aead::GcmSiv)),
+    ("ocb", Mode::Aead(Aead::Ocb)),
+];
+
+/// All workloads.
+pub(super) fn all() -> Vec<Workload> {
+    let mut works = Vec::new();
+    for (mode_name, mode) in MODES {
+        let (key_lens, reverse): (&[usize], _) = match mode {
+            // SP 800-38E does not specify XTS with AES-192.
+            Mode::Cipher(Cipher::Xts) => (&[16, 32], Some("-decrypt")),
+            // Decryption is the same as encryption.
+            Mode::Cipher(Cipher::Ctr | Cipher::Ofb) => (&[16, 24, 32], None),
+            Mode::Cipher(_) => (&[16, 24, 32], Some("-decrypt")),
+            Mode::Aead(aead) => (aead.key_lengths(), Some("-open")),
+        };
+        for &key_len in key_lens {
+            let name = format!("{mode_name}-{}", key_len * 8);
+            let reverse = reverse.map(|end| (format!("{name}{end}"), Direction::Decrypt));
+            let both = std::iter::once((name, Direction::Encrypt)).chain(reverse);
+            works.extend(both.map(|(name, direction)| Workload { name, mode, direction, key_len }));
+        }
+    }
+    works
+}
+
+/// The workload with this name, which must exist.
+pub(super) fn named(name: &str) -> Workload {
+    all().into_iter().find(|work| work.name == name).expect("the name of a workload")
+}
+
+/// Keys of all messages, and the messages to open.
+#[derive(Clone)]
+pub(super) struct Inputs {
+    /// The keys of all messages, one after the other.
+    pub(super) keys: Arc<[u8]>,
+    /// Bytes of the keys of one message.
+    each: usize,
+    /// A workload that opens messages reads these ciphertexts, one after the other, instead of the data of its calls.
+    pub(super) sealed: Arc<[u8]>,
+    /// The tags of the ciphertexts, which have the nonce [`NONCE`].
+    pub(super) tags: Arc<[Block]>,
+}
+
+impl Workload {
+    /// True if the mode accepts messages of `size` bytes.
+    pub(super) fn accepts(&self, size: usize) -> bool {
+        match self.mode {
+            Mode::Cipher(Cipher::Xts) => (16..=xts::MAX_DATA_UNIT).contains(&(size as u64)),
+            Mode::Cipher(Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc) => size.is_multiple_of(16),
+            _ => true,
+        }
+    }
+
+    /// True if the inputs of the block cipher are the data of the call, and not counters, earlier outputs, or data
+    /// combined with earlier outputs.
+    pub(super) fn has_data_as_cipher_input(&self) -> bool {
+        match self.mode {
+            Mode::Cipher(Cipher::Ecb) => true,
+            Mode::Cipher(Cipher::Cbc | Cipher::Pcbc | Cipher::Cfb128) => self.direction == Direction::Decrypt,
+            _ => false,
+        }
+    }
+
+    /// Creates random keys and, for a workload that opens messages, messages sealed by `sealer`.
+    pub(super) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
+        let each = self.key_len * if self.mode == Mode::Cipher(Cipher::Xts) { 2 } else { 1 };
+        let keys: Arc<[u8]> = random(each * shape.messages).into();
+        let mut inputs = Inputs { keys, each, sealed: Arc::default(), tags: Arc::default() };
+        if let (Mode::Aead(aead), Direction::Decrypt) = (self.mode, self.direction) {
+            let (mut sealed, mut tags) = (random(shape.bytes()), vec![[0; 16]; shape.messages]);
+            run_aead(sealer, &inputs.aead_keys(aead)?, &NONCE, &mut sealed, &mut tags, &[])?;
+            (inputs.sealed, inputs.tags) = (sealed.into(), tags.into());
+        }
+        Ok(inputs)
+    }
+
+    /// Calls `supports` for the operation of the workload and, until it has returned true, for the operations that compose it.
+    /// Returns true if the workload can run with the operations for which `supports` returns true.
+    fn runs_with(&self, supports: impl Fn(Operation, KeySize) -> bool) -> bool {
+        let size =
+            KeySize::ALL.into_iter().find(|size| size.bytes() == self.key_len).expect("a length of AES");
+        match self.mode {
+            Mode::Cipher(cipher) => supports(Operation::Pass(cipher.pass(self.direction)), size),
+            Mode::Aead(aead) => aead.is_supported(self.direction, size, supports),
+        }
+    }
+
+    /// True if the devices and kernels of the engine support this workload.
+    pub(super) fn is_supported_by(&self, engine: &Engine) -> bool {
+        self.runs_with(|operation, size| engine.planner().supports(operation, size))
+    }
+
+    /// Runs the calibration that the planner would otherwise run during the measurement.
+    pub(super) fn calibrate(&self, engine: &Engine) {
+        self.runs_with(|operation, size| {
+            engine.planner().discover_and_measure(operation, size);
+            matches!(operation, Operation::Pass(_))
+        });
+    }
+
+    /// The kernel that the planner chooses: for a mode that is composed of passes, the kernel of the first pass.
+    pub(super) fn kernel(&self, engine: &Engine, shape: Shape) -> &'static str {
+        let chosen = Cell::new("-");
+        self.runs_with(|operation, size| {
+            let plan = engine.planner().plan(operation, size, shape.bytes(), None);
+            chosen.set(plan.as_ref().map_or("-", |plan| plan.kernel_name()));
+            plan.is_ok() && matches!(operation, Operation::Fused(_))
+        });
+        chosen.get()
+    }
+
+    /// The workload as computed by this library.
+    pub(super) fn ours(&self, engine: &Engine, inputs: &Inputs, shape: Shape) -> hazmat::Result<Run> {
+        let (engine, direction, inputs) = (engine.clone(), self.direction, inputs.clone());
+        match self.mode {
+            Mode::Cipher(cipher) if shape.messages == 1 => {
+                let key = CipherKey::new(cipher, &inputs.keys)?;
+                Ok(Box::new(move |data, call| {
+                    cipher.one(engine.planner(), direction, &key, &mut iv(call), Data::in_place(data))?;
+                    Ok(0)
+                }))
+            }
+            Mode::Cipher(cipher) => Ok(Box::new(move |data, call| {
+                let keys = inputs.keys.chunks(inputs.each).map(|key| CipherKey::new(cipher, key));
+                let keys = keys.collect::<Result<Vec<_>, _>>()?;
+                let mut ivs = vec![iv(call); keys.len()];
+                let parts = data.chunks_exact_mut(shape.size).zip(&keys).zip(&mut ivs);
+                let mut messages: Vec<_> =
+                    parts.map(|((data, key), iv)| Message { key, iv, data: Data::in_place(data) }).collect();
+                cipher.run(engine.planner(), direction, &mut messages)?;
+                Ok(0)
+            })),
+            Mode::Aead(aead) => {
+                let prepared = if shape.messages == 1 { inputs.aead_keys(aead)? } else { Vec::new() };
+                // Each call of an opening workload opens the same messages and checks their tags.
+                let opens = direction == Direction::Decrypt;
+                let mut tags = if opens { inputs.tags.to_vec() } else { vec![[0; 16]; shape.messages] };
+                let call: Run = Box::new(move |data, call| {
+                    let expanded = if prepared.is_empty() { inputs.aead_keys(aead)? } else { Vec::new() };
+                    let keys = if prepared.is_empty() { &expanded } else { &prepared };
+                    let nonce = if opens { NONCE } else { nonce(call) };
+                    run_aead(&engine, keys, &nonce, data, &mut tags, &inputs.sealed)?;
+                    Ok(if opens { 0 } else { digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))) })
+                });
+                Ok(if opens { checking_each_write(shape.size, call) } else { call })
+            }
+        }
+    }
+}
+
+impl Inputs {
+    fn aead_keys(&self, aead: Aead) -> hazmat::Result<Vec<AeadKey>> {
+        self.keys.chunks(self.each).map(|key| AeadKey::new(aead, key)).collect()
+    }
+}
+
+/// For workloads whose calls all write the same bytes: makes sure that the output of the previous call is not mistaken
+/// for the output of this call. Before each call, one block of each message is changed, a different block in each call.
+/// The digest covers these blocks after the call.
+pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
+    Box::new(move |data, call| {
+        let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
+        let block = begin..size.min(begin + 16);
+        for message in data.chunks_exact_mut(size) {
+            // A block returns to its old value only after 256 changes.
+            message[block.clone()].iter_mut().for_each(|byte| *byte = byte.wrapping_add(0x35));
+        }
+        let digest = run(data, call)?;
+        let blocks = data.chunks_exact(size).map(|message| {
+            let mut whole = [0; 16];
+            whole[..block.len()].copy_from_slice(&message[block.clone()]);
+            u128::from_le_bytes(whole)
+        });
+        Ok(digest ^ digest_of(blocks))
+    })
+}
+
+/// Seals the messages in `data` and sets their tags. If `sealed` is not empty, opens its messages to `data` and checks their tags.
+fn run_aead(
+    engine: &Engine,
+    keys: &[AeadKey],
+    nonce: &[u8],
+    data: &mut [u8],
+    tags: &mut [Block],
+    sealed: &[u8],
+) -> hazmat::Result<()> {
+    let size = data.len() / tags.len();
+    let parts = data.chunks_exact_mut(size).zip(keys).zip(tags).enumerate();
+    let mut messages = parts.map(|(index, ((data, key), tag))| {
+        let (data, tag) = match sealed.get(index * size..(index + 1) * size) {
+            Some(from) if size > 0 => (Data::copy(from, data).expect("equal lengths"), Tag::Expect(&tag[..])),
+            _ => (Data::in_place(data), Tag::Write(&mut tag[..])),
+        };
+        aead::Message { key, nonce, aad: &[], data, tag, status: Status::Pending }
+    });
+    let (aead, planner) = (keys[0].mode(), engine.planner());
+    let direction = if sealed.is_empty() { Direction::Encrypt } else { Direction::Decrypt };
+    // One message needs no allocation.
+    match (keys.len(), messages.next()) {
+        (1, Some(message)) => aead.run(planner, direction, &mut [message]),
+        (_, first) => {
+            aead.run(planner, direction, &mut first.into_iter().chain(messages).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// A digest of a sequence of numbers. It depends on their order.
+pub(super) fn digest_of(values: impl Iterator<Item = u128>) -> u128 {
+    values.fold(0, |sum, value| sum.rotate_left(1) ^ value)
+}
+
+/// Fixed values are sufficient because no output is kept.
+const IV: Block = *b"benchmark iv 016";
+pub(super) const NONCE: [u8; 12] = *b"benchmark iv";
+
+/// The IV of a call. The IVs of different calls differ in the upper half, so that their counter blocks do not overlap.
+pub(super) fn iv(call: u64) -> Block {
+    (u128::from_be_bytes(IV) ^ (u128::from(call) << 64)).to_be_bytes()
+}
+
+/// The nonce of a call.
+pub(super) fn nonce(call: u64) -> [u8; 12] {
+    iv(call)[..12].try_into().expect("12 bytes of 16")
+}
+
+/// Random bytes.
+pub(super) fn random(len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    getrandom::fill(&mut bytes).expect("the system has random bytes");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine(kernel: &str) -> Engine {
+        Engine::builder().device("cpu").kernel(kernel).threads(1).build().unwrap()
+    }
+
+    /// Two kernels run each workload, with one message and with several. After each call, the outputs of the two
+    /// kernels are equal and differ from the input.
+    #[test]
+    fn no_call_reverses_another() {
+        let (ours, verifier) = (engine("auto"), engine("cpu/soft"));
+        for work in all() {
+            for shape in [Shape::one(96), Shape { size: 48, messages: 3 }] {
+                let inputs = work.inputs(shape, &verifier).unwrap();
+                let mut runs = [&ours, &verifier].map(|engine| work.ours(engine, &inputs, shape).unwrap());
+                let start = random(shape.bytes());
+                let mut buffers = [start.clone(), start.clone()];
+                for call in 0..4 {
+                    let digests: Vec<_> = runs
+                        .iter_mut()
+                        .zip(&mut buffers)
+                        .map(|(run, buffer)| run(buffer, call).unwrap())
+                        .collect();
+                    assert!(
+                        digests[0] == digests[1] && buffers[0] == buffers[1],
+                        "{} call {call}",
+                        work.name
+                    );
+                    assert!(buffers[0] != start, "{} call {call}", work.name);
+                }
+            }
+        }
+    }
+
+    /// The digest detects a call that does nothing, even if the buffer contains the correct output of an earlier call.
+    /// The test has three cases: all calls after the first do nothing, a single call does nothing, and no call does
+    /// nothing.
+    #[test]
+    fn an_opening_that_does_nothing_is_found() {
+        let verifier = engine("cpu/soft");
+        let work = named("gcm-128-open");
+        for shape in [Shape::one(40), Shape { size: 40, messages: 3 }] {
+            let inputs = work.inputs(shape, &verifier).unwrap();
+            let mut plaintext = random(shape.bytes());
+            work.ours(&verifier, &inputs, shape).unwrap()(&mut plaintext, 0).unwrap();
+            for idle in [1..9, 4..5, 9..9] {
+                let mut right = work.ours(&verifier, &inputs, shape).unwrap();
+                let (plaintext, skipped) = (plaintext.clone(), idle.clone());
+                let mut wrong = checking_each_write(
+                    shape.size,
+                    Box::new(move |data, call| {
+                        if !skipped.contains(&call) {
+                            data.copy_from_slice(&plaintext);
+                        }
+                        Ok(0)
+                    }),
+                );
+                let mut buffers = [random(shape.bytes()), Vec::new()];
+                buffers[1] = buffers[0].clone();
+                let mut differ = |call: u64| {
+                    let digests = [right(&mut buffers[0], call), wrong(&mut buffers[1], call)];
+                    let [right, wrong] = digests.map(|digest| digest.unwrap());
+                    right != wrong
+                };
+                let found: Vec<u64> = (0..9).filter(|call| differ(*call)).collect();
+                assert_eq!(found, idle.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn names() {
+        let begin_with = |prefix| all().iter().filter(|work| work.name.starts_with(prefix)).count();
+        assert_eq!([begin_with("xts"), begin_with("ctr-1"), begin_with("abacus")], [4, 2, 0]);
+        let direct: Vec<_> = all().into_iter().filter(Workload::has_data_as_cipher_input).collect();
+        assert_eq!(direct.len(), 3 * (2 + 3));
+        assert!(direct.iter().all(|work| work.name.starts_with("ecb") || work.name.ends_with("decrypt")));
+        assert!(!named("xts-128").accepts(32 << 20) && !named("ecb-128").accepts(17));
+    }
+}

@@ -1,0 +1,92 @@
+//! What the contexts without authentication have in common: the key, and the parameters of OpenSSL's generic ciphers.
+
+use lockstep::hazmat::inline::Block;
+
+use super::Common;
+use crate::key::ContextKey;
+use crate::libcrypto::{GetParam, Parameters, SetParam, list};
+use crate::reason::{Outcome, Reason};
+
+/// Gettable parameters of a context without authentication.
+pub(super) const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV TLS_MAC);
+
+/// Settable parameters of a context without authentication.
+pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
+
+/// An IV of one block.
+pub(super) fn iv_of(iv: &[u8]) -> Outcome<Block> {
+    iv.try_into().map_err(|_| Reason::IvLength)
+}
+
+/// The key of a context without authentication, and its parameters.
+pub(super) struct Raw {
+    pub(super) common: Common,
+    pub(super) key: Option<ContextKey>,
+    /// The IV as it was set, if necessary filled up with zeros; `None` if no IV has been set.
+    pub(super) iv: Option<Block>,
+    /// The parameter `padding`. It has an effect on ECB and CBC. For other modes it is stored only so that it can be read back.
+    pub(super) padding: bool,
+    /// The parameter `num`. For modes without a partial block it is stored only so that it can be read back.
+    pub(super) num: usize,
+}
+
+impl Raw {
+    pub(super) fn new(common: Common) -> Raw {
+        Raw { common, key: None, iv: None, padding: true, num: 0 }
+    }
+
+    pub(super) fn duplicate(&self) -> Outcome<Raw> {
+        let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
+        let Raw { iv, padding, num, .. } = *self;
+        Ok(Raw { common: self.common.clone(), key, iv, padding, num })
+    }
+
+    #[inline(always)]
+    pub(super) fn key(&self) -> Outcome<&ContextKey> {
+        self.key.as_ref().ok_or(Reason::NoKey)
+    }
+
+    /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
+    pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
+        if let Some(key) = key {
+            self.key = None;
+            self.key = Some(ContextKey::new(&self.common.instance.resources, key)?);
+        }
+        Ok(())
+    }
+
+    /// The IV as it was set; zeros if no IV has been set.
+    pub(super) fn iv(&self) -> &Block {
+        self.iv.as_ref().unwrap_or(&[0; 16])
+    }
+
+    /// Gets a parameter. `updated_iv` starts with the IV that continues the message.
+    pub(super) fn get(&self, param: &mut GetParam<'_>, updated_iv: &[u8]) -> Outcome<()> {
+        let iv_len = self.common.algorithm.iv_len;
+        match param.name() {
+            b"keylen" => param.number(self.common.algorithm.key_len as u64),
+            b"ivlen" => param.number(iv_len as u64),
+            b"padding" => param.number(u64::from(self.padding)),
+            b"num" => param.number(self.num as u64),
+            b"iv" => param.octets(&self.iv()[..iv_len]),
+            b"updated-iv" => param.octets(&updated_iv[..iv_len]),
+            b"tls-mac" => param.octets(&[]),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets a parameter of [`SETTABLE`].
+    pub(super) fn set(&mut self, param: &SetParam<'_>) -> Outcome<()> {
+        match param.name() {
+            b"padding" => self.padding = param.number::<u32>()? != 0,
+            b"num" => match param.number::<u32>()? {
+                num @ 0..16 => self.num = num as usize,
+                _ => return Err(Reason::ParameterType),
+            },
+            b"use-bits" | b"tls-version" => _ = param.number::<u32>()?,
+            b"tls-mac-size" => _ = param.number::<usize>()?,
+            _ => {}
+        }
+        Ok(())
+    }
+}

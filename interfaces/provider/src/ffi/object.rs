@@ -1,0 +1,39 @@
+//! Objects that OpenSSL refers to by a pointer.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::ffi::c_void;
+
+use crate::reason::{Outcome, Reason};
+
+/// Moves a value, whose size is not 0, to memory of its own.
+///
+/// # Errors
+/// [`Reason::OutOfMemory`]
+#[inline(always)]
+pub(super) fn allocate<T>(value: T) -> Outcome<*mut T> {
+    const { assert!(size_of::<T>() > 0) };
+    // SAFETY: the layout is that of the value, whose size is not 0; the new memory is large enough and aligned for it.
+    unsafe {
+        let memory = alloc(Layout::new::<T>()).cast::<T>();
+        if memory.is_null() {
+            return Err(Reason::OutOfMemory);
+        }
+        memory.write(value);
+        Ok(memory)
+    }
+}
+
+/// Drops and frees a value; does nothing for a null pointer.
+///
+/// # Safety
+/// The pointer is null or was returned by [`allocate`] with the same type, and it is freed once.
+pub(super) unsafe fn free<T>(pointer: *mut c_void) {
+    let value = pointer.cast::<T>();
+    if !value.is_null() {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            value.drop_in_place();
+            dealloc(pointer.cast(), Layout::new::<T>());
+        }
+    }
+}

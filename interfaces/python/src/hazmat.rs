@@ -1,0 +1,249 @@
+//! The raw modes: the native part of `lockstep.hazmat`.
+
+use lockstep::aead::INLINE_LIMIT;
+use lockstep::hazmat::data::{Data, HostData};
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
+use lockstep::hazmat::mode::cmac::CmacMessage;
+use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
+use lockstep::hazmat::mode::key_wrap::{self, Icv};
+use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm};
+use lockstep::hazmat::planner::{OnStream, Planner};
+use lockstep::hazmat::shown;
+use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+use crate::buffer::{Export, Input, Memory, check_output, host_data, new_bytes, overlap};
+use crate::engine;
+use crate::error::from_core;
+use crate::forks::detached;
+use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
+use crate::text;
+
+/// The raw modes by their names in Python. CBC can have ciphertext stealing.
+const MODES: [(&str, Cipher, Option<Variant>); 12] = [
+    ("ECB", Cipher::Ecb, None),
+    ("CBC", Cipher::Cbc, None),
+    ("PCBC", Cipher::Pcbc, None),
+    ("CFB", Cipher::Cfb128, None),
+    ("CFB8", Cipher::Cfb8, None),
+    ("CFB1", Cipher::Cfb1, None),
+    ("OFB", Cipher::Ofb, None),
+    ("CTR", Cipher::Ctr, None),
+    ("XTS", Cipher::Xts, None),
+    ("CBC-CS1", Cipher::Cbc, Some(Variant::Cs1)),
+    ("CBC-CS2", Cipher::Cbc, Some(Variant::Cs2)),
+    ("CBC-CS3", Cipher::Cbc, Some(Variant::Cs3)),
+];
+
+/// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
+fn run<T: Send>(
+    py: Python<'_>,
+    len: usize,
+    work: impl FnOnce(&Planner) -> CoreResult<T> + Send,
+) -> PyResult<T> {
+    let engine = engine::current(py)?;
+    let work = || work(engine.planner());
+    let outcome = if len <= INLINE_LIMIT { work() } else { detached(py, work) };
+    outcome.map_err(from_core)
+}
+
+fn direction(encrypts: bool) -> Direction {
+    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
+}
+
+/// A message of a raw mode, whose arguments are checked.
+struct Call<'a> {
+    cipher: Cipher,
+    stealing: Option<Variant>,
+    direction: Direction,
+    key: Input<'a>,
+    iv: Block,
+}
+
+impl<'a> Call<'a> {
+    fn new(
+        mode: &Bound<'_, PyString>,
+        encrypts: bool,
+        key: Input<'a>,
+        iv: Option<Input<'_>>,
+    ) -> PyResult<Call<'a>> {
+        let mode = text::utf8(mode)?;
+        let Some((_, cipher, stealing)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
+            let known: Vec<_> = MODES.iter().map(|(name, ..)| *name).collect();
+            let (name, known) = (shown::name(mode), known.join(", "));
+            return Err(PyValueError::new_err(format!("no mode '{name}': the modes are {known}")));
+        };
+        let iv = match (cipher, iv.as_deref()) {
+            (Cipher::Ecb, None) => Block::default(),
+            (Cipher::Ecb, Some(_)) => return Err(PyValueError::new_err("ECB has no iv")),
+            (_, Some(iv)) if iv.len() == 16 => iv.try_into().unwrap_or_default(),
+            _ => return Err(PyValueError::new_err(format!("{mode} needs an iv of 16 bytes"))),
+        };
+        Ok(Call { cipher, stealing, direction: direction(encrypts), key, iv })
+    }
+
+    /// Processes data on the host.
+    fn run(self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
+        let Call { cipher, stealing, direction, key, mut iv } = self;
+        run(py, data.len(), |planner| {
+            let Some(variant) = stealing else {
+                let key = CipherKey::new(cipher, &key)?;
+                return cipher.one(planner, direction, &key, &mut iv, Data::Host(data));
+            };
+            let key = Key::new(&key)?;
+            let mut data = data;
+            if let HostData::Copy { from, to, .. } = &mut data {
+                to.copy_from_slice(from);
+            }
+            cbc_cts::run_in_place(planner, direction, &key, variant, &mut iv, data.output())
+        })
+    }
+
+    /// Processes memory of the host; returns its length in bytes.
+    fn run_memory(self, py: Python<'_>, data: Memory, output: Memory) -> PyResult<usize> {
+        check_output(data.len, output.len)?;
+        if self.key.memory().overlaps(output) {
+            return Err(overlap());
+        }
+        // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key is apart from
+        // it and the initialization vector was copied.
+        let data_and_output = unsafe { host_data(data, output) };
+        self.run(py, data_and_output?)?;
+        Ok(data.len)
+    }
+
+    /// Processes an array, on the host or on a device; returns its length in bytes.
+    fn run_array(self, py: Python<'_>, data: &Imported, output: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let to = Imported::write(output, data.stream_for_others(py, None)?.as_ref())?;
+        let (from, to) = match (&data.place, &to.place) {
+            (&Place::Host(from), &Place::Host(to)) => return self.run_memory(py, from, to),
+            (Place::Device(from), Place::Device(to)) => (from, to),
+            _ => return Err(PyValueError::new_err("data and buf must be on the same device")),
+        };
+        check_output(from.len(), to.len())?;
+        let Call { cipher, stealing: None, direction, key, mut iv } = self else {
+            return Err(PyValueError::new_err(
+                "CBC with ciphertext stealing does not process data on a device: copy the array to the host",
+            ));
+        };
+        let (engine, stream) = (engine::current(py)?, data.stream);
+        let work = || {
+            let key = CipherKey::new(cipher, &key)?;
+            let executor = OnStream::new(engine.planner(), to.device(), stream)?;
+            cipher.one(&executor, direction, &key, &mut iv, Data::on_device(from.clone(), to.clone())?)
+        };
+        detached(py, work).map_err(from_core)?;
+        Ok(from.len())
+    }
+}
+
+/// Encrypts or decrypts data with a raw mode into new `bytes`, or an array of another library into a new array of bytes, of that library
+/// and on the same device.
+#[pyfunction]
+pub(crate) fn raw<'py>(
+    py: Python<'py>,
+    mode: &Bound<'_, PyString>,
+    encrypts: bool,
+    key: Input<'_>,
+    data: &Bound<'py, PyAny>,
+    iv: Option<Input<'_>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let call = Call::new(mode, encrypts, key, iv)?;
+    if is_tensor(data)? {
+        let from = Imported::read(data, None)?;
+        let output = empty_like(data, from.len())?;
+        call.run_array(py, &from, &output)?;
+        return result_like(&output, data);
+    }
+    let data = Input::new(data)?;
+    let bytes =
+        new_bytes(py, data.len(), |output| call.run(py, HostData::copy(&data, output).map_err(from_core)?));
+    Ok(bytes?.into_any())
+}
+
+/// Encrypts or decrypts data with a raw mode into a buffer or an array of the same length, which may be the memory of the data.
+#[pyfunction]
+pub(crate) fn raw_into(
+    py: Python<'_>,
+    mode: &Bound<'_, PyString>,
+    encrypts: bool,
+    key: Input<'_>,
+    data: &Bound<'_, PyAny>,
+    iv: Option<Input<'_>>,
+    buf: &Bound<'_, PyAny>,
+) -> PyResult<usize> {
+    let call = Call::new(mode, encrypts, key, iv)?;
+    if is_tensor(data)? || is_tensor(buf)? {
+        return call.run_array(py, &Imported::read(data, None)?, buf);
+    }
+    let (mut from, mut to) = (Export::new(), Export::new());
+    call.run_memory(py, from.locate(data)?, to.write(buf)?)
+}
+
+/// Encrypts or decrypts data of at least 16 bytes with HCTR2.
+#[pyfunction]
+pub(crate) fn hctr2<'py>(
+    py: Python<'py>,
+    encrypts: bool,
+    key: Input<'_>,
+    tweak: Input<'_>,
+    data: Input<'_>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    new_bytes(py, data.len(), |output| {
+        run(py, data.len(), |planner| {
+            let key = Hctr2Key::new(planner, Key::new(&key)?)?;
+            run_hctr2(planner, direction(encrypts), &key, &tweak, Data::copy(&data, output)?)
+        })
+    })
+}
+
+/// The CMAC of data, 16 bytes.
+#[pyfunction]
+pub(crate) fn cmac(py: Python<'_>, key: Input<'_>, data: Input<'_>) -> PyResult<Block> {
+    let key = Key::new(&key).map_err(from_core)?;
+    let mut mac = Block::default();
+    let messages = &mut [CmacMessage { key: &key, data: &data, mac: &mut mac }];
+    run(py, data.len(), |planner| lockstep::hazmat::mode::cmac::cmac(planner, messages))?;
+    Ok(mac)
+}
+
+/// The GMAC of data, 16 bytes.
+#[pyfunction]
+pub(crate) fn gmac(py: Python<'_>, key: Input<'_>, nonce: Input<'_>, data: Input<'_>) -> PyResult<Block> {
+    let key = Key::new(&key).map_err(from_core)?;
+    let mut mac = Block::default();
+    run(py, data.len(), |planner| gcm::gmac(planner, &key, &nonce, &data, &mut mac))?;
+    Ok(mac)
+}
+
+/// Wraps a key with KW, or with KWP if `padded`.
+#[pyfunction]
+pub(crate) fn wrap(
+    py: Python<'_>,
+    padded: bool,
+    wrapping_key: Input<'_>,
+    key: Input<'_>,
+) -> PyResult<Vec<u8>> {
+    let kek = Key::new(&wrapping_key).map_err(from_core)?;
+    let icv = if padded { Icv::KWP } else { Icv::KW };
+    run(py, 0, |planner| key_wrap::wrap(planner, &kek, icv, &key))
+}
+
+/// Unwraps a key with KW, or with KWP if `padded`. None if the wrapped key is not authentic.
+#[pyfunction]
+pub(crate) fn unwrap<'py>(
+    py: Python<'py>,
+    padded: bool,
+    wrapping_key: Input<'_>,
+    key: Input<'_>,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let kek = Key::new(&wrapping_key).map_err(from_core)?;
+    let icv = if padded { Icv::KWP } else { Icv::KW };
+    let unwrapped = run(py, 0, |planner| match key_wrap::unwrap(planner, &kek, icv, &key) {
+        Err(CoreError::AuthenticationFailed) => Ok(None),
+        outcome => outcome.map(Some),
+    });
+    Ok(unwrapped?.map(|key| PyBytes::new(py, &key)))
+}
