@@ -135,7 +135,8 @@ __device__ inline void run_ocb(const Launch &launch, const OcbMasks *all_masks) 
     if (Encrypts) encrypt(state, Shape::keys(shared[0], schedule), rounds);
     else decrypt(state, Shape::keys(shared[0], schedule), rounds);
     transpose(state);
-    key = load_aligned(schedule + 16 * rounds);
+    // Found again: an address that is kept during the rounds would take two registers, which the cipher needs.
+    key = load_aligned(schedule_of(launch, launch.segments[opaque(tile.segment)], !Encrypts) + 16 * rounds);
     if (is_plain) end_ocb<Encrypts, true>(state, tile, offsets(key), launch.scratch);
     else end_ocb<Encrypts, false>(state, tile, offsets(key), launch.scratch);
     Shape::wipe(shared[0]);

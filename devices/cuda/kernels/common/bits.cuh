@@ -95,3 +95,12 @@ __device__ inline u32 mask_of(u32 a, u32 index) {
     return mask_of_bit(a, index);
 #endif
 }
+
+// The value itself. The compiler does not know that it is equal, so it computes again what depends on it, and needs no register for that
+// in the meantime.
+__device__ inline u32 opaque(u32 value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(value));
+#endif
+    return value;
+}
