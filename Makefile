@@ -18,7 +18,7 @@ INSTALL ?= install
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
 	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
-# Before a command of a recipe: the build embeds machine code for GPUs. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
+# Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
 
 # Several targets build the same files with other features; cargo runs in parallel by itself.
@@ -148,7 +148,8 @@ test-pages: tools-present-tests
 	$(RUN_PAGES)
 
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
-test-release: build provider provider-lab
+test-release: tools-present
+	$(WITH_KERNELS) $(MAKE) build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see devices/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/setup.sh programs browser
@@ -184,7 +185,8 @@ test-provider-newest: test-openssl-4.0
 test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newest
 
 # With the features of the whole workspace, so that the builds of `make test` are used.
-test-openssl-%: tools-present-tests provider
+test-openssl-%: tools-present-tests
+	$(WITH_KERNELS) $(MAKE) provider
 	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 
@@ -260,6 +262,7 @@ lint: tools-present-tests
 	tools/publish_check.py
 	tools/key_generators.py --self-test
 	tools/key_generators.py
+	tools/cuda_kernels.py --check
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep-aes --no-default-features --locked -- -D warnings

@@ -2,6 +2,7 @@
 """Compiles the CUDA kernels to an archive of machine code that a build embeds. No driver, no GPU and no root are required.
 
     tools/cuda_kernels.py [--full] [--arch 80,90] [--no-ptx] [--out FILE]
+    tools/cuda_kernels.py --check       fails if sizes.txt is not of these kernels
 
 Prints the path of the archive. Without options, this is the archive for all architectures if it is in the user's cache; otherwise an
 archive for two architectures, with a message on standard error. --full (make cuda-kernels) compiles the archive for all architectures.
@@ -9,7 +10,7 @@ archive for two architectures, with a message on standard error. --full (make cu
 
 Then: LOCKSTEP_CUDA_KERNELS=$(tools/cuda_kernels.py) cargo build --release. NVRTC, from Python wheels (tools/cuda_toolchain.py), compiles
 in parallel processes. Machine code and archives are kept in ${XDG_CACHE_HOME:-~/.cache}/lockstep/cuda-kernels, by the content of the
-kernels and the versions of the compilers, so nothing is compiled twice.
+kernels and the versions of the compilers, so nothing is compiled twice. What was not used for 30 days is removed.
 
 Format of an archive: lines of text, an empty line, then the units.
 
@@ -67,8 +68,14 @@ def main():
     parser.add_argument("--full", action="store_true", help="all architectures")
     parser.add_argument("--arch", help="these architectures, such as 80,90")
     parser.add_argument("--no-ptx", action="store_true", help="nothing for later architectures")
+    parser.add_argument("--check", action="store_true", help="compare sizes.txt with the kernels")
     parser.add_argument("--out", help="also copy the archive to this file")
     options = parser.parse_args()
+    if options.check:
+        with open(SIZES, encoding="ascii") as file:
+            if file.readline() != stamp_of_sources():
+                sys.exit("cuda_kernels.py: the kernels have changed since devices/cuda/sizes.txt was made: run `make cuda-kernels`")
+        return
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         # An empty path: the build embeds nothing.
         print("cuda_kernels.py: no machine code for GPUs, since there is no compiler for this system", file=sys.stderr)
@@ -85,7 +92,7 @@ def make(options):
         path = made(plan(numbers, not options.no_ptx, left_out=[]))
     else:
         full = plan(ARCHITECTURES, True)
-        if options.full or os.path.exists(path_of(full)):
+        if options.full or is_made(path_of(full)):
             path = made(full)
             if options.full:
                 write_sizes(path)
@@ -139,9 +146,48 @@ def plan(numbers, with_ptx, left_out=ONLY_PTX):
     return result
 
 
+@functools.cache
 def folder():
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "lockstep", "cuda-kernels")
+    path = os.path.join(cache, "lockstep", "cuda-kernels")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    check_owner(path)
+    return path
+
+
+def check_owner(path):
+    """Code that another user can write is not used: packages contain it, and it processes keys."""
+    status = os.stat(path)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        sys.exit(f"cuda_kernels.py: {path} belongs to another user, or others can write it: remove it")
+
+
+def is_made(path):
+    """True if a file of the cache exists. It is then kept for another 30 days."""
+    if not os.path.exists(path):
+        return False
+    check_owner(path)
+    os.utime(path)
+    return True
+
+
+def remove_unused():
+    """Removes what was not used for 30 days."""
+    for name in os.listdir(folder()):
+        path = os.path.join(folder(), name)
+        if os.path.getmtime(path) < time.time() - 30 * 86400:
+            os.remove(path)
+
+
+def options_of(target):
+    """The options of NVRTC."""
+    return [f"--gpu-architecture={PTX if target == 'ptx' else target}", "--std=c++17"]
+
+
+def stamp_of_sources():
+    """The first line of sizes.txt."""
+    text = repr([(module, source_of(module)) for module in sorted(sources())])
+    return f"kernels {hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 @functools.cache
@@ -154,7 +200,7 @@ TOOLCHAIN = [sys.executable, os.path.join(ROOT, "tools", "cuda_toolchain.py")]
 
 def code_path(job):
     module, target, version = job
-    stamp = hashlib.sha256("\0".join([pins(version), target, PTX, source_of(module)]).encode()).hexdigest()[:20]
+    stamp = hashlib.sha256("\0".join([pins(version), target, *options_of(target), source_of(module)]).encode()).hexdigest()[:20]
     return os.path.join(folder(), f"{module}.{target}-{stamp}")
 
 
@@ -166,10 +212,9 @@ def path_of(jobs):
 
 def made(jobs):
     path = path_of(jobs)
-    if os.path.exists(path):
+    if is_made(path):
         return path
-    os.makedirs(folder(), exist_ok=True)
-    start, missing = time.monotonic(), [job for job in jobs if not os.path.exists(code_path(job))]
+    start, missing = time.monotonic(), [job for job in jobs if not is_made(code_path(job))]
     libraries = {version: nvrtc_folder(version) for version in {version for _, _, version in missing}}
     # The longest compilations first, so that all processes end at about the same time.
     missing.sort(key=lambda job: (job[1] != "ptx", len(source_of(job[0]))), reverse=True)
@@ -184,6 +229,7 @@ def made(jobs):
         index += [f"{module} {target} {begin} {end}" for module, target, begin, end in modules]
         data += packed_unit
     write(path, "\n".join(index).encode() + b"\n\n" + data)
+    remove_unused()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{len(missing)} compilations: {used.ru_utime + used.ru_stime:.0f} CPU seconds, {time.monotonic() - start:.0f} seconds", file=sys.stderr)
     return path
@@ -230,7 +276,7 @@ def compiled(work):
     job, library_folder, path = work
     module, target, _ = job
     library, program = nvrtc(library_folder), ctypes.c_void_p()
-    words = [f"--gpu-architecture={PTX if target == 'ptx' else target}", "--std=c++17"]
+    words = options_of(target)
     arguments = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
     if library.nvrtcCreateProgram(ctypes.byref(program), source_of(module).encode(), f"{module}.cu".encode(), 0, None, None):
         raise RuntimeError("NVRTC does not start")
@@ -262,7 +308,7 @@ def write_sizes(path):
     with open(path, "rb") as file:
         index = file.read().split(b"\n\n", 1)[0]
     with open(SIZES, "wb") as file:
-        file.write(index + b"\n")
+        file.write(stamp_of_sources().encode() + index + b"\n")
 
 
 if __name__ == "__main__":

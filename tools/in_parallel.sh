@@ -28,10 +28,10 @@ for index in "${!jobs[@]}"; do
     status=0
     wait "${jobs[$index]}" || status=$?
     cat "$logs/$index"
-    # 124 is the status of `timeout`.
+    # `timeout` returns 124 after SIGTERM and 137 after SIGKILL.
     case $status in
     0) ;;
-    124) failed+=("${*:$index+1:1} (it had not ended after $LIMIT)") ;;
+    124 | 137) failed+=("${*:$index+1:1} (status $status: probably it had not ended after $LIMIT)") ;;
     *) failed+=("${*:$index+1:1}") ;;
     esac
 done

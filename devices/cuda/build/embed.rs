@@ -7,6 +7,15 @@ use std::{env, fs};
 
 const ARCHIVE: &str = "LOCKSTEP_CUDA_KERNELS";
 
+/// True if the bytes after the index of an archive are as many as the units in it.
+fn is_complete(archive: &[u8]) -> bool {
+    let Some(end) = archive.windows(2).position(|two| two == b"\n\n") else { return false };
+    let index = String::from_utf8_lossy(&archive[..end]);
+    let lens =
+        index.lines().filter_map(|line| line.strip_prefix("unit ")?.split(' ').nth(1)?.parse::<usize>().ok());
+    lens.sum::<usize>() == archive.len() - end - 2
+}
+
 /// Writes kernels.rs and kernels.archive to OUT_DIR; `sources` are paths below the folder kernels.
 pub(crate) fn embed(sources: &[std::path::PathBuf]) {
     println!("cargo::rerun-if-env-changed={ARCHIVE}");
@@ -29,6 +38,7 @@ pub(crate) fn embed(sources: &[std::path::PathBuf]) {
                 fs::read(&path).unwrap_or_else(|error| panic!("{ARCHIVE}: {}: {error}", path.display()));
             let is_one = archive.starts_with(b"lockstep-kernels 1\n");
             assert!(is_one, "{ARCHIVE}: {} is no archive of tools/cuda_kernels.py", path.display());
+            assert!(is_complete(&archive), "{ARCHIVE}: {} is truncated or damaged", path.display());
             archive
         }
         None => Vec::new(),

@@ -6,12 +6,16 @@
 use std::io::Read;
 use std::ops::Range;
 use std::sync::OnceLock;
+#[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lzma_rust2::LzmaReader;
 
 /// The first line.
 const HEAD: &str = "lockstep-kernels 1";
+
+/// The length of a unit that no archive reaches, in bytes.
+const LONGEST_UNIT: usize = 256 << 20;
 
 /// The target of code that the driver compiles.
 const PTX: &str = "ptx";
@@ -54,7 +58,8 @@ impl Architecture {
 pub(crate) struct Archive {
     units: Vec<Unit>,
     modules: Vec<Module>,
-    /// Bytes that were unpacked so far, for tests.
+    /// Bytes that were unpacked so far.
+    #[cfg(test)]
     unpacked: AtomicU64,
 }
 
@@ -90,13 +95,19 @@ impl Archive {
     pub(crate) fn parse(bytes: &'static [u8]) -> Option<Archive> {
         let end = bytes.windows(2).position(|two| two == b"\n\n")?;
         let (index, data) = (str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);
+        let mut lines = index.lines();
+        if lines.next() != Some(HEAD) {
+            return None;
+        }
         let mut archive = Archive::default();
-        for line in index.strip_prefix(HEAD)?.lines().skip(1) {
-            let mut words = line.split(' ');
-            let (first, second) = (words.next()?, words.next()?);
-            let (third, fourth) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        for line in lines {
+            let [first, second, third, fourth] = line.split(' ').collect::<Vec<_>>().try_into().ok()?;
+            let (third, fourth) = (third.parse().ok()?, fourth.parse().ok()?);
             if first == "unit" {
                 let (start, packed, len): (usize, usize, usize) = (second.parse().ok()?, third, fourth);
+                if len > LONGEST_UNIT {
+                    return None;
+                }
                 let packed = data.get(start..start.checked_add(packed)?)?;
                 archive.units.push(Unit { packed, len });
             } else {
@@ -121,7 +132,7 @@ impl Archive {
         best.or_else(|| of_name().find(|module| module.is_ptx() && architecture.is_supported()))
     }
 
-    /// The code of a module, in the form that the driver loads.
+    /// The code of a module, in the form that the driver loads: a cubin, or PTX that ends with a zero byte.
     pub(crate) fn unpack(&self, module: &Module) -> Result<Vec<u8>, String> {
         let unit = &self.units[module.unit];
         let damaged = |why: &dyn std::fmt::Display| {
@@ -137,8 +148,13 @@ impl Archive {
                 .and_then(|mut reader| reader.read_exact(&mut code))
         };
         unpacked.map_err(|error| damaged(&error))?;
+        #[cfg(test)]
         self.unpacked.fetch_add(end as u64, Ordering::Relaxed);
         code.drain(..start);
+        // The driver would read beyond the end of other bytes.
+        if !code.starts_with(b"\x7fELF") && code.last() != Some(&0) {
+            return Err(damaged(&"it is neither a cubin nor PTX"));
+        }
         Ok(code)
     }
 
@@ -157,13 +173,14 @@ mod tests {
         Architecture { major, minor }
     }
 
-    /// An archive whose units are stored, with the target of a module as its code.
+    /// An archive whose units are stored, with the target of a module and a zero byte as its code.
     fn stored(modules: &[(&str, &str)]) -> Archive {
         let (mut index, mut data) = (HEAD.to_owned(), String::new());
         for (module, target) in modules {
-            let len = target.len();
+            let len = target.len() + 1;
             index += &format!("\nunit {} {len} {len}\n{module} {target} 0 {len}", data.len());
             data += target;
+            data += "\0";
         }
         Archive::parse(format!("{index}\n\n{data}").into_bytes().leak()).unwrap()
     }
@@ -175,7 +192,7 @@ mod tests {
         let archive = stored(&modules);
         let taken = |module: &str, architecture| {
             let module = archive.find(module, architecture)?;
-            Some(String::from_utf8(archive.unpack(module).unwrap()).unwrap())
+            Some(String::from_utf8(archive.unpack(module).unwrap()).unwrap().replace('\0', ""))
         };
         let of_a = |major, minor| taken("a", architecture(major, minor));
         assert_eq!(of_a(9, 0).as_deref(), Some("sm_90"));
@@ -189,19 +206,23 @@ mod tests {
         assert_eq!(taken("c", architecture(9, 0)), None);
     }
 
-    /// Two modules in a unit that Python's lzma packed: 40 times `A`, then 60 times `B`.
+    /// Two modules in a unit that Python's lzma packed: 39 times `A`, then 59 times `B`, with a zero byte after each.
     #[test]
     fn units_are_unpacked() {
         const PACKED: &[u8] = &[
-            180, 0, 0, 32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 32, 238, 38, 66, 220, 125, 250, 135,
-            255, 255, 254, 231, 128, 0,
+            180, 0, 0, 32, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 32, 238, 36, 0, 33, 181, 247, 181,
+            104, 255, 207, 255, 255, 151, 130, 0, 0,
         ];
-        let head = format!("{HEAD}\nunit 0 {} 100\na sm_80 0 40\nb sm_80 40 100\n\n", PACKED.len());
+        let modules = "a sm_80 0 40\nb sm_80 40 100\nc sm_80 0 39";
+        let head = format!("{HEAD}\nunit 0 {} 100\n{modules}\n\n", PACKED.len());
         let bytes: &'static mut [u8] = [head.as_bytes(), PACKED].concat().leak();
         let archive = Archive::parse(bytes).unwrap();
         let code = |name| archive.unpack(archive.find(name, architecture(8, 0)).unwrap()).unwrap();
-        assert_eq!((code("a"), code("b")), (vec![b'A'; 40], vec![b'B'; 60]));
+        let expected = |letter: &[u8], len| [letter.repeat(len), vec![0]].concat();
+        assert_eq!((code("a"), code("b")), (expected(b"A", 39), expected(b"B", 59)));
         assert_eq!(archive.unpacked(), 140, "`b` is after `a`");
+        let no_code = archive.unpack(archive.find("c", architecture(8, 0)).unwrap()).unwrap_err();
+        assert!(no_code.contains("neither a cubin nor PTX"), "{no_code}");
         let damaged = [head.as_bytes(), &PACKED[..13], &[0xff; 8], &PACKED[21..]].concat().leak();
         let archive = Archive::parse(damaged).unwrap();
         let error = archive.unpack(archive.find("a", architecture(8, 0)).unwrap()).unwrap_err();
@@ -216,6 +237,9 @@ mod tests {
             "something else\n\n",
             "lockstep-kernels 1\nunit 0 5 5\n\nfour",
             "lockstep-kernels 1\nunit 0 5 5\na sm_80 0 6\n\n12345",
+            "lockstep-kernels 12\nunit 0 5 5\na sm_80 0 5\n\n12345",
+            "lockstep-kernels 1\nunit 0 5 5\na sm_80 0 5 6\n\n12345",
+            "lockstep-kernels 1\nunit 0 5 999999999999\na sm_80 0 5\n\n12345",
         ] {
             assert!(Archive::parse(wrong.as_bytes()).is_none(), "{wrong}");
         }

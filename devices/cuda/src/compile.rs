@@ -1,5 +1,5 @@
-//! Machine code of kernels. The code is in the program's archive or in the user's cache. Otherwise NVRTC compiles it from the
-//! sources that are built into the program.
+//! The code of kernels: machine code of the program's archive; otherwise what NVRTC compiles from the sources that are built
+//! into the program, kept in the user's cache; otherwise, without NVRTC, PTX of the archive, which the driver compiles.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -7,77 +7,182 @@ use std::path::{Path, PathBuf};
 use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
-use crate::archive::{Architecture, Archive};
-use crate::nvrtc::{ENV_NVRTC, Nvrtc};
+use crate::archive::{Architecture, Archive, Module};
+use crate::kernel::helper;
+use crate::nvrtc::{ENV_NVRTC, Nvrtc, wanted};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// Checks that there is code for the architecture, or that it can be compiled.
-///
-/// # Errors
-/// The missing component.
-pub(crate) fn available(archive: &Archive, architecture: Architecture) -> Result<(), Missing> {
-    if !architecture.is_supported() {
-        let Architecture { major, minor } = architecture;
-        return Err(Missing {
-            reason: format!("compute capability {major}.{minor} is not supported"),
-            remedy: "use a GPU with compute capability 6.0 or newer".into(),
-        });
-    }
-    if archive.find("helpers", architecture).is_some() {
-        return Ok(());
-    }
-    Nvrtc::open().map(|_| ()).map_err(|why| Missing {
-        reason: format!("no machine code for sm_{} in this program, and {why}", architecture.number()),
-        remedy: format!(
-            "use a package with machine code for this GPU, install NVRTC 12 or 13 (libnvrtc.so.13), or name the library in {ENV_NVRTC}"
-        ),
-    })
+/// The remedy for a driver that is too old for the machine code of the archive.
+pub(crate) const NEWER_DRIVER: &str = "install driver 525 or newer";
+
+/// The code of all modules for a GPU.
+pub(crate) struct ModuleCode {
+    archive: &'static Archive,
+    architecture: Architecture,
+    nvrtc: FindCompiler,
 }
 
-/// True if the machine code of a module is in the archive or in the cache, so that neither NVRTC nor the driver must compile it.
-pub(crate) fn is_at_hand(archive: &Archive, module: &str, architecture: Architecture) -> bool {
-    is_built_in(archive, module, architecture)
-        || (Nvrtc::open().ok())
-            .filter(|_| archive.find(module, architecture).is_none())
-            .and_then(|nvrtc| {
-                let source = source(SOURCES, module)?;
-                let options = options(nvrtc.supported(), architecture);
-                Some(cache()?.contains(&cache_name(module, &source, &options, nvrtc.version())))
-            })
-            .unwrap_or(false)
+/// Finds the compiler for an architecture, or returns the reason if there is none.
+pub(crate) type FindCompiler = fn(Architecture) -> Result<Nvrtc, String>;
+
+/// Where the code of a module comes from, the preferred origin first.
+enum Origin {
+    /// Machine code of the archive.
+    BuiltIn(&'static Module),
+    /// NVRTC, or the cache of what it compiled.
+    Compiler(Nvrtc),
+    /// PTX of the archive, which the driver compiles.
+    Ptx(&'static Module),
 }
 
 /// The code of a module, in the form that the driver loads.
-///
-/// # Errors
-/// The missing component, or the compiler's errors.
-pub(crate) fn image(archive: &Archive, module: &str, architecture: Architecture) -> Result<Vec<u8>, Missing> {
-    let failed = |why: String| Missing { reason: why, remedy: "please report this".into() };
-    if let Some(module) = archive.find(module, architecture) {
-        return archive.unpack(module).map_err(failed);
-    }
-    available(archive, architecture)?;
-    let nvrtc = Nvrtc::open().map_err(failed)?;
-    let source =
-        source(SOURCES, module).ok_or_else(|| failed(format!("no source of the module {module}")))?;
-    let options = options(nvrtc.supported(), architecture);
-    let (cache, name) = (cache(), cache_name(module, &source, &options, nvrtc.version()));
-    let kept = cache.as_ref().and_then(|cache| cache.read(&name, MOST_CODE));
-    if let Some(code) = kept.filter(|code| !code.is_empty()) {
-        return Ok(code);
-    }
-    let code = nvrtc.compile(module, &source, &options).map_err(failed)?;
-    if let Some(cache) = cache {
-        // If the cache cannot be written, the module is compiled again next time.
-        let _ = cache.write(&name, &code);
-    }
-    Ok(code)
+pub(crate) struct Image {
+    pub(crate) bytes: Vec<u8>,
+    /// The kind of code, for messages.
+    pub(crate) kind: &'static str,
+    /// The remedy if the driver does not know the code.
+    pub(crate) remedy: String,
 }
 
-/// True if machine code of the module for the architecture is in the archive, not only PTX.
-pub(crate) fn is_built_in(archive: &Archive, module: &str, architecture: Architecture) -> bool {
-    archive.find(module, architecture).is_some_and(|module| !module.is_ptx())
+impl ModuleCode {
+    pub(crate) fn new(archive: &'static Archive, architecture: Architecture, nvrtc: FindCompiler) -> Self {
+        ModuleCode { archive, architecture, nvrtc }
+    }
+
+    /// Checks that there is code for the GPU, or that it can be compiled.
+    ///
+    /// # Errors
+    /// The missing component.
+    pub(crate) fn available(&self) -> Result<(), Missing> {
+        self.origin("helpers").map(|_| ())
+    }
+
+    fn origin(&self, module: &str) -> Result<Origin, Missing> {
+        let Architecture { major, minor } = self.architecture;
+        if !self.architecture.is_supported() {
+            return Err(Missing {
+                reason: format!("compute capability {major}.{minor} is not supported"),
+                remedy: "use a GPU with compute capability 6.0 or newer".into(),
+            });
+        }
+        let found = self.archive.find(module, self.architecture);
+        if let Some(module) = found.filter(|module| !module.is_ptx()) {
+            return Ok(Origin::BuiltIn(module));
+        }
+        match ((self.nvrtc)(self.architecture), found) {
+            (Ok(nvrtc), _) => Ok(Origin::Compiler(nvrtc)),
+            (Err(_), Some(module)) => Ok(Origin::Ptx(module)),
+            (Err(why), None) => Err(Missing {
+                reason: format!(
+                    "no machine code for sm_{} in this program, and {why}",
+                    self.architecture.number()
+                ),
+                remedy: format!(
+                    "use a package with machine code for this GPU, install {}, or name the library in {ENV_NVRTC}",
+                    wanted(self.architecture)
+                ),
+            }),
+        }
+    }
+
+    /// True if machine code of the module is in the archive, not only PTX.
+    pub(crate) fn is_built_in(&self, module: &str) -> bool {
+        let found = self.archive.find(module, self.architecture);
+        found.is_some_and(|module| !module.is_ptx())
+    }
+
+    /// True if machine code of the module is in the archive or in the cache, so that neither NVRTC nor the driver must
+    /// compile it.
+    pub(crate) fn is_at_hand(&self, module: &str) -> bool {
+        match self.origin(module) {
+            Ok(Origin::BuiltIn(_)) => true,
+            Ok(Origin::Compiler(nvrtc)) if nvrtc.makes_machine_code(self.architecture) => {
+                let kept = |compilation: Compilation| Some(cache()?.contains(&compilation.cache_name()));
+                self.compilation(nvrtc, module).and_then(kept).unwrap_or(false)
+            }
+            _ => false,
+        }
+    }
+
+    /// True if GHASH can use the tensor units: they multiply bits, and the module was compiled for this architecture or for
+    /// an older one of the same major version. PTX for older architectures does not contain the products.
+    pub(crate) fn has_tensor_bits(&self) -> bool {
+        self.architecture.has_tensor_bits()
+            && match self.origin(helper::GHASH_TENSOR_TILES.module) {
+                Ok(Origin::BuiltIn(_)) => true,
+                Ok(Origin::Compiler(nvrtc)) => nvrtc.makes_machine_code(self.architecture),
+                _ => false,
+            }
+    }
+
+    /// The code of a module.
+    ///
+    /// # Errors
+    /// The missing component, or the compiler's errors.
+    pub(crate) fn image(&self, module: &str) -> Result<Image, Missing> {
+        match self.origin(module)? {
+            Origin::BuiltIn(module) => Ok(Image {
+                bytes: self.archive.unpack(module).map_err(failed)?,
+                kind: "machine code",
+                remedy: NEWER_DRIVER.into(),
+            }),
+            Origin::Compiler(nvrtc) => Ok(Image {
+                bytes: self.compiled(nvrtc, module).map_err(failed)?,
+                kind: "code that NVRTC compiled",
+                remedy: "install the newest driver".into(),
+            }),
+            Origin::Ptx(module) => Ok(Image {
+                bytes: self.archive.unpack(module).map_err(failed)?,
+                kind: "PTX",
+                // The compiler of the archive makes PTX 8.8, which drivers for CUDA 12.9 and later compile.
+                remedy: format!("install driver 575 or newer, or {}", wanted(self.architecture)),
+            }),
+        }
+    }
+
+    /// The code that NVRTC makes of a module, from the cache if it is there.
+    fn compiled(&self, nvrtc: Nvrtc, module: &str) -> Result<Vec<u8>, String> {
+        let no_source = || format!("no source of the module {module}");
+        let compilation = self.compilation(nvrtc, module).ok_or_else(no_source)?;
+        let (cache, name) = (cache(), compilation.cache_name());
+        let kept = cache.as_ref().and_then(|cache| cache.read(&name, MOST_CODE));
+        if let Some(code) = kept.filter(|code| !code.is_empty()) {
+            return Ok(code);
+        }
+        let code = nvrtc.compile(module, &compilation.source, &compilation.options)?;
+        if let Some(cache) = cache {
+            // If the cache cannot be written, the module is compiled again next time.
+            let _ = cache.write(&name, &code);
+        }
+        Ok(code)
+    }
+
+    /// The inputs of the compilation of a module; `None` if there is no such module.
+    fn compilation<'m>(&self, nvrtc: Nvrtc, module: &'m str) -> Option<Compilation<'m>> {
+        let options = options(nvrtc.supported(), self.architecture);
+        Some(Compilation { module, source: source(SOURCES, module)?, options, version: nvrtc.version() })
+    }
+}
+
+fn failed(why: String) -> Missing {
+    Missing { reason: why, remedy: "please report this".into() }
+}
+
+/// All inputs that determine the code that NVRTC makes of a module.
+struct Compilation<'m> {
+    module: &'m str,
+    source: String,
+    options: Vec<String>,
+    version: (i32, i32),
+}
+
+impl Compilation<'_> {
+    /// The name of the cache file.
+    fn cache_name(&self) -> String {
+        let Compilation { module, source, options, version } = self;
+        format!("{module}-{}.bin", Cache::name_of(&format!("{version:?} {options:?} {source}")))
+    }
 }
 
 /// The source of a module with its includes inserted. Each file is inserted once, as with `#pragma once`. Included
@@ -147,14 +252,10 @@ fn cache() -> Option<Cache> {
     Cache::of_user("cuda")
 }
 
-/// The name of a cache file. It depends on all inputs that determine the machine code.
-fn cache_name(module: &str, source: &str, options: &[String], version: (i32, i32)) -> String {
-    format!("{module}-{}.bin", Cache::name_of(&format!("{version:?} {options:?} {source}")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nvrtc::tests::compiler;
 
     const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
 
@@ -194,18 +295,80 @@ mod tests {
 
     #[test]
     fn the_cache_name_depends_on_all_inputs() {
-        let options = ["a".to_owned()];
-        let name = cache_name("m", "source", &options, (13, 0));
-        assert_ne!(name, cache_name("m", "source ", &options, (13, 0)));
-        assert_ne!(name, cache_name("m", "source", &options, (13, 1)));
-        assert_ne!(name, cache_name("m", "source", &[], (13, 0)));
+        let name = |source: &str, options: &[&str], version| {
+            let options = options.iter().map(|&option| option.into()).collect();
+            Compilation { module: "m", source: source.into(), options, version }.cache_name()
+        };
+        let first = name("source", &["a"], (13, 0));
+        assert_ne!(first, name("source ", &["a"], (13, 0)));
+        assert_ne!(first, name("source", &["a"], (13, 1)));
+        assert_ne!(first, name("source", &[], (13, 0)));
+    }
+
+    /// An archive with one module, whose code is stored.
+    fn archive(module: &str, target: &str) -> &'static Archive {
+        let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\ncode");
+        Box::leak(Box::new(Archive::parse(bytes.into_bytes().leak()).unwrap()))
+    }
+
+    fn no_nvrtc(_: Architecture) -> Result<Nvrtc, String> {
+        Err("no libnvrtc.so.13".into())
+    }
+
+    /// A compiler for compute capability 9.0 and older ones.
+    fn nvrtc(_: Architecture) -> Result<Nvrtc, String> {
+        Ok(compiler((0, 0), &[60, 80, 90]))
+    }
+
+    #[test]
+    fn machine_code_comes_before_nvrtc_and_nvrtc_before_ptx() {
+        let origin =
+            |target, nvrtc: FindCompiler| match ModuleCode::new(archive("helpers", target), HOPPER, nvrtc)
+                .origin("helpers")
+            {
+                Ok(Origin::BuiltIn(_)) => "archive".to_owned(),
+                Ok(Origin::Compiler(_)) => "NVRTC".into(),
+                Ok(Origin::Ptx(_)) => "PTX".into(),
+                Err(missing) => missing.to_string(),
+            };
+        assert_eq!(origin("sm_90", nvrtc), "archive");
+        assert_eq!(origin("ptx", nvrtc), "NVRTC");
+        assert_eq!(origin("sm_80", nvrtc), "NVRTC");
+        assert_eq!(origin("ptx", no_nvrtc), "PTX");
+        let missing = origin("sm_80", no_nvrtc);
+        assert!(missing.contains("and no libnvrtc.so.13") && missing.contains("NVRTC 12 or 13"), "{missing}");
+        let volta = Architecture { major: 7, minor: 0 };
+        let missing = ModuleCode::new(archive("helpers", "sm_80"), volta, no_nvrtc).available().unwrap_err();
+        assert!(missing.remedy.contains("install NVRTC 12 (libnvrtc.so.12)"), "{missing}");
+    }
+
+    #[test]
+    fn code_that_the_driver_compiles_is_not_at_hand() {
+        let is_at_hand =
+            |target| ModuleCode::new(archive("helpers", target), HOPPER, no_nvrtc).is_at_hand("helpers");
+        assert!(is_at_hand("sm_90") && !is_at_hand("ptx") && !is_at_hand("sm_80"));
+    }
+
+    /// The products of bits are in code for compute capability 8.0 to 9.0 only.
+    #[test]
+    fn tensor_units_are_used_with_code_for_this_gpu_only() {
+        let has = |target, nvrtc: FindCompiler, major, minor| {
+            let architecture = Architecture { major, minor };
+            ModuleCode::new(archive("ghash_tensor", target), architecture, nvrtc).has_tensor_bits()
+        };
+        assert!(has("sm_80", no_nvrtc, 8, 6) && has("sm_90", no_nvrtc, 9, 0));
+        assert!(!has("ptx", no_nvrtc, 9, 0), "compute_60");
+        assert!(!has("sm_80", no_nvrtc, 9, 0), "no code");
+        assert!(has("ptx", nvrtc, 8, 0) && has("ptx", nvrtc, 9, 0));
+        assert!(!has("ptx", nvrtc, 8, 9), "NVRTC makes PTX of an older architecture");
+        assert!(!has("sm_100", nvrtc, 10, 0) && !has("sm_70", nvrtc, 7, 0), "no products of bits");
     }
 
     /// Modules compile if NVRTC is installed or LOCKSTEP_NVRTC names the library. The bitsliced modules take minutes
     /// and are compiled only if LOCKSTEP_TEST_ALL_KERNELS is set.
     #[test]
     fn nvrtc_compiles_modules() {
-        let Ok(nvrtc) = Nvrtc::open() else {
+        let Ok(nvrtc) = Nvrtc::open(HOPPER) else {
             let why = format!("NOT TESTED: compilation at run time: no libnvrtc; name it in {ENV_NVRTC}\n");
             let _ = std::io::Write::write_all(&mut std::io::stderr(), why.as_bytes());
             return;

@@ -13,7 +13,7 @@ use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
-use crate::machine::Machine;
+use crate::machine::{Entry, Machine};
 use crate::memory::Memory;
 use crate::staging::Pool;
 use crate::table;
@@ -102,23 +102,39 @@ fn offers(family: &Family, operation: Operation) -> bool {
 
 /// True if the machine has all entry points that a family needs for an operation.
 fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
-    let Some(kind) = Kind::of(operation).filter(|_| offers(family, operation) && operation.takes_key(size))
-    else {
-        return false;
-    };
-    let mut entries = vec![family.expand(size)];
+    let kind = Kind::of(operation).filter(|_| offers(family, operation) && operation.takes_key(size));
+    kind.is_some_and(|kind| !entries(gpu, family, kind, size).into_iter().any(|entry| gpu.lacks(entry)))
+}
+
+/// True if an operation can run without a compilation.
+fn is_at_hand(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool {
+    let kind = Kind::of(operation);
+    kind.is_some_and(|kind| entries(gpu, family, kind, size).into_iter().all(|entry| gpu.is_at_hand(entry)))
+}
+
+/// The entry points that a family may launch for work of this kind, and for its known-answer tests. Those of the carry-less
+/// multiply-add are not among them, because they are optional.
+fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> {
+    // Any messages may be described by a table, and `GATHER` collects samples of results.
+    let mut entries =
+        vec![family.expand(size), helper::TABLE_SEGMENTS, helper::TABLE_RESULTS, helper::GATHER];
     if let Kind::Chain(chain) = kind {
         entries.extend([helper::CHAIN_KEYS, helper::CHAIN_ENCRYPT]);
         entries.extend(chain.decrypts().then_some(helper::CHAIN_DECRYPT));
     }
     if kind.hashes() {
-        entries.extend([helper::GHASH_POWERS, helper::GHASH_TILES, helper::GHASH_EACH]);
+        entries.extend([
+            helper::GHASH_POWERS,
+            helper::GHASH_TILES,
+            helper::GHASH_EACH,
+            helper::UNIFORM_TILES,
+        ]);
         if gpu.limits().tensor_bits {
             entries.extend([helper::GHASH_MATRICES, helper::GHASH_TENSOR_TILES]);
         }
     }
     if let Kind::Gcm { .. } = kind {
-        entries.extend([helper::GCM_TAGS, helper::ZERO_REFUSED]);
+        entries.extend([helper::GCM_MESSAGES, helper::GCM_TAGS, helper::ZERO_REFUSED]);
     }
     if let Kind::Ocb { .. } = kind {
         entries.extend([
@@ -137,7 +153,7 @@ fn does(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -> bool
     }
     entries.extend(kind.looks_back().then_some(helper::EDGES));
     entries.extend(kind.tweaks().then_some(helper::SET_STATES));
-    !entries.into_iter().any(|entry| gpu.lacks(entry))
+    entries
 }
 
 impl Device for Cuda {
@@ -168,9 +184,7 @@ impl Device for Cuda {
         }
         // Estimates, not measurements, for data in ordinary host memory, which are copied through staging buffers. For work on device
         // memory, the planner compares only the kernels of the same device.
-        let at_hand = self.gpu().is_at_hand(family.expand(key))
-            && family.tilings().all(|tiling| self.gpu().is_at_hand(tiling.entry(Part::EcbEncrypt, key)));
-        if !at_hand {
+        if !is_at_hand(self.gpu(), family, operation, key) {
             // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
             // only if the caller names the device.
             return Some(Cost::new(COMPILATION_NS, 0.1));

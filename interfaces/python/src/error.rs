@@ -24,10 +24,11 @@ pub(crate) fn shown_name(name: Text) -> String {
 }
 
 /// Replaces an exception by a clearer one. An exception that is not derived from `Exception`, such as KeyboardInterrupt, stays, also if
-/// it is the cause of the exception: a signal handler can raise it in each function that is written in Python.
+/// it is a cause of the exception: a signal handler can raise it in each function that is written in Python. Causes can form a circle,
+/// so only the nearest are looked at.
 pub(crate) fn replaced(py: Python<'_>, error: PyErr, clearer: impl FnOnce(&PyErr) -> PyErr) -> PyErr {
     let mut causes = successors(Some(error.clone_ref(py)), |error| error.cause(py));
-    let interruption = causes.find(|error| !error.is_instance_of::<PyException>(py));
+    let interruption = causes.by_ref().take(16).find(|error| !error.is_instance_of::<PyException>(py));
     interruption.unwrap_or_else(|| clearer(&error))
 }
 

@@ -42,6 +42,38 @@ def test_lists(name, count):
         assert plain == [None if i in wrong else messages[i] for i in range(count)]
 
 
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_a_batch_of_several_parts(is_opened):
+    """A batch of GCM on one thread is processed in parts of 256 messages."""
+    count, wrong, short = 700, {0, 255, 512, 699}, {256, 511}
+    keys, nonces, aads = ([data(length) for _ in range(count)] for length in (32, 12, 5))
+    plains = [data(i % 40) for i in range(count)]
+    expected = [aead.AESGCM(*key).encrypt(*rest) for *key, rest in zip(keys, zip(nonces, plains, aads))]
+    rows = [numpy.frombuffer(b"".join(strings), numpy.uint8).reshape(count, -1) for strings in (keys, nonces, aads)]
+    with lockstep.use(threads=1):
+        if not is_opened:
+            assert encrypt_many(aead.AESGCM, keys, nonces, plains, aads) == expected
+            ends = numpy.cumsum([0] + [len(plain) for plain in plains])
+            output, _ = encrypt_many(aead.AESGCM, *rows[:2], b"".join(plains), rows[2], offsets=ends)
+            assert bytes(output) == b"".join(expected)
+            with pytest.raises(ValueError, match="key must be"):
+                encrypt_many(aead.AESGCM, [*keys[:600], b"short", *keys[601:]], nonces, plains, aads)
+            return
+        for i in wrong:
+            expected[i] = bytes([expected[i][0] ^ 1]) + expected[i][1:]
+        for i in short:
+            expected[i] = b"short"
+        is_good = [i not in wrong | short for i in range(count)]
+        opened = decrypt_many(aead.AESGCM, keys, nonces, expected, aads)
+        assert opened == ([plain if good else None for plain, good in zip(plains, is_good)], is_good)
+        ends = numpy.cumsum([0] + [len(message) for message in expected])
+        output, starts, statuses = decrypt_many(aead.AESGCM, *rows[:2], b"".join(expected), rows[2], offsets=ends)
+        assert list(statuses) == is_good
+        for i in range(count):
+            shown = bytes(output[starts[i] : starts[i + 1]])
+            assert shown == plains[i] if is_good[i] else not any(shown), i
+
+
 def test_a_shared_key_and_other_buffers(key):
     messages = [bytearray(data(1000)) for _ in range(50)]
     nonces = numpy.frombuffer(data(12 * 50), dtype=numpy.uint8).reshape(50, 12)

@@ -438,6 +438,27 @@ def test_ctrl_c_in_a_method_of_an_object_is_not_replaced(call):
         call()
 
 
+def test_causes_that_form_a_circle():
+    done = run_python(
+        """
+        import io, lockstep
+        class Number:
+            def __index__(self):
+                first, second = ValueError("first"), ValueError("second")
+                first.__cause__, second.__cause__ = second, first
+                raise first
+        class File(io.BytesIO):
+            def seek(self, *_):
+                return Number()
+        try:
+            lockstep.open(File(), key=bytes(32))
+        except TypeError as error:
+            print(error)
+        """
+    )
+    assert "must return an integer: first" in done.stdout, done.stderr
+
+
 def test_ctrl_c_in_the_number_that_a_file_object_returns_is_not_replaced():
     class File(io.BytesIO):
         def seek(self, *_):

@@ -14,7 +14,8 @@ use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 use crate::archive::{Architecture, Archive};
-use crate::compile;
+use crate::compile::{FindCompiler, Image, ModuleCode};
+use crate::nvrtc::Nvrtc;
 
 mod api;
 #[cfg(all(test, feature = "faults"))]
@@ -22,9 +23,7 @@ mod fake;
 #[cfg(all(test, feature = "faults"))]
 mod tests;
 
-use api::{
-    Api, CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream, Code, NEWER_DRIVER, missing, no_device,
-};
+use api::{Api, CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream, Code, missing, no_device};
 
 // Values of `enum CUdevice_attribute` in cuda.h.
 const MULTIPROCESSORS: c_int = 16;
@@ -49,11 +48,11 @@ const SHARED_UNASKED: u32 = 48 * 1024;
 /// # Errors
 /// The reason why there is no device to use.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
-    devices(Api::open()?, Archive::embedded())
+    devices(Api::open()?, Archive::embedded(), Nvrtc::open)
 }
 
-/// The devices of a driver, for machine code from an archive.
-fn devices(api: Api, archive: &'static Archive) -> Result<Vec<(u16, Driver)>, Missing> {
+/// The devices of a driver, for code from an archive or from a compiler.
+fn devices(api: Api, archive: &'static Archive, nvrtc: FindCompiler) -> Result<Vec<(u16, Driver)>, Missing> {
     let mut count = 0;
     // SAFETY: the function writes one integer to its argument.
     let code = unsafe { (api.device_count)(&mut count) };
@@ -65,7 +64,7 @@ fn devices(api: Api, archive: &'static Archive) -> Result<Vec<(u16, Driver)>, Mi
     }
     let mut found = Vec::new();
     for number in 0..count.min(c_int::from(u16::MAX)) {
-        match Driver::new(api, archive, number) {
+        match Driver::new(api, archive, nvrtc, number) {
             Ok(driver) => found.push((number as u16, driver)),
             Err(code) => return Err(missing(&api.describe(code), "see whether nvidia-smi works")),
         }
@@ -76,7 +75,7 @@ fn devices(api: Api, archive: &'static Archive) -> Result<Vec<(u16, Driver)>, Mi
 /// A GPU.
 pub(crate) struct Driver {
     api: Api,
-    archive: &'static Archive,
+    code: ModuleCode,
     device: CUdevice,
     name: String,
     /// The PCI address; empty if the driver does not report it.
@@ -105,14 +104,24 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// Errors after which the context is unusable (according to cuda.h), so that this process can no longer use the device.
 const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
-/// Errors of a driver that does not know the machine code: invalid image, no kernel image for the device, unsupported version of PTX.
-const UNKNOWN_CODE: [Code; 3] = [200, 209, 222];
+/// The remedy for an error of a driver that cannot use the code of a module; `None` for other errors.
+fn remedy(code: Code, image: &Image) -> Option<String> {
+    match code {
+        // Invalid image, no kernel image for the device, invalid PTX, unsupported version of PTX.
+        200 | 209 | 218 | 222 => Some(image.remedy.clone()),
+        // The compiler of PTX was not found.
+        221 => Some("install the driver's package with libnvidia-ptxjitcompiler.so.1".into()),
+        // Compilation of PTX is disabled.
+        223 => Some("unset CUDA_DISABLE_PTX_JIT and CUDA_DISABLE_JIT".into()),
+        _ => None,
+    }
+}
 
 const OUT_OF_MEMORY: Code = 2;
 const NOT_READY: Code = 600;
 
 impl Driver {
-    fn new(api: Api, archive: &'static Archive, number: c_int) -> Result<Driver, Code> {
+    fn new(api: Api, archive: &'static Archive, nvrtc: FindCompiler, number: c_int) -> Result<Driver, Code> {
         let check = |code| if code == 0 { Ok(()) } else { Err(code) };
         let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
         // SAFETY: the arguments have the types and the lengths that the functions write.
@@ -133,9 +142,9 @@ impl Driver {
         let pci = pci(PCI);
         let architecture = Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? };
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let code = ModuleCode::new(archive, architecture, nvrtc);
         Ok(Driver {
             api,
-            archive,
             device,
             name: String::from_utf8_lossy(name).into_owned(),
             pci: pci.unwrap_or_default(),
@@ -144,8 +153,9 @@ impl Driver {
             limits: Limits {
                 multiprocessors: attribute(MULTIPROCESSORS)?,
                 shared: attribute(SHARED_OPTIN)?.max(attribute(SHARED)?),
-                tensor_bits: architecture.has_tensor_bits(),
+                tensor_bits: code.has_tensor_bits(),
             },
+            code,
             opened: OnceLock::new(),
             opening: Mutex::default(),
             at_hand: Mutex::default(),
@@ -154,7 +164,7 @@ impl Driver {
 
     /// The reason why the kernels cannot run on this GPU; `None` if they can.
     pub(crate) fn missing(&self) -> Option<String> {
-        compile::available(self.archive, self.architecture).err().map(|missing| missing.to_string())
+        self.code.available().err().map(|missing| missing.to_string())
     }
 
     fn fault(&self, code: Code) -> Fault {
@@ -203,23 +213,17 @@ impl Driver {
 
     /// Loads a module.
     fn load(&self, name: &str) -> Outcome<CUmodule> {
-        let image = compile::image(self.archive, name, self.architecture)
-            .map_err(|missing| Fault::Failed(missing.to_string()))?;
+        let image = self.code.image(name).map_err(|missing| Fault::Failed(missing.to_string()))?;
         let mut module: CUmodule = null_mut();
         // SAFETY: the image is a complete cubin, or PTX that ends with a zero byte. The driver copies the image.
-        let code = unsafe { (self.api.load)(&mut module, image.as_ptr().cast()) };
-        if UNKNOWN_CODE.contains(&code) {
-            let is_ptx = !compile::is_built_in(self.archive, name, self.architecture);
-            let (what, remedy) = match is_ptx {
-                true => ("code", "install the newest driver"),
-                false => ("machine code", NEWER_DRIVER),
-            };
-            let (version, why) = (self.api.version(), self.api.describe(code));
+        let code = unsafe { (self.api.load)(&mut module, image.bytes.as_ptr().cast()) };
+        if let Some(remedy) = remedy(code, &image) {
+            let (version, why, kind) = (self.api.version(), self.api.describe(code), image.kind);
             return Err(Fault::Failed(format!(
-                "the NVIDIA driver (CUDA {version}) does not load the {what} of {name}: {why}; {remedy}"
+                "the NVIDIA driver (CUDA {version}) does not load the {kind} of {name}: {why}; {remedy}"
             )));
         }
-        self.check_memory(code, image.len(), "memory of the GPU")?;
+        self.check_memory(code, image.bytes.len(), "memory of the GPU")?;
         Ok(module)
     }
 
@@ -284,7 +288,7 @@ unsafe impl Machine for Driver {
     }
 
     fn has_machine_code(&self, module: &'static str) -> bool {
-        compile::is_built_in(self.archive, module, self.architecture)
+        self.code.is_built_in(module)
     }
 
     fn lacks(&self, _entry: Entry) -> bool {
@@ -294,9 +298,7 @@ unsafe impl Machine for Driver {
 
     fn is_at_hand(&self, entry: Entry) -> bool {
         let mut known = lock(&self.at_hand);
-        *known
-            .entry(entry.module)
-            .or_insert_with(|| compile::is_at_hand(self.archive, entry.module, self.architecture))
+        *known.entry(entry.module).or_insert_with(|| self.code.is_at_hand(entry.module))
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {

@@ -18,8 +18,11 @@ const PIECE: usize = 32 << 20;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
 
-/// The number of messages for which a thread's keys and other arguments are prepared at once. More of them do not fit in its caches.
-const PREPARED: usize = 256;
+/// The number of messages whose keys and other arguments are prepared at once, if one thread does the work: those of more messages do not
+/// fit in its caches.
+const PART: usize = 256;
+/// The same for each of several threads. Starting a thread takes as long as about 100 short messages.
+const PART_OF_THREAD: usize = 1024;
 
 /// An argument: strings of bytes, one for each message.
 enum Strings<'py> {
@@ -112,8 +115,8 @@ struct Batch<'a> {
     count: usize,
     /// Keys, nonces and associated data.
     strings: [&'a Strings<'a>; 3],
-    /// The number of messages that are prepared at once.
-    prepared: usize,
+    /// The number of messages in a part.
+    part: usize,
 }
 
 /// What a part of the messages of a batch needs in addition to their data.
@@ -145,20 +148,24 @@ impl<'a> Batch<'a> {
         for (strings, what) in strings.iter().zip(["keys", "nonces", "strings of associated data"]) {
             strings.check(count, what)?;
         }
-        // Other devices need many messages at once.
-        let is_cpu = engine::inline_kernel().is_some();
-        let prepared = if is_cpu { PREPARED * engine::current(py)?.threads() } else { usize::MAX };
-        Ok(Batch { mode, direction, tag, count, strings, prepared })
+        // The planner may choose another device for other modes, and for long messages of GCM. It needs many messages at once.
+        let is_inline = mode == Aead::Gcm && engine::inline_kernel().is_some();
+        let part = match engine::current(py)?.threads() {
+            _ if !is_inline => usize::MAX,
+            1 => PART,
+            threads => PART_OF_THREAD * threads,
+        };
+        Ok(Batch { mode, direction, tag, count, strings, part })
     }
 
-    /// The ranges of messages that are prepared at once.
-    fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
-        let (count, prepared) = (self.count, self.prepared.min(self.count.max(1)));
-        (0..count).step_by(prepared).map(move |start| start..count.min(start + prepared))
+    /// The messages of each part.
+    fn parts(&self) -> impl Iterator<Item = Range<usize>> {
+        let (count, part) = (self.count, self.part.min(self.count.max(1)));
+        (0..count).step_by(part).map(move |start| start..count.min(start + part))
     }
 
-    /// Keys, nonces and associated data of a range.
-    fn parts(&self, range: Range<usize>) -> PyResult<[Part<'_>; 3]> {
+    /// Keys, nonces and associated data of the messages in a range.
+    fn strings_of(&self, range: Range<usize>) -> PyResult<[Part<'_>; 3]> {
         let [keys, nonces, aads] = self.strings;
         Ok([keys.part(range.clone())?, nonces.part(range.clone())?, aads.part(range)?])
     }
@@ -252,9 +259,9 @@ pub(crate) fn many_in_list<'py>(
         (Strings::new(keys, false)?, Strings::new(nonces, false)?, Strings::new(aad, true)?);
     let batch = Batch::new(py, class, encrypts, tag, data.len(), [&keys, &nonces, &aad])?;
     let mut outputs: Vec<Option<Bound<'py, PyBytes>>> = Vec::with_capacity(data.len());
-    for range in batch.ranges() {
-        let (parts, data) = (batch.parts(range.clone())?, inputs(data, range.clone(), false)?);
-        let prepared = batch.prepare(range.len(), &parts)?;
+    for range in batch.parts() {
+        let (strings, data) = (batch.strings_of(range.clone())?, inputs(data, range.clone(), false)?);
+        let prepared = batch.prepare(range.len(), &strings)?;
         let mut messages = Vec::with_capacity(range.len());
         for (index, from) in data.iter().enumerate() {
             let Some(len) = batch.output_len(from.len()) else {
@@ -316,10 +323,10 @@ pub(crate) fn many_in_buffer(
     // SAFETY: exported writable buffers, which the Python part of this package has just made.
     let (mut output, statuses) = unsafe { (slice_mut(output), slice_mut(statuses)) };
     let bad = || PyValueError::new_err("offsets must ascend from 0 to at most len(data)");
-    for piece in batch.ranges() {
-        let (parts, ranges) = (batch.parts(piece.clone())?, &ranges[piece.clone()]);
-        let prepared = batch.prepare(piece.len(), &parts)?;
-        let mut messages = Vec::with_capacity(piece.len());
+    for part in batch.parts() {
+        let (strings, ranges) = (batch.strings_of(part.clone())?, &ranges[part.clone()]);
+        let prepared = batch.prepare(part.len(), &strings)?;
+        let mut messages = Vec::with_capacity(part.len());
         for (index, range) in ranges.iter().enumerate() {
             let from = data.get(range.clone()).ok_or_else(bad)?;
             let Some(len) = batch.output_len(from.len()) else { continue };
@@ -329,7 +336,7 @@ pub(crate) fn many_in_buffer(
         }
         prepared.run(py, &mut messages)?;
         let mut done = messages.iter().map(|message| message.status == Status::Done);
-        for (status, range) in statuses[piece].iter_mut().zip(ranges) {
+        for (status, range) in statuses[part].iter_mut().zip(ranges) {
             let is_processed = batch.output_len(range.len()).is_some();
             *status = u8::from(is_processed && done.next() == Some(true));
         }

@@ -9,6 +9,8 @@ use std::sync::OnceLock;
 use libloading::Library;
 use lockstep_core::backend::Missing;
 
+use crate::compile::NEWER_DRIVER;
+
 /// The result of every function; 0 means success.
 pub(super) type Code = c_uint;
 
@@ -22,9 +24,6 @@ pub(super) type CUstream = *mut c_void;
 
 /// File names of the library.
 const NAMES: [&str; 3] = ["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
-
-/// The remedy for a driver that is too old.
-pub(super) const NEWER_DRIVER: &str = "install driver 525 or newer";
 
 macro_rules! api {
     ($($name:ident: $symbol:literal ($($parameter:ty),*);)*) => {

@@ -16,22 +16,29 @@ use crate::device::Cuda;
 
 const NAME: DeviceId = DeviceId { backend: "cuda", unit: Unit::Number(0) };
 
-/// The index of the archive for all architectures, as `tools/cuda_kernels.py --full` made it.
+/// The stamp of the kernels, and the index of the archive for all architectures, as `tools/cuda_kernels.py --full` made it.
 const SIZES: &str = include_str!("../../../sizes.txt");
 
 fn good() -> Fake {
     Fake { version: 12_000, capability: (8, 0), ..Fake::default() }
 }
 
-/// An archive with the modules of `SIZES` for some targets, in units of the same sizes that are stored. The code is zeros.
+/// An archive with the modules of `SIZES` for some targets.
 fn archive(takes: impl Fn(&str) -> bool) -> &'static Archive {
+    archive_of(|_, target| takes(target))
+}
+
+/// An archive with some modules of `SIZES`, each with its name and target, in units of the same sizes that are stored. The
+/// code is zeros.
+fn archive_of(takes: impl Fn(&str, &str) -> bool) -> &'static Archive {
     let (mut index, mut len) = ("lockstep-kernels 1".to_owned(), 0usize);
-    let lines: Vec<Vec<&str>> = SIZES.lines().skip(1).map(|line| line.split(' ').collect()).collect();
+    let lines: Vec<Vec<&str>> = SIZES.lines().skip(2).map(|line| line.split(' ').collect()).collect();
     for (number, unit) in lines.iter().enumerate().filter(|(_, line)| line[0] == "unit") {
-        let modules: Vec<_> = lines[number + 1..].iter().take_while(|line| line[0] != "unit").collect();
-        if takes(modules[0][1]) {
+        let modules = lines[number + 1..].iter().take_while(|line| line[0] != "unit");
+        let taken: Vec<_> = modules.filter(|module| takes(module[0], module[1])).collect();
+        if !taken.is_empty() {
             index += &format!("\nunit {len} {} {}", unit[3], unit[3]);
-            modules.iter().for_each(|module| index += &format!("\n{}", module.join(" ")));
+            taken.iter().for_each(|module| index += &format!("\n{}", module.join(" ")));
             len += unit[3].parse::<usize>().unwrap();
         }
     }
@@ -39,8 +46,10 @@ fn archive(takes: impl Fn(&str) -> bool) -> &'static Archive {
     Box::leak(Box::new(Archive::parse(bytes.leak()).unwrap()))
 }
 
+/// The device of the driver, on a machine without NVRTC.
 fn device(archive: &'static Archive) -> Cuda {
-    let (_, driver) = devices(start().unwrap(), archive).unwrap().pop().unwrap();
+    let no_nvrtc = |_| Err("no libnvrtc.so.13".to_owned());
+    let (_, driver) = devices(start().unwrap(), archive, no_nvrtc).unwrap().pop().unwrap();
     let missing = driver.missing();
     Cuda::new(NAME, Box::new(driver), false, missing)
 }
@@ -121,6 +130,43 @@ fn a_module_that_does_not_load_is_an_error_and_may_load_later() {
     }
 }
 
+/// PTX that does not load is an error with the driver's version and a remedy for this error.
+#[test]
+fn ptx_that_does_not_load_is_an_error_with_a_remedy() {
+    for (code, remedy) in [
+        (200, "install driver 575 or newer, or NVRTC 12 or 13"),
+        (218, "install driver 575 or newer, or NVRTC 12 or 13"),
+        (221, "install the driver's package with libnvidia-ptxjitcompiler.so.1"),
+        (222, "install driver 575 or newer, or NVRTC 12 or 13"),
+        (223, "unset CUDA_DISABLE_PTX_JIT and CUDA_DISABLE_JIT"),
+    ] {
+        let _guard = install(Fake { load: Some((0, code)), ..good() });
+        let error = ctr(&device(archive(|target| target == "ptx")), &mut [5; 1000]).unwrap_err();
+        let begin = "the NVIDIA driver (CUDA 12.0) does not load the PTX of bitslice_expand: ";
+        assert!(reason(&error).contains(begin) && reason(&error).contains(remedy), "{code}: {error}");
+    }
+}
+
+/// PTX for compute capability 6.0 has no products of bits: with it, tensor units would hash nothing.
+#[test]
+fn tensor_units_hash_only_with_machine_code() {
+    let hashes = |archive| {
+        let _guard = install(Fake { capability: (9, 0), ..good() });
+        let device = device(archive);
+        let (key, data, mut state) = (Key::new(&[1; 16]).unwrap(), vec![5; 400_000], [0; 16]);
+        let mut segments =
+            [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&data) }];
+        let task = Task::Pass(Pass::Ghash, &mut segments);
+        device.submit(lockstep_core::backend::KernelId(0), task.into()).unwrap().wait().unwrap();
+        device.counters().iter().any(|counter| counter.name == "ghash_tensor_tiles")
+    };
+    assert!(hashes(archive_of(|name, target| target == "sm_90" && name != "ghash_carry_less")));
+    assert!(!hashes(archive(|target| target == "ptx")));
+    assert!(!hashes(archive_of(|name, target| {
+        target == "ptx" || target == "sm_90" && !["ghash_tensor", "ghash_carry_less"].contains(&name)
+    })));
+}
+
 #[test]
 fn a_context_that_does_not_open_may_open_later() {
     let _guard = install(Fake { retain: 2, ..good() });
@@ -157,6 +203,38 @@ fn auto_chooses_a_gpu_with_machine_code() {
         let planner = planner(device(archive(|target| targets.contains(&target))));
         assert!(plan_and_run(&planner, 1 << 20) == (chosen, expected(1 << 20)), "{targets:?}");
     }
+}
+
+/// The GPU is not chosen for an operation if any module that the operation needs must be compiled.
+#[test]
+fn auto_needs_machine_code_of_all_modules() {
+    let _guard = install(good());
+    let starts_at_once = |lacking: &str, operation| {
+        let device = device(archive_of(|name, target| match name == lacking {
+            true => target == "ptx",
+            false => target == "sm_80",
+        }));
+        let cost = device.cost(lockstep_core::backend::KernelId(0), operation, KeySize::Aes128);
+        cost.unwrap().fixed_ns < 1e9
+    };
+    let (ctr, gcm) = (Operation::Pass(Pass::Ctr), Operation::Fused(FusedAead::GcmSeal));
+    for (operation, modules) in [
+        (ctr, &["bitslice_expand", "bitslice_ctr", "helpers"][..]),
+        (gcm, &["bitslice_ecb_encrypt", "bitslice_ctr32", "ghash", "helpers"]),
+        (Operation::Pass(Pass::Ghash), &["bitslice_ecb_encrypt", "ghash", "helpers"]),
+        (Operation::Pass(Pass::CbcEncrypt), &["bitslice_expand", "chain", "helpers"]),
+        (Operation::Pass(Pass::CbcDecrypt), &["bitslice_cbc_decrypt", "helpers"]),
+        (Operation::Pass(Pass::XtsDecrypt), &["bitslice_ecb_encrypt", "bitslice_xts_decrypt", "helpers"]),
+        (Operation::Fused(FusedAead::OcbOpen), &["bitslice_ecb_encrypt", "bitslice_ocb_decrypt", "ocb"]),
+    ] {
+        assert!(starts_at_once("none", operation), "{operation:?}");
+        for module in modules {
+            assert!(!starts_at_once(module, operation), "{operation:?} without {module}");
+        }
+    }
+    assert!(starts_at_once("bitslice_ctr32", ctr) && starts_at_once("bitslice_ctr", gcm));
+    assert!(starts_at_once("bitslice_ecb_encrypt", ctr), "CTR encrypts no other blocks");
+    assert!(starts_at_once("ghash_tensor", gcm), "integers are used instead");
 }
 
 /// A driver that does not load the machine code fails the self-test, and the work is done elsewhere.
