@@ -8,13 +8,15 @@ use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
 use crate::archive::{Architecture, Archive, Module};
-use crate::kernel::helper;
 use crate::nvrtc::{ENV_NVRTC, Nvrtc, wanted};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 /// The remedy for a driver that is too old for the machine code of the archive.
 pub(crate) const NEWER_DRIVER: &str = "install driver 525 or newer";
+
+/// The module whose kernels use products of bits by the tensor units.
+pub(crate) const TENSOR_MODULE: &str = "ghash_tensor";
 
 /// The code of all modules for a GPU.
 pub(crate) struct ModuleCode {
@@ -109,7 +111,7 @@ impl ModuleCode {
     /// an older one of the same major version. PTX for older architectures does not contain the products.
     pub(crate) fn has_tensor_bits(&self) -> bool {
         self.architecture.has_tensor_bits()
-            && match self.origin(helper::GHASH_TENSOR_TILES.module) {
+            && match self.origin(TENSOR_MODULE) {
                 Ok(Origin::BuiltIn(_)) => true,
                 Ok(Origin::Compiler(nvrtc)) => nvrtc.makes_machine_code(self.architecture),
                 _ => false,

@@ -1,5 +1,6 @@
 //! Kernels that all families share.
 
+use crate::compile::TENSOR_MODULE;
 use crate::machine::Entry;
 
 /// Bit planes of round keys, and the serial modes.
@@ -11,8 +12,8 @@ pub(crate) const GHASH_POWERS: Entry = Entry { module: "ghash", name: "ghash_pow
 pub(crate) const GHASH_TILES: Entry = Entry { module: "ghash", name: "ghash_tiles" };
 pub(crate) const GHASH_EACH: Entry = Entry { module: "ghash", name: "ghash_each" };
 /// Multiplications by powers of hash keys as matrices of bits, and GHASH by tiles with these matrices.
-pub(crate) const GHASH_MATRICES: Entry = Entry { module: "ghash_tensor", name: "ghash_matrices" };
-pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: "ghash_tensor", name: "ghash_tensor_tiles" };
+pub(crate) const GHASH_MATRICES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_matrices" };
+pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_tensor_tiles" };
 /// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
 pub(crate) const CARRY_LESS: &str = "ghash_carry_less";
 /// The same as `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH`, and the known-answer test of the instruction.
