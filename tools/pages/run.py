@@ -48,7 +48,6 @@ LEFT_OUT = [
     ("docs/c.md", "sudo apt install", SUPERUSER),
     ("docs/command.md", "lockstep bench", BENCHMARK),
     ("docs/cuda.md", "--device cuda:0", GPU),
-    ("docs/cuda.md", "--carry-less", "takes minutes: `make kernel-check` compiles the same modules"),
     ("docs/papers/cuda-geforce8.md", "--device cuda:0", GPU),
     ("docs/papers/geforce-engine.md", "lab geforce measure", GPU),
     ("docs/papers/opengl.md", "--device opengl:0", GPU),
