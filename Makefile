@@ -37,7 +37,7 @@ WORKSPACE = --workspace --locked
 # Two tests run for each core, because many tests wait for programs and devices.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # The examples are not in this list, because `make lint` compiles them.
-TESTS = $(WORKSPACE) --lib --bins --tests
+TESTS = $(WORKSPACE) --tests
 # `lockstep --version --json` prints the commit of the build.
 export LOCKSTEP_COMMIT = $(shell git describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null)
 

@@ -93,7 +93,7 @@ build() {
 
 rehearsal() {
     local folder=$1 backend options
-    options=(--workspace --locked --lib --bins --tests)
+    options=(--workspace --locked --tests)
     rm -rf "$folder"
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"
