@@ -23,7 +23,7 @@ pub(super) fn allocate<T>(value: T) -> Outcome<*mut T> {
     }
 }
 
-/// Drops and frees a value; does nothing for a null pointer.
+/// Drops, wipes and frees a value; does nothing for a null pointer.
 ///
 /// # Safety
 /// The pointer is null or was returned by [`allocate`] with the same type, and it is freed once.
@@ -33,6 +33,11 @@ pub(super) unsafe fn free<T>(pointer: *mut c_void) {
         // SAFETY: guaranteed by the caller.
         unsafe {
             value.drop_in_place();
+            // The parts of the value have wiped themselves. Bytes that belong to no part, such as those of the larger variants of an enum,
+            // can hold what was on the stack when the value was moved here.
+            pointer.cast::<u8>().write_bytes(0, size_of::<T>());
+            // As if the memory were read, so that the compiler keeps the writes.
+            std::hint::black_box(pointer);
             dealloc(pointer.cast(), Layout::new::<T>());
         }
     }
