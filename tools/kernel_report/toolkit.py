@@ -54,13 +54,13 @@ def included(source):
 
 
 def compile_source(toolkit, source, arch, defines=(), keep=None):
-    """Returns the result from the folder `keep` if nothing has changed."""
+    """Returns the result from the folder `keep` if nothing has changed. The place of the checkout does not matter."""
     stamp = hashlib.sha256()
-    for part in [toolkit, source, arch, *FLAGS, *defines]:
+    for part in [toolkit, arch, *FLAGS, *defines]:
         stamp.update(part.encode() + b"\0")
     for name in included(source):
         with open(name, "rb") as file:
-            stamp.update(name.encode() + b"\0" + file.read())
+            stamp.update(os.path.relpath(name, os.path.dirname(source)).encode() + b"\0" + file.read())
     name = os.path.splitext(os.path.basename(source))[0]
     with tempfile.TemporaryDirectory() as scratch:
         place = os.path.join(keep or scratch, f"{name}-{arch}-{stamp.hexdigest()[:20]}")

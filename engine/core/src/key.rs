@@ -93,19 +93,15 @@ impl Key {
     /// # Errors
     /// Those of [`Key::new`].
     pub fn many(keys: &[&[u8]]) -> Result<Vec<Key>> {
+        let sizes = keys.iter().map(|bytes| KeySize::of(bytes)).collect::<Result<Vec<_>>>()?;
         let mut all = Zeroizing::new(vec![[0; 32]; keys.len()]);
-        for (to, bytes) in all.iter_mut().zip(keys) {
-            KeySize::of(bytes)?;
-            to[..bytes.len()].copy_from_slice(bytes);
-        }
+        all.iter_mut().zip(keys).for_each(|(to, bytes)| to[..bytes.len()].copy_from_slice(bytes));
         let all = Arc::new(all);
-        // `collect` into a result would not allocate for all of them at once.
-        let mut made = Vec::with_capacity(keys.len());
-        for (index, bytes) in keys.iter().enumerate() {
-            let size = KeySize::of(bytes)?;
-            made.push(Key { bytes: Bytes::OfMany(Arc::clone(&all), index), size, forms: OnceLock::new() });
-        }
-        Ok(made)
+        let key = |(index, size)| {
+            let bytes = Bytes::OfMany(Arc::clone(&all), index);
+            Key { bytes, size, forms: OnceLock::new() }
+        };
+        Ok(sizes.into_iter().enumerate().map(key).collect())
     }
 
     /// The key's size.

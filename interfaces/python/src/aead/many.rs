@@ -21,7 +21,7 @@ const PREPARATION: usize = 512;
 /// The number of messages whose keys and other arguments are prepared at once, if one thread does the work: those of more messages do not
 /// fit in its caches.
 const PART: usize = 256;
-/// The same for each of several threads. Starting a thread takes as long as about 100 short messages.
+/// The same for each of several threads. `aead::run` starts a thread for 256 KiB of work, which are 512 short messages.
 const PART_OF_THREAD: usize = 1024;
 
 /// An argument: strings of bytes, one for each message.

@@ -134,7 +134,7 @@ impl Api {
         let mut version = 0;
         // SAFETY: the function writes one integer to its argument.
         match unsafe { (self.version)(&mut version) } {
-            0 => format!("{}.{}", version / 1000, version % 1000 / 10),
+            0 => words_of(version),
             _ => "unknown".into(),
         }
     }
@@ -169,7 +169,12 @@ unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
             &mut version,
         )
     };
-    if code == 0 { format!(" (CUDA {}.{})", version / 1000, version % 1000 / 10) } else { String::new() }
+    if code == 0 { format!(" (CUDA {})", words_of(version)) } else { String::new() }
+}
+
+/// A version of CUDA as NVIDIA writes it: 12.4 for 12040.
+fn words_of(version: c_int) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
 /// The driver's library. It is opened once and never closed.
