@@ -8,7 +8,7 @@ use std::slice;
 
 use super::guard::guarded;
 use super::object;
-use super::table::{END_OF_TABLE, function, instance};
+use super::table::{self, END_OF_TABLE, instance};
 use crate::algorithm::{ALGORITHMS, Algorithm, Mode};
 use crate::cipher::{Blocks, Ccm, Cipher, Common, Cts, Gcm, GcmSiv, Ocb, Siv, Streams, Wrap, Xts};
 use crate::libcrypto::buffers::Buffers;
@@ -35,23 +35,22 @@ struct Context<C> {
 struct Functions<C, const ID: usize>(PhantomData<C>);
 
 impl<C: Cipher, const ID: usize> Functions<C, ID> {
-    /// The numbers are `OSSL_FUNC_CIPHER_NEWCTX` and so on of core_dispatch.h.
     const DISPATCH: [Dispatch; 15] = [
-        function!(1, new_context::<C, ID>),
-        function!(2, init::<C, true>),
-        function!(3, init::<C, false>),
-        function!(4, update::<C>),
-        function!(5, finish::<C>),
-        function!(7, free_context::<C>),
-        function!(8, duplicate_context::<C>),
-        function!(9, get_params::<ID>),
-        function!(10, get_context_params::<C>),
-        function!(11, set_context_params::<C>),
-        function!(12, gettable_params),
-        function!(13, gettable_context_params::<C>),
-        function!(14, settable_context_params::<C>),
+        table::cipher::new_context(new_context::<C, ID>),
+        table::cipher::encrypt_init(init::<C, true>),
+        table::cipher::decrypt_init(init::<C, false>),
+        table::cipher::update(update::<C>),
+        table::cipher::finish(finish::<C>),
+        table::cipher::free_context(free_context::<C>),
+        table::cipher::duplicate_context(duplicate_context::<C>),
+        table::cipher::get_params(get_params::<ID>),
+        table::cipher::get_context_params(get_context_params::<C>),
+        table::cipher::set_context_params(set_context_params::<C>),
+        table::cipher::gettable_params(gettable_params),
+        table::cipher::gettable_context_params(gettable_context_params::<C>),
+        table::cipher::settable_context_params(settable_context_params::<C>),
         // Without this function, the table ends here.
-        if C::HAS_ONE_SHOT { function!(6, one_shot::<C>) } else { END_OF_TABLE },
+        if C::HAS_ONE_SHOT { table::cipher::one_shot(one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
     ];
 }

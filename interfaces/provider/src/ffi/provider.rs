@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::cipher::{DISPATCHES, PROPERTIES};
 use super::guard::guarded;
 use super::skey;
-use super::table::{END_OF_TABLE, function};
+use super::table::{self, END_OF_TABLE};
 use crate::algorithm::{ALGORITHMS, c_str};
 use crate::instance::Instance;
 use crate::libcrypto::core::Core;
@@ -20,13 +20,12 @@ use crate::reason::Reason;
 use crate::system::process;
 use crate::system::standard::{self, write_message};
 
-/// The numbers are `OSSL_FUNC_PROVIDER_TEARDOWN` and so on of core_dispatch.h.
 const FUNCTIONS: &[Dispatch] = &[
-    function!(1024, teardown),
-    function!(1025, gettable_params),
-    function!(1026, get_params),
-    function!(1027, query_operation),
-    function!(1029, reason_strings),
+    table::provider::teardown(teardown),
+    table::provider::gettable_params(gettable_params),
+    table::provider::get_params(get_params),
+    table::provider::query_operation(query_operation),
+    table::provider::reason_strings(reason_strings),
     END_OF_TABLE,
 ];
 

@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::guard::guarded;
 use super::object;
-use super::table::{END_OF_TABLE, function, instance};
+use super::table::key::{self, Callback};
+use super::table::{END_OF_TABLE, instance};
 use crate::libcrypto::param::{END, entry, iter_set_params};
 use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_OCTET_STRING, SKEYMGMT_SELECT_SECRET_KEY};
 use crate::reason::Reason;
@@ -22,11 +23,9 @@ struct SecretKey {
     len: usize,
 }
 
-type Callback = unsafe extern "C" fn(*const OsslParam, *mut c_void) -> c_int;
-
-/// The functions of keys. The numbers are `OSSL_FUNC_SKEYMGMT_FREE` and so on of core_dispatch.h.
+/// The functions of keys.
 pub(super) const DISPATCH: [Dispatch; 5] =
-    [function!(1, free), function!(2, import), function!(3, export), function!(6, settable), END_OF_TABLE];
+    [key::free(free), key::import(import), key::export(export), key::import_settable(settable), END_OF_TABLE];
 
 unsafe extern "C" fn import(
     provider: *mut c_void,
