@@ -44,7 +44,7 @@ struct ReportForm {
     page: Option<PathBuf>,
 }
 
-/// Maximum length of the source of a program in bytes: 64 times the size of the local store of an SPE.
+/// Maximum length of the source or of the data of a program in bytes: 64 times the size of the local store of an SPE.
 const MAX_LEN: u64 = 16 << 20;
 
 pub(crate) fn run(args: &Lab) -> Result<()> {
@@ -88,14 +88,23 @@ struct Source {
 impl Source {
     /// Reads a file, or standard input if it is `-`.
     fn read(file: &Path) -> Result<Source> {
-        let mut source = Vec::new();
-        let input = Input::open(file)?;
-        input.reader().take(MAX_LEN + 1).read_to_end(&mut source).map_err(lockstep::Error::Read)?;
         let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
-        if source.len() as u64 > MAX_LEN {
-            return Err(failed(format!("{name} has more than 16 MiB: this is no program")));
-        }
-        let text = String::from_utf8(source).map_err(|_| failed(format!("{name} is not UTF-8")))?;
+        let text = String::from_utf8(read_data(file)?).map_err(|_| failed(format!("{name} is not UTF-8")))?;
         Ok(Source { name, text })
     }
+}
+
+/// Reads a file of a program, or standard input if it is `-`.
+fn read_data(file: &Path) -> Result<Vec<u8>> {
+    let mut data = Vec::new();
+    Input::open(file)?.reader().take(MAX_LEN + 1).read_to_end(&mut data).map_err(lockstep::Error::Read)?;
+    if data.len() as u64 > MAX_LEN {
+        return Err(failed(format!("{} has more than 16 MiB", quoted(file))));
+    }
+    Ok(data)
+}
+
+/// Writes data of a program to a file.
+fn write_data(file: &Path, data: &[u8]) -> Result<()> {
+    fs::write(file, data).map_err(Error::io("write", file))
 }

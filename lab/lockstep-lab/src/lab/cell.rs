@@ -1,12 +1,12 @@
 //! `lockstep-lab lab cell`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use lockstep_cli::program::{Result, print, print_json};
-use lockstep_papers::cell::{self, Report, Window};
+use lockstep_papers::cell::{self, Report, Setup, Window};
 
-use super::{ReportForm, Source, failure, write_page};
+use super::{ReportForm, Source, failure, read_data, write_data, write_page};
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
 ///
@@ -69,6 +69,26 @@ pub(super) struct Asm {
     )]
     cycles: u32,
 
+    /// Copy a file to an address of the local store, a number or a label, before the run
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    memory: Vec<(String, String)>,
+
+    /// Set a register before the run: to an address, to a number of 32 bits (the preferred slot), or to 32 hexadecimal digits
+    #[arg(long, value_name = "NUMBER=VALUE", requires = "run", value_parser = register)]
+    register: Vec<(u8, String)>,
+
+    /// Main storage, which the program accesses by DMA from address 0 on
+    #[arg(long, value_name = "FILE", requires = "run", value_hint = ValueHint::FilePath)]
+    main: Option<PathBuf>,
+
+    /// Write bytes of the local store to a file after the run
+    #[arg(long, value_name = "ADDRESS:BYTES=FILE", requires = "run", value_parser = dump)]
+    dump: Vec<(String, usize, String)>,
+
+    /// Write main storage to a file after the run
+    #[arg(long, value_name = "FILE", requires = "main", value_hint = ValueHint::FilePath)]
+    dump_main: Option<PathBuf>,
+
     /// Stop with an error after this number of cycles
     #[arg(long, value_name = "N", default_value = "100000000", requires = "run")]
     budget: u32,
@@ -106,9 +126,48 @@ fn trace(args: &Trace) -> Result<()> {
 
 fn asm(args: &Asm) -> Result<()> {
     let Source { name, text } = Source::read(&args.file)?;
-    print(&if args.run {
-        cell::run(&name, &text, args.cycles.into(), args.budget.into()).map_err(failure)?
-    } else {
-        cell::listing(&name, &text).map_err(failure)?
-    })
+    if !args.run {
+        return print(&cell::listing(&name, &text).map_err(failure)?);
+    }
+    let mut setup = Setup { registers: args.register.clone(), ..Setup::default() };
+    for (address, file) in &args.memory {
+        setup.memory.push((address.clone(), read_data(Path::new(file))?));
+    }
+    if let Some(file) = &args.main {
+        setup.main = read_data(file)?;
+    }
+    let finished = cell::run(&name, &text, setup, args.cycles.into(), args.budget.into()).map_err(failure)?;
+    for (address, bytes, file) in &args.dump {
+        write_data(Path::new(file), finished.memory(address, *bytes).map_err(failure)?)?;
+    }
+    if let Some(file) = &args.dump_main {
+        write_data(file, finished.main())?;
+    }
+    print(&finished.text)
+}
+
+/// `ADDRESS=FILE`
+fn pair(text: &str) -> std::result::Result<(String, String), String> {
+    let (left, right) = text
+        .split_once('=')
+        .filter(|(left, right)| !left.is_empty() && !right.is_empty())
+        .ok_or("expected ADDRESS=FILE")?;
+    Ok((left.into(), right.into()))
+}
+
+/// `NUMBER=VALUE`
+fn register(text: &str) -> std::result::Result<(u8, String), String> {
+    let (number, value) =
+        text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or("expected NUMBER=VALUE")?;
+    let number = number.parse().ok().filter(|number| *number < 128);
+    Ok((number.ok_or("registers have the numbers 0 to 127")?, value.into()))
+}
+
+/// `ADDRESS:BYTES=FILE`
+fn dump(text: &str) -> std::result::Result<(String, usize, String), String> {
+    let parts = text.split_once('=').filter(|(_, file)| !file.is_empty()).and_then(|(range, file)| {
+        let (address, bytes) = range.split_once(':')?;
+        Some((address.into(), bytes.parse().ok()?, file.into()))
+    });
+    parts.ok_or_else(|| "expected ADDRESS:BYTES=FILE".into())
 }

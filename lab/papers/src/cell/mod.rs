@@ -18,7 +18,7 @@ use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
 pub use page::page;
-pub use program::{listing, run};
+pub use program::{Finished, Setup, listing, run};
 pub use report::Report;
 pub use sections::{Sections, sections};
 pub use window::{Cycle, Lost, Window};
@@ -52,6 +52,9 @@ pub enum Error {
     /// A program cannot be assembled.
     #[error("{0}")]
     Assembly(#[from] AsmError),
+    /// The data of a program cannot be placed.
+    #[error("{0}")]
+    Setup(String),
     /// A program has caused a fault.
     #[error("{file}: {fault}")]
     Fault {

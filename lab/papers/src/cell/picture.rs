@@ -18,13 +18,14 @@ const COLOURS: [(&str, &str); 9] = [
     ("#7b3f6e", "lost: branch"),
 ];
 
+/// The colour of a class. No picture has byte operations, products or channels.
 fn colour(class: Class) -> usize {
     match class {
-        Class::Fx => 0,
+        Class::Fx | Class::Bo | Class::Fi => 0,
         Class::Ws => 1,
         Class::Sh => 2,
         Class::Ls => 3,
-        Class::St => 4,
+        Class::St | Class::Ch => 4,
         Class::Br | Class::Hb => 5,
         Class::Nop | Class::Lnop => 6,
     }

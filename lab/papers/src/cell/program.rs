@@ -1,9 +1,10 @@
 //! User programs: assembled, listed, run.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lockstep_spu::asm::{Image, assemble};
-use lockstep_spu::isa::Inst;
+use lockstep_spu::isa::{Inst, LOCAL_STORE, Reg};
 use lockstep_spu::sim::{Machine, Summary, Trace};
 
 use super::Error;
@@ -37,23 +38,98 @@ fn word(image: &Image, at: u32) -> String {
     format!("{hex:<8}")
 }
 
-/// Assembles a program and runs it to its `stop`, for at most `budget` cycles. Returns the first cycles of both pipes,
-/// and totals.
+/// What a program finds when it starts. Addresses are numbers or labels of the program.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Addresses in the local store, and the bytes there.
+    pub memory: Vec<(String, Vec<u8>)>,
+    /// Registers and their values: an address or a number of 32 bits for the preferred slot, or 32 hexadecimal digits
+    /// for the whole register.
+    pub registers: Vec<(u8, String)>,
+    /// Main storage from address 0, for DMA commands.
+    pub main: Vec<u8>,
+}
+
+/// A program that has reached its `stop`.
+pub struct Finished {
+    /// The first cycles of both pipes, and totals.
+    pub text: String,
+    machine: Machine,
+    image: Image,
+}
+
+impl Finished {
+    /// Bytes of the local store.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] if the address is unknown or the bytes are not inside the local store.
+    pub fn memory(&self, start: &str, bytes: usize) -> Result<&[u8], Error> {
+        Ok(self.machine.memory(range(&self.image, start, bytes)?))
+    }
+
+    /// Main storage.
+    pub fn main(&self) -> &[u8] {
+        self.machine.main()
+    }
+}
+
+/// The address of a label, or a number.
+fn address(image: &Image, text: &str) -> Result<u32, Error> {
+    let number = || match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let found = image.symbols.get(text).copied().or_else(number);
+    found.ok_or_else(|| Error::Setup(format!("{text} is no label of the program and no number of 32 bits")))
+}
+
+/// The range of `bytes` bytes from an address, inside the local store.
+fn range(image: &Image, start: &str, bytes: usize) -> Result<Range<usize>, Error> {
+    let from = address(image, start)? as usize;
+    let end = from.checked_add(bytes).filter(|end| *end <= LOCAL_STORE);
+    let outside = || {
+        format!("{bytes} bytes from {start} ({from:#x}) do not fit: the local store has {LOCAL_STORE} bytes")
+    };
+    Ok(from..end.ok_or_else(|| Error::Setup(outside()))?)
+}
+
+/// The value of a register.
+fn value(image: &Image, text: &str) -> Result<u128, Error> {
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    match u128::from_str_radix(digits, 16) {
+        Ok(whole) if digits.len() == 32 => Ok(whole),
+        _ => Ok(u128::from(address(image, text)?) << 96),
+    }
+}
+
+/// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The text has `shown` cycles.
 ///
 /// # Errors
-/// [`Error::Assembly`], or [`Error::Fault`] with file and address.
-pub fn run(file: &str, source: &str, shown: u64, budget: u64) -> Result<String, Error> {
+/// [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.
+pub fn run(file: &str, source: &str, setup: Setup, shown: u64, budget: u64) -> Result<Finished, Error> {
     let image = assemble(file, source)?;
     let mut machine = Machine::new();
     machine.load(&image);
-    let range = 1..shown.saturating_add(1);
-    let (mut trace, mut summary) = (Trace::new(range.clone()), Summary::default());
+    for (start, bytes) in &setup.memory {
+        machine.memory_mut(range(&image, start, bytes.len())?).copy_from_slice(bytes);
+    }
+    for (register, text) in &setup.registers {
+        machine.set_register(Reg::new(*register), value(&image, text)?);
+    }
+    machine.set_main(setup.main);
+    let cycles = 1..shown.saturating_add(1);
+    let (mut trace, mut summary) = (Trace::new(cycles.clone()), Summary::default());
     let run = machine.run_observed(budget, &mut Both(&mut trace, &mut summary));
     let run = run.map_err(|fault| Error::Fault { file: file.into(), fault })?;
     let title = format!(
         "{file}: {} instructions in {} cycles, then stop {:#x}",
         run.instructions, run.cycles, run.code
     );
-    let window = Window::of_program(title, &image, &trace, range);
-    Ok(format!("{window}\nall: {summary}"))
+    let window = Window::of_program(title, &image, &trace, cycles);
+    let mut text = format!("{window}\nall: {summary}");
+    if let [first, more @ ..] = machine.mailbox() {
+        let more: String = more.iter().map(|value| format!(", {value:#x}")).collect();
+        text += &format!("mailbox: {first:#x}{more}\n");
+    }
+    Ok(Finished { text, machine, image })
 }

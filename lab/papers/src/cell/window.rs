@@ -22,6 +22,8 @@ pub enum Lost {
     Hint,
     /// A mispredicted branch.
     Branch,
+    /// An instruction waits for a channel.
+    Channel,
 }
 
 impl fmt::Display for Lost {
@@ -30,6 +32,7 @@ impl fmt::Display for Lost {
             Lost::Dependency => "dependency",
             Lost::Hint => "hint",
             Lost::Branch => "branch",
+            Lost::Channel => "channel",
         })
     }
 }
@@ -196,12 +199,13 @@ fn steady(issues: &[Issue]) -> Option<Steady> {
 fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut cycles: Vec<Cycle> = Vec::new();
     let mut next = range.start.max(1);
+    let mut before = Class::Br;
     for issue in issues {
-        // The last lost cycles before an issue are the stall of the issued instruction. A branch caused the lost cycles
-        // before them.
+        // The last lost cycles before an issue are the stall of the issued instruction. The instruction before it, a
+        // branch or an access to a channel, caused the lost cycles before them.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
-                Lost::Branch
+                if before == Class::Ch { Lost::Channel } else { Lost::Branch }
             } else if issue.cause == Cause::Hint {
                 Lost::Hint
             } else {
@@ -219,6 +223,7 @@ fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
         let cycle = cycles.last_mut().expect("one has been added");
         cycle.pipes[usize::from(issue.op.pipe() == Pipe::Odd)] = Some(*issue);
         next = issue.cycle + 1;
+        before = issue.op.class();
     }
     cycles
 }
@@ -232,8 +237,8 @@ impl<A: Observer, B: Observer> Observer for Both<'_, A, B> {
         self.1.issue(issue);
     }
 
-    fn lost(&mut self, cycles: u64) {
-        self.0.lost(cycles);
-        self.1.lost(cycles);
+    fn lost(&mut self, cycles: u64, cause: Cause) {
+        self.0.lost(cycles, cause);
+        self.1.lost(cycles, cause);
     }
 }

@@ -1,7 +1,7 @@
 //! Tests of the lab for the Cell.
 
 use lockstep_core::work::Pass;
-use lockstep_papers::cell::{self, Error, Lost, Window, paper};
+use lockstep_papers::cell::{self, Error, Lost, Setup, Window, paper};
 use lockstep_spu::kernels::Way;
 use lockstep_spu::sim::{Chip, Transfer, clocks};
 
@@ -160,11 +160,36 @@ fn programs_are_listed_and_run() {
     let text = cell::listing("a.s", source).unwrap();
     assert!(text.starts_with("start:\n0x00000  40800283  il $3,5\n"), "{text}");
     assert!(text.contains("12345678  .long"), "{text}");
-    let text = cell::run("a.s", source, 10, 100).unwrap();
+    let text = cell::run("a.s", source, Setup::default(), 10, 100).unwrap().text;
     assert!(text.starts_with("a.s: 3 instructions in 4 cycles, then stop 0x7\n"), "{text}");
     assert!(text.contains("shufb $4,$3,$3,$3"), "{text}");
     let error = cell::listing("a.s", "nop\n frob $3\n").unwrap_err().to_string();
     assert!(error.starts_with("a.s:2: "), "{error}");
-    let error = cell::run("a.s", "again: br again\n", 10, 1000).unwrap_err().to_string();
+    let error = cell::run("a.s", "again: br again\n", Setup::default(), 10, 1000).err().unwrap().to_string();
     assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
+}
+
+#[test]
+fn programs_read_and_write_data() {
+    // Adds the words at `data` to those of main storage, and writes the sums to main storage and to the mailbox.
+    let source = "\
+        wrch $ch16,$4\nwrch $ch18,$3\nil $5,16\nwrch $ch19,$5\nil $6,0x40\nwrch $ch21,$6\n\
+        il $6,1\nwrch $ch22,$6\nil $6,2\nwrch $ch23,$6\nrdch $7,$ch24\n\
+        lqa $8,data\nlqd $9,0($4)\na $8,$8,$9\nstqd $8,0($4)\nwrch $ch28,$8\n\
+        il $6,0x20\nwrch $ch21,$6\nstop 0\n.data\ndata: .space 16\nroom: .space 16\n";
+    let setup = |address: &str, register: &str| Setup {
+        memory: vec![(address.into(), [0, 0, 0, 1].repeat(4))],
+        registers: vec![(4, register.into()), (3, format!("{:032x}", 0x10u128 << 96))],
+        main: [0, 0, 1, 0].repeat(8),
+    };
+    let finished = cell::run("sum.s", source, setup("data", "room"), 10, 10_000).unwrap();
+    assert_eq!(finished.memory("room", 16).unwrap(), [0, 0, 1, 1].repeat(4));
+    assert_eq!(finished.main(), [[0, 0, 1, 0].repeat(4), [0, 0, 1, 1].repeat(4)].concat());
+    assert!(finished.text.ends_with("mailbox: 0x101\n"), "{}", finished.text);
+    assert!(finished.text.contains("lost to channel"), "{}", finished.text);
+    let refused = |setup| cell::run("sum.s", source, setup, 10, 10_000).err().unwrap().to_string();
+    assert_eq!(refused(setup("data", "rooms")), "rooms is no label of the program and no number of 32 bits");
+    assert!(refused(setup("0x3fff8", "room")).contains("16 bytes from 0x3fff8 (0x3fff8) do not fit"));
+    assert!(refused(setup("data", "0x100000000")).contains("no number of 32 bits"));
+    assert!(finished.memory("0x3fff0", 17).is_err());
 }

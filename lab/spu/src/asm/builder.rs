@@ -170,6 +170,11 @@ macro_rules! methods {
         }
     };
     (@one Ri7 $name:ident $f:ident) => { methods!(@with_imm $name $f); };
+    (@one Ri7Offset $name:ident $f:ident) => {
+        pub fn $f(&mut self, rt: Reg, offset: i32, ra: Reg) {
+            self.push(Inst { rt, ra, imm: offset, ..Inst::bare(Op::$name) });
+        }
+    };
     (@one Ri10 $name:ident $f:ident) => { methods!(@with_imm $name $f); };
     (@one Ri10Byte $name:ident $f:ident) => { methods!(@with_imm $name $f); };
     (@one Ri10Quad $name:ident $f:ident) => { methods!(@quad $name $f); };
@@ -223,6 +228,12 @@ macro_rules! methods {
     (@hint $name:ident $f:ident) => {
         pub fn $f(&mut self, branch: Label, target: Label) {
             self.push_to(Inst::bare(Op::$name), Some(target), Some(branch));
+        }
+    };
+    (@one ReadChannel $name:ident $f:ident) => { methods!(@constant $name $f); };
+    (@one WriteChannel $name:ident $f:ident) => {
+        pub fn $f(&mut self, channel: i32, rt: Reg) {
+            self.push(Inst { rt, imm: channel, ..Inst::bare(Op::$name) });
         }
     };
     (@one Bare $name:ident $f:ident) => {

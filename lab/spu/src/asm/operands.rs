@@ -21,6 +21,8 @@ pub(super) enum Operand {
     Value,
     /// `offset(ra)`
     Memory,
+    /// A channel: `$ch0` to `$ch127`.
+    Channel,
     /// An address.
     Target,
     /// The branch that a hint refers to.
@@ -35,7 +37,9 @@ pub(super) fn shape(format: Format) -> &'static [Operand] {
         Format::Rr | Format::RrInOut | Format::RrStore => &[Rt, Ra, Rb],
         Format::RrA | Format::IndirectIf => &[Rt, Ra],
         Format::Ri7 | Format::Ri10 | Format::Ri10Byte => &[Rt, Ra, Value],
-        Format::Ri10Quad | Format::Ri10QuadStore => &[Rt, Memory],
+        Format::Ri7Offset | Format::Ri10Quad | Format::Ri10QuadStore => &[Rt, Memory],
+        Format::ReadChannel => &[Rt, Channel],
+        Format::WriteChannel => &[Channel, Rt],
         Format::Ri16 | Format::Ri16InOut | Format::Ri18 => &[Rt, Value],
         Format::Ri16Absolute | Format::Ri16AbsoluteStore => &[Rt, Target],
         Format::Ri16Relative | Format::Ri16RelativeStore | Format::BranchIf => &[Rt, Target],
@@ -99,6 +103,7 @@ pub(super) fn instruction(
             Operand::Value => inst.imm = number(text, 1)?,
             Operand::Target => set_target(&mut inst, at, address(written, !is_absolute)?)?,
             Operand::Hinted => set_branch(&mut inst, at, address(written, true)?)?,
+            Operand::Channel => inst.imm = channel(text)?,
             Operand::Memory => {
                 let inner =
                     text.strip_suffix(')').and_then(|text| text.rfind('$').map(|at| text.split_at(at)));
@@ -107,7 +112,8 @@ pub(super) fn instruction(
                     return Err(format!("`{text}` is no place in memory: expected offset($register)"));
                 };
                 inst.ra = register(base, place, symbols)?;
-                inst.imm = if offset.trim().is_empty() { 0 } else { number(offset, 16)? };
+                let unit = if op.format() == Format::Ri7Offset { 1 } else { 16 };
+                inst.imm = if offset.trim().is_empty() { 0 } else { number(offset, unit)? };
             }
         }
     }
@@ -124,6 +130,13 @@ fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
         return Err(format!("`{}`: {value} is out of range, expected {low} to {high}", op.mnemonic()));
     }
     Ok((value / unit) as i32)
+}
+
+/// The number of a channel.
+fn channel(text: &str) -> Result<i32, String> {
+    let digits = text.strip_prefix("$ch").filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok()).filter(|number| *number < 128);
+    number.ok_or_else(|| format!("`{text}` is no channel: expected $ch0 to $ch127"))
 }
 
 fn register(text: &str, place: Place, symbols: &Symbols<'_>) -> Result<Reg, String> {

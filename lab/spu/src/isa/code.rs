@@ -10,7 +10,8 @@ impl Format {
         use Format::*;
         match self {
             Rrr => 4,
-            Rr | RrInOut | RrStore | RrA | Ri7 | Indirect | IndirectIf | HintIndirect | Bare | StopCode => 11,
+            Rr | RrInOut | RrStore | RrA | Ri7 | Ri7Offset | Indirect | IndirectIf | HintIndirect
+            | ReadChannel | WriteChannel | Bare | StopCode => 11,
             Ri10 | Ri10Byte | Ri10Quad | Ri10QuadStore => 8,
             Ri16 | Ri16InOut | Ri16Absolute | Ri16AbsoluteStore | Ri16Relative | Ri16RelativeStore => 9,
             Branch | BranchIf => 9,
@@ -22,7 +23,8 @@ impl Format {
     const fn immediate(self) -> (u32, u32) {
         use Format::*;
         match self {
-            Ri7 => (14, 7),
+            Ri7 | Ri7Offset => (14, 7),
+            ReadChannel | WriteChannel => (7, 7),
             Ri10 | Ri10Byte | Ri10Quad | Ri10QuadStore => (14, 10),
             Ri16 | Ri16InOut | Ri16Absolute | Ri16AbsoluteStore | Ri16Relative | Ri16RelativeStore => (7, 16),
             Branch | BranchIf | HintAbsolute | HintRelative => (7, 16),
@@ -43,8 +45,9 @@ impl Op {
             (Op::Shli, _) => (0, 63),
             (Op::Shlhi | Op::Shlqbyi, _) => (0, 31),
             (Op::Rotmi | Op::Rotmai, _) => (-63, 0),
-            (Op::Rothmi | Op::Rotqmbyi, _) => (-31, 0),
+            (Op::Rothmi | Op::Rotmahi | Op::Rotqmbyi, _) => (-31, 0),
             (_, Ri7) => (-64, 127),
+            (_, Ri7Offset | ReadChannel | WriteChannel) => (0, 127),
             (_, Ri10 | Ri10Quad | Ri10QuadStore) => (-512, 511),
             (_, Ri10Byte) => (-128, 255),
             (_, Ri16 | Ri16InOut) => (-0x8000, 0xffff),
@@ -157,9 +160,11 @@ impl Inst {
         let (start, bits) = format.immediate();
         if bits > 0 {
             inst.imm = match format {
-                Format::Ri18 | Format::StopCode => (word >> start & ((1 << bits) - 1)) as i32,
-                // The count of a left shift is unsigned.
-                Format::Ri7 if op.range().0 == 0 => (word >> start & 0x7f) as i32,
+                Format::Ri18 | Format::StopCode | Format::ReadChannel | Format::WriteChannel => {
+                    (word >> start & ((1 << bits) - 1)) as i32
+                }
+                // The counts of left shifts and the offsets are unsigned.
+                Format::Ri7 | Format::Ri7Offset if op.range().0 == 0 => (word >> start & 0x7f) as i32,
                 _ => sign_extend(word >> start & ((1 << bits) - 1), bits),
             };
         }

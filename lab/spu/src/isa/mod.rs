@@ -51,12 +51,18 @@ pub enum Class {
     Fx,
     /// Word and halfword rotates and shifts.
     Ws,
+    /// Byte operations: counts, averages, differences, sums.
+    Bo,
+    /// Integer products, which the floating-point unit computes.
+    Fi,
     /// Shuffles and quadword rotates and shifts.
     Sh,
     /// Loads.
     Ls,
     /// Stores.
     St,
+    /// Channels.
+    Ch,
     /// Branches.
     Br,
     /// Branch hints.
@@ -71,8 +77,8 @@ impl Class {
     /// The executing pipe.
     pub const fn pipe(self) -> Pipe {
         match self {
-            Class::Fx | Class::Ws | Class::Nop => Pipe::Even,
-            Class::Sh | Class::Ls | Class::St | Class::Br | Class::Hb | Class::Lnop => Pipe::Odd,
+            Class::Fx | Class::Ws | Class::Bo | Class::Fi | Class::Nop => Pipe::Even,
+            Class::Sh | Class::Ls | Class::St | Class::Ch | Class::Br | Class::Hb | Class::Lnop => Pipe::Odd,
         }
     }
 
@@ -80,8 +86,9 @@ impl Class {
     pub const fn latency(self) -> u32 {
         match self {
             Class::Fx => 2,
-            Class::Ws | Class::Sh | Class::Br => 4,
-            Class::Ls | Class::St => 6,
+            Class::Ws | Class::Bo | Class::Sh | Class::Br => 4,
+            Class::Ls | Class::St | Class::Ch => 6,
+            Class::Fi => 7,
             Class::Hb => 15,
             Class::Nop | Class::Lnop => 1,
         }
@@ -103,6 +110,8 @@ pub enum Format {
     RrA,
     /// `rt,ra,count`; the count has seven bits.
     Ri7,
+    /// `rt,offset(ra)`; the offset has seven bits and is in bytes.
+    Ri7Offset,
     /// `rt,ra,value`; the value has ten bits and is signed.
     Ri10,
     /// `rt,ra,value`; the value is a signed or unsigned byte.
@@ -139,6 +148,10 @@ pub enum Format {
     HintAbsolute,
     /// `branch,address`, relative to the instruction.
     HintRelative,
+    /// `rt,channel`
+    ReadChannel,
+    /// `channel,rt`; RT is written to the channel.
+    WriteChannel,
     /// No operands.
     Bare,
     /// A code of fourteen bits.
@@ -201,6 +214,7 @@ impl Format {
                 | RrInOut
                 | RrA
                 | Ri7
+                | Ri7Offset
                 | Ri10
                 | Ri10Byte
                 | Ri10Quad
@@ -209,6 +223,7 @@ impl Format {
                 | Ri16Absolute
                 | Ri16Relative
                 | Ri18
+                | ReadChannel
         )
     }
 
@@ -225,6 +240,7 @@ impl Format {
                 | Ri16RelativeStore
                 | BranchIf
                 | IndirectIf
+                | WriteChannel
         )
     }
 
@@ -238,6 +254,7 @@ impl Format {
                 | RrStore
                 | RrA
                 | Ri7
+                | Ri7Offset
                 | Ri10
                 | Ri10Byte
                 | Ri10Quad
@@ -303,8 +320,7 @@ impl Op {
 
     /// True for all instructions that may change the control flow.
     pub const fn is_branch(self) -> bool {
-        use Format::*;
-        matches!(self.format(), Branch | BranchIf | Indirect | IndirectIf)
+        matches!(self.class(), Class::Br) && !matches!(self, Op::Stop | Op::Sync | Op::Dsync)
     }
 
     /// True for hints.

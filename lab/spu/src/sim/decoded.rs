@@ -25,7 +25,7 @@ pub(super) struct Decoded {
     pub imm: u32,
     /// For hints: the address of the branch.
     pub hinted: u32,
-    /// The immediate in every element, for instructions that use it in this form.
+    /// The immediate in every element, for instructions that use it in this form. For calls: the return address.
     pub wide: u128,
 }
 
@@ -78,19 +78,25 @@ impl Decoded {
             target: inst.target().map_or(NO_REGISTER, |reg| reg.number()),
             imm,
             hinted: words(pc, i32::from(inst.to_branch)),
-            wide: wide(inst),
+            wide: wide(inst, pc),
         }
     }
 }
 
-/// The immediate in every element.
-fn wide(inst: &Inst) -> u128 {
+/// The value of [`Decoded::wide`].
+fn wide(inst: &Inst, pc: u32) -> u128 {
     let bytes = |byte: u32| u128::from(byte & 0xff) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
     let words = |word: u32| u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;
+    let halves = |half: u32| words((half & 0xffff) * 0x1_0001);
     let imm = inst.imm as u32;
     match inst.op {
-        Op::Fsmbi => spread(imm),
-        Op::Ilh => words((imm & 0xffff) * 0x1_0001),
+        Op::Fsmbi => form_mask(imm, 8),
+        Op::Brsl | Op::Brasl | Op::Bisl => u128::from(pc.wrapping_add(4) & super::ADDRESS_MASK) << 96,
+        Op::Ahi | Op::Sfhi | Op::Andhi | Op::Orhi | Op::Xorhi | Op::Ceqhi | Op::Cgthi | Op::Clgthi => {
+            halves(imm)
+        }
+        Op::Shlhi | Op::Rothi | Op::Rothmi | Op::Rotmahi => halves(imm),
+        Op::Ilh => halves(imm),
         Op::Ilhu => words(imm << 16),
         Op::Iohl => words(imm & 0xffff),
         _ if inst.op.format() == Format::Ri10Byte => bytes(imm),
@@ -98,7 +104,8 @@ fn wide(inst: &Inst) -> u128 {
     }
 }
 
-/// Expands each of the low 16 bits to a byte of zeros or ones, the most significant bit first.
-pub(super) fn spread(bits: u32) -> u128 {
-    (0..16).rev().fold(0, |all, bit| all << 8 | if bits >> bit & 1 == 1 { 0xff } else { 0 })
+/// For each of the low bits: an element of `size` bits, all of them zero or one.
+pub(super) fn form_mask(bits: u32, size: u32) -> u128 {
+    let ones = (1u128 << size) - 1;
+    (0..128 / size).rev().fold(0, |all, i| all << size | if bits >> i & 1 == 1 { ones } else { 0 })
 }

@@ -3,6 +3,7 @@
 //! Instructions are decoded when they are first executed. A program that overwrites its instructions stops with a
 //! fault. One loop maintains both the functional state and the clock; an [`Observer`] receives each issue.
 
+mod channel;
 mod decoded;
 mod dma;
 mod execute;
@@ -19,6 +20,7 @@ use zeroize::Zeroize;
 use crate::asm::Image;
 pub use crate::isa::LOCAL_STORE;
 use crate::isa::{Class, Inst, Reg};
+use channel::Channels;
 use decoded::{Decoded, NO_REGISTER};
 
 const ADDRESS_MASK: u32 = LOCAL_STORE as u32 - 1;
@@ -68,6 +70,8 @@ pub enum FaultKind {
         /// The address of the quadword that was written.
         written: u32,
     },
+    /// A channel was used in a way that is not possible.
+    Channel(String),
 }
 
 impl fmt::Display for Fault {
@@ -82,6 +86,7 @@ impl fmt::Display for Fault {
             FaultKind::SelfModification { written } => {
                 write!(f, "{at:#07x}: a store to {written:#07x} overwrites code")
             }
+            FaultKind::Channel(what) => write!(f, "{at:#07x}: {what}"),
         }
     }
 }
@@ -108,6 +113,7 @@ pub struct Machine {
     decoded: Vec<Decoded>,
     /// For each quadword: true if it contains instructions, or data that have been executed as instructions.
     guarded: Vec<bool>,
+    channels: Channels,
     entry: u32,
     rules: Rules,
 }
@@ -132,6 +138,7 @@ impl Machine {
             code: 0..0,
             decoded: vec![Decoded::default(); LOCAL_STORE / 4],
             guarded: vec![false; LOCAL_STORE / 16],
+            channels: Channels::default(),
             entry: 0,
             rules,
         }
@@ -186,6 +193,22 @@ impl Machine {
         &mut self.memory[range]
     }
 
+    /// Main storage, which DMA commands access. It is empty at first.
+    pub fn main(&self) -> &[u8] {
+        &self.channels.main
+    }
+
+    /// Sets main storage.
+    pub fn set_main(&mut self, bytes: Vec<u8>) {
+        self.channels.main.zeroize();
+        self.channels.main = bytes;
+    }
+
+    /// The values that the last run has written to the outbound mailbox.
+    pub fn mailbox(&self) -> &[u32] {
+        &self.channels.mailbox
+    }
+
     /// The value of a register.
     pub fn register(&self, reg: Reg) -> u128 {
         self.registers[usize::from(reg.number())]
@@ -200,6 +223,7 @@ impl Machine {
     pub fn clear(&mut self) {
         self.registers.as_mut_slice().zeroize();
         self.memory.as_mut_slice().zeroize();
+        self.set_main(Vec::new());
         self.forget_code();
     }
 
@@ -220,7 +244,8 @@ impl Machine {
         let mut clock = Clock::new(budget, rules.penalty);
         let mut pc = self.entry;
         // The loop uses local references, so that it does not access `self`.
-        let Machine { registers, memory, code, decoded, guarded, .. } = self;
+        self.channels.reset();
+        let Machine { registers, memory, code, decoded, guarded, channels, .. } = self;
         let registers: &mut [u128; 256] = registers.as_mut_slice().try_into().expect("256 registers");
         let memory: &mut [u8; LOCAL_STORE] = memory.as_mut_slice().try_into().expect("a local store");
         loop {
@@ -250,7 +275,25 @@ impl Machine {
                     memory[at as usize..at as usize + 16].copy_from_slice(&value.to_be_bytes());
                     pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
+                execute::Next::Read => {
+                    let refused = |what| Fault { address: pc, kind: FaultKind::Channel(what) };
+                    let (value, at) = channels.read(inst, issued).map_err(refused)?;
+                    clock.wait(issued, at, observer);
+                    clock.ready[usize::from(inst.rt)] = at + u64::from(inst.latency);
+                    registers[usize::from(inst.rt)] = u128::from(value) << 96;
+                    channels.complete(at, memory, |local, size| unguarded(guarded, pc, local, size))?;
+                    pc = pc.wrapping_add(4) & ADDRESS_MASK;
+                }
+                execute::Next::Write { channel, value } => {
+                    let refused = |what| Fault { address: pc, kind: FaultKind::Channel(what) };
+                    let at = channels.write(channel, value, issued).map_err(refused)?;
+                    clock.wait(issued, at, observer);
+                    channels.complete(at, memory, |local, size| unguarded(guarded, pc, local, size))?;
+                    pc = pc.wrapping_add(4) & ADDRESS_MASK;
+                }
                 execute::Next::Stop(code) => {
+                    // The memory flow controller continues after the program has stopped.
+                    channels.complete(u64::MAX, memory, |local, size| unguarded(guarded, pc, local, size))?;
                     return Ok(Run { cycles: issued, instructions: clock.instructions, code });
                 }
             }
@@ -262,6 +305,16 @@ impl Drop for Machine {
     fn drop(&mut self) {
         self.registers.as_mut_slice().zeroize();
         self.memory.as_mut_slice().zeroize();
+        self.channels.main.zeroize();
+    }
+}
+
+/// Checks that a transfer into the local store does not overwrite code.
+fn unguarded(guarded: &[bool], pc: u32, local: u32, size: usize) -> Result<(), Fault> {
+    let quadwords = local as usize / 16..(local as usize + size).div_ceil(16);
+    match guarded[quadwords].contains(&true) {
+        true => Err(Fault { address: pc, kind: FaultKind::SelfModification { written: local } }),
+        false => Ok(()),
     }
 }
 
@@ -355,7 +408,16 @@ impl Clock {
         let predicted = if hinted { self.hint.target } else { pc.wrapping_add(4) & ADDRESS_MASK };
         if predicted != goes_to {
             self.last = issued + self.penalty;
-            observer.lost(self.penalty);
+            observer.lost(self.penalty, Cause::Branch);
+        }
+    }
+
+    /// Waits for a channel until a cycle.
+    fn wait(&mut self, issued: u64, until: u64, observer: &mut impl Observer) {
+        if until > issued {
+            self.last = until;
+            self.open = false;
+            observer.lost(until - issued, Cause::Channel);
         }
     }
 }

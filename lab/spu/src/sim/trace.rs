@@ -23,15 +23,19 @@ pub struct Issue {
     pub cause: Cause,
 }
 
-/// The cause of a stall.
+/// The cause of lost cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// No stall.
+    /// No cycles are lost.
     None,
     /// Waits for a result.
     Dependency,
     /// Waits for a hint that came too late.
     Hint,
+    /// A branch was not predicted.
+    Branch,
+    /// Waits for a channel, such as that of completed DMA commands.
+    Channel,
 }
 
 /// Receives the events of a run.
@@ -39,8 +43,8 @@ pub trait Observer {
     /// Called for each issue.
     fn issue(&mut self, issue: Issue);
 
-    /// Called for cycles lost after a branch.
-    fn lost(&mut self, cycles: u64);
+    /// Called for cycles lost after a branch, or after an instruction that waits for a channel.
+    fn lost(&mut self, cycles: u64, cause: Cause);
 }
 
 /// An observer that ignores all events.
@@ -52,7 +56,7 @@ impl Observer for Silent {
     fn issue(&mut self, _: Issue) {}
 
     #[inline(always)]
-    fn lost(&mut self, _: u64) {}
+    fn lost(&mut self, _: u64, _: Cause) {}
 }
 
 /// Totals of a run.
@@ -109,8 +113,9 @@ impl Observer for Summary {
         self.last_useful = Some(issue.cycle);
     }
 
-    fn lost(&mut self, cycles: u64) {
-        *self.stalls.entry("branch").or_default() += cycles;
+    fn lost(&mut self, cycles: u64, cause: Cause) {
+        let cause = if cause == Cause::Channel { "channel" } else { "branch" };
+        *self.stalls.entry(cause).or_default() += cycles;
     }
 }
 
@@ -152,7 +157,7 @@ impl Observer for Trace {
         }
     }
 
-    fn lost(&mut self, _: u64) {}
+    fn lost(&mut self, _: u64, _: Cause) {}
 }
 
 impl fmt::Display for Trace {

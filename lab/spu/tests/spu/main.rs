@@ -5,6 +5,7 @@ mod bad_input;
 mod clocks;
 mod device;
 mod dma;
+mod instructions;
 mod isa;
 mod kernels;
 mod schedule;
