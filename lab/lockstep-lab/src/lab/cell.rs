@@ -73,6 +73,10 @@ pub(super) struct Asm {
     #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
     memory: Vec<(String, String)>,
 
+    /// Expand an AES key, a file of 16, 24 or 32 bytes, and place its round keys at an address before the run
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    round_keys: Vec<(String, String)>,
+
     /// Set a register before the run: to an address, to a number of 32 bits (the preferred slot), or to 32 hexadecimal digits
     #[arg(long, value_name = "NUMBER=VALUE", requires = "run", value_parser = register)]
     register: Vec<(u8, String)>,
@@ -132,6 +136,10 @@ fn asm(args: &Asm) -> Result<()> {
     let mut setup = Setup { registers: args.register.clone(), ..Setup::default() };
     for (address, file) in &args.memory {
         setup.memory.push((address.clone(), read_data(Path::new(file))?));
+    }
+    for (address, file) in &args.round_keys {
+        let round_keys = cell::round_keys(read_data(Path::new(file))?).map_err(failure)?;
+        setup.memory.push((address.clone(), round_keys));
     }
     if let Some(file) = &args.main {
         setup.main = read_data(file)?;

@@ -208,12 +208,46 @@ fn programs_are_assembled_and_run() {
         folder.write(name, source);
         folder.run(["lab", "cell", "asm", "--run", name]).failed(2, expected);
     }
+    programs_have_data(&folder);
     folder.write("binary.s", [0xff; 4]);
     folder.run(["lab", "cell", "asm", "binary.s"]).failed(2, "UTF-8");
     folder.run(["lab", "cell", "asm", "--cycles", "5", "loop.s"]).failed_usage("--run");
     // The cycles that are shown are kept in memory, so their number is limited.
     folder.run(["lab", "cell", "asm", "--run", "--cycles", "1000001", "loop.s"]).failed_usage("--cycles");
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
+}
+
+/// A call with a round key from a file, data in the local store and in main storage, and dumps.
+fn programs_have_data(folder: &Folder) {
+    folder.write("key", [0; 16]);
+    folder.write("data", [0xff; 32]);
+    folder.write("main", [0; 64]);
+    folder.write(
+        "keyed.s",
+        "brsl $lr,add\nil $5,16\nwrch $ch16,$3\nwrch $ch19,$5\nil $6,0x20\nwrch $ch21,$6\nstop 0\n\
+         add: lqd $8,0($3)\nlqd $9,16($4)\nxor $8,$8,$9\nstqd $8,0($3)\nbi $lr\n",
+    );
+    let run = ["lab", "cell", "asm", "--run", "keyed.s", "--register", "3=0x1000", "--register", "4=0x2000"];
+    let data = ["--memory", "0x1000=data", "--round-keys", "0x2000=key", "--main", "main"];
+    let dumps = ["--dump", "0x1000:32=after", "--dump-main", "main-after"];
+    folder.run([&run[..], &data, &dumps].concat()).succeeded();
+    // Round key 1 of the key of zeros, with all bits inverted.
+    let sum = [0x9d, 0x9c, 0x9c, 0x9c].repeat(4);
+    assert_eq!(folder.read("after"), [&sum[..], &[0xff; 16]].concat());
+    assert_eq!(folder.read("main-after"), [&sum[..], &[0; 48]].concat());
+    let with = |more: &[&'static str]| folder.run([&run[..], more].concat());
+    with(&["--memory", "0x3fff0=data"]).failed(2, "32 bytes from 0x3fff0 (0x3fff0) do not fit");
+    with(&["--memory", "nowhere=data"]).failed(2, "nowhere is no label of the program");
+    with(&["--memory", "0=missing"]).failed(2, "missing");
+    with(&["--round-keys", "0=data"]).succeeded();
+    with(&["--round-keys", "0x2000=main"]).failed(2, "a key of 64 bytes");
+    with(&["--register", "5=what"]).failed(2, "what is no label");
+    with(&["--register", "128=0"]).failed_usage("0 to 127");
+    with(&["--memory", "data"]).failed_usage("ADDRESS=FILE");
+    with(&["--dump", "0x1000=after"]).failed_usage("ADDRESS:BYTES=FILE");
+    with(&["--dump-main", "after"]).failed_usage("--main");
+    with(&[&data[..], &["--dump", "0:262145=after"]].concat()).failed(2, "do not fit");
+    folder.run(["lab", "cell", "asm", "keyed.s", "--memory", "0=data"]).failed_usage("--run");
 }
 
 #[test]

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use lockstep_core::key::Key;
 use lockstep_spu::asm::{Image, assemble};
 use lockstep_spu::isa::{Inst, LOCAL_STORE, Reg};
 use lockstep_spu::sim::{Machine, Summary, Trace};
+
+use zeroize::{Zeroize, Zeroizing};
 
 use super::Error;
 use super::window::{Both, Window};
@@ -39,7 +42,7 @@ fn word(image: &Image, at: u32) -> String {
 }
 
 /// What a program finds when it starts. Addresses are numbers or labels of the program.
-#[derive(Debug, Clone, Default)]
+#[derive(Default)]
 pub struct Setup {
     /// Addresses in the local store, and the bytes there.
     pub memory: Vec<(String, Vec<u8>)>,
@@ -56,6 +59,15 @@ pub struct Finished {
     pub text: String,
     machine: Machine,
     image: Image,
+}
+
+/// Data may be keys.
+impl Drop for Setup {
+    fn drop(&mut self) {
+        self.memory.iter_mut().for_each(|(_, bytes)| bytes.zeroize());
+        self.registers.iter_mut().for_each(|(_, value)| value.zeroize());
+        self.main.zeroize();
+    }
 }
 
 impl Finished {
@@ -102,11 +114,22 @@ fn value(image: &Image, text: &str) -> Result<u128, Error> {
     }
 }
 
+/// The round keys of FIPS 197, section 5.2, in the order of encryption: 16 bytes each.
+///
+/// # Errors
+/// [`Error::Setup`] if the key does not have 16, 24 or 32 bytes.
+pub fn round_keys(key: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let key = Zeroizing::new(key);
+    let refused =
+        |_| Error::Setup(format!("a key of {} bytes: an AES key has 16, 24 or 32 bytes", key.len()));
+    Ok(Key::new(&key).map_err(refused)?.round_keys().as_blocks().as_flattened().to_vec())
+}
+
 /// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The text has `shown` cycles.
 ///
 /// # Errors
 /// [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.
-pub fn run(file: &str, source: &str, setup: Setup, shown: u64, budget: u64) -> Result<Finished, Error> {
+pub fn run(file: &str, source: &str, mut setup: Setup, shown: u64, budget: u64) -> Result<Finished, Error> {
     let image = assemble(file, source)?;
     let mut machine = Machine::new();
     machine.load(&image);
@@ -116,7 +139,7 @@ pub fn run(file: &str, source: &str, setup: Setup, shown: u64, budget: u64) -> R
     for (register, text) in &setup.registers {
         machine.set_register(Reg::new(*register), value(&image, text)?);
     }
-    machine.set_main(setup.main);
+    machine.set_main(std::mem::take(&mut setup.main));
     let cycles = 1..shown.saturating_add(1);
     let (mut trace, mut summary) = (Trace::new(cycles.clone()), Summary::default());
     let run = machine.run_observed(budget, &mut Both(&mut trace, &mut summary));
