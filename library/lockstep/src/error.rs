@@ -215,7 +215,11 @@ impl Error {
     ) -> impl FnOnce(E) -> Error {
         move |source| {
             let source = source.into();
-            let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
+            // No file has a name with a zero byte, which is an invalid input.
+            let exists = !matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+            );
             Error::File { action, path: lockstep_core::shown::path(path, exists).into_owned(), source }
         }
     }
