@@ -490,9 +490,9 @@ typedef struct lockstep_parquet_read_options {
   // Not 0: read files whose modules have no associated data, as DuckDB writes them. Pages of such a file can be exchanged
   // without notice.
   int allow_missing_aad;
-  // Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. An attacker can then also
-  // change a file of LOCKSTEP_PARQUET_AES_GCM_V1 into such a file, because nothing authenticates the algorithm in a file with
-  // an encrypted footer.
+  // Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. Nothing authenticates the
+  // algorithm in a file with an encrypted footer: this permits pages without authentication in every file, whichever algorithm its
+  // writer has chosen.
   int allow_unauthenticated_pages;
   // Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
   // of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in

@@ -10,6 +10,7 @@ mod misspelt;
 
 use std::ffi::{CStr, CString, OsString};
 
+use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
 use lockstep_provider_settings::{NAMES, Settings};
 
@@ -44,7 +45,9 @@ impl Found {
         for (name, value) in NAMES.iter().zip(section(&names.each_ref().map(CString::as_c_str))) {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 let set = settings.set(name, &value);
-                set.map_err(|expected| format!("setting {name} is `{value}`: give {expected}"))?;
+                set.map_err(|expected| {
+                    format!("setting {name} is `{}`: give {expected}", shown::name(&value))
+                })?;
             }
         }
         let configured = settings.clone();
@@ -57,6 +60,7 @@ impl Found {
             let set = value.to_str().map_or(Err("a value in UTF-8"), |value| settings.set(name, value));
             let Err(expected) = set else { continue };
             let what = value.to_string_lossy();
+            let what = shown::name(&what);
             let effect = match name {
                 "verify" => {
                     settings.verify = Verify::Full;
@@ -127,6 +131,19 @@ mod tests {
         assert_eq!(error, "setting threads is `0`: give a number of threads from 1 to 1024, or auto");
         // A mistake in the configuration file is an error even if the environment has another value.
         assert!(read([("verify", "yes")], &[("LOCKSTEP_VERIFY", "full")]).is_err());
+    }
+
+    #[test]
+    fn a_key_in_place_of_a_value_is_not_shown() {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        let names = NAMES.into_iter().filter(|name| !["device", "kernel"].contains(name));
+        for name in names {
+            let error = read([(name, key)], &[]).unwrap_err();
+            assert!(error.starts_with(&format!("setting {name} is `(a key, not shown)`: give ")), "{error}");
+            let variable = format!("LOCKSTEP_{}", name.to_uppercase());
+            let warnings = read([], &[(&variable, key)]).unwrap().warnings;
+            assert!(warnings[0].contains("(a key, not shown)") && !warnings[0].contains(key), "{warnings:?}");
+        }
     }
 
     #[test]

@@ -131,6 +131,13 @@ def parquet(key):
         file.read()
 
 
+def parquet_modules(key):
+    # Not authentic, and by CTR.
+    module = (28 + 16).to_bytes(4, "little") + bytearray(b"\x05" * 44)
+    lockstep.parquet.decrypt_modules([module] * 3, key, [b"aad"] * 3)
+    lockstep.parquet.decrypt_modules([module] * 3, [key] * 3, [b""] * 3, cipher="CTR")
+
+
 def safetensors(key):
     path = os.path.join(FOLDER, "weights")
     lockstep.safetensors.numpy.save_file({"a": numpy.zeros(100_000, numpy.uint8)}, path, key=key)
@@ -143,8 +150,9 @@ STEPS = [
     ("AESEAX", 32, lambda key: messages(aead.AESEAX, key, bytes(16))),
     ("XAES256GCM", 32, lambda key: messages(aead.XAES256GCM, key, bytes(24))),
     ("AESSIV", 64, siv),
-    *[(f"many {cipher.__name__}", 32, lambda key, cipher=cipher: many(cipher, key))
-      for cipher in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESCCM)],
+    *[(f"many {cipher.__name__}", 32, lambda key, cipher=cipher, size=size: many(cipher, key, bytes(size)))
+      for cipher, size in ((aead.AESGCM, 12), (aead.AESGCMSIV, 12), (aead.AESOCB3, 12), (aead.AESCCM, 12), (aead.AESEAX, 16),
+                           (aead.XAES256GCM, 24))],
     *[(f"hazmat {mode}", 32, lambda key, mode=mode: raw(mode, key)) for mode in ("ECB", "CBC", "CFB", "OFB", "CTR", "XTS", "CBC-CS3")],
     ("hazmat key wrap and MACs", 32, wrap),
     ("hazmat HCTR2", 32, hctr2),
@@ -154,6 +162,7 @@ STEPS = [
     ("BitGenerator", 32, bit_generator),
     ("tensor", 16, arrays),
     ("parquet", 32, parquet),
+    ("parquet modules", 32, parquet_modules),
     ("safetensors", 32, safetensors),
 ]  # fmt: skip
 

@@ -19,6 +19,7 @@ import pyarrow.parquet
 import pytest
 
 import lockstep
+import lockstep._manifest
 import lockstep.fsspec
 import lockstep.parquet
 import lockstep.random
@@ -38,6 +39,8 @@ TEXTS = [
     f"lockstep-key-256 {MARKED.hex()}\n",
     AGE,
     os.fsdecode(MARKED),
+    # No file can have this name.
+    os.fsdecode(MARKED[:-1] + b"\0"),
     f"{AGE}\udc80",
 ]
 MODULES = [lockstep, aead, hazmat, lockstep.tensor, lockstep.random, lockstep.parquet, lockstep.safetensors, lockstep.safetensors.numpy]
@@ -224,6 +227,8 @@ def test_the_search_finds_keys():
 def test_a_key_in_a_wrong_place_is_not_shown(folder, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     functions = [one for module in MODULES for one in public(module)]
+    # The other functions of lockstep.ray need Ray.
+    functions.append(("lockstep.ray.read_manifest", lockstep._manifest.read))
     assert len(functions) > 40
     found, raised = leaks(functions, folder, BYTES + TEXTS)
     assert not found, "\n".join(found)

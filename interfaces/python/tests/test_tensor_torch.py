@@ -5,6 +5,7 @@ import pytest
 from conftest import data, on_device, torch_module
 from cryptography.hazmat.primitives.ciphers import aead as pyca
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from test_secrets import BYTES, MARKED, TEXTS, found_in, texts_of
 
 import lockstep
 from lockstep import _random_arrays, aead, hazmat, tensor
@@ -83,15 +84,51 @@ def test_operators(key):
     library.opcheck(torch.ops.lockstep.random_bytes.default, arguments, test_utils=checks)
 
 
+def test_a_key_in_a_wrong_place_is_not_shown(key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(ops.__all__) == {"EncryptedStream", "Generator", "gcm_open", "gcm_seal", "random_bytes"}
+    nonces, plain = tensor_of(data(12)), torch.zeros(100, dtype=torch.uint8)
+    sealed, tags, _ = ops.gcm_seal(tensor_of(key), nonces, plain)
+    assert torch.equal(ops.gcm_open(tensor_of(key), nonces, sealed, tags)[0], plain)
+    ops.random_bytes(tensor_of(key), 7, plain)
+    assert content(plain) == Generator(key, 7).bytes(100)
+    generator = ops.Generator(MARKED)
+    functions = [
+        (ops.gcm_seal, {"key": tensor_of(key), "nonces": nonces, "data": plain}),
+        (ops.gcm_open, {"key": tensor_of(key), "nonces": nonces, "data": sealed, "tags": tags}),
+        (ops.random_bytes, {"key": tensor_of(key), "position": 0, "out": plain}),
+        (generator.randint, {"low": 0, "high": 5, "size": (1,), "dtype": torch.int64}),
+        (generator.set_state, {"state": generator.get_state()}),
+        (lambda size: generator.rand(size), {"size": 1}),
+        (lambda device: ops.Generator(MARKED, device=device), {"device": "cpu"}),
+        (lambda context: ops.EncryptedStream(MARKED, context), {"context": b""}),
+        (ops.EncryptedStream(MARKED).writer, {"path": "", "serialization_format": ""}),
+    ]
+    for function, arguments in functions:
+        for name in arguments:
+            for given in BYTES + TEXTS:
+                try:
+                    function(**{**arguments, name: given})
+                except Exception as error:
+                    found = [text for text in texts_of(error) if found_in(text)]
+                    assert not found, f"{name} of the type {type(given).__name__}: {found[0][:300]}"
+    with pytest.raises(TypeError, match="key is of the type bytes: give a tensor"):
+        ops.gcm_seal(key, nonces, plain)
+    with pytest.raises(ValueError, match="no device 'no-device'"):
+        ops.Generator(key, device="no-device")
+    for one in (generator, ops.EncryptedStream(MARKED)):
+        assert found_in(f"{one!r} {one}") is None
+
+
 def test_compiled(key):
     """The operators in a graph of torch.compile without breaks. The backend runs the graph as it is: no C++ compiler is needed."""
 
     @torch.compile(backend="aot_eager", fullgraph=True)
     def mask(key, nonces, plain):
         noise = torch.zeros_like(plain)
-        torch.ops.lockstep.random_bytes(key, 7, noise)
-        sealed, tags, _ = torch.ops.lockstep.gcm_seal(key, nonces, plain * 2)
-        opened, status = torch.ops.lockstep.gcm_open(key, nonces, sealed, tags)
+        ops.random_bytes(key, 7, noise)
+        sealed, tags, _ = ops.gcm_seal(key, nonces, plain * 2)
+        opened, status = ops.gcm_open(key, nonces, sealed, tags)
         return opened + 1, noise, (status == 1).all()
 
     nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.randn(4, 100)

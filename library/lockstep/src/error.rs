@@ -33,7 +33,11 @@ pub enum Error {
         chunk: u64,
     },
     /// The message is truncated. The plaintext that was released before is a prefix of the original.
-    #[error("the encrypted data end too early, after {got} bytes: they were cut off; get a complete copy")]
+    #[error("the encrypted data end too early, after {got} bytes: they were cut off{or}; get a complete copy", or = match got {
+        // Before the end of the header, nothing shows that this is a message.
+        1..56 => ", or this is not a Lockstep file",
+        _ => "",
+    })]
     Truncated {
         /// Bytes of the message that were read.
         got: u64,
@@ -211,7 +215,11 @@ impl Error {
     ) -> impl FnOnce(E) -> Error {
         move |source| {
             let source = source.into();
-            let exists = !matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename);
+            // No file has a name with a zero byte, which is an invalid input.
+            let exists = !matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
+            );
             Error::File { action, path: lockstep_core::shown::path(path, exists).into_owned(), source }
         }
     }

@@ -71,7 +71,8 @@ impl KeySource for Keys {
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keys").field("columns", &self.columns.keys()).finish_non_exhaustive()
+        // A key may have been given in place of a name.
+        f.debug_struct("Keys").field("columns", &self.columns.len()).finish_non_exhaustive()
     }
 }
 

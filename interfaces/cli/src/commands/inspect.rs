@@ -101,8 +101,8 @@ impl Report {
                 self.fields["chunks"] = chunks.into();
             }
             Err(error) => {
-                let message = format!("this is not a Lockstep file, or it is incomplete: {error}");
-                let error = if is_certain { error.into() } else { Error::NotAuthentic(message) };
+                let message = "this is not a Lockstep file, or it is incomplete: no message has this length";
+                let error = if is_certain { error.into() } else { Error::NotAuthentic(message.into()) };
                 self.error.get_or_insert(error);
             }
         }

@@ -7,6 +7,8 @@ contains no secrets, but it shows the names and the sizes of the files.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -42,8 +44,13 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
 
     Raises ValueError for a file that is no manifest, and OSError.
     """
-    with open(manifest, encoding="utf-8") as file:
-        lines = _parse(file.read().splitlines(), os.fspath(manifest), None)
+    text = None
+    with contextlib.suppress(FileNotFoundError), open(manifest, encoding="utf-8") as file:
+        text = file.read()
+    if text is None:
+        # The exception of Python has the name, which can be a key.
+        raise FileNotFoundError(errno.ENOENT, f"there is no manifest {shown(os.fspath(manifest))}")
+    lines = _parse(text.splitlines(), os.fspath(manifest), None)
     entries = {}
     for path, text in lines.items():
         entry = json.loads(text)

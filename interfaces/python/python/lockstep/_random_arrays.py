@@ -38,6 +38,9 @@ def _target(shape: int | Sequence[int], dtype: Any, like: Any, out: Any, allowed
         raise ValueError(f"the type {what} is not supported: use {', '.join(allowed)}")
     if out is not None:
         return out, name
+    # The elements of other objects can be the bytes of a key, which a message of PyTorch would contain.
+    if not isinstance(shape, (int, Sequence)) or isinstance(shape, (str, bytes, bytearray, memoryview)):
+        raise TypeError(f"the shape is of the type {type(shape).__name__}: give an integer, or a list or tuple of integers")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     library = None if like is None else _arrays.package_of(like)
     if like is not None and library == "torch":

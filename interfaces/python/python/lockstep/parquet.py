@@ -192,12 +192,13 @@ def open(
     in the file. aad_prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the
     two must be equal. allow_missing_aad: read files of DuckDB, whose modules have no associated data, so that an exchange of pages or
     columns of the file is not detected. allow_unauthenticated_pages: read files with AES_GCM_CTR_V1, whose pages have no tags, so that
-    changes in them are not detected. An attacker can also change a file with AES_GCM_V1 into such a file, because the format does not
-    authenticate the algorithm in files with an encrypted footer. allow_unauthenticated_footer: read a file with a plaintext footer
-    without a footer key. The signature of the footer is then not checked. Changes of names, types, other metadata, and columns without
-    a key are not detected, and neither are row groups that are missing or in another order. Of a column in keys, the path, the physical
-    type and the bytes of the pages are still authentic. The schema, which states how the bytes are decoded (repetition, length of a
-    fixed-length type, logical type), is not. With kms, every column may have been replaced by a plain one.
+    changes in them are not detected. The format does not authenticate the algorithm in files with an encrypted footer: this permits
+    pages without authentication in every file, whichever algorithm its writer has chosen. allow_unauthenticated_footer: read a file
+    with a plaintext footer without a footer key. The signature of the footer is then not checked. Changes of names, types, other
+    metadata, and columns without a key are not detected, and neither are row groups that are missing or in another order. Of a column
+    in keys, the path, the physical type and the bytes of the pages are still authentic. The schema, which states how the bytes are
+    decoded (repetition, length of a fixed-length type, logical type), is not. With kms, every column may have been replaced by a
+    plain one.
 
     Columns whose key is not given are in the schema, but cannot be read: a read raises ValueError.
 

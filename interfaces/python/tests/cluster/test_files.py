@@ -368,6 +368,9 @@ def test_columns(cluster, tmp_path, key_file):
         with pytest.raises(TypeError, match="has a key"):
             ray.cloudpickle.dumps(encrypt)
         assert key_file.read_bytes().hex() not in repr(encrypt)
+        # A key that was given in place of the name of a column.
+        marked = lockstep.ray.Encrypt([key_file.read_bytes().hex(), "text"], key=reads(key_file))
+        assert repr(marked) == "<Encrypt: '(a key, not shown)', 'text'>"
 
 
 def test_the_examples_of_the_page_run(cluster, tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 //! No `Debug` and no error shows a key.
 
+use std::ffi::OsStr;
 use std::fmt::Debug;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use lockstep::hazmat::Key;
@@ -130,5 +132,11 @@ fn errors_do_not_show_keys() {
             assert_hidden(&std::io::Error::from(error));
         }
         assert!(!shows_key(&lockstep::quoted(&text).to_string()) || text == hex());
+    }
+    // The bytes of a key in place of a path. No file has a name with a zero byte.
+    for last in [0, 1] {
+        let bytes = [&MARKED[..31], &[last]].concat();
+        let error = keyfile::read(Path::new(OsStr::from_bytes(&bytes))).unwrap_err();
+        assert!(error.to_string().contains("(a key in place of a path, not shown)"), "{error}");
     }
 }

@@ -36,11 +36,10 @@ pub struct ReadOptions<'a> {
     /// exchange of pages or columns that are encrypted with the same key is not detected. All columns of such a file are
     /// taken as encrypted.
     pub allows_missing_aad: bool,
-    /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The algorithm is
-    /// not authenticated in files with an encrypted footer, so that with this option a file with [`Algorithm::GcmV1`] can be
-    /// changed into such a file.
+    /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The format does
+    /// not authenticate the algorithm in files with an encrypted footer: this permits pages without authentication in every file, whichever
+    /// algorithm its writer has chosen.
     ///
-    /// [`Algorithm::GcmV1`]: crate::Algorithm::GcmV1
     /// [`Algorithm::GcmCtrV1`]: crate::Algorithm::GcmCtrV1
     pub allows_unauthenticated_pages: bool,
     /// Read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes of

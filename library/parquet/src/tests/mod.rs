@@ -7,6 +7,7 @@ mod damage;
 mod java;
 mod limits;
 mod partial_keys;
+mod secrets;
 
 use lockstep::{Engine, ReadAt};
 use zeroize::Zeroizing;

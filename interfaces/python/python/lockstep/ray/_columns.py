@@ -44,7 +44,7 @@ class _Columns:
         _native.use(device, threads=threads)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {', '.join(self._columns)}>"
+        return f"<{type(self).__name__}: {', '.join(map(shown, self._columns))}>"
 
     def __reduce__(self) -> Any:
         raise TypeError(
