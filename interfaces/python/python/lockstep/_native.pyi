@@ -1,31 +1,10 @@
 """The native part of the package: types. The documentation is in the docstrings at run time and in docs/python.md."""
 
-import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, final, overload
+from typing import Any, BinaryIO, final, overload
 
-class _Buffer(Protocol):
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-# Numpy declares __buffer__ for Python 3.12 and later only.
-class _Array(Protocol):
-    @property
-    def __array_interface__(self) -> dict[str, Any]: ...
-
-# An array of another library: a tensor of PyTorch, for example.
-class _Dlpack(Protocol):
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-class _CudaArray(Protocol):
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]: ...
-
-Tensor = _Dlpack | _CudaArray
-
-# bytes, bytearray, memoryview, numpy's arrays and others.
-Buffer = _Buffer | _Array
-_Path = str | os.PathLike[str]
+from ._types import Buffer, Path, Tensor
 
 __version__: str
 
@@ -134,10 +113,10 @@ def many_in_buffer(
 class NativeReader:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
-        key: Buffer | _Path | None,
+        file: Path | BinaryIO,
+        key: Buffer | Path | None,
         context: Buffer | None,
-        identities: list[_Path] | None,
+        identities: list[Path] | None,
         passphrase: str | None,
     ) -> NativeReader: ...
     def size(self) -> int: ...
@@ -147,9 +126,9 @@ class NativeReader:
 class NativeWriter:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
+        file: Path | BinaryIO,
         replaces: bool,
-        key: Buffer | _Path | None,
+        key: Buffer | Path | None,
         context: Buffer | None,
         recipients: list[str] | None,
         passphrase: str | None,
@@ -159,35 +138,33 @@ class NativeWriter:
     def discard(self) -> None: ...
 
 def encrypt_file(
-    source: _Path,
-    destination: _Path,
-    key: Buffer | _Path | None = None,
-    context: Buffer | None = None,
-    *,
-    recipients: list[str] | None = None,
-    passphrase: str | None = None,
-    progress: Callable[[int], object] | None = None,
-    overwrite: bool = False,
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None,
+    context: Buffer | None,
+    recipients: list[str] | None,
+    passphrase: str | None,
+    progress: Callable[[int, int | None], object] | None,
+    overwrite: bool,
 ) -> int: ...
 def decrypt_file(
-    source: _Path,
-    destination: _Path,
-    key: Buffer | _Path | None = None,
-    context: Buffer | None = None,
-    *,
-    identities: list[_Path] | None = None,
-    passphrase: str | None = None,
-    progress: Callable[[int], object] | None = None,
-    overwrite: bool = False,
-    partial: bool = False,
-    sparse: bool = True,
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None,
+    context: Buffer | None,
+    identities: list[Path] | None,
+    passphrase: str | None,
+    progress: Callable[[int, int | None], object] | None,
+    overwrite: bool,
+    partial: bool,
+    sparse: bool,
 ) -> int: ...
 def encrypt_buffers(
-    file: _Path | BinaryIO, replaces: bool, key: Buffer | _Path, context: Buffer, buffers: Sequence[Buffer]
+    file: Path | BinaryIO, replaces: bool, key: Buffer | Path, context: Buffer, buffers: Sequence[Buffer]
 ) -> None: ...
 @final
 class NativePlan:
-    def __new__(cls, encrypts: bool, inputs: Sequence[_Path], output: _Path, existing: str, syncs: bool) -> NativePlan: ...
+    def __new__(cls, encrypts: bool, inputs: Sequence[Path], output: Path, existing: str, syncs: bool) -> NativePlan: ...
     def files(self) -> list[tuple[str, str, str, int, bytes | None]]: ...
     def skipped(self) -> list[tuple[str, str]]: ...
     def failed(self) -> list[tuple[str, str]]: ...
@@ -198,7 +175,7 @@ class NativePlan:
 @final
 class NativeGroups:
     def __new__(
-        cls, encrypts: bool, key: Buffer | _Path, context: Buffer, output: _Path, replaces: bool, syncs: bool
+        cls, encrypts: bool, key: Buffer | Path, context: Buffer, output: Path, replaces: bool, syncs: bool
     ) -> NativeGroups: ...
     def threads(self) -> int: ...
     def process(
@@ -224,7 +201,7 @@ def unwrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes | None: ...
 class NativeParquet:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
+        file: Path | BinaryIO,
         resolve: Callable[[str | None, bytes | None], bytes | None],
         expected: list[str],
         aad_prefix: bytes | None,
@@ -234,7 +211,7 @@ class NativeParquet:
     ) -> NativeParquet: ...
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
-    def save(self, destination: _Path, overwrite: bool) -> None: ...
+    def save(self, destination: Path, overwrite: bool) -> None: ...
     def readinto(self, offset: int, buffer: Buffer) -> int: ...
 
 def parquet_modules(
@@ -245,8 +222,8 @@ def parquet_modules(
     stream: Any = None,
 ) -> list[Any]: ...
 def parquet_encrypt(
-    source: _Path | BinaryIO,
-    destination: _Path,
+    source: Path | BinaryIO,
+    destination: Path,
     footer_key: Buffer,
     columns: list[tuple[str, Buffer, bytes | None]],
     plain_columns: list[str],

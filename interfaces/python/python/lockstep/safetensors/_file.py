@@ -5,18 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from .. import _native
 from .._shown import shown
+from .._types import Buffer, Path
 from . import _header
-
-if TYPE_CHECKING:
-    import os
-
-    from .._native import Buffer
-
-    Path = str | os.PathLike[str]
 
 
 class Framework(Protocol):

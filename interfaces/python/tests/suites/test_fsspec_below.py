@@ -1,0 +1,43 @@
+"""The tests that fsspec publishes for file systems, with paths below a folder."""
+
+import pytest
+from fsspec.tests import abstract
+
+import lockstep.fsspec
+
+KEY = bytes(range(32))
+
+
+class Below(abstract.AbstractFixtures):
+    """Paths below the root of the file system."""
+
+    @pytest.fixture
+    def fs(self, tmp_path):
+        options = {"auto_mkdir": True}
+        return lockstep.fsspec.LockstepFileSystem(str(tmp_path / "encrypted"), key=KEY, target_protocol="file", target_options=options)
+
+    @pytest.fixture
+    def fs_path(self):
+        # fsspec copies a folder without a parent into itself in `get(folder, existing, recursive=True)`, as also with its
+        # own DirFileSystem: the names of the tests therefore have a parent.
+        return "folder"
+
+
+class TestCopyBelow(abstract.AbstractCopyTests, Below):
+    pass
+
+
+class TestGetBelow(abstract.AbstractGetTests, Below):
+    pass
+
+
+class TestPutBelow(abstract.AbstractPutTests, Below):
+    pass
+
+
+class TestOpenBelow(abstract.AbstractOpenTests, Below):
+    pass
+
+
+class TestPipeBelow(abstract.AbstractPipeTests, Below):
+    pass
