@@ -241,7 +241,11 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     @property
     def _fs_token(self) -> str:
         """A name of the options, for comparisons in this process. dask shows it in the names of tasks."""
-        return hashlib.blake2b(self._fs_token_.encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
+        return hashlib.blake2b(str(self._fs_token_).encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
+
+    def __repr__(self) -> str:
+        """Equal file systems have equal texts, from which fsspec makes the tokens of file systems around them."""
+        return f"<{type(self).__name__} {self._fs_token}>"
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
         """The options without the secrets and without the options of the other file system, which can have secrets too: a file system
