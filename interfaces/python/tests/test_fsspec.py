@@ -52,6 +52,13 @@ def test_names_and_modes(files):
         assert (file.name, file.mode, file.size) == ("name", "rb", 0)
 
 
+@pytest.mark.parametrize("path", ["../name", "a/../../name", "lockstep://.."])
+def test_paths_stay_below_the_folder(files, path):
+    for call in (lambda: files.pipe_file(path, b"1"), lambda: files.cat_file(path), lambda: files.rm(path, recursive=True)):
+        with pytest.raises(ValueError, match="below the folder"):
+            call()
+
+
 def test_removal_and_sizes(files):
     files.pipe({"d/s/b": b"1", "d/a.csv": b"22", "d/b.csv": b"333", "d/c.txt": b"4444"})
     assert files.du("") == 10 and files.du("d", total=False)["d/a.csv"] == 2 and files.du("d/c.txt") == 4

@@ -38,7 +38,7 @@ class EncryptedStream(StreamTransformExtension):
 
     def __init__(self, key: Buffer | Path, context: Buffer = b"") -> None:
         fixed = key if isinstance(key, (str, os.PathLike)) else bytes(memoryview(cast("bytes", key)))
-        self._keys = Keys(fixed, bytes(memoryview(cast("bytes", context))))
+        self._keys = Keys.of(fixed, bytes(memoryview(cast("bytes", context))))
 
     @staticmethod
     def registry_name() -> str:

@@ -175,7 +175,12 @@ def _without_protocol(path: Any) -> str:
 
 
 def _below_folder(path: Any) -> Any:
-    return [_below_folder(one) for one in path] if isinstance(path, list) else _without_protocol(path).strip("/")
+    if isinstance(path, list):
+        return [_below_folder(one) for one in path]
+    path = _without_protocol(path).strip("/")
+    if ".." in path.split("/"):
+        raise ValueError(f"the path {shown(path)} has '..': give a path below the folder")
+    return path
 
 
 def _on_target(files: Any, default: str, path: Any) -> Any:
