@@ -206,7 +206,7 @@ def test_whole_files(tmp_path, key):
     plain = data((9 << 20) + 7)
     source.write_bytes(plain)
     calls = []
-    assert lockstep.encrypt_file(source, encrypted, key, b"ctx", progress=calls.append) == len(plain)
+    assert lockstep.encrypt_file(source, encrypted, key, b"ctx", progress=lambda done, total: calls.append(done)) == len(plain)
     assert calls == sorted(calls) and calls[-1] == len(plain)
     assert pyca_decrypt(key, encrypted.read_bytes(), b"ctx") == plain
     assert lockstep.decrypt_file(str(encrypted), str(back), key, b"ctx") == len(plain)
@@ -230,7 +230,7 @@ def test_an_exception_in_the_callback_stops_the_work(tmp_path, key):
     with open(source, "wb") as file:
         file.truncate(20 << 30)
 
-    def progress(done):
+    def progress(done, total):
         raise ZeroDivisionError(done)
 
     with pytest.raises(ZeroDivisionError):
