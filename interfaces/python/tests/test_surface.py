@@ -92,14 +92,14 @@ def test_one_recipient_and_one_identity(tmp_path, identity):
 
 @pytest.mark.parametrize("wrong", [5, b"age1", [None], [b"age1"], {"a": 1}, [pathlib.Path("x")]])
 def test_what_is_no_recipient(tmp_path, wrong):
-    with pytest.raises(TypeError, match=r"^recipients must be a str such as 'age1\.\.\.' or a list of them, not "):
+    with pytest.raises(TypeError, match=r"^recipients must be a str such as 'age1\.\.\.' or a list of them, not [a-zA-Z]+$"):
         lockstep.open(tmp_path / "file", "wb", recipients=wrong)
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("wrong", [5, b"path", [None], [b"path"], {"a": 1}])
 def test_what_is_no_identity(tmp_path, wrong):
-    with pytest.raises(TypeError, match="^identities must be the path of an identity file or a list of paths, not "):
+    with pytest.raises(TypeError, match="^identities must be the path of an identity file or a list of paths, not [a-zA-Z]+$"):
         lockstep.decrypt_file(tmp_path / "file", tmp_path / "out", identities=wrong)
 
 

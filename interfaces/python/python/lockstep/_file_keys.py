@@ -48,10 +48,13 @@ class Keys(NamedTuple):
 def _listed(given: Any, kind: Any, name: str, wanted: str) -> list[Any] | None:
     if given is None:
         return None
-    items = [given] if isinstance(given, kind) else list(given) if isinstance(given, Sequence | set) else [None]
+    if isinstance(given, kind):
+        return [given]
+    items = list(given) if isinstance(given, (Sequence, set)) and not isinstance(given, (bytes, bytearray, memoryview)) else [given]
     for item in items:
         if not isinstance(item, kind):
-            raise TypeError(f"{name} must be {wanted}, not {shown(given if item is None else item)}")
+            # The value can be a secret.
+            raise TypeError(f"{name} must be {wanted}, not {type(item).__name__}")
     return items
 
 

@@ -45,6 +45,6 @@ pickle_with_and_without_subtree_filesystem = published.pickle_with_and_without_s
 LEFT_OUT = {"test_open_append_stream"}
 
 # The tests of any file system are those with the fixture `fs`.
-for name, test in vars(published).items():
-    if name.startswith("test_") and "fs" in inspect.signature(test).parameters and name not in LEFT_OUT:
-        globals()[name] = test
+for name, function in vars(published).items():
+    if name.startswith("test_") and "fs" in inspect.signature(function).parameters and name not in LEFT_OUT:
+        globals()[name] = function
