@@ -186,6 +186,21 @@ def test_a_warning_for_secrets_that_others_can_read(tmp_path, caplog, identity, 
     assert {record.name for record in caplog.records} <= {"lockstep"}
 
 
+def test_a_warning_from_other_modules(tmp_path, caplog):
+    key_file = tmp_path / "key"
+    key_file.write_text("lockstep-key-256 " + data(32).hex() + "\n")
+    uses = [
+        lambda: lockstep.safetensors.save_file({}, tmp_path / "model", key=key_file),
+        lambda: lockstep.safetensors.load_file(tmp_path / "model", "np", key=key_file),
+        lambda: lockstep.fsspec.LockstepFileSystem(key=key_file, target_protocol="memory"),
+    ]
+    for mode, use in zip((0o640, 0o604, 0o644), uses, strict=True):
+        key_file.chmod(mode)
+        use()
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        caplog.clear()
+
+
 def test_no_warning_for_what_is_encrypted_or_no_file(tmp_path, caplog):
     path = tmp_path / "identity"
     path.write_bytes(b"age-encryption.org/v1\n-> scrypt\n")

@@ -12,8 +12,8 @@ from ._shown import shown
 from ._types import Buffer, Path
 
 LOGGER = logging.getLogger("lockstep")
-# Device and number of the files that a warning was issued for.
-_WARNED: set[tuple[int, int]] = set()
+# Device, number and time of change of the files that a warning was issued for.
+_WARNED: set[tuple[int, int, int]] = set()
 _AGE_FILE = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 
 
@@ -64,7 +64,8 @@ def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> Non
         return
     try:
         found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode) or not found.st_mode & 0o077 or (found.st_dev, found.st_ino) in _WARNED:
+        version = (found.st_dev, found.st_ino, found.st_ctime_ns)
+        if not stat.S_ISREG(found.st_mode) or not found.st_mode & 0o077 or version in _WARNED:
             return
         if may_be_encrypted:
             with open(path, "rb") as file:
@@ -73,5 +74,5 @@ def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> Non
     except (OSError, ValueError):
         # The call that reads the file raises the exception.
         return
-    _WARNED.add((found.st_dev, found.st_ino))
+    _WARNED.add(version)
     LOGGER.warning("others can read or change the %s %s: chmod 600 keeps it private", what, shown(os.fspath(path)))

@@ -51,7 +51,7 @@ class _Target:
         # On the file system in memory, a file would appear when it is opened.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
-        self._file: Any = self._content or files.open(path, "wb", autocommit=False, **options)
+        self._file: Any = files.open(path, "wb", autocommit=False, **options) if self._content is None else self._content
         self._is_raw = isinstance(self._file, io.RawIOBase)
         self._commits = commits
         self._is_pending = True
