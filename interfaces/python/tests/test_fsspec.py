@@ -52,6 +52,18 @@ def test_names_and_modes(files):
         assert (file.name, file.mode, file.size) == ("name", "rb", 0)
 
 
+def test_copies_of_folders_below_the_root(files, tmp_path):
+    files.pipe({"d/a": b"1", "other/b": b"2"})
+    files.copy("d", "other", recursive=True)
+    files.copy("d/", "new", recursive=True)
+    (tmp_path / "local").mkdir()
+    files.get("d", str(tmp_path / "local"), recursive=True)
+    assert files.find("") == ["d/a", "new/a", "other/b", "other/d/a"] and files.cat_file("other/d/a") == b"1"
+    assert (tmp_path / "local" / "d" / "a").read_bytes() == b"1"
+    files.get(["d/a", "other/b"], [str(tmp_path / "a"), str(tmp_path / "b")])
+    assert (tmp_path / "b").read_bytes() == b"2"
+
+
 @pytest.mark.parametrize("path", ["../name", "a/../../name", "lockstep://.."])
 def test_paths_stay_below_the_folder(files, path):
     for call in (lambda: files.pipe_file(path, b"1"), lambda: files.cat_file(path), lambda: files.rm(path, recursive=True)):

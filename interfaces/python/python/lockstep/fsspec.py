@@ -387,6 +387,25 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         # The copy has the same key and context, so the ciphertext is copied.
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
 
+    def _with_full_paths(self, *paths: Any) -> tuple[Any, ...]:
+        """A file system with the paths of the other one, and these paths there, which end with / as before.
+
+        fsspec takes the part before the last / of a name for its folder, so that it would copy a folder without such a part, directly
+        below the root, to a wrong place.
+        """
+        if not self.root or has_magic(self.root) or not all(isinstance(path, str) and self._strip_protocol(path) for path in paths):
+            return super(), *paths
+        files = type(self)(*self.storage_args, **{**self.storage_options, "full_paths": True})
+        return files, *(self._target(path) + "/" * path.endswith("/") for path in paths)
+
+    def get(self, rpath: Any, lpath: Any, *args: Any, **kwargs: Any) -> None:
+        files, rpath = self._with_full_paths(rpath)
+        files.get(rpath, lpath, *args, **kwargs)
+
+    def copy(self, path1: Any, path2: Any, *args: Any, **kwargs: Any) -> None:
+        files, path1, path2 = self._with_full_paths(path1, path2)
+        files.copy(path1, path2, *args, **kwargs)
+
     def created(self, path: str) -> Any:
         return self.fs.created(self._target(path))
 

@@ -18,9 +18,7 @@ class Below(abstract.AbstractFixtures):
 
     @pytest.fixture
     def fs_path(self):
-        # fsspec copies a folder without a parent into itself in `get(folder, existing, recursive=True)`, as also with its
-        # own DirFileSystem: the names of the tests therefore have a parent.
-        return "folder"
+        return ""
 
 
 class TestCopyBelow(abstract.AbstractCopyTests, Below):
