@@ -27,7 +27,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 extension=$(realpath "$1")
 shift
 if ! python=$("$root/tools/python_venv.py" $cluster); then
-    echo "NOT TESTED: interfaces/python ${folder:+: tests/$folder}" >&2
+    echo "NOT TESTED: interfaces/python${folder:+/tests/$folder}" >&2
     [ -z "${CI:-}" ]
     exit
 fi
