@@ -222,12 +222,17 @@ test-ray: tools-present-tests
 	$(CARGO) test $(TESTS) --no-run --quiet
 	tools/python_test.sh --cluster $(PYTHON_EXTENSION)
 
+## make test-python-suites  the tests that fsspec, pyarrow and zarr publish for file systems and stores, on encrypted files
+test-python-suites: tools-present-tests
+	$(CARGO) test $(TESTS) --no-run --quiet
+	tools/python_test.sh --suites $(PYTHON_EXTENSION)
+
 ## make test-wgpu         the tests of the portable GPU backend, on Mesa's software devices
 test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test torch-test test-ray wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
 nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal

@@ -1,19 +1,24 @@
 #!/usr/bin/env bash
 # Tests the Python package of interfaces/python: its types by mypy and pyright, and its behaviour by pytest.
 #
-#   tools/python_test.sh [--cluster] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_lab_python.so; ARGUMENT...: for pytest
+#   tools/python_test.sh [--cluster|--suites] EXTENSION [ARGUMENT...]    EXTENSION: liblockstep_lab_python.so; ARGUMENT...: for pytest
 #
-# With --cluster, runs the tests of tests/cluster instead, which need Ray.
+# With --cluster, runs the tests of tests/cluster instead, which need Ray. With --suites, runs the tests of tests/suites instead, which
+# fsspec, pyarrow and zarr publish.
 #
 # The package is put together under the build folder, as in a wheel. The packages that the tests need are installed in a virtual
 # environment there; if that is not possible, this prints NOT TESTED and succeeds, or fails if the environment variable CI is set.
 set -euo pipefail
 
+folder=
+case ${1:-} in
+    --cluster | --suites)
+        folder=${1#--}
+        shift
+        ;;
+esac
 cluster=
-if [ "${1:-}" = --cluster ]; then
-    cluster=cluster
-    shift
-fi
+[ "$folder" != cluster ] || cluster=cluster
 [ $# -gt 0 ] && [ -f "$1" ] || {
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
@@ -22,18 +27,18 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 extension=$(realpath "$1")
 shift
 if ! python=$("$root/tools/python_venv.py" $cluster); then
-    echo "NOT TESTED: interfaces/python ${cluster:+on a cluster}" >&2
+    echo "NOT TESTED: interfaces/python${folder:+/tests/$folder}" >&2
     [ -z "${CI:-}" ]
     exit
 fi
-package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package${cluster:+-cluster}
+package=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/python-package${folder:+-$folder}
 "$root/tools/python_package.sh" "$extension" "$package"
 export PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1
 
 cd "$root/interfaces/python"
-if [ "$cluster" ]; then
-    # Warnings in Ray's own code are not treated as errors.
-    exec "$python" -m pytest -W default tests/cluster "$@"
+if [ "$folder" ]; then
+    # Warnings in the code of other projects are not treated as errors.
+    exec "$python" -m pytest -W default "tests/$folder" "$@"
 fi
 types() {
     "$python" -m mypy --cache-dir "$package/mypy"

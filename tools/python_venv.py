@@ -24,6 +24,9 @@ PACKAGES = [
     # Libraries that open files by fsspec.
     "pandas>=3",
     "zarr>=3",
+    "dask[dataframe]>=2026",
+    # The tests of stores that zarr publishes are coroutines.
+    "pytest-asyncio>=1",
     # Other implementations of encrypted Parquet.
     "pyarrow>=26",
     "duckdb>=2",

@@ -64,4 +64,5 @@ fi
 cd "$clean"
 "${used[@]}" -W error "$root/tools/wheel_check.py"
 "${used[@]}" -m lockstep --version
+[ "${2:-}" = --arm64 ] || "$clean/venv/bin/lockstep" --version
 echo "$wheel, $((size >> 10)) KiB"

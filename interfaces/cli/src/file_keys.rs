@@ -20,9 +20,21 @@ pub struct KeyError {
     pub is_not_authentic: bool,
 }
 
+/// Options of the command in messages, and what other programs call them.
+const WORDS: [(&str, &str); 7] = [
+    ("-r: ", "recipients: "),
+    (" with -r or -R", ""),
+    ("for -i or -k", "for identities or key"),
+    ("omit -i", "give its passphrase instead"),
+    ("give an identity with -i", "give identities"),
+    ("give it with -k", "give it as the key"),
+    ("give --max-work-factor ", "use the command `lockstep decrypt` with --max-work-factor "),
+];
+
 impl From<Error> for KeyError {
     fn from(error: Error) -> KeyError {
-        KeyError { message: error.to_string(), is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
+        let message = WORDS.iter().fold(error.to_string(), |text, (option, word)| text.replace(option, word));
+        KeyError { message, is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
     }
 }
 

@@ -93,7 +93,7 @@ impl NativeReader {
         if len <= LONG_READ || self.source.is_serial() {
             return detached(py, || read(Options::new())).map_err(from_library);
         }
-        task::run(py, None, read)
+        task::run(py, None, None, read)
     }
 }
 
@@ -224,19 +224,13 @@ fn open_output(
     })
 }
 
-/// Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
-///
-/// key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same bytes. Instead
-/// of a key: recipients, a list of age recipients ("age1...") and SSH public keys, or a passphrase.
-///
-/// progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
-/// done. If it raises an exception, the work stops and the exception is raised here. If the last call raises an exception, the
-/// destination is complete and remains. overwrite: replace an existing destination.
-///
-/// Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length or an
-/// invalid recipient. Ctrl-C stops the work.
+/// The length of a regular file. Nothing is known about the length of other files, such as FIFOs.
+fn regular_len(file: &File) -> Option<u64> {
+    file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
+}
+
+/// `lockstep.encrypt_file`: see `_files.py`.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key=None, context=None, *, recipients=None, passphrase=None, progress=None, overwrite=false))]
 #[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn encrypt_file(
     py: Python<'_>,
@@ -254,7 +248,8 @@ pub(crate) fn encrypt_file(
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
     let (input, output) = open_output(py, input, &destination, overwrite, Sparse::default())?;
-    task::run(py, progress, |options| {
+    let total = regular_len(&input);
+    task::run(py, progress, total, |options| {
         let mut output = output;
         if let Some(envelope) = envelope {
             envelope.write(&mut output)?;
@@ -266,21 +261,8 @@ pub(crate) fn encrypt_file(
     })
 }
 
-/// Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
-/// not at all.
-///
-/// key and context: as for encrypt_file. Instead of a key: the passphrase of the file, or identities, a list of paths of age identity
-/// files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
-/// are those of encrypt_file.
-///
-/// partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag; its
-/// attribute `verified` is the number of bytes of plaintext in the destination. If it is 0, there is no destination. sparse: blocks
-/// of 4096 zeros become holes in the destination, which take no space on the disk.
-///
-/// Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
-/// FileExistsError, OSError, ValueError as encrypt_file.
+/// `lockstep.decrypt_file`: see `_files.py`.
 #[pyfunction]
-#[pyo3(signature = (source, destination, key=None, context=None, *, identities=None, passphrase=None, progress=None, overwrite=false, partial=false, sparse=true))]
 #[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn decrypt_file(
     py: Python<'_>,
@@ -304,10 +286,13 @@ pub(crate) fn decrypt_file(
     let engine = engine::current(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;
+    let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
+    let message_len = regular_len(&input).and_then(|len| len.checked_sub(start));
+    let total = message_len.and_then(|len| lockstep::plaintext_len(len).ok());
     let MessageKey { key, context, .. } = given.for_reading(py, envelope, &input)?;
     let sparse = if sparse { Sparse::Always } else { Sparse::Never };
     let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
-    task::run(py, progress, |options| {
+    task::run(py, progress, total, |options| {
         let mut output = output;
         let options = options.partial(partial);
         let decrypted =
@@ -346,7 +331,7 @@ pub(crate) fn encrypt_buffers(
         // This thread calls the methods of the object, and runs signal handlers between them.
         return detached(py, || work(Options::new().max_threads(1))).map_err(from_library);
     }
-    task::run(py, None, work)
+    task::run(py, None, None, work)
 }
 
 /// Buffers of the program, which other threads can change, read one after the other. The memory is valid as long as the value exists.

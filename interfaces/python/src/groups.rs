@@ -147,7 +147,7 @@ impl NativeGroups {
             replace: self.replaces,
             sync: self.syncs,
         };
-        let results = task::run(py, None, |options| Ok(group.process(&planned, options)))?;
+        let results = task::run(py, None, None, |options| Ok(group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
                 let state =

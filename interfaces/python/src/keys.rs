@@ -75,14 +75,14 @@ impl Given {
             Given::Key { key, context } => return Ok(MessageKey { key, context, envelope: None }),
             Given::Recipients(recipients) => {
                 let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
-                task::run(py, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
+                task::run(py, None, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
             }
             Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
                 if file_keys::has_byte_order_mark(&passphrase) {
                     let text = c"the byte order mark at the start of the passphrase is left out";
                     PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 }
-                task::run(py, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
+                task::run(py, None, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
             }
             Given::Age { .. } => {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));

@@ -82,8 +82,8 @@ fn receive<T: Send>(
     }
 }
 
-/// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread.
-/// If one of them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work
+/// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread. The
+/// arguments of the callback are the number of bytes that are done, and `total`, the number of all bytes if it is known. If one of them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work
 /// stops after the current piece of at most a megabyte.
 ///
 /// # Errors
@@ -91,6 +91,7 @@ fn receive<T: Send>(
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
+    total: Option<u64>,
     work: impl FnOnce(Options<'_>) -> lockstep::Result<T> + Send,
 ) -> PyResult<T> {
     if progress.is_some_and(|callback| !callback.is_callable()) {
@@ -99,7 +100,7 @@ pub(crate) fn run<T: Send>(
     let (interrupt, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = |done| bytes.store(done, Ordering::Relaxed);
     let call_progress = || match progress {
-        Some(callback) => callback.call1((bytes.load(Ordering::Relaxed),)).map(|_| ()),
+        Some(callback) => callback.call1((bytes.load(Ordering::Relaxed), total)).map(|_| ()),
         None => Ok(()),
     };
     let (sender, receiver) = mpsc::channel();

@@ -206,7 +206,7 @@ def test_whole_files(tmp_path, key):
     plain = data((9 << 20) + 7)
     source.write_bytes(plain)
     calls = []
-    assert lockstep.encrypt_file(source, encrypted, key, b"ctx", progress=calls.append) == len(plain)
+    assert lockstep.encrypt_file(source, encrypted, key, b"ctx", progress=lambda done, total: calls.append(done)) == len(plain)
     assert calls == sorted(calls) and calls[-1] == len(plain)
     assert pyca_decrypt(key, encrypted.read_bytes(), b"ctx") == plain
     assert lockstep.decrypt_file(str(encrypted), str(back), key, b"ctx") == len(plain)
@@ -230,7 +230,7 @@ def test_an_exception_in_the_callback_stops_the_work(tmp_path, key):
     with open(source, "wb") as file:
         file.truncate(20 << 30)
 
-    def progress(done):
+    def progress(done, total):
         raise ZeroDivisionError(done)
 
     with pytest.raises(ZeroDivisionError):
@@ -256,12 +256,13 @@ def test_fsspec(tmp_path, key, place):
         assert file.seek(50_000) == 50_000 and file.read() == plain[50_000:]
     with pytest.raises(lockstep.InvalidTag), fsspec.open(url, "rb", lockstep={"key": data(32)}):
         pass
-    files, path = fsspec.url_to_fs(f"lockstep::{root}", **options)
+    files, path = fsspec.url_to_fs(f"lockstep://::{root}", **options)
+    files = lockstep.fsspec.LockstepFileSystem(path, key, fs=files.fs)
     # Nothing of a file whose writer fails.
     with pytest.raises(ZeroDivisionError), files.open("other", "wb") as file:
         file.write(plain)
         raise ZeroDivisionError
-    assert files.ls(path, detail=False) == ["name"]
+    assert files.ls("", detail=False) == ["name"]
     assert files.info("name")["size"] == 100_000
     files.pipe_file("deep/file", b"12345")
     assert files.cat_file("deep/file") == b"12345" and files.find("") == ["deep/file", "name"]
@@ -385,7 +386,7 @@ def test_progress_that_is_not_a_function(tmp_path, key):
 
 def test_keys_are_not_printed(key):
     """Debuggers and reports of errors print local variables."""
-    keys = lockstep._files.Keys(key=key, context=b"shown-nowhere", passphrase="a secret")
+    keys = lockstep._file_keys.Keys(key=key, context=b"shown-nowhere", passphrase="a secret")
     text = repr((keys, lockstep.aead.AESGCM(key), lockstep.fsspec.LockstepFileSystem(key=key, target_protocol="memory")))
     for secret in (repr(key)[2:-1], key.hex(), "shown-nowhere", "a secret"):
         assert secret not in text

@@ -83,12 +83,12 @@ def test_a_table_that_fails_to_be_written_leaves_no_file(root, key):
 def test_pyarrow_dataset(root, key, table):
     arrow = pytest.importorskip("pyarrow")
     dataset = pytest.importorskip("pyarrow.dataset")
-    files, _ = fsspec.url_to_fs(f"lockstep::{root}", lockstep={"key": key})
+    files, folder = fsspec.url_to_fs(f"lockstep::{root}", lockstep={"key": key})
     content = arrow.Table.from_pandas(table)
-    dataset.write_dataset(content, "set", filesystem=files, format="parquet", partitioning=["name"])
-    assert len(files.find("set")) == 2
-    assert plaintext(f"{root}/{files.find('set')[0]}", key)[:4] == b"PAR1"
-    read = dataset.dataset("set", filesystem=files, format="parquet", partitioning=["name"])
+    dataset.write_dataset(content, f"{folder}/set", filesystem=files, format="parquet", partitioning=["name"])
+    assert len(files.find(f"{folder}/set")) == 2
+    assert plaintext(files.fs.unstrip_protocol(files.find(folder)[0]), key)[:4] == b"PAR1"
+    read = dataset.dataset(f"{folder}/set", filesystem=files, format="parquet", partitioning=["name"])
     part = read.to_table(columns=["id"], filter=(dataset.field("name") == "b") & (dataset.field("id") < 100))
     assert sorted(part["id"].to_pylist()) == list(range(1, 100, 2))
     assert read.count_rows() == len(table)
@@ -104,6 +104,35 @@ def test_zarr(root, key):
     again = zarr.open_array(zarr.storage.FsspecStore.from_url(f"lockstep::{root}", storage_options=options), path="numbers", mode="r")
     assert (again[50:250:3, 20] == numbers[50:250:3, 20]).all()
     assert b'"shape"' in plaintext(f"{root}/numbers/zarr.json", key)
+
+
+def test_zarr_shards(root, key):
+    """The index of a shard is at its end."""
+    zarr = pytest.importorskip("zarr")
+    store = zarr.storage.FsspecStore.from_url(f"lockstep::{root}", storage_options={"lockstep": {"key": key}})
+    numbers = numpy.random.default_rng(1).random((400, 200))
+    array = zarr.create_array(store, name="numbers", shape=numbers.shape, chunks=(20, 100), shards=(200, 200), dtype=numbers.dtype)
+    array[:] = numbers
+    again = zarr.open_array(store, path="numbers", mode="r")
+    assert (again[150:250:3, 20] == numbers[150:250:3, 20]).all()
+
+
+# dask uses what pandas has deprecated.
+@pytest.mark.filterwarnings("default")
+def test_dask(root, key, table):
+    dataframe = pytest.importorskip("dask.dataframe")
+    options = {"lockstep": {"key": key}}
+    parts = dataframe.from_pandas(table, npartitions=3)
+    parts.to_csv(f"lockstep::{root}/part-*.csv", index=False, storage_options=options)
+    files, folder = fsspec.url_to_fs(f"lockstep::{root}", **options)
+    assert [path.removeprefix(folder) for path in files.find(folder)] == [f"/part-{index}.csv" for index in range(3)]
+    # Blocks of a file begin at a line.
+    read = dataframe.read_csv(f"lockstep::{root}/part-*.csv", storage_options=options, blocksize=50_000)
+    assert read.npartitions > 6
+    pandas.testing.assert_frame_equal(read.compute().reset_index(drop=True).astype(table.dtypes), table)
+    parts.to_parquet(f"lockstep::{root}/parquet", storage_options=options)
+    read = dataframe.read_parquet(f"lockstep::{root}/parquet", storage_options=options, columns=["id", "x"])
+    pandas.testing.assert_frame_equal(read.compute(), table[["id", "x"]])
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):

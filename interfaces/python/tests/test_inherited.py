@@ -204,7 +204,6 @@ class TestFsspec:
         "appending text": lambda files: files.open("name", "a"),
         "changing": lambda files: files.open("name", "r+b"),
         "touch without truncation": lambda files: files.touch("name", truncate=False),
-        "transaction": lambda files: in_transaction(files),
     }
 
     @pytest.fixture
@@ -251,6 +250,7 @@ class TestFsspec:
             lambda: written(files.open("a", "w"), text),
             lambda: written(files.open("a", "wb", compression=None, block_size=10), MARK),
             lambda: written(files._open("a", "wb"), MARK),
+            lambda: in_transaction(files),
         ]
         for index, write in enumerate(writers):
             files.pipe_file("name", MARK)
@@ -313,7 +313,7 @@ def copied(copy, target):
 
 def in_transaction(files):
     with files.transaction:
-        files.pipe_file("other", MARK)
+        files.pipe_file("a", MARK)
 
 
 def test_parquet(tmp_path):

@@ -160,7 +160,7 @@ def test_objects_that_read_little_and_return_no_position():
         assert file.read() == plain
 
 
-def test_fsspec_completes_writes_of_libraries_that_return_nothing(monkeypatch):
+def test_fsspec_completes_writes_of_libraries_that_return_nothing(monkeypatch, tmp_path):
     """The file objects of paramiko, for example."""
 
     class Silent(Sink):
@@ -168,7 +168,7 @@ def test_fsspec_completes_writes_of_libraries_that_return_nothing(monkeypatch):
             pass
 
     sink = Silent(lambda write, piece: write(piece) and None)
-    files = lockstep.fsspec.LockstepFileSystem(key=KEY, target_protocol="memory")
+    files = lockstep.fsspec.LockstepFileSystem(str(tmp_path), key=KEY, target_protocol="file")
     monkeypatch.setattr(files.fs, "open", lambda *arguments, **options: sink)
     plain = data(100_000)
     files.pipe_file("name", plain)
@@ -280,7 +280,7 @@ def test_callbacks_may_use_the_library(tmp_path):
     source, calls = tmp_path / "source", []
     source.write_bytes(bytes(1 << 20))
 
-    def progress(done):
+    def progress(done, total):
         lockstep.encrypt_file(source, tmp_path / f"nested{len(calls)}", KEY)
         calls.append(done)
 

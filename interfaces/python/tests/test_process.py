@@ -287,7 +287,7 @@ def test_the_interpreter_ends_during_work(tmp_path, what, environment):
             if what == "file":
                 lockstep.encrypt_file(folder + "/source", folder + "/out", bytes(32))
             if what == "callback":
-                lockstep.encrypt_file(folder + "/source", folder + "/out", bytes(32), progress=lambda done: None)
+                lockstep.encrypt_file(folder + "/source", folder + "/out", bytes(32), progress=lambda done, total: None)
             file = lockstep.open(folder + "/out", "wb", key=bytes(32))
             while True:
                 file.write(bytes(1 << 20))

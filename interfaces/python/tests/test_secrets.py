@@ -248,7 +248,7 @@ def objects(folder):
     yield "numpy.random.Generator", numpy.random.Generator(lockstep.random.BitGenerator(MARKED))
     yield "reader", lockstep.open(path, key=MARKED)
     yield "writer", lockstep.open(path + "2", "wb", key=MARKED)
-    yield "Keys", lockstep._files.Keys(key=MARKED, passphrase=MARKED.hex())
+    yield "Keys", lockstep._file_keys.Keys(key=MARKED, passphrase=MARKED.hex())
     local = fsspec.filesystem("file")
     yield "file system", lockstep.fsspec.LockstepFileSystem(folder, MARKED, fs=local)
     yield "file system with a passphrase", lockstep.fsspec.LockstepFileSystem(folder, passphrase=MARKED.hex(), fs=local)
@@ -264,7 +264,7 @@ HAS_ITS_KEY = {"storage_options", "storage_args", "_for_reading", "_for_writing"
 
 
 def attributes(one):
-    for name in dir(one) if not isinstance(one, lockstep._files.Keys) else ():
+    for name in dir(one) if not isinstance(one, lockstep._file_keys.Keys) else ():
         if name not in HAS_ITS_KEY and not (name.startswith("__") and name.endswith("__")):
             try:
                 value = getattr(one, name)

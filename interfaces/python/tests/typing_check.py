@@ -23,6 +23,10 @@ assert_type(lockstep.encrypt_file("a", "b", b"", progress=print), int)
 lockstep.open("file", identities=["a"], recipients=["b"])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 assert_type(hazmat.encrypt("CTR", b"", b"", b""), bytes)
+lockstep.open("file", identities="a", passphrase="b")
+lockstep.encrypt_file("a", "b", recipients="age1", progress=lambda done, total: None)
+lockstep.encrypt_file("a", "b", recipients=b"age1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(lockstep.random.Generator(b"").position, int)
 hazmat.encrypt("GCM", b"", b"")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 with lockstep.use("cpu", threads=1):

@@ -108,7 +108,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The output exists, and overwriting was not requested.
-    #[error("{path} exists: choose another output, or force overwriting", path = quoted(path))]
+    #[error("{path} exists: choose another output, or allow overwriting", path = quoted(path))]
     Exists {
         /// The output.
         path: PathBuf,

@@ -14,13 +14,16 @@
 | `use`, `devices`, `missing_devices`, `selftest` | the devices that do the work |
 | `InvalidTag` | the exception for data that are not authentic |
 
-The import opens no driver and starts no thread.
+The modules are imported when they are used first. The import opens no driver and starts no thread. The logger `lockstep` of `logging`
+gets the messages.
 """
 
+import importlib as _importlib
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import aead, hazmat
-from ._files import Writer, open
+from ._files import Writer, decrypt_file, encrypt_file, open
 from ._native import (
     Device,
     InvalidTag,
@@ -28,9 +31,7 @@ from ._native import (
     SelfTest,
     __version__,
     after_fork_in_child as _after_fork_in_child,
-    decrypt_file,
     devices,
-    encrypt_file,
     generate_key,
     missing_devices,
     selftest,
@@ -38,6 +39,26 @@ from ._native import (
 )
 
 _os.register_at_fork(after_in_child=_after_fork_in_child)
+
+_MODULES = ("fsspec", "parquet", "random", "ray", "safetensors", "tensor", "torch")
+
+if _TYPE_CHECKING:
+    from . import fsspec, parquet, random, ray, safetensors, tensor, torch
+else:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            return _importlib.import_module(f"{__name__}.{name}")
+        except ImportError as error:
+            # Programs that look at all attributes, such as `inspect.getmembers`, expect this exception.
+            raise AttributeError(f"{__name__}.{name} cannot be imported: {error}") from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
+
 
 __all__ = [
     "Device",

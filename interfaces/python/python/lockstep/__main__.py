@@ -1,23 +1,31 @@
-"""The command `lockstep`: `python -m lockstep --help`."""
+"""The command `lockstep`, also as `python -m lockstep`."""
 
 import os
 import signal
 import sys
+from typing import NoReturn
 
 from ._native import run_command
 
-if not {"XDG_RUNTIME_DIR", "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"} & os.environ.keys():
-    # Mesa's device selection layer for Vulkan would print an error where there is no display server.
-    os.environ["NODEVICE_SELECT"] = "1"
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # The command calls the handler that it replaces. Python's handler would raise KeyboardInterrupt, and the exit code would be lost.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-# Python has no object for a standard stream that was closed at its start. The next files that are opened would get the numbers of these
-# streams, such as a pipe, from which the command would read.
-closed = [number for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)) if stream is None]
-while closed and os.open(os.devnull, os.O_RDWR) < max(closed):
-    pass
-code = run_command(sys.argv[1:], closed)
-# The command has ended its threads, except those that wait for signals. Python has printed nothing, so the interpreter
-# does not have to be finalized.
-os._exit(code)
+
+def main() -> NoReturn:
+    """Runs the command with the arguments of the process, and ends the process."""
+    if not {"XDG_RUNTIME_DIR", "MESA_VK_DEVICE_SELECT", "NODEVICE_SELECT"} & os.environ.keys():
+        # Mesa's device selection layer for Vulkan would print an error where there is no display server.
+        os.environ["NODEVICE_SELECT"] = "1"
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # The command calls the handler that it replaces. Python's handler would raise KeyboardInterrupt, and the exit code would be lost.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    # Python has no object for a standard stream that was closed at its start. The next files that are opened would get the numbers of these
+    # streams, such as a pipe, from which the command would read.
+    closed = [number for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)) if stream is None]
+    while closed and os.open(os.devnull, os.O_RDWR) < max(closed):
+        pass
+    code = run_command(sys.argv[1:], closed)
+    # The command has ended its threads, except those that wait for signals. Python has printed nothing, so the interpreter
+    # does not have to be finalized.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

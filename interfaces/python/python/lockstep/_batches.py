@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 from . import _arrays
 from ._native import AEADS, AESCCM, many_in_buffer, many_in_list
 from ._shown import shown
+from ._types import Buffer
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-    from ._native import Buffer
-
-    Strings = Buffer | Sequence[Buffer]
     Bytes = NDArray[numpy.uint8]
+else:
+    # Only the program imports numpy.
+    Bytes = Any
+
+Strings = Buffer | Sequence[Buffer]
 
 _TAG = 16
 

@@ -6,19 +6,16 @@ import io
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint._extension import Extension, ExtensionRegistry, StreamTransformExtension
 from torch.distributed.checkpoint.filesystem import FileSystem, SerializationFormat
 
 from . import _files
+from ._file_keys import Keys
 from ._shown import shown
-
-if TYPE_CHECKING:
-    from ._native import Buffer
-
-    Path = str | os.PathLike[str]
+from ._types import Buffer, Path
 
 _NAME = "stream.lockstep"
 _DESCRIPTOR = f"{_NAME}/1"
@@ -41,7 +38,7 @@ class EncryptedStream(StreamTransformExtension):
 
     def __init__(self, key: Buffer | Path, context: Buffer = b"") -> None:
         fixed = key if isinstance(key, (str, os.PathLike)) else bytes(memoryview(cast("bytes", key)))
-        self._keys = _files.Keys(fixed, bytes(memoryview(cast("bytes", context))))
+        self._keys = Keys.of(fixed, bytes(memoryview(cast("bytes", context))))
 
     @staticmethod
     def registry_name() -> str:

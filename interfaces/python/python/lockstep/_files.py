@@ -4,47 +4,31 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, TypeVar, cast, overload
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO, Literal, cast, overload
 
 from . import _native
+from ._file_keys import LOGGER, Keys
 from ._shown import shown
-
-if TYPE_CHECKING:
-    from ._native import Buffer
-
-    Path = str | os.PathLike[str]
-
-_Buffered = TypeVar("_Buffered", bound=io.BufferedReader | io.BufferedWriter)
+from ._types import Buffer, Path
 
 # A buffer holds four chunks of the format. Longer reads and writes do not go through it.
 _BUFFER = 4 * 16384
 
 
-class Keys(NamedTuple):
-    """The secrets that open a file, or the recipients who can open it."""
-
-    key: Buffer | Path | None = None
-    context: Buffer = b""
-    recipients: list[str] | None = None
-    identities: list[Path] | None = None
-    passphrase: str | None = None
-
-    def __repr__(self) -> str:
-        """A text without the secrets, because debuggers and error reports print local variables."""
-        given = [name for name, value in self._asdict().items() if value]
-        return f"<Keys: {', '.join(given)}>"
-
-
 class _Raw(io.RawIOBase):
     """What raw files have in common."""
+
+    # The buffered objects have them too.
+    name: object
+    mode: str
 
     def __reduce__(self) -> Any:
         # A shallow copy would share the encrypted file, and its `close` would close or discard that of the original.
         raise TypeError(f"a {type(self).__name__} is not copied or pickled: open the file again")
 
 
-class _RawReader(_Raw):
+class RawReader(_Raw):
     """The plaintext of an encrypted file."""
 
     def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
@@ -68,8 +52,12 @@ class _RawReader(_Raw):
             raise ValueError("the file is closed")
         return self._native
 
+    def size(self) -> int:
+        """The number of bytes of the plaintext."""
+        return self._open().size()
+
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._open().size()}
+        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size()}
         if whence not in starts:
             raise ValueError(f"whence is {shown(whence)}: it must be 0, 1 or 2")
         position = starts[whence] + offset
@@ -88,7 +76,7 @@ class _RawReader(_Raw):
         return count
 
     def readall(self) -> bytes:
-        rest = bytearray(max(0, self._open().size() - self._position))
+        rest = bytearray(max(0, self.size() - self._position))
         self.readinto(rest)
         return bytes(rest)
 
@@ -203,7 +191,7 @@ def open(
     *,
     key: Buffer | Path | None = None,
     context: Buffer = b"",
-    identities: list[Path] | None = None,
+    identities: Path | Sequence[Path] | None = None,
     passphrase: str | None = None,
 ) -> io.BufferedReader: ...
 @overload
@@ -213,7 +201,7 @@ def open(
     *,
     key: Buffer | Path | None = None,
     context: Buffer = b"",
-    recipients: list[str] | None = None,
+    recipients: str | Sequence[str] | None = None,
     passphrase: str | None = None,
 ) -> Writer: ...
 @overload
@@ -223,8 +211,8 @@ def open(
     *,
     key: Buffer | Path | None = None,
     context: Buffer = b"",
-    recipients: list[str] | None = None,
-    identities: list[Path] | None = None,
+    recipients: str | Sequence[str] | None = None,
+    identities: Path | Sequence[Path] | None = None,
     passphrase: str | None = None,
 ) -> io.BufferedReader | Writer: ...
 def open(
@@ -233,8 +221,8 @@ def open(
     *,
     key: Buffer | Path | None = None,
     context: Buffer = b"",
-    recipients: list[str] | None = None,
-    identities: list[Path] | None = None,
+    recipients: str | Sequence[str] | None = None,
+    identities: Path | Sequence[Path] | None = None,
     passphrase: str | None = None,
 ) -> io.BufferedReader | Writer:
     """Opens an encrypted file in the format that the command `lockstep` writes and reads (C2SP chunked encryption).
@@ -244,7 +232,8 @@ def open(
 
     key: 16 or 32 bytes, or the path (str or os.PathLike) of a key file; context: bytes that both sides know. Instead of a key, for
     writing: recipients, age recipients ("age1...") and SSH public keys, or a passphrase; for reading: identities, paths of age
-    identity files and SSH private keys (and, for an encrypted identity, its passphrase), or a passphrase.
+    identity files and SSH private keys (and, for an encrypted identity, its passphrase), or a passphrase. One recipient and one
+    identity may be given without a list.
 
     Reading: a seekable buffered reader. Opening checks the header and the last chunk, so that a file that was cut off is
     refused; each read checks the chunks that it needs. Raises InvalidTag for data that are not authentic.
@@ -252,9 +241,118 @@ def open(
     Writing: a `Writer`. A file at a path appears complete at `close`, or not at all. Writers cannot seek.
 
     Raises FileNotFoundError, FileExistsError and other OSErrors, ValueError for an unknown mode or an invalid key, and TypeError for
-    arguments that exclude each other.
+    arguments that exclude each other. The logger `lockstep` gets a warning for a key file that other users can read.
+
+    >>> key = lockstep.generate_key()
+    >>> with lockstep.open("records.enc", "wb", key=key) as file:
+    ...     file.write(b"0123456789")
+    10
+    >>> with lockstep.open("records.enc", key=key) as file:
+    ...     file.seek(5)
+    ...     file.read(2)
+    5
+    b'56'
     """
-    return open_with(file, mode, Keys(key, context, recipients, identities, passphrase))
+    opened: io.BufferedReader | Writer = open_with(
+        file, mode, Keys.of(key, context, recipients, identities, passphrase)
+    )
+    return opened
+
+
+def encrypt_file(
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None = None,
+    context: Buffer | None = None,
+    *,
+    recipients: str | Sequence[str] | None = None,
+    passphrase: str | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Encrypts the file at the path source to the path destination, on all cores. The destination appears complete or not at all.
+
+    key: 16 or 32 bytes, or the path of a key file. context: bytes that both sides know; decryption needs the same bytes. Instead
+    of a key: recipients, age recipients ("age1...") and SSH public keys, or a passphrase.
+
+    progress: a function that is called at most 20 times a second, and at the end, with the number of bytes of plaintext that are
+    done, and with the number of all bytes, or None if source is not a regular file. If it raises an exception, the work stops and the
+    exception is raised here. If the last call raises an exception, the destination is complete and remains. overwrite: replace an
+    existing destination.
+
+    Returns the length of the plaintext in bytes. Raises FileExistsError, OSError, or ValueError for a key of a wrong length or an
+    invalid recipient. Ctrl-C stops the work.
+
+    >>> key = lockstep.generate_key()
+    >>> with open("photos.tar", "wb") as file:
+    ...     _ = file.write(bytes(100_000))
+    >>> lockstep.encrypt_file("photos.tar", "photos.tar.enc", key, progress=print)
+    100000 100000
+    100000
+    """
+    keys = Keys.of(key, context, recipients, None, passphrase)
+    count = _native.encrypt_file(
+        source,
+        destination,
+        keys.key,
+        keys.context,
+        recipients=keys.recipients,
+        passphrase=keys.passphrase,
+        progress=progress,
+        overwrite=overwrite,
+    )
+    LOGGER.debug("encrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
+    return count
+
+
+def decrypt_file(
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None = None,
+    context: Buffer | None = None,
+    *,
+    identities: Path | Sequence[Path] | None = None,
+    passphrase: str | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+    overwrite: bool = False,
+    partial: bool = False,
+    sparse: bool = True,
+) -> int:
+    """Decrypts the file at the path source to the path destination, on all cores. The destination appears complete and verified, or
+    not at all.
+
+    key and context: as for encrypt_file. Instead of a key: the passphrase of the file, or identities, paths of age identity
+    files and SSH private keys. If an identity is encrypted, passphrase is that of the identity. The other arguments and the result
+    are those of encrypt_file.
+
+    partial: keep the verified beginning of a file that was damaged, changed or cut off. The call still raises InvalidTag; its
+    attribute `verified` is the number of bytes of plaintext in the destination. If it is 0, there is no destination. sparse: blocks
+    of 4096 zeros become holes in the destination, which take no space on the disk.
+
+    Raises InvalidTag for a wrong key, context, identity or passphrase, and for a file that was damaged, changed or cut off;
+    FileExistsError, OSError, ValueError as encrypt_file.
+
+    >>> key = lockstep.generate_key()
+    >>> with lockstep.open("notes.enc", "wb", key=key) as file:
+    ...     _ = file.write(b"some text")
+    >>> lockstep.decrypt_file("notes.enc", "notes.txt", key)
+    9
+    """
+    keys = Keys.of(key, context, None, identities, passphrase)
+    count = _native.decrypt_file(
+        source,
+        destination,
+        keys.key,
+        keys.context,
+        identities=keys.identities,
+        passphrase=keys.passphrase,
+        progress=progress,
+        overwrite=overwrite,
+        partial=partial,
+        sparse=sparse,
+    )
+    LOGGER.debug("decrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
+    return count
 
 
 def open_with(
@@ -263,19 +361,27 @@ def open_with(
     keys: Keys,
     closes: BinaryIO | None = None,
     ends: Callable[[bool], None] | None = None,
-) -> io.BufferedReader | Writer:
-    """`open`, which also closes a file object after reading, and calls a function after writing."""
-    needed = "read" if mode == "rb" else "write"
-    if not isinstance(file, (str, os.PathLike)) and not hasattr(file, needed):
+    name: object = None,
+    kind: type[io.BufferedReader | Writer] | None = None,
+) -> Any:
+    """`open`, which also closes a file object after reading, and calls a function after writing. name: the name of the result, if it is
+    not that of the file. kind: the class of the result, if it is not that of `open`.
+    """
+    if mode not in ("rb", "wb", "xb"):
+        raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
+    is_path, needed = isinstance(file, (str, os.PathLike)), "read" if mode == "rb" else "write"
+    if not is_path and not hasattr(file, needed):
         raise TypeError(f"file is a {type(file).__name__}: it must be a path (str or os.PathLike) or a binary file object")
-    if mode == "rb":
-        return _buffered(io.BufferedReader, _RawReader(file, keys, closes))
-    if mode in ("wb", "xb"):
-        return _buffered(Writer, _RawWriter(file, mode == "wb", keys, ends))
-    raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
+    raw: _Raw = RawReader(file, keys, closes) if mode == "rb" else _RawWriter(file, mode == "wb", keys, ends)
+    raw.mode = mode
+    name = name or (file if is_path else getattr(file, "name", None))
+    if name is not None:
+        # Otherwise the attribute does not exist, as in a BufferedReader of a BytesIO.
+        raw.name = name
+    return _buffered(kind or (io.BufferedReader if mode == "rb" else Writer), raw)
 
 
-def _buffered(kind: type[_Buffered], raw: _Raw) -> _Buffered:
+def _buffered(kind: type[io.BufferedReader | Writer], raw: _Raw) -> io.BufferedReader | Writer:
     """A buffered object of a raw file at its start.
 
     The constructor calls `tell` and drops its exceptions. A signal handler can run, and raise KeyboardInterrupt, in each function that

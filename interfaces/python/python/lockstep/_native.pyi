@@ -1,108 +1,293 @@
-"""The native part of the package: types. The documentation is in the docstrings at run time and in docs/python.md."""
+"""The native part of the package: types, and the documentation of what is public. The examples are tests."""
 
-import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, BinaryIO, Protocol, final, overload
+from typing import Any, BinaryIO, final, overload
 
-class _Buffer(Protocol):
-    def __buffer__(self, flags: int, /) -> memoryview: ...
-
-# Numpy declares __buffer__ for Python 3.12 and later only.
-class _Array(Protocol):
-    @property
-    def __array_interface__(self) -> dict[str, Any]: ...
-
-# An array of another library: a tensor of PyTorch, for example.
-class _Dlpack(Protocol):
-    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-class _CudaArray(Protocol):
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]: ...
-
-Tensor = _Dlpack | _CudaArray
-
-# bytes, bytearray, memoryview, numpy's arrays and others.
-Buffer = _Buffer | _Array
-_Path = str | os.PathLike[str]
+from ._types import Buffer, Path, Tensor
 
 __version__: str
 
 class InvalidTag(Exception):
+    """Authentication failed: the key, the nonce, the associated data or the context is wrong, or the data were changed.
+
+    verified: after decrypt_file with partial=True, the length in bytes of the plaintext that was kept; otherwise None.
+
+    >>> cipher = AESGCM(bytes(32))
+    >>> try:
+    ...     cipher.decrypt(bytes(12), bytes(20), None)
+    ... except lockstep.InvalidTag as error:
+    ...     print("not authentic", error.verified)
+    not authentic None
+    """
+
     verified: int | None
 
 class _Aead:
     @overload
-    def encrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes: ...
+    def encrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
+        """Encrypts and authenticates data; authenticates associated_data.
+
+        nonce: bytes that are used once only with this key; data: the message; associated_data: bytes that both sides know, or
+        None. Returns ciphertext and tag, len(data) bytes and the tag; for an array of another library, a new array of bytes.
+        Raises ValueError for a nonce of a wrong length, and for data that are too long.
+
+        >>> AESGCM(bytes(32)).encrypt(bytes(12), b"data", b"header").hex()
+        'aac6345ca392a548a5a7274cdecaa7995d1245ba'
+        """
+        ...
     @overload
     def encrypt(self, nonce: Buffer, data: Tensor, associated_data: Buffer | None) -> Any: ...
     @overload
-    def decrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes: ...
+    def decrypt(self, nonce: Buffer, data: Buffer, associated_data: Buffer | None) -> bytes:
+        """Checks data, which are ciphertext and tag, and associated_data, and decrypts.
+
+        nonce and associated_data: as for `encrypt`. Returns the plaintext. Raises InvalidTag if anything is not authentic,
+        ValueError for a nonce of a wrong length.
+
+        >>> cipher = AESGCM(bytes(32))
+        >>> cipher.decrypt(bytes(12), cipher.encrypt(bytes(12), b"data", None), None)
+        b'data'
+        """
+        ...
     @overload
     def decrypt(self, nonce: Buffer, data: Tensor, associated_data: Buffer | None) -> Any: ...
     def encrypt_into(
         self, nonce: Buffer, data: Buffer | Tensor, associated_data: Buffer | None, buf: Buffer | Tensor
-    ) -> int: ...
+    ) -> int:
+        """`encrypt` into a buffer.
+
+        buf: a writable buffer with the length of data and tag. For work in place, data is the memory of the ciphertext in it.
+        Returns the number of bytes written. Raises ValueError also for a buffer of another length or one that partly overlaps an
+        argument, TypeError for a read-only buffer.
+
+        >>> buf = bytearray(b"data" + bytes(16))
+        >>> AESGCM(bytes(32)).encrypt_into(bytes(12), memoryview(buf)[:4], None, buf)
+        20
+        """
+        ...
     def decrypt_into(
         self, nonce: Buffer, data: Buffer | Tensor, associated_data: Buffer | None, buf: Buffer | Tensor
-    ) -> int: ...
+    ) -> int:
+        """`decrypt` into a buffer.
+
+        buf: a writable buffer with the length of data without the tag; it may be the memory of the ciphertext. It is zeroed if
+        InvalidTag is raised. Returns the number of bytes written. Raises as `encrypt_into`.
+
+        >>> sealed = bytearray(AESGCM(bytes(32)).encrypt(bytes(12), b"data", None))
+        >>> AESGCM(bytes(32)).decrypt_into(bytes(12), sealed, None, memoryview(sealed)[:4])
+        4
+        >>> bytes(sealed[:4])
+        b'data'
+        """
+        ...
 
 @final
 class AESGCM(_Aead):
+    """AES-GCM (SP 800-38D): nonces of 8 to 128 bytes (12 are best), tags of 16 bytes.
+
+    key: 16, 24 or 32 bytes. A nonce must never be used twice with one key.
+
+    >>> cipher = AESGCM(AESGCM.generate_key(256))
+    >>> nonce = os.urandom(12)
+    >>> cipher.decrypt(nonce, cipher.encrypt(nonce, b"data", b"header"), b"header")
+    b'data'
+    """
+
     def __new__(cls, key: Buffer) -> AESGCM: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESGCM.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class AESGCMSIV(_Aead):
+    """AES-GCM-SIV (RFC 8452): nonces of 12 bytes, tags of 16 bytes.
+
+    key: 16 or 32 bytes. A nonce that is used twice reveals only whether two messages are equal.
+
+    >>> cipher = AESGCMSIV(AESGCMSIV.generate_key(256))
+    >>> len(cipher.encrypt(os.urandom(12), b"data", None))
+    20
+    """
+
     def __new__(cls, key: Buffer) -> AESGCMSIV: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESGCMSIV.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class AESOCB3(_Aead):
+    """AES-OCB3 (RFC 7253): nonces of 12 to 15 bytes, tags of 16 bytes.
+
+    key: 16, 24 or 32 bytes. A nonce must never be used twice with one key.
+
+    >>> cipher = AESOCB3(AESOCB3.generate_key(128))
+    >>> len(cipher.encrypt(os.urandom(15), b"data", None))
+    20
+    """
+
     def __new__(cls, key: Buffer) -> AESOCB3: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESOCB3.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class AESCCM(_Aead):
+    """AES-CCM (SP 800-38C): nonces of 7 to 13 bytes.
+
+    key: 16, 24 or 32 bytes; tag_length: 4, 6, 8, 10, 12, 14 or 16 bytes, 16 if it is None. A nonce must never be used twice with
+    one key. With a nonce of n bytes, a message has less than 2 ** (8 * (15 - n)) bytes.
+
+    >>> cipher = AESCCM(AESCCM.generate_key(128), tag_length=8)
+    >>> len(cipher.encrypt(os.urandom(13), b"data", None))
+    12
+    """
+
     def __new__(cls, key: Buffer, tag_length: int | None = None) -> AESCCM: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESCCM.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class AESEAX(_Aead):
+    """AES-EAX (Bellare, Rogaway and Wagner, 2004): nonces of 8 to 128 bytes, which may be random if they have 16 bytes, and tags of
+    16 bytes.
+
+    key: 16, 24 or 32 bytes. A nonce must never be used twice with one key.
+
+    >>> cipher = AESEAX(AESEAX.generate_key(256))
+    >>> len(cipher.encrypt(os.urandom(16), b"data", None))
+    20
+    """
+
     def __new__(cls, key: Buffer) -> AESEAX: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESEAX.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class XAES256GCM(_Aead):
+    """XAES-256-GCM (C2SP): nonces of 24 bytes, which may be random, and tags of 16 bytes.
+
+    key: 32 bytes. A nonce must never be used twice with one key.
+
+    >>> cipher = XAES256GCM(XAES256GCM.generate_key())
+    >>> len(cipher.encrypt(os.urandom(24), b"data", None))
+    20
+    """
+
     def __new__(cls, key: Buffer) -> XAES256GCM: ...
     @staticmethod
-    def generate_key(bit_length: int = 256) -> bytes: ...
+    def generate_key(bit_length: int = 256) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(XAES256GCM.generate_key(256))
+        32
+        """
+        ...
 
 @final
 class AESSIV:
+    """AES-SIV (RFC 5297): tags of 16 bytes, which precede the ciphertext, and no nonce.
+
+    key: 32, 48 or 64 bytes. The associated data are a list of at most 126 buffers. The same message is encrypted to the same bytes,
+    unless the associated data differ.
+
+    >>> cipher = AESSIV(AESSIV.generate_key(512))
+    >>> cipher.decrypt(cipher.encrypt(b"data", [b"one", b"two"]), [b"one", b"two"])
+    b'data'
+    """
+
     def __new__(cls, key: Buffer) -> AESSIV: ...
     @staticmethod
-    def generate_key(bit_length: int) -> bytes: ...
+    def generate_key(bit_length: int) -> bytes:
+        """A random key of bit_length bits, from the operating system.
+
+        Raises ValueError for a length that the mode does not have.
+
+        >>> len(AESSIV.generate_key(256))
+        32
+        """
+        ...
     @overload
-    def encrypt(self, data: Buffer, associated_data: list[Buffer] | list[bytes] | None) -> bytes: ...
+    def encrypt(self, data: Buffer, associated_data: list[Buffer] | list[bytes] | None) -> bytes:
+        """Encrypts and authenticates data; authenticates each buffer of associated_data.
+
+        Returns tag and ciphertext. Raises ValueError for more than 126 buffers.
+
+        >>> AESSIV(bytes(64)).encrypt(b"data", [b"header"]).hex()
+        'ad090d8504c004a1b3d45831717a536f010f3622'
+        """
+        ...
     @overload
     def encrypt(self, data: Tensor, associated_data: list[Buffer] | list[bytes] | None) -> Any: ...
     @overload
-    def decrypt(self, data: Buffer, associated_data: list[Buffer] | list[bytes] | None) -> bytes: ...
+    def decrypt(self, data: Buffer, associated_data: list[Buffer] | list[bytes] | None) -> bytes:
+        """Checks data, which are tag and ciphertext, and associated_data, and decrypts. Raises InvalidTag.
+
+        >>> AESSIV(bytes(64)).decrypt(AESSIV(bytes(64)).encrypt(b"data", None), None)
+        b'data'
+        """
+        ...
     @overload
     def decrypt(self, data: Tensor, associated_data: list[Buffer] | list[bytes] | None) -> Any: ...
     def encrypt_into(
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
-    ) -> int: ...
+    ) -> int:
+        """`encrypt` into a buffer: as `encrypt_into` of the other classes, with the tag before the ciphertext.
+
+        >>> buf = bytearray(20)
+        >>> AESSIV(bytes(64)).encrypt_into(b"data", None, buf)
+        20
+        """
+        ...
     def decrypt_into(
         self, data: Buffer | Tensor, associated_data: list[Buffer] | list[bytes] | None, buf: Buffer | Tensor
-    ) -> int: ...
+    ) -> int:
+        """`decrypt` into a buffer: as `decrypt_into` of the other classes, with the tag before the ciphertext.
+
+        >>> buf = bytearray(4)
+        >>> AESSIV(bytes(64)).decrypt_into(AESSIV(bytes(64)).encrypt(b"data", None), None, buf)
+        4
+        """
+        ...
 
 AEADS: tuple[type, ...]
 
@@ -134,10 +319,10 @@ def many_in_buffer(
 class NativeReader:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
-        key: Buffer | _Path | None,
+        file: Path | BinaryIO,
+        key: Buffer | Path | None,
         context: Buffer | None,
-        identities: list[_Path] | None,
+        identities: list[Path] | None,
         passphrase: str | None,
     ) -> NativeReader: ...
     def size(self) -> int: ...
@@ -147,9 +332,9 @@ class NativeReader:
 class NativeWriter:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
+        file: Path | BinaryIO,
         replaces: bool,
-        key: Buffer | _Path | None,
+        key: Buffer | Path | None,
         context: Buffer | None,
         recipients: list[str] | None,
         passphrase: str | None,
@@ -159,35 +344,33 @@ class NativeWriter:
     def discard(self) -> None: ...
 
 def encrypt_file(
-    source: _Path,
-    destination: _Path,
-    key: Buffer | _Path | None = None,
-    context: Buffer | None = None,
-    *,
-    recipients: list[str] | None = None,
-    passphrase: str | None = None,
-    progress: Callable[[int], object] | None = None,
-    overwrite: bool = False,
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None,
+    context: Buffer | None,
+    recipients: list[str] | None,
+    passphrase: str | None,
+    progress: Callable[[int, int | None], object] | None,
+    overwrite: bool,
 ) -> int: ...
 def decrypt_file(
-    source: _Path,
-    destination: _Path,
-    key: Buffer | _Path | None = None,
-    context: Buffer | None = None,
-    *,
-    identities: list[_Path] | None = None,
-    passphrase: str | None = None,
-    progress: Callable[[int], object] | None = None,
-    overwrite: bool = False,
-    partial: bool = False,
-    sparse: bool = True,
+    source: Path,
+    destination: Path,
+    key: Buffer | Path | None,
+    context: Buffer | None,
+    identities: list[Path] | None,
+    passphrase: str | None,
+    progress: Callable[[int, int | None], object] | None,
+    overwrite: bool,
+    partial: bool,
+    sparse: bool,
 ) -> int: ...
 def encrypt_buffers(
-    file: _Path | BinaryIO, replaces: bool, key: Buffer | _Path, context: Buffer, buffers: Sequence[Buffer]
+    file: Path | BinaryIO, replaces: bool, key: Buffer | Path, context: Buffer, buffers: Sequence[Buffer]
 ) -> None: ...
 @final
 class NativePlan:
-    def __new__(cls, encrypts: bool, inputs: Sequence[_Path], output: _Path, existing: str, syncs: bool) -> NativePlan: ...
+    def __new__(cls, encrypts: bool, inputs: Sequence[Path], output: Path, existing: str, syncs: bool) -> NativePlan: ...
     def files(self) -> list[tuple[str, str, str, int, bytes | None]]: ...
     def skipped(self) -> list[tuple[str, str]]: ...
     def failed(self) -> list[tuple[str, str]]: ...
@@ -198,14 +381,20 @@ class NativePlan:
 @final
 class NativeGroups:
     def __new__(
-        cls, encrypts: bool, key: Buffer | _Path, context: Buffer, output: _Path, replaces: bool, syncs: bool
+        cls, encrypts: bool, key: Buffer | Path, context: Buffer, output: Path, replaces: bool, syncs: bool
     ) -> NativeGroups: ...
     def threads(self) -> int: ...
     def process(
         self, files: Sequence[tuple[str, str, str, int, bytes | None]]
     ) -> list[tuple[str, int, int, bytes | None, str | None]]: ...
 
-def generate_key() -> bytes: ...
+def generate_key() -> bytes:
+    """A random key of 32 bytes for files, from the operating system.
+
+    >>> len(lockstep.generate_key())
+    32
+    """
+    ...
 def plaintext_len(size: int) -> int: ...
 @overload
 def raw(mode: str, encrypts: bool, key: Buffer, data: Buffer, iv: Buffer | None) -> bytes: ...
@@ -215,8 +404,24 @@ def raw_into(
     mode: str, encrypts: bool, key: Buffer, data: Buffer | Tensor, iv: Buffer | None, buf: Buffer | Tensor
 ) -> int: ...
 def hctr2(encrypts: bool, key: Buffer, tweak: Buffer, data: Buffer) -> bytes: ...
-def cmac(key: Buffer, data: Buffer) -> bytes: ...
-def gmac(key: Buffer, nonce: Buffer, data: Buffer) -> bytes: ...
+def cmac(key: Buffer, data: Buffer) -> bytes:
+    """The CMAC (SP 800-38B) of data, 16 bytes.
+
+    key: 16, 24 or 32 bytes. Raises ValueError for another length.
+
+    >>> hazmat.cmac(bytes(16), b"data").hex()
+    '962d1a2d4f65982a677a97ed70e88b33'
+    """
+    ...
+def gmac(key: Buffer, nonce: Buffer, data: Buffer) -> bytes:
+    """The GMAC (SP 800-38D) of data, 16 bytes.
+
+    key: 16, 24 or 32 bytes; nonce: 8 to 128 bytes, which must never be used twice with one key. Raises ValueError for other lengths.
+
+    >>> hazmat.gmac(bytes(16), bytes(12), b"data").hex()
+    'c6946148f48fb947aae3bafda8a98fe0'
+    """
+    ...
 def wrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes: ...
 def unwrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes | None: ...
 
@@ -224,7 +429,7 @@ def unwrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes | None: ...
 class NativeParquet:
     def __new__(
         cls,
-        file: _Path | BinaryIO,
+        file: Path | BinaryIO,
         resolve: Callable[[str | None, bytes | None], bytes | None],
         expected: list[str],
         aad_prefix: bytes | None,
@@ -234,7 +439,7 @@ class NativeParquet:
     ) -> NativeParquet: ...
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
-    def save(self, destination: _Path, overwrite: bool) -> None: ...
+    def save(self, destination: Path, overwrite: bool) -> None: ...
     def readinto(self, offset: int, buffer: Buffer) -> int: ...
 
 def parquet_modules(
@@ -245,8 +450,8 @@ def parquet_modules(
     stream: Any = None,
 ) -> list[Any]: ...
 def parquet_encrypt(
-    source: _Path | BinaryIO,
-    destination: _Path,
+    source: Path | BinaryIO,
+    destination: Path,
     footer_key: Buffer,
     columns: list[tuple[str, Buffer, bytes | None]],
     plain_columns: list[str],
@@ -260,6 +465,15 @@ def parquet_encrypt(
 
 @final
 class Device:
+    """A device that Lockstep can use: an element of `devices`.
+
+    name: the name by which `use` selects it, such as "cpu" or "cuda:0"; description: the model; kernels: the names of the kernels that
+    it can run.
+
+    >>> [device.name for device in lockstep.devices() if device.name == "cpu"]
+    ['cpu']
+    """
+
     @property
     def name(self) -> str: ...
     @property
@@ -269,6 +483,16 @@ class Device:
 
 @final
 class SelfTest:
+    """The result of the self-test of a kernel: an element of `selftest`.
+
+    device and kernel: their names; operations: the number of operations that were tested; failures: what failed; passed: True if
+    nothing failed.
+
+    >>> with lockstep.use("cpu"):
+    ...     lockstep.selftest()[0].device
+    'cpu'
+    """
+
     @property
     def device(self) -> str: ...
     @property
@@ -282,6 +506,13 @@ class SelfTest:
 
 @final
 class Selection:
+    """The result of `use`. As a context manager it restores the earlier selection at the end of the block.
+
+    >>> with lockstep.use(threads=2) as selection:
+    ...     isinstance(selection, lockstep.Selection)
+    True
+    """
+
     def __enter__(self) -> Selection: ...
     def __exit__(
         self,
@@ -292,16 +523,63 @@ class Selection:
 
 def use(
     device: str | None = None, *, kernel: str | None = None, threads: int | None = None, verify: str | None = None
-) -> Selection: ...
-def devices() -> list[Device]: ...
-def missing_devices() -> dict[str, str]: ...
-def selftest() -> list[SelfTest]: ...
+) -> Selection:
+    """Selects the device, the kernel, the number of CPU threads and the verification of results for all calls of the process.
+
+    device: a name such as "cpu" or "cuda:0"; kernel: a name such as "cpu/vaes512"; threads: the number of CPU threads; verify: "off",
+    "sample" or "full". Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL,
+    LOCKSTEP_THREADS and LOCKSTEP_VERIFY, or else the defaults: the planner chooses device and kernel, there is one thread for each
+    processor, and samples of the results are verified.
+
+    Returns an object that restores the earlier selection when it is used as a context manager. Raises ValueError for a device, a
+    kernel or a number of threads that does not exist; the selection then does not change.
+
+    >>> with lockstep.use("cpu", threads=1):
+    ...     aead.AESGCM(bytes(32)).encrypt(bytes(12), b"", None).hex()
+    '530f8afbc74536b9a963b4f1c4cb738b'
+    """
+    ...
+def devices() -> list[Device]:
+    """The devices that Lockstep can use on this machine. The call starts the drivers of GPUs.
+
+    >>> "cpu" in [device.name for device in lockstep.devices()]
+    True
+    """
+    ...
+def missing_devices() -> dict[str, str]:
+    """The backends without a device on this machine, each with the reason. The call starts the drivers of GPUs.
+
+    >>> "cpu" in lockstep.missing_devices()
+    False
+    """
+    ...
+def selftest() -> list[SelfTest]:
+    """Tests every kernel of the selected devices against known answers, and returns the results.
+
+    Devices for tests and study, such as "cuda:emu", are tested only if `use` has selected them. Each kernel is also tested
+    automatically before its first use.
+
+    >>> with lockstep.use("cpu"):
+    ...     all(result.passed for result in lockstep.selftest())
+    True
+    """
+    ...
 def after_fork_in_child() -> None: ...
 def run_command(arguments: list[str], closed: list[int]) -> int: ...
 def shown_name(name: str) -> str: ...
 
 @final
 class DeviceArray:
+    """Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
+
+    shape: a number or a tuple; device: a name such as "cuda:0". The memory is zeroed at first, and wiped when the last reference to it is
+    dropped. Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
+
+    >>> with lockstep.use("cuda:emu"):    # the emulator; "cuda:0" is the first GPU
+    ...     tensor.DeviceArray((2, 16), "cuda:emu").nbytes
+    32
+    """
+
     def __new__(cls, shape: int | Sequence[int], device: str) -> DeviceArray: ...
     @property
     def device(self) -> str: ...
@@ -309,8 +587,24 @@ class DeviceArray:
     def shape(self) -> tuple[int, ...]: ...
     @property
     def nbytes(self) -> int: ...
-    def tobytes(self, stream: int = 0) -> bytes: ...
-    def copy_from(self, data: Buffer, stream: int = 0) -> None: ...
+    def tobytes(self, stream: int = 0) -> bytes:
+        """The bytes, after all earlier work on the stream (a number; 0 is the default stream).
+
+        >>> with lockstep.use("cuda:emu"):
+        ...     tensor.DeviceArray(4, "cuda:emu").tobytes().hex()
+        '00000000'
+        """
+        ...
+    def copy_from(self, data: Buffer, stream: int = 0) -> None:
+        """Copies data, a buffer of the same length, to the device, after all earlier work on the stream.
+
+        >>> with lockstep.use("cuda:emu"):
+        ...     array = tensor.DeviceArray(4, "cuda:emu")
+        ...     array.copy_from(b"data")
+        ...     array.tobytes()
+        b'data'
+        """
+        ...
     def __dlpack__(
         self,
         *,
@@ -324,7 +618,12 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 def array_size(array: Any, stream: Any = None) -> tuple[int, list[int]]: ...
-def synchronize() -> None: ...
+def synchronize() -> None:
+    """Waits for the end of all work of `lockstep.tensor`. Raises RuntimeError if a device has failed.
+
+    >>> tensor.synchronize()
+    """
+    ...
 def tensor_batch(
     mode: str,
     seals: bool,

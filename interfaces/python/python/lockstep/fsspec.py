@@ -1,20 +1,27 @@
-"""Encrypted files for all libraries that open files by fsspec: pandas, pyarrow, zarr, dask.
+"""Encrypted files for all libraries that open files by fsspec: pandas, dask, pyarrow, zarr.
 
     pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
 
 The part before `::` decrypts and encrypts, the part after it is any other file system of fsspec. The options are `key`, `context`,
-`recipients`, `identities` and `passphrase`, as in `lockstep.open`; the options of the other file system are given under its name. A folder
-after `::` is a tree of encrypted files. File sizes are those of the plaintext; names are not encrypted.
+`recipients`, `identities` and `passphrase`, as in `lockstep.open`; the options of the other file system are given under its name. The
+paths are those of the other file system, so that patterns (`lockstep::file:///folder/*.csv`) and the endings of names have their usual
+meaning. File sizes are those of the plaintext, or None if they are unknown; names are not encrypted.
 
-A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`. The objects of
-`fsspec.open` complete the file even after an exception in their `with` block, because they do not pass the exception on to the
-file. Transactions and appending are refused.
+    files = fsspec.filesystem("lockstep", fo="/folder", target_protocol="file", key=key)
+    files.cat("name")
+
+has paths below a folder, as has the URL `lockstep://name::file:///folder`.
+
+A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`; in a transaction, all files
+appear at its end, or none if it is aborted. The objects of `fsspec.open` complete the file even after an exception in their `with` block,
+because they do not pass the exception on to the file. Appending is refused. `simplecache::lockstep::` stores plaintext in its folder.
 
 An installed package registers the protocol by itself; `import lockstep.fsspec` does the same.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -22,9 +29,13 @@ import secrets
 from typing import Any, cast
 
 import fsspec
+from fsspec.compression import compr
+from fsspec.core import get_compression, has_magic
+from fsspec.implementations.chained import ChainedFileSystem
 from fsspec.spec import AbstractFileSystem
 
-from ._files import Keys, open_with
+from ._file_keys import Keys
+from ._files import RawReader, Writer, open_with
 from ._native import plaintext_len
 from ._shown import shown
 
@@ -33,26 +44,162 @@ from ._shown import shown
 _TOKEN_KEY = secrets.token_bytes(32)
 
 
-class _Sink:
-    """A file of another file system, to write to. Some libraries, such as paramiko, return None after they have written everything."""
+class _Target:
+    """A new file of another file system, which is written to and then appears, or does not."""
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._is_raw = isinstance(file, io.RawIOBase)
+    def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
+        # On the file system in memory, a file would appear when it is opened.
+        self._content = io.BytesIO() if files.protocol == "memory" else None
+        self._put = functools.partial(files.pipe_file, path)
+        self._file: Any = files.open(path, "wb", autocommit=False, **options) if self._content is None else self._content
+        self._is_raw = isinstance(self._file, io.RawIOBase)
+        self._commits = commits
+        self._is_pending = True
+        self._process = os.getpid()
 
     def write(self, data: bytes) -> Any:
         count = self._file.write(data)
+        # Some libraries, such as paramiko, return None after they have written everything.
         return len(data) if count is None and not self._is_raw else count
 
     def flush(self) -> None:
         self._file.flush()
 
+    def end(self, is_complete: bool) -> None:
+        """After the last `write`. Without `commits`, a complete file still needs a call of `commit`."""
+        if not is_complete:
+            self.discard()
+            return
+        if self._content is None:
+            self._file.close()
+        if self._commits:
+            self.commit()
 
-class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    def commit(self) -> None:
+        if not self._is_pending:
+            return
+        if self._content is not None:
+            self._put(self._content.getvalue())
+        elif hasattr(self._file, "commit"):
+            self._file.commit()
+        self._is_pending = False
+
+    def discard(self) -> None:
+        # In the child of a fork, the file is that of the parent.
+        if not self._is_pending or self._process != os.getpid():
+            return
+        self._is_pending = False
+        if hasattr(self._file, "discard"):
+            self._file.discard()
+        else:
+            self._file.close()
+
+
+class _Reader(io.BufferedReader):
+    """A file object with the size of the plaintext, which fsspec needs for ranges that count from the end."""
+
+    @property
+    def size(self) -> int:
+        return cast(RawReader, self.raw).size()
+
+
+class _Writer(Writer):
+    """A file object with the methods that end a transaction."""
+
+    target: _Target | None = None
+
+    def commit(self) -> None:
+        """Gives the file its name. A file that was discarded does not appear."""
+        self.close()
+        if self.target is not None:
+            self.target.commit()
+
+    def discard(self) -> None:
+        super().discard()
+        if self.target is not None:
+            self.target.discard()
+
+
+class _CompressedWriter(io.BufferedIOBase):
+    """A compressor and the file that it writes to. The compressors of Python do not close this file."""
+
+    def __init__(self, compressor: Any, file: _Writer) -> None:
+        self._compressor, self._file = compressor, file
+        self._is_ended = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        return int(self._compressor.write(data))
+
+    def flush(self) -> None:
+        # `close` of the base class calls this too.
+        if not self._is_ended:
+            self._compressor.flush()
+
+    def close(self) -> None:
+        if self._is_ended:
+            return
+        try:
+            self._compressor.close()
+            self._is_ended = True
+            self._file.close()
+        except BaseException:
+            self.discard()
+            raise
+        super().close()
+
+    def discard(self) -> None:
+        self._is_ended = True
+        self._file.discard()
+        super().close()
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file") and not self.closed:
+            self.discard()
+
+
+def _without_protocol(path: Any) -> str:
+    """The path of a URL `lockstep://path` or `lockstep::path`."""
+    if not isinstance(path, (str, os.PathLike)):
+        # The text of other objects can be a key.
+        raise TypeError(f"the path is {shown(path)}: give a str")
+    return os.fspath(path).removeprefix("lockstep::").removeprefix("lockstep://")
+
+
+def _below_folder(path: Any) -> Any:
+    if isinstance(path, list):
+        return [_below_folder(one) for one in path]
+    path = _without_protocol(path).strip("/")
+    if ".." in path.split("/"):
+        raise ValueError(f"the path {shown(path)} has '..': give a path below the folder")
+    return path
+
+
+def _on_target(files: Any, default: str, path: Any) -> Any:
+    if isinstance(path, list):
+        return [_on_target(files, default, one) for one in path]
+    return files._strip_protocol(_without_protocol(path) or default)
+
+
+class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     """Encrypted files on another file system of fsspec.
 
-    fo: the root on the other file system. key, context and passphrase: as in `lockstep.open`; recipients are used for writing, and
-    identities for reading. fs: the file system, or target_protocol and target_options.
+    fo: a folder or a file on the other file system; paths are below it. Without it, and with full_paths, which a chained URL sets, paths
+    are those of the other file system, and fo is the file of the empty path. key, context and passphrase: as in `lockstep.open`;
+    recipients are used for writing, and identities for reading. fs: the file system, or target_protocol and target_options.
+
+    >>> files = LockstepFileSystem("/folder", key=bytes(32), target_protocol="memory")
+    >>> files.pipe({"name": b"data"})
+    >>> files.cat_file("name", start=-2)
+    b'ta'
     """
 
     protocol = "lockstep"
@@ -65,12 +212,13 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         fo: str = "",
         key: Any = None,
         context: Any = b"",
-        recipients: list[str] | None = None,
-        identities: list[Any] | None = None,
+        recipients: Any = None,
+        identities: Any = None,
         passphrase: str | None = None,
         fs: AbstractFileSystem | None = None,
         target_protocol: str | None = None,
         target_options: dict[str, Any] | None = None,
+        full_paths: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -80,40 +228,51 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if target_protocol is None:
                 raise ValueError("lockstep:: needs another file system: write lockstep::file:///folder/name, for example")
             fs = fsspec.filesystem(target_protocol, **(target_options or {}))
-        self._for_reading = Keys(key, context, None, identities, passphrase)
-        self._for_writing = Keys(key, context, recipients, None, None if recipients else passphrase)
+        given = Keys.of(key, context, recipients, identities, passphrase)
+        self._for_reading = given._replace(recipients=None)
+        self._for_writing = given._replace(identities=None, passphrase=None if given.recipients else passphrase)
         self.fs = fs
-        self.root = str(fs._strip_protocol(fo)) if fo else ""
+        self._fo = str(fs._strip_protocol(fo)) if fo else ""
+        self.root = "" if full_paths else self._fo
+        # fsspec calls this class method. Here it depends on the other file system.
+        strip = _below_folder if self.root else functools.partial(_on_target, fs, self._fo)
+        setattr(self, "_strip_protocol", strip)
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
+        """The options that a URL implies. fsspec uses the path after `::` if there is none before it."""
+        return {} if _without_protocol(path) else {"full_paths": True}
 
     @property
     def _fs_token(self) -> str:
         """A name of the options, for comparisons in this process. dask shows it in the names of tasks."""
-        return hashlib.blake2b(self._fs_token_.encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
+        return hashlib.blake2b(str(self._fs_token_).encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
+
+    def __repr__(self) -> str:
+        """Equal file systems have equal texts, from which fsspec makes the tokens of file systems around them."""
+        return f"<{type(self).__name__} {self._fs_token}>"
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
         """The options without the secrets and without the options of the other file system, which can have secrets too: a file system
         is not made from them.
         """
-        options = {"fo": self.root, "target_protocol": self.fs.protocol}
+        options = {"fo": self._fo, "full_paths": not self.root, "target_protocol": self.fs.protocol}
         return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": self.protocol, "args": [], **options}
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        if isinstance(path, list):
-            return [cls._strip_protocol(one) for one in path]
-        if not isinstance(path, (str, os.PathLike)):
-            # The text of other objects can be a key.
-            raise TypeError(f"the path is {shown(path)}: give a str")
-        path = str(path)
-        if path.startswith("lockstep::"):
-            path = path.removeprefix("lockstep::")
-        return path.removeprefix("lockstep://").strip("/")
+        """Of a URL, before there is a file system."""
+        return [cls._strip_protocol(one) for one in path] if isinstance(path, list) else _without_protocol(path).rstrip("/")
 
-    def _target(self, path: str) -> str:
+    def _parent(self, path: Any) -> str:
+        path = self._strip_protocol(path)
+        return path.rpartition("/")[0] if self.root else str(self.fs._parent(path))
+
+    def _target(self, path: Any) -> str:
         """The path on the other file system for a path on this file system."""
         path = self._strip_protocol(path)
         if not self.root:
-            return path
+            return str(path)
         return f"{self.root.rstrip('/')}/{path}" if path else self.root
 
     def _own(self, target: str) -> str:
@@ -121,7 +280,7 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return target.removeprefix(self.root.rstrip("/")).strip("/") if self.root else target
 
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
-        own = {**info, "name": self._own(info["name"])}
+        own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
             # Without an envelope, which is a part of the size.
             try:
@@ -138,19 +297,50 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         found = [self._own_info(info) for info in self.fs.ls(self._target(path), detail=True, **kwargs)]
         return found if detail else sorted(info["name"] for info in found)
 
+    def du(self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
+        """As in fsspec. A file whose plaintext has an unknown size counts as many bytes as it takes on the other file system."""
+        found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
+        # `find` has no details of a path that is a file.
+        infos = [info or self.info(name) for name, info in found.items()]
+        sizes = {info["name"]: info["stored_size"] if info["size"] is None else info["size"] for info in infos}
+        return sum(sizes.values()) if total else sizes
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        """The bytes [start:end] of a file, as in a slice."""
+        with self.open(path, "rb", **kwargs) as file:
+            first, last, _ = slice(start, end).indices(file.size)
+            file.seek(first)
+            return bytes(file.read(max(0, last - first)))
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        compression = get_compression(self._strip_protocol(path), compression)
+        if compression is None or "b" not in mode or "r" in mode:
+            return super().open(path, mode, block_size, cache_options, compression, **kwargs)
+        file = super().open(path, mode, block_size, cache_options, **kwargs)
+        return _CompressedWriter(compr[compression](file, mode=mode[0]), file)
+
     def _open(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
         kwargs.pop("block_size", None)
         kwargs.pop("cache_options", None)
-        if not kwargs.pop("autocommit", True) and mode != "rb":
-            raise NotImplementedError("lockstep:: has no transactions: write the files without one; each appears when it is complete")
-        target = self._target(path)
+        commits = kwargs.pop("autocommit", True)
+        target, name = self._target(path), self._strip_protocol(path)
         if mode == "rb":
             file = self.fs.open(target, "rb", **kwargs)
             try:
-                return open_with(file, mode, self._for_reading, closes=file)
+                return open_with(file, mode, self._for_reading, closes=file, name=name, kind=_Reader)
             except BaseException:
                 file.close()
                 raise
+        if "a" in mode or "+" in mode:
+            raise NotImplementedError("an encrypted file cannot be changed: read it, and write it again")
         if mode not in ("wb", "xb"):
             raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
         if mode == "xb" and self.fs.exists(target):
@@ -158,34 +348,20 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
         parent = self.fs._parent(target)
         if parent:
             self.fs.makedirs(parent, exist_ok=True)
-        # The file must not appear before it is complete.
-        file = self.fs.open(target, "wb", autocommit=False, **kwargs)
-
-        def ends(is_complete: bool) -> None:
-            if is_complete:
-                file.close()
-                if hasattr(file, "commit"):
-                    file.commit()
-                return
-            if hasattr(file, "discard"):
-                file.discard()
-            else:
-                file.close()
-            if self.fs.protocol == "memory" and self.fs.exists(target):
-                # On the file system in memory, a file appears when it is opened.
-                self.fs.rm_file(target)
-
+        output = _Target(self.fs, target, commits, kwargs)
         try:
-            return open_with(cast("Any", _Sink(file)), "wb", self._for_writing, ends=ends)
+            writer = open_with(cast("Any", output), mode, self._for_writing, ends=output.end, name=name, kind=_Writer)
         except BaseException:
-            ends(False)
+            output.discard()
             raise
+        writer.target = output
+        return writer
 
     def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
         self.fs.mkdir(self._target(path), create_parents=create_parents, **kwargs)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        # fsspec calls this with the root before it writes to a file, which may be the root itself.
+        # fsspec calls this with the folder of a file before it writes to the file, which may be the root itself.
         if self._strip_protocol(path):
             self.fs.makedirs(self._target(path), exist_ok=exist_ok)
 
@@ -195,12 +371,40 @@ class LockstepFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _rm(self, path: str) -> None:
         self.fs.rm_file(self._target(path))
 
-    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        paths = path if isinstance(path, list) else [path]
+        if any(has_magic(self._strip_protocol(one)) for one in paths):
+            paths = self.expand_path(paths)
+        self.fs.rm([self._target(one) for one in paths], recursive=recursive, maxdepth=maxdepth)
+
+    def mv(self, path1: Any, path2: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
+        if isinstance(path1, list) or has_magic(path1):
+            super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+            return
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         # The copy has the same key and context, so the ciphertext is copied.
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
+
+    def _with_full_paths(self, *paths: Any) -> tuple[Any, ...]:
+        """A file system with the paths of the other one, and these paths there, which end with / as before.
+
+        fsspec takes the part before the last / of a name for its folder, so that it would copy a folder without such a part, directly
+        below the root, to a wrong place.
+        """
+        if not self.root or has_magic(self.root) or not all(isinstance(path, str) and self._strip_protocol(path) for path in paths):
+            return super(), *paths
+        files = type(self)(*self.storage_args, **{**self.storage_options, "full_paths": True})
+        return files, *(self._target(path) + "/" * path.endswith("/") for path in paths)
+
+    def get(self, rpath: Any, lpath: Any, *args: Any, **kwargs: Any) -> None:
+        files, rpath = self._with_full_paths(rpath)
+        files.get(rpath, lpath, *args, **kwargs)
+
+    def copy(self, path1: Any, path2: Any, *args: Any, **kwargs: Any) -> None:
+        files, path1, path2 = self._with_full_paths(path1, path2)
+        files.copy(path1, path2, *args, **kwargs)
 
     def created(self, path: str) -> Any:
         return self.fs.created(self._target(path))

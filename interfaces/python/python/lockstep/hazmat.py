@@ -15,17 +15,13 @@ ValueError. Large calls release the interpreter lock and use all cores if the mo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from . import _native
 from ._native import InvalidTag, cmac, gmac
+from ._types import Buffer, Tensor
 
-if TYPE_CHECKING:
-    from ._native import Buffer, Tensor
-
-    Mode = Literal[
-        "ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS", "CBC-CS1", "CBC-CS2", "CBC-CS3"
-    ]
+Mode = Literal["ECB", "CBC", "PCBC", "CFB", "CFB8", "CFB1", "OFB", "CTR", "XTS", "CBC-CS1", "CBC-CS2", "CBC-CS3"]
 
 __all__ = [
     "aes_key_unwrap",

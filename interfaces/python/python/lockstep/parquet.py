@@ -15,17 +15,14 @@ import json
 import os
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, get_args
+from typing import Any, BinaryIO, Literal, get_args
 
 from . import _native
 from ._shown import shown
+from ._types import Buffer, Path, Tensor
 from .aead import AESGCM
 
-if TYPE_CHECKING:
-    from ._native import Buffer, Tensor
-
-    Path = str | os.PathLike[str]
-    Kms = Callable[[str, str], bytes | None]
+Kms = Callable[[str, str], bytes | None]
 
 __all__ = ["PlainFile", "decrypt", "decrypt_modules", "encrypt", "module_aad", "open"]
 

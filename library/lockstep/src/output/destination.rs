@@ -104,7 +104,7 @@ impl Destination {
         }
         Err(self.refused(
             "this file system can neither rename without replacing nor make hard links, so a file that gets the \
-             name meanwhile would be lost: force overwriting, or choose another folder",
+             name meanwhile would be lost: allow overwriting, or choose another folder",
         ))
     }
 

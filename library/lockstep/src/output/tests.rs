@@ -240,7 +240,7 @@ fn file_systems_without_rename_or_links_are_refused_at_once() {
     let error = with_hook(failing(neither), || OutputFile::create(&path, KEEP)).unwrap_err();
     assert!(error.to_string().contains("neither rename without replacing nor make hard links"), "{error}");
     let error = with_hook(failing(neither), || OutputFile::check(&path, KEEP)).unwrap_err();
-    assert!(error.to_string().contains("force overwriting"), "{error}");
+    assert!(error.to_string().contains("allow overwriting"), "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     with_hook(failing(neither), || write_out(&path, FORCE)).unwrap();
     assert_new_file(&path, "by a plain rename");

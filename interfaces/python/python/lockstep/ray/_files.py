@@ -13,9 +13,9 @@ from typing import Any, cast
 import ray
 
 from .. import _manifest, _native
+from .._types import Path
 from . import _keys, _worker
 
-Path = str | os.PathLike[str]
 
 # The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
 # arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.

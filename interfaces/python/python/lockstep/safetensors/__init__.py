@@ -15,13 +15,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
+from .._types import Buffer, Path
 from ._file import TensorFile, TensorSlice, by_name, safe_open, save as _save
-
-if TYPE_CHECKING:
-    from .._native import Buffer
-    from ._file import Path
 
 __all__ = ["TensorSlice", "load_file", "safe_open", "save_file"]
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 from .. import _native
+from .._file_keys import Keys
 from .._shown import shown
+from .._types import Buffer, Path
 from . import _header
-
-if TYPE_CHECKING:
-    import os
-
-    from .._native import Buffer
-
-    Path = str | os.PathLike[str]
 
 
 class Framework(Protocol):
@@ -47,7 +42,8 @@ class TensorFile:
     """The tensors of an encrypted file. Each read decrypts and checks the chunks that it needs."""
 
     def __init__(self, file: Path | BinaryIO, framework: Framework, device: Any, key: Buffer | Path, context: Buffer) -> None:
-        self._reader: _native.NativeReader | None = _native.NativeReader(file, key, context, None, None)
+        keys = Keys.of(key, context)
+        self._reader: _native.NativeReader | None = _native.NativeReader(file, keys.key, keys.context, None, None)
         self._framework = framework
         self._device = device
         length = self._reader.size()
@@ -217,4 +213,5 @@ def save(
     framework.check(tensors)
     parts = {name: framework.tensor(tensor) for name, tensor in tensors.items()}
     start, names = _header.build({name: part[:2] for name, part in parts.items()}, metadata)
-    _native.encrypt_buffers(file, True, key, context, [start, *(parts[name][2] for name in names)])
+    keys = Keys.of(key, context)
+    _native.encrypt_buffers(file, True, key, keys.context, [start, *(parts[name][2] for name in names)])

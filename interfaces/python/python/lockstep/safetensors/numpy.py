@@ -8,16 +8,13 @@ from __future__ import annotations
 import importlib
 import io
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from .._shown import shown
+from .._types import Buffer, Path
 from . import _file
-
-if TYPE_CHECKING:
-    from .._native import Buffer
-    from ._file import Path
 
 __all__ = ["load", "load_file", "save", "save_file"]
 

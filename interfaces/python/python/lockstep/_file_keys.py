@@ -1,0 +1,78 @@
+"""The keys of files: arguments of `lockstep.open`, `encrypt_file` and others."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ._shown import shown
+from ._types import Buffer, Path
+
+LOGGER = logging.getLogger("lockstep")
+# Device, number and time of change of the files that a warning was issued for.
+_WARNED: set[tuple[int, int, int]] = set()
+_AGE_FILE = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
+
+
+class Keys(NamedTuple):
+    """The secrets that open a file, or the recipients who can open it."""
+
+    key: Buffer | Path | None = None
+    context: Buffer = b""
+    recipients: list[str] | None = None
+    identities: list[Path] | None = None
+    passphrase: str | None = None
+
+    @classmethod
+    def of(cls, key: Any, context: Any, recipients: Any = None, identities: Any = None, passphrase: Any = None) -> Keys:
+        """The arguments of a call. One recipient, and the path of one identity, may be given without a list.
+
+        Raises TypeError for arguments of other types. Issues a warning for each file with a secret that other users can read.
+        """
+        recipients = _listed(recipients, str, "recipients", "a str such as 'age1...' or a list of them")
+        identities = _listed(identities, (str, os.PathLike), "identities", "the path of an identity file or a list of paths")
+        _warn_if_open_to_others(key, "key file", False)
+        for path in identities or ():
+            _warn_if_open_to_others(path, "identity file", True)
+        return cls(key, b"" if context is None else context, recipients, identities, passphrase)
+
+    def __repr__(self) -> str:
+        """A text without the secrets, because debuggers and error reports print local variables."""
+        given = [name for name, value in self._asdict().items() if value is not None and value is not self._field_defaults[name]]
+        return f"<Keys: {', '.join(given)}>"
+
+
+def _listed(given: Any, kind: Any, name: str, wanted: str) -> list[Any] | None:
+    if given is None:
+        return None
+    if isinstance(given, kind):
+        return [given]
+    items = list(given) if isinstance(given, (Sequence, set)) and not isinstance(given, (bytes, bytearray, memoryview)) else [given]
+    for item in items:
+        if not isinstance(item, kind):
+            # The value can be a secret.
+            raise TypeError(f"{name} must be {wanted}, not {type(item).__name__}")
+    return items
+
+
+def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> None:
+    """As in the command. Permissions of pipes, such as those of a shell's process substitution, are irrelevant."""
+    if not isinstance(path, (str, os.PathLike)):
+        return
+    try:
+        found = os.stat(path)
+        version = (found.st_dev, found.st_ino, found.st_ctime_ns)
+        if not stat.S_ISREG(found.st_mode) or not found.st_mode & 0o077 or version in _WARNED:
+            return
+        if may_be_encrypted:
+            with open(path, "rb") as file:
+                if file.read(40).startswith(_AGE_FILE):
+                    return
+    except (OSError, ValueError):
+        # The call that reads the file raises the exception.
+        return
+    _WARNED.add(version)
+    LOGGER.warning("others can read or change the %s %s: chmod 600 keeps it private", what, shown(os.fspath(path)))

@@ -1,0 +1,30 @@
+"""Types of arguments, also at run time, so that `typing.get_type_hints` finds them."""
+
+import os
+from typing import Any, Protocol
+
+
+class _Buffer(Protocol):
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+
+# Numpy declares __buffer__ for Python 3.12 and later only.
+class _Array(Protocol):
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+
+
+# An array of another library: a tensor of PyTorch, for example.
+class _Dlpack(Protocol):
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+class _CudaArray(Protocol):
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+
+Tensor = _Dlpack | _CudaArray
+# bytes, bytearray, memoryview, numpy's arrays and others.
+Buffer = _Buffer | _Array
+Path = str | os.PathLike[str]
