@@ -147,7 +147,7 @@ impl OutputFile {
         OutputFile::start(Destination::find(path, options)?, |destination| destination.trial("create"))
     }
 
-    /// Starts a file in an open folder, which can be synced if the options request this. The name of the file is the last
+    /// Starts a file in an open folder. The name of the file is the last
     /// component of `path`. The rest of `path` is used only in error messages. `existing` applies in place of
     /// [`OutputOptions::force`].
     ///

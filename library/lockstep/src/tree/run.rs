@@ -231,8 +231,8 @@ impl<'a> Run<'a> {
             // The run that created the output may not have synced it.
             let synced = file
                 .sync_all()
-                .and_then(|()| output.make_folder(job.folder(), 0o777, true))
-                .and_then(|folder| Ok(folder.sync()?));
+                .and_then(|()| output.open_below(job.folder()))
+                .and_then(|folder| Ok(folder.sync(&file)?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
