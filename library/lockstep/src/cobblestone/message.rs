@@ -135,6 +135,9 @@ pub(super) fn encrypt_pieces(
 /// Only verified plaintext is written. However, the *message* is known to be complete only after its end has been read,
 /// so discard the output after an error. [`crate::decrypt_file`] does this for files.
 ///
+/// To read the plaintext by the trait `Read`, run this function on a thread with the writer of [`std::io::pipe`], and read from the
+/// reader of the pipe. The message is complete if the thread then returns no error.
+///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`],
 /// [`Error::Read`], [`Error::Write`], [`Error::Interrupted`], [`Error::Core`]; with [`Options::partial`] [`Error::Partial`].
