@@ -42,8 +42,7 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
     let len = plaintext.len() as u64;
     let room = usize::try_from(ciphertext_len(len)?).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
-    let (mut reader, options) = (plaintext, Options::new());
-    encrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options)?;
+    encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), &mut output, Options::new())?;
     Ok(output)
 }
 

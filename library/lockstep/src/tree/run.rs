@@ -286,12 +286,12 @@ impl Work<'_> {
             () if job.replace => OnExisting::FailByLookup,
             () => OnExisting::Fail,
         };
-        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_| Ok(())) {
-            Ok(written) => {
-                if written.has_changed {
+        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_, bytes| Ok(bytes)) {
+            Ok((plaintext, has_changed)) => {
+                if has_changed {
                     lock(&self.outcome).changed.push(input_path);
                 }
-                Ok(written.plaintext)
+                Ok(plaintext)
             }
             Err(Error::Exists { .. }) => Err(self.taken(job)),
             Err(error) => Err(error),
