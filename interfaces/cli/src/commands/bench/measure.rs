@@ -112,23 +112,19 @@ pub(super) fn rounds(
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
     let mut buffers = Buffers { data: random(bytes), check: vec![0; bytes], call: 0 };
+    // A stretch without time is one call. It is not a sample.
+    let one_call = Setting { time: Duration::ZERO, samples: &Samples::default(), ..*setting };
     let mut all = Vec::new();
     for contender in &mut *contenders {
         check_stopped()?;
-        let first = buffers.checked(contender, |data, contender, call| {
-            let start = Instant::now();
-            let digest = (contender.run)(data, call)?;
-            Ok((1, digest, contender.setup_seconds + start.elapsed().as_secs_f64()))
-        })?;
-        let name = Arc::clone(&contender.name);
-        let measured = Measured { name, first: Some(first), ..Measured::default() };
+        let (spent, _) = buffers.stretch(&one_call, contender)?;
+        let first = Some(contender.setup_seconds + spent.elapsed.as_secs_f64());
+        let measured = Measured { name: Arc::clone(&contender.name), first, ..Measured::default() };
         all.push((measured, Vec::new(), Spent::NOTHING));
     }
     let (mut ended, count) = (0, contenders.len());
     in_turn(setting.rounds, count, |round, index| {
-        let (spent, times) = buffers.checked(&mut contenders[index], |data, contender, call| {
-            stretch(setting, contender, data, call)
-        })?;
+        let (spent, times) = buffers.stretch(setting, &mut contenders[index])?;
         if round > 0 {
             let (measured, rates, total) = &mut all[index];
             rates.push(spent.rate());
@@ -146,6 +142,9 @@ pub(super) fn rounds(
     Ok(all.into_iter().map(finish).collect())
 }
 
+/// The maximum number of recorded times in a stretch. It is limited because they are kept in memory.
+const MAX_TIMES: usize = 1_000_000;
+
 /// The data of the calls, a copy for the verifier, and the number of the next call.
 struct Buffers {
     data: Vec<u8>,
@@ -154,70 +153,53 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Changes the data, so that no contender finds the output of another one in its buffer, and runs `calls` on them. Then
-    /// the verifier makes the same calls on the same data; output and digest must be equal. `calls` gets the number of its
-    /// first call, and returns the number of its calls, their digest and its result.
-    fn checked<T>(
-        &mut self,
-        contender: &mut Contender,
-        calls: impl FnOnce(&mut [u8], &mut Contender, u64) -> Result<(u64, u128, T)>,
-    ) -> Result<T> {
+    /// Changes the data, so that no contender finds the output of another one in its buffer, and makes calls until the time of the
+    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns what the
+    /// calls took, and the seconds of each call if they are recorded.
+    fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         self.data.iter_mut().for_each(|byte| *byte = !*byte);
         self.check.copy_from_slice(&self.data);
-        let (count, digest, result) = calls(&mut self.data, contender, self.call)?;
+        let (mut calls, mut batch, mut digest, mut times) = (0u64, 1u64, 0u128, Vec::new());
+        let energy = setting.meter.read();
+        let (run, mut spent) = timed(|| -> Result<()> {
+            let start = Instant::now();
+            loop {
+                let begun = Instant::now();
+                for number in calls..calls + batch {
+                    let returned = (contender.run)(black_box(&mut self.data), self.call + number)?;
+                    digest = digest.rotate_left(1) ^ returned;
+                }
+                calls += batch;
+                if setting.times_calls {
+                    times.push(begun.elapsed().as_secs_f64());
+                } else {
+                    // Read the clock about a hundred times in a stretch.
+                    batch = (calls / 64).max(1);
+                }
+                check_stopped()?;
+                if start.elapsed() >= setting.time || times.len() == MAX_TIMES {
+                    return Ok(());
+                }
+            }
+        });
+        spent.bytes = calls as f64 * self.data.len() as f64;
+        spent.joules = setting.meter.since(&energy);
+        setting.samples.add(&contender.name, spent);
+        run?;
         let mut expected = 0u128;
-        for call in self.call..self.call + count {
+        for call in self.call..self.call + calls {
             check_stopped()?;
             expected = expected.rotate_left(1) ^ (contender.verifier)(&mut self.check, call)?;
         }
-        self.call += count;
+        self.call += calls;
         if self.data != self.check || digest != expected {
             return Err(failed(format!(
                 "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
                 contender.name
             )));
         }
-        Ok(result)
+        Ok((spent, times))
     }
-}
-
-/// The maximum number of recorded times in a stretch. It is limited because they are kept in memory.
-const MAX_TIMES: usize = 1_000_000;
-
-/// Makes calls until the time of the setting is over; returns their number, their digest, what they took, and the seconds of each
-/// call if they are recorded.
-fn stretch(
-    setting: &Setting<'_>,
-    contender: &mut Contender,
-    data: &mut [u8],
-    call: u64,
-) -> Result<(u64, u128, (Spent, Vec<f64>))> {
-    let (mut calls, mut batch, mut digest, mut times) = (0u64, 1u64, 0u128, Vec::new());
-    let energy = setting.meter.read();
-    let (run, mut spent) = timed(|| {
-        let start = Instant::now();
-        loop {
-            let begun = Instant::now();
-            for number in calls..calls + batch {
-                digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
-            }
-            calls += batch;
-            if setting.times_calls {
-                times.push(begun.elapsed().as_secs_f64());
-            } else {
-                // Read the clock about a hundred times in a stretch.
-                batch = (calls / 64).max(1);
-            }
-            check_stopped()?;
-            if start.elapsed() >= setting.time || times.len() == MAX_TIMES {
-                return Ok(());
-            }
-        }
-    });
-    spent.bytes = calls as f64 * data.len() as f64;
-    spent.joules = setting.meter.since(&energy);
-    setting.samples.add(&contender.name, spent);
-    run.map(|()| (calls, digest, (spent, times)))
 }
 
 #[cfg(test)]
