@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lockstep::cobblestone::Tail;
 use lockstep::envelope::Start;
 use lockstep::file::open_input;
 use lockstep::{
@@ -36,7 +35,7 @@ const PIECE: usize = 64 << 10;
 /// An encrypted message with random access.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeReader {
-    reader: Reader<Tail<Arc<Source>>>,
+    reader: Reader<Arc<Source>>,
     source: Arc<Source>,
     origin: Origin,
 }
@@ -66,8 +65,9 @@ impl NativeReader {
         let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
-        let message = Tail::new(Arc::clone(&source), start);
-        let reader = detached(py, || Reader::open(&engine, &key, &context, message)).map_err(from_library)?;
+        let message = Arc::clone(&source);
+        let open = || Reader::open_from(&engine, &key, &context, message, start);
+        let reader = detached(py, open).map_err(from_library)?;
         Ok(NativeReader { reader, source, origin: Origin::new() })
     }
 

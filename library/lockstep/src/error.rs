@@ -122,7 +122,7 @@ pub enum Error {
     /// The interrupt flag was set.
     #[error("interrupted")]
     Interrupted,
-    /// A call of a writer or reader after an earlier call has failed.
+    /// A call of a writer after an earlier call has failed.
     #[error("this stream failed before ({first}) and cannot go on")]
     FailedBefore {
         /// The first error's message.
@@ -239,23 +239,14 @@ pub(crate) fn copy(error: &io::Error) -> io::Error {
 }
 
 impl From<Error> for io::Error {
-    /// Converts the error for the `std::io` traits. [`io::Error::downcast`] returns the original [`Error`].
+    /// Converts the error for the `std::io` traits. The kind is that of an error of the system, or `Other`.
+    /// [`io::Error::downcast`] returns the original [`Error`].
     fn from(error: Error) -> io::Error {
-        let cause = match &error {
-            Error::Partial { source, .. } => source,
-            other => other,
-        };
-        let kind = match cause {
+        let kind = match &error {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.kind(),
-            Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            Error::WrongKeyOrContext
-            | Error::OtherFormat(_)
-            | Error::Damaged { .. }
-            | Error::NotAuthentic(_)
-            | Error::Envelope { .. } => io::ErrorKind::InvalidData,
-            // The kind is not `Interrupted`, since the standard library repeats a call after an error of this kind.
             _ => io::ErrorKind::Other,
         };
+        // The standard library repeats a call after an error of the kind `Interrupted`.
         let kind = if kind == io::ErrorKind::Interrupted { io::ErrorKind::Other } else { kind };
         io::Error::new(kind, error)
     }

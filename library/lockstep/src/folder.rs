@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
@@ -47,21 +47,17 @@ pub(crate) struct Folder {
 impl Folder {
     /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
     pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
+        Folder::find(path, follow).map_err(explain)
+    }
+
+    /// As [`Folder::open`], with the error of the system.
+    pub(crate) fn find(path: &Path, follow: bool) -> Result<Folder> {
         let flags = if follow { TRAVERSE } else { TRAVERSE | OFlags::NOFOLLOW };
-        Folder::open_with(path, flags).map_err(explain)
-    }
-
-    /// Opens a folder for a new file. With `sync`, [`Folder::sync`] can be called.
-    pub(crate) fn open_for_file(path: &Path, sync: bool) -> Result<Folder> {
-        Folder::open_with(path, if sync { LIST } else { TRAVERSE })
-    }
-
-    fn open_with(path: &Path, flags: OFlags) -> Result<Folder> {
         Ok(Folder { fd: sys::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())? })
     }
 
     /// Opens this folder again, to list or to sync it.
-    pub(crate) fn readable(&self) -> Result<Folder> {
+    fn readable(&self) -> Result<Folder> {
         self.child(OsStr::new("."), LIST)
     }
 
@@ -91,17 +87,20 @@ impl Folder {
     }
 
     /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
-    /// under the umask. With `sync`, the names of new folders are put on stable storage, and [`Folder::sync`] can be called.
+    /// under the umask. With `sync`, the names of new folders are put on stable storage.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
-        let flags = if sync { LIST } else { TRAVERSE };
-        let mut folder = self.child(OsStr::new("."), flags)?;
+        let mut folder = self.child(OsStr::new("."), TRAVERSE)?;
         for name in names(relative)? {
-            match sys::mkdirat(&folder.fd, name, Mode::from_raw_mode(mode)) {
-                Ok(()) if sync => folder.sync()?,
-                Ok(()) | Err(Errno::EXIST) => {}
+            let is_new = match sys::mkdirat(&folder.fd, name, Mode::from_raw_mode(mode)) {
+                Ok(()) => true,
+                Err(Errno::EXIST) => false,
                 Err(error) => return Err(error.into()),
+            };
+            let child = folder.child(name, TRAVERSE).map_err(explain)?;
+            if is_new && sync {
+                folder.sync(child.readable()?.fd)?;
             }
-            folder = folder.child(name, flags).map_err(explain)?;
+            folder = child;
         }
         Ok(folder)
     }
@@ -234,9 +233,18 @@ impl Folder {
         sys::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
     }
 
-    /// Puts the names in the folder on stable storage. The folder must have been opened for this.
-    pub(crate) fn sync(&self) -> Result<()> {
-        sys::fsync(&self.fd)
+    /// Puts the names in the folder on stable storage. `file` is an open file or folder on the file system of this folder.
+    ///
+    /// A process that may not list the folder cannot sync the folder alone. On Linux, the whole file system is then synced.
+    pub(crate) fn sync(&self, file: impl AsFd) -> Result<()> {
+        match self.readable() {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Err(Errno::ACCESS) => sys::syncfs(file),
+            folder => {
+                drop(file);
+                sys::fsync(folder?.fd)
+            }
+        }
     }
 }
 

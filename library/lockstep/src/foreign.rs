@@ -33,6 +33,10 @@ impl std::fmt::Display for Foreign {
 }
 
 const UNENCRYPTED: &str = "Lockstep has not encrypted it; check the name of the file";
+const BY_GPG: &str = "decrypt it with gpg";
+const BY_OPENSSL: &str = "decrypt it with openssl";
+const BY_CMS: &str = "decrypt it with `openssl cms`";
+const BY_PARQUET: &str = "use `lockstep.parquet` or another reader of Parquet";
 
 /// How a format is recognised.
 enum Mark {
@@ -46,8 +50,8 @@ use Mark::{Start, Test};
 /// The formats, each with its name and advice. The first one that is recognised counts, so that a longer start precedes a shorter one.
 const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(is_damaged_armor), DAMAGED_ARMOR, "get an intact copy"),
-    (Start(b"Salted__"), "a file of `openssl enc`", "decrypt it with openssl"),
-    (Start(b"U2FsdGVkX1"), "a file of `openssl enc -a`", "decrypt it with openssl"),
+    (Start(b"Salted__"), "a file of `openssl enc`", BY_OPENSSL),
+    (Start(b"U2FsdGVkX1"), "a file of `openssl enc -a`", BY_OPENSSL),
     (
         Start(b"lockstep.file/v1\n"),
         "a file that Lockstep encrypted to recipients or with a passphrase",
@@ -65,21 +69,17 @@ const FORMATS: &[(Mark, &str, &str)] = &[
         "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`",
     ),
     (Start(AGE_ARMOR), "an armored age file", "decrypt it with age or by the command `lockstep decrypt`"),
-    (Start(b"-----BEGIN PGP "), "an OpenPGP message", "decrypt it with gpg"),
-    (Start(b"-----BEGIN CMS-----"), "a CMS message in PEM", "decrypt it with `openssl cms`"),
-    (Start(b"-----BEGIN PKCS7-----"), "a CMS message in PEM", "decrypt it with `openssl cms`"),
+    (Start(b"-----BEGIN PGP "), "an OpenPGP message", BY_GPG),
+    (Start(b"-----BEGIN CMS-----"), "a CMS message in PEM", BY_CMS),
+    (Start(b"-----BEGIN PKCS7-----"), "a CMS message in PEM", BY_CMS),
     (Start(b"-----BEGIN "), "a PEM file", UNENCRYPTED),
     (Start(b"PK\x03\x04"), "a zip archive", UNENCRYPTED),
     (Start(b"PK\x05\x06"), "an empty zip archive", UNENCRYPTED),
     (Start(b"\xfd7zXZ\x00"), "an xz file", UNENCRYPTED),
     (Start(b"\x28\xb5\x2f\xfd"), "a Zstandard file", UNENCRYPTED),
     (Start(b"7z\xbc\xaf\x27\x1c"), "a 7z archive", UNENCRYPTED),
-    (
-        Start(b"PARE"),
-        "a Parquet file with an encrypted footer",
-        "use `lockstep.parquet` or another reader of Parquet",
-    ),
-    (Start(b"PAR1"), "a Parquet file", "use `lockstep.parquet` or another reader of Parquet"),
+    (Start(b"PARE"), "a Parquet file with an encrypted footer", BY_PARQUET),
+    (Start(b"PAR1"), "a Parquet file", BY_PARQUET),
     (Start(b"SQLite format 3\0"), "an SQLite database", UNENCRYPTED),
     (Start(b"%PDF-"), "a PDF file", UNENCRYPTED),
     (Test(is_newer), "a file of a newer version of Lockstep", "use that version"),
@@ -91,19 +91,15 @@ const FORMATS: &[(Mark, &str, &str)] = &[
         UNENCRYPTED,
     ),
     (Test(|start| start.get(257..262) == Some(b"ustar")), "a tar archive", UNENCRYPTED),
-    (Test(is_openpgp), "an OpenPGP message", "decrypt it with gpg"),
-    (Test(is_cms), "a CMS message", "decrypt it with `openssl cms`"),
+    (Test(is_openpgp), "an OpenPGP message", BY_GPG),
+    (Test(is_cms), "a CMS message", BY_CMS),
     (Test(is_converted), CONVERTED, "its data are lost; encrypt again with -o"),
     (
         Test(|start| has_line(start, AGE_ARMOR)),
         "text that contains an armored age file",
         "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`",
     ),
-    (
-        Test(|start| has_line(start, PGP_ARMOR)),
-        "text that contains an OpenPGP message",
-        "decrypt it with gpg",
-    ),
+    (Test(|start| has_line(start, PGP_ARMOR)), "text that contains an OpenPGP message", BY_GPG),
     (Test(is_text), "text", UNENCRYPTED),
 ];
 

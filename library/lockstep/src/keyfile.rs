@@ -43,16 +43,8 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
         return Err(bad("the number of digits is wrong"));
     }
     let mut bytes = Zeroizing::new([0; 32]);
-    let mut wrong = 0;
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        let (high, low) = (from_hex(pair[0]), from_hex(pair[1]));
-        wrong |= high | low;
-        *byte = (high << 4 | low & 15) as u8;
-    }
-    if wrong < 0 {
-        return Err(bad("a character is not a hex digit"));
-    }
-    FileKey::from_bytes(&bytes[..suite.key_len()])
+    let decoded = base16ct::mixed::decode(digits, &mut bytes[..]);
+    FileKey::from_bytes(decoded.map_err(|_| bad("a character is not a hex digit"))?)
 }
 
 /// The text of a key file, with its newline.
@@ -61,10 +53,10 @@ pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
-    for byte in key.as_bytes() {
-        text.push(to_hex(byte >> 4));
-        text.push(to_hex(byte & 15));
-    }
+    let mut digits = Zeroizing::new([0; 64]);
+    text.push_str(
+        base16ct::lower::encode_str(key.as_bytes(), &mut digits[..]).expect("two digits for each byte"),
+    );
     text.push('\n');
     text
 }
@@ -128,35 +120,31 @@ pub fn is_file_of_others(metadata: &Metadata) -> bool {
     metadata.is_file() && metadata.permissions().mode() & 0o077 != 0
 }
 
-/// The value of a hex digit, or a negative number. Constant time: no branch and no address depends on the digit.
-fn from_hex(digit: u8) -> i32 {
-    let digit = i32::from(digit);
-    // -1 where low <= c <= high, else 0.
-    let within = |c: i32, low: i32, high: i32| ((low - 1 - c) & (c - high - 1)) >> 31;
-    let letter = digit | 0x20;
-    (within(digit, 48, 57) & (digit - 48 + 1)) + (within(letter, 97, 102) & (letter - 97 + 10 + 1)) - 1
-}
-
-/// The lower-case hex digit of a value below 16, without a branch or a table.
-fn to_hex(value: u8) -> char {
-    let value = u32::from(value);
-    // Adds 39, the distance from '9' + 1 to 'a', if the value is above 9.
-    char::from((value + 48 + ((9u32.wrapping_sub(value) >> 8) & 39)) as u8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Every byte in the place of the last digit, in keys of both lengths.
     #[test]
     fn hex_digits() {
-        for c in 0..=255u8 {
-            let expected = char::from(c).to_digit(16).map_or(-1, |value| value as i32);
-            assert_eq!(from_hex(c), expected, "{c}");
-        }
-        for value in 0..16 {
-            assert_eq!(to_hex(value).to_digit(16), Some(value.into()));
-            assert!(!to_hex(value).is_ascii_uppercase());
+        for (prefix, len) in [("lockstep-key-256 ", 64), ("lockstep-key-128 ", 32)] {
+            for last in 0..=255u8 {
+                let mut text = [prefix.as_bytes(), &vec![b'a'; len - 1]].concat();
+                text.push(last);
+                let value = char::from(last).to_digit(16);
+                match parse(&text) {
+                    Ok(key) => {
+                        assert_eq!(key.as_bytes().last().map(|byte| u32::from(byte & 15)), value, "{last}");
+                        assert_eq!(
+                            to_text(&key).as_bytes(),
+                            [&text.to_ascii_lowercase()[..], b"\n"].concat()
+                        );
+                    }
+                    Err(error) => {
+                        assert!(value.is_none() && matches!(error, Error::KeyFile { .. }), "{last}")
+                    }
+                }
+            }
         }
     }
 

@@ -53,8 +53,8 @@ pub mod text;
 pub mod tree;
 
 pub use cobblestone::{
-    DecryptReader, EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt,
-    encrypt, open, open_into, plaintext_len, seal, seal_into,
+    EncryptWriter, FileKey, Options, ReadAt, Reader, Suite, Summary, ciphertext_len, decrypt, encrypt, open,
+    open_into, plaintext_len, seal, seal_into,
 };
 pub use engine::Engine;
 pub use envelope::Envelope;

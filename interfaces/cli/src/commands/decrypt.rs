@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use clap::{Args, ValueHint};
-use lockstep::cobblestone::Tail;
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
 use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
@@ -171,8 +170,8 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         let options = job::options(report).partial(args.partial);
         let plaintext = if let Some((offset, len)) = args.range {
             let mut input = &input.file;
-            let message = Tail::new(input, input.stream_position().map_err(lockstep::Error::Read)?);
-            let reader = Reader::open(&engine, &key, context, message)?;
+            let start = input.stream_position().map_err(lockstep::Error::Read)?;
+            let reader = Reader::open_from(&engine, &key, context, input, start)?;
             if offset > reader.len() {
                 let bytes = reader.len();
                 return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
-use lockstep::cobblestone::Tail;
 use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
 use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, ciphertext_len, file, keyfile};
 use serde_json::json;
@@ -299,7 +298,7 @@ impl Operation for EncryptMany<'_> {
     }
 
     fn is_own(&self, output: &File) -> bool {
-        let opens = |key| Reader::open(self.engine, key, self.context(None), Tail::new(output, 0)).is_ok();
+        let opens = |key| Reader::open(self.engine, key, self.context(None), output).is_ok();
         self.args.key.is_some() && self.key().is_ok_and(|(key, _)| opens(key))
     }
 

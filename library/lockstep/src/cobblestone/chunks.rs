@@ -99,12 +99,6 @@ impl Piece {
         slices.filter(|slice| !slice.is_empty()).collect()
     }
 
-    /// After [`open`](Piece::open): the plaintext of one chunk.
-    pub(super) fn plain_chunk(&self, index: usize) -> &[u8] {
-        let len = (self.len - index * ENCRYPTED_CHUNK).min(ENCRYPTED_CHUNK) - TAG;
-        &self.buffer[index * ENCRYPTED_CHUNK..][..len]
-    }
-
     /// Seals all chunks in place.
     pub(super) fn seal(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
         match self.run(engine, key, Direction::Encrypt) {

@@ -42,8 +42,7 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
     let len = plaintext.len() as u64;
     let room = usize::try_from(ciphertext_len(len)?).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
-    let (mut reader, options) = (plaintext, Options::new());
-    encrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options)?;
+    encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), &mut output, Options::new())?;
     Ok(output)
 }
 
@@ -134,6 +133,9 @@ pub(super) fn encrypt_pieces(
 ///
 /// Only verified plaintext is written. However, the *message* is known to be complete only after its end has been read,
 /// so discard the output after an error. [`crate::decrypt_file`] does this for files.
+///
+/// To read the plaintext by the trait `Read`, run this function on a thread with the writer of [`std::io::pipe`], and read from the
+/// reader of the pipe. The message is complete if the thread then returns no error.
 ///
 /// # Errors
 /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Damaged`], [`Error::Truncated`], [`Error::TooLong`],

@@ -9,12 +9,11 @@
 //! |---|---|
 //! | a reader and a writer | [`encrypt()`], [`decrypt()`]: parallel, in bounded memory |
 //! | a buffer | [`seal`], [`open`], [`seal_into`], [`open_into`] |
-//! | the traits `Write` and `Read` | [`EncryptWriter`], [`DecryptReader`] |
+//! | the trait `Write` | [`EncryptWriter`] |
 //! | a part of a file | [`Reader`] |
 //!
 //! The functions in [`crate::file`] encrypt and decrypt files.
 
-mod adaptors;
 mod chunks;
 mod format;
 mod header;
@@ -26,12 +25,13 @@ pub(crate) mod open_file;
 mod options;
 mod pipeline;
 mod random_access;
+mod writer;
 
-pub use adaptors::{DecryptReader, EncryptWriter};
 pub use format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
 };
 pub use key::FileKey;
 pub use message::{decrypt, encrypt, open, open_into, seal, seal_into};
 pub use options::{Options, Summary};
-pub use random_access::{ReadAt, Reader, Tail};
+pub use random_access::{ReadAt, Reader};
+pub use writer::EncryptWriter;

@@ -10,7 +10,7 @@ use super::io::read_full;
 use super::key::FileKey;
 use super::message::{Plaintext, decrypt_stream, encrypt_pieces, encrypt_stream};
 use super::options::{Options, Summary};
-use super::random_access::{Reader, Tail};
+use super::random_access::Reader;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 
@@ -86,7 +86,7 @@ pub fn decrypt_open_file(
         let len = rest.map(|rest| len_of(&rest));
         return decrypt_stream(engine, key, context, &mut file, len, &mut output, options);
     };
-    let reader = Reader::open(engine, key, context, Tail::new(file, rest.start))?;
+    let reader = Reader::open_from(engine, key, context, file, rest.start)?;
     let plaintext_len = reader.copy_range(0, reader.len(), &mut output, options)?;
     reader.check_unchanged()?;
     Ok(Summary { plaintext_len, ciphertext_len: len_of(rest) })

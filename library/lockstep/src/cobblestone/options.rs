@@ -66,13 +66,9 @@ impl<'a> Options<'a> {
 
 impl std::fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Options { progress, interrupt, max_threads, partial } = self;
-        f.debug_struct("Options")
-            .field("progress", &progress.is_some())
-            .field("interrupt", interrupt)
-            .field("max_threads", max_threads)
-            .field("partial", partial)
-            .finish()
+        let Options { max_threads, partial, .. } = self;
+        let mut options = f.debug_struct("Options");
+        options.field("max_threads", max_threads).field("partial", partial).finish_non_exhaustive()
     }
 }
 

@@ -52,7 +52,7 @@ fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
 pub(super) type Slot<X> = (Piece, X);
 
 /// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
-/// last piece. The calling thread is one of the workers. With one worker, or with one piece, it is the only worker.
+/// last piece. The calling thread is one of the workers. With one piece, it is the only one.
 ///
 /// # Errors
 /// Those of the steps, and [`Error::Interrupted`](crate::Error::Interrupted).
@@ -67,18 +67,11 @@ pub(super) fn run<X: Default>(
         workers.options.check_interrupt()?;
         read(slot)
     };
+    // The first piece is number 0. If it is the only one, the other workers are not needed.
     let mut slot = new_slot();
-    loop {
-        let is_last = read(&mut slot)?;
-        if !is_last && workers.count > 1 {
-            // The piece in the slot becomes number 0 of the parallel run.
-            break;
-        }
+    if read(&mut slot)? {
         process(&mut slot)?;
-        write(&mut slot)?;
-        if is_last {
-            return Ok(());
-        }
+        return write(&mut slot);
     }
     let shared = Shared {
         process: &process,

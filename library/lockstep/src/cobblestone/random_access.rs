@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::sync::Arc;
 
 use lockstep_cache::fresh;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::chunks::Piece;
 use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
@@ -101,35 +101,6 @@ impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
     }
 }
 
-/// A source without its first bytes, for example a file without its envelope.
-#[derive(Debug, Clone)]
-pub struct Tail<S> {
-    inner: S,
-    start: u64,
-}
-
-impl<S: ReadAt> Tail<S> {
-    /// Skips the first `start` bytes.
-    pub fn new(inner: S, start: u64) -> Self {
-        Tail { inner, start }
-    }
-}
-
-impl<S: ReadAt> ReadAt for Tail<S> {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let at = self.start.checked_add(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
-        self.inner.read_exact_at(buffer, at)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.inner.size()?.saturating_sub(self.start))
-    }
-
-    fn is_serial(&self) -> bool {
-        self.inner.is_serial()
-    }
-}
-
 /// A message with random access.
 ///
 /// [`Reader::open`] verifies the header and the last chunk, and thus the length, so a truncated message cannot be
@@ -137,16 +108,14 @@ impl<S: ReadAt> ReadAt for Tail<S> {
 /// verified.
 pub struct Reader<S> {
     source: S,
+    /// The offset of the message in the source.
+    start: u64,
     engine: Engine,
     key: MessageKey,
     /// Bytes of plaintext.
     len: u64,
     /// Bytes of the message.
     size: u64,
-    /// The position of `Read` and `Seek`.
-    position: u64,
-    /// The number and the plaintext of the chunk that `Read` has opened last.
-    current: Option<(u64, Zeroizing<Vec<u8>>)>,
 }
 
 impl<S: ReadAt> Reader<S> {
@@ -156,20 +125,36 @@ impl<S: ReadAt> Reader<S> {
     /// [`Error::WrongKeyOrContext`], [`Error::OtherFormat`], [`Error::Truncated`], [`Error::Damaged`], [`Error::TooLong`],
     /// [`Error::Read`].
     pub fn open(engine: &Engine, key: &FileKey, context: &[u8], source: S) -> Result<Reader<S>> {
-        let size = source.size().map_err(Error::Read)?;
+        Reader::open_from(engine, key, context, source, 0)
+    }
+
+    /// Opens the message from byte `start` of the source to its end, for example in a file with an envelope.
+    ///
+    /// # Errors
+    /// Those of [`Reader::open`].
+    pub fn open_from(
+        engine: &Engine,
+        key: &FileKey,
+        context: &[u8],
+        source: S,
+        start: u64,
+    ) -> Result<Reader<S>> {
+        let size = source.size().map_err(Error::Read)?.saturating_sub(start);
         let up_to = |most: usize| size.min(most as u64) as usize;
         let mut header = [0; HEADER];
         let header = &mut header[..up_to(HEADER)];
-        source.read_exact_at(header, 0).map_err(Error::Read)?;
-        let key = header::check(key, context, header, |start| {
-            start.resize(up_to(foreign::START), 0);
-            if source.read_exact_at(start, 0).is_err() {
-                start.clear();
+        // No byte is read after the end, where `start` may be.
+        let start = if size > 0 { start } else { 0 };
+        source.read_exact_at(header, start).map_err(Error::Read)?;
+        let key = header::check(key, context, header, |first| {
+            first.resize(up_to(foreign::START), 0);
+            if source.read_exact_at(first, start).is_err() {
+                first.clear();
             }
         })?;
         let len = plaintext_len(size)?;
         let engine = engine.clone();
-        let reader = Reader { source, engine, key, len, size, position: 0, current: None };
+        let reader = Reader { source, start, engine, key, len, size };
         reader.read_chunks(&mut Piece::new(1), chunk_of(len), 1)?;
         Ok(reader)
     }
@@ -305,16 +290,21 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// [`Error::InputChanged`], [`Error::Read`].
     pub fn check_unchanged(&self) -> Result<()> {
-        let (before, now) = (self.size, self.source.size().map_err(Error::Read)?);
+        let (before, now) = (self.size, self.source_size().map_err(Error::Read)?);
         if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
+    }
+
+    /// The present length of the source after the start of the message, in bytes.
+    fn source_size(&self) -> io::Result<u64> {
+        Ok(self.source.size()?.saturating_sub(self.start))
     }
 
     /// Reads and opens `count` chunks, starting with chunk `first`.
     fn read_chunks(&self, piece: &mut Piece, first: u64, count: usize) -> Result<()> {
         let (start, end) = (chunk_offset(first), self.size);
         let len = (end - start).min((count * ENCRYPTED_CHUNK) as u64) as usize;
-        let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], start);
-        read.map_err(|error| match (error.kind(), self.source.size()) {
+        let read = self.source.read_exact_at(&mut piece.encrypted_slot()[..len], self.start + start);
+        read.map_err(|error| match (error.kind(), self.source_size()) {
             // The source was truncated after it had been opened.
             (io::ErrorKind::UnexpectedEof, Ok(got)) if got < end => Error::Truncated { got },
             _ => Error::Read(error),
@@ -386,46 +376,8 @@ fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     }
 }
 
-impl<S: ReadAt> Read for Reader<S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let chunk = chunk_of(self.position);
-        if buffer.len() >= 2 * CHUNK {
-            let n = self.read_at(self.position, buffer)?;
-            self.position += n as u64;
-            return Ok(n);
-        }
-        if self.position >= self.len {
-            return Ok(0);
-        }
-        if self.current.as_ref().is_none_or(|(number, _)| *number != chunk) {
-            self.current = None;
-            let plain = self.read_range(chunk * CHUNK as u64, CHUNK as u64)?;
-            self.current = Some((chunk, Zeroizing::new(plain)));
-        }
-        let Some((_, plain)) = &self.current else { return Ok(0) };
-        let n = (&plain[inside(self.position)..]).read(buffer)?;
-        self.position += n as u64;
-        Ok(n)
-    }
-}
-
-impl<S: ReadAt> Seek for Reader<S> {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::End(offset) => self.len.checked_add_signed(offset),
-            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
-        };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
-    }
-}
-
 impl<S> std::fmt::Debug for Reader<S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader")
-            .field("len", &self.len)
-            .field("position", &self.position)
-            .finish_non_exhaustive()
+        f.debug_struct("Reader").field("len", &self.len).finish_non_exhaustive()
     }
 }

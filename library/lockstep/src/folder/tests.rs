@@ -80,6 +80,8 @@ pub(crate) mod sys {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
     pub(crate) use rustix::fs::accessat;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) use rustix::fs::syncfs;
     use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
     use rustix::io::Result;
     use rustix::path::Arg;
@@ -116,6 +118,7 @@ pub(crate) mod sys {
         Link,
         LinkOpen,
         Remove,
+        ListFolder,
         SyncFolder,
     }
 
@@ -151,6 +154,8 @@ pub(crate) mod sys {
             before(Step::CreateUnnamed)?;
         } else if flags.contains(OFlags::CREATE) {
             before(Step::Create)?;
+        } else if flags == super::super::LIST | OFlags::NOFOLLOW | OFlags::CLOEXEC {
+            before(Step::ListFolder)?;
         } else if flags.contains(OFlags::DIRECTORY) {
             before(Step::OpenFolder)?;
         } else if flags.contains(OFlags::WRONLY) {

@@ -36,7 +36,7 @@ pub(super) struct Destination {
 impl Destination {
     /// Opens the folder, and refuses a name that cannot be written.
     pub(super) fn find(path: &Path, options: OutputOptions) -> Result<Destination> {
-        let folder = open_folder(path, split(path)?.0, options)?;
+        let folder = open_folder(path, split(path)?.0)?;
         Destination::find_in(folder, path, options, OnExisting::of(options))
     }
 
@@ -109,17 +109,16 @@ impl Destination {
     }
 
     /// Gives a complete file its permissions and its final name.
-    pub(super) fn place(&self, temporary: Temporary) -> Result<()> {
+    pub(super) fn place(&self, mut temporary: Temporary) -> Result<()> {
         let failed = |action| Error::file(action, &self.path);
-        let file = &temporary.file;
         let mode = Mode::from_raw_mode(temporary.outcome.permissions & self.options.mode.0);
-        sys::fchmod(file, mode).map_err(failed("set the mode of"))?;
+        sys::fchmod(&temporary.file, mode).map_err(failed("set the mode of"))?;
         if self.options.sync {
-            sys::fsync(file).map_err(failed("sync"))?;
+            sys::fsync(&temporary.file).map_err(failed("sync"))?;
         }
         const RENAME: &str = "rename the finished file to";
         match temporary.rename(&self.folder, &self.name) {
-            Ok(true) if self.options.sync => self.folder.sync().map_err(failed("sync")),
+            Ok(true) if self.options.sync => self.folder.sync(&temporary.file).map_err(failed("sync")),
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::file(RENAME, &self.path)(io::Error::other(
                 "another process removed or replaced the temporary file: use a folder in which no other user can write",
@@ -173,7 +172,7 @@ impl Destination {
 /// # Errors
 /// [`Error::File`].
 pub(crate) fn check_folder(path: &Path, options: OutputOptions) -> Result<()> {
-    let folder = Arc::new(open_folder(path, path, options)?);
+    let folder = Arc::new(open_folder(path, path)?);
     let (path, name, existing) = (path.into(), OsString::new(), OnExisting::of(options));
     let destination = Destination { path, folder, name, options, existing, is_special: false };
     destination.trial("create a file in").map(drop)
@@ -202,7 +201,7 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 }
 
 /// Opens the folder of the output `path`.
-fn open_folder(path: &Path, folder: &Path, options: OutputOptions) -> Result<Folder> {
+fn open_folder(path: &Path, folder: &Path) -> Result<Folder> {
     let explain = |error: Errno| {
         if shown::is_only_key(path.as_os_str().as_bytes()) {
             // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
@@ -216,7 +215,7 @@ fn open_folder(path: &Path, folder: &Path, options: OutputOptions) -> Result<Fol
             other => other.into(),
         }
     };
-    Folder::open_for_file(folder, options.sync).map_err(|error| Error::file("create", path)(explain(error)))
+    Folder::find(folder, true).map_err(|error| Error::file("create", path)(explain(error)))
 }
 
 fn file_type(stat: &Stat) -> FileType {

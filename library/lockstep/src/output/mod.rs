@@ -144,10 +144,10 @@ impl OutputFile {
     /// # Errors
     /// [`Error::Exists`] if the name exists and `force` is not set, [`Error::File`].
     pub fn create(path: &Path, options: OutputOptions) -> Result<OutputFile> {
-        OutputFile::start(Destination::find(path, options)?, |destination| destination.trial("create"))
+        OutputFile::start(Destination::find(path, options)?, &Trials::default())
     }
 
-    /// Starts a file in an open folder, which can be synced if the options request this. The name of the file is the last
+    /// Starts a file in an open folder. The name of the file is the last
     /// component of `path`. The rest of `path` is used only in error messages. `existing` applies in place of
     /// [`OutputOptions::force`].
     ///
@@ -160,18 +160,14 @@ impl OutputFile {
         existing: OnExisting,
         trials: &Trials,
     ) -> Result<OutputFile> {
-        let destination = Destination::find_in(folder, path, options, existing)?;
-        OutputFile::start(destination, |destination| trials.get(destination))
+        OutputFile::start(Destination::find_in(folder, path, options, existing)?, trials)
     }
 
-    fn start(
-        destination: Destination,
-        trial: impl FnOnce(&Destination) -> Result<Outcome>,
-    ) -> Result<OutputFile> {
+    fn start(destination: Destination, trials: &Trials) -> Result<OutputFile> {
         let kind = match destination.open_special()? {
             Some(file) => Kind::Direct(file),
             None => {
-                let temporary = Temporary::start(&destination.folder, trial(&destination)?);
+                let temporary = Temporary::start(&destination.folder, trials.get(&destination)?);
                 let temporary = temporary.map_err(Error::file("create", &destination.path))?;
                 let holes = (destination.options.sparse == Sparse::Always).then(Holes::default);
                 Kind::Temporary { temporary, holes }

@@ -117,19 +117,19 @@ impl Temporary {
 
     /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
     /// temporary name.
-    pub(super) fn rename(self, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
+    pub(super) fn rename(&mut self, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
         let Temporary { file, name, outcome } = self;
         let placement = outcome.placement.ok_or(Errno::OPNOTSUPP)?;
-        let mut name = match name {
-            None if placement == Placement::Link => return folder.link_open(&file, target).map(|()| true),
+        let mut name = match name.take() {
+            None if placement == Placement::Link => return folder.link_open(file, target).map(|()| true),
             None => {
                 let mut name = TemporaryName::unused(folder)?;
-                name.link(&file)?;
+                name.link(file)?;
                 name
             }
             Some(name) => name,
         };
-        if folder.look(name.as_os_str())?.map(|found| id(&found)) != Some(id(&fstat(&file)?)) {
+        if folder.look(name.as_os_str())?.map(|found| id(&found)) != Some(id(&fstat(file)?)) {
             return Ok(false);
         }
         name.place(placement, target).map(|()| true)

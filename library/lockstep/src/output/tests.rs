@@ -151,7 +151,7 @@ fn the_output_is_replaced_by_a_link_at_every_step() {
                 assert!(outcome.is_ok(), "{when}");
                 assert_eq!(temporary_names(&scene.path("shared")), [] as [PathBuf; 0], "{when}");
                 // The folder is synced after the rename, so an attack before this step moves the new file.
-                let moved = step == Step::SyncFolder;
+                let moved = matches!(step, Step::ListFolder | Step::SyncFolder);
                 assert_new_file(&scene.path(if moved { "shared/link" } else { "shared/out" }), when);
             },
         );
@@ -287,7 +287,7 @@ fn failures_leave_only_the_previous_files() {
 fn a_failed_sync_is_an_error_only_if_requested() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    for step in [Step::SyncFile, Step::SyncFolder] {
+    for step in [Step::SyncFile, Step::ListFolder, Step::SyncFolder] {
         let fails = move |now| if now == step { Err(Errno::IO) } else { Ok(()) };
         let outcome = with_hook(fails, || write_out(&path, OutputOptions { sync: true, ..FORCE }));
         assert!(matches!(&outcome, Err(Error::File { action: "sync", .. })), "{step:?}: {outcome:?}");
@@ -303,8 +303,24 @@ fn a_failed_sync_is_an_error_only_if_requested() {
         }
     };
     with_hook(record, || write_out(&path, OutputOptions { sync: true, ..FORCE })).unwrap();
-    let last = [Step::SetMode, Step::SyncFile, Step::LinkOpen, Step::Look, Step::Rename, Step::SyncFolder];
+    let naming = [Step::LinkOpen, Step::Look, Step::Rename];
+    let last =
+        [&[Step::SetMode, Step::SyncFile][..], &naming, &[Step::ListFolder, Step::SyncFolder]].concat();
     assert!(steps.borrow().ends_with(&last), "{steps:?}");
+}
+
+/// Files can be created in a folder of which the process has only the permissions to write and to search.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_is_synced_in_a_folder_that_cannot_be_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, below) = (folder.path().join("out"), Folder::open(folder.path(), true).unwrap());
+    let unlisted = &[(Step::ListFolder, Errno::ACCESS)];
+    let options = OutputOptions { sync: true, ..KEEP };
+    with_hook(failing(unlisted), || write_out(&path, options)).unwrap();
+    assert_new_file(&path, "without a permission to list");
+    with_hook(failing(unlisted), || OutputFile::check(&folder.path().join("other"), options)).unwrap();
+    with_hook(failing(unlisted), || below.sync(&File::open(&path).unwrap())).unwrap();
 }
 
 #[test]
@@ -462,7 +478,7 @@ fn an_open_folder_is_used_after_it_was_moved() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("a")).unwrap();
-    let open = Folder::open_for_file(&at("a"), true).unwrap();
+    let open = Folder::open(&at("a"), true).unwrap();
     fs::rename(at("a"), at("b")).unwrap();
     let options = OutputOptions { sync: true, ..KEEP };
     let trials = Trials::default();
@@ -475,7 +491,7 @@ fn an_open_folder_is_used_after_it_was_moved() {
 
 /// Creates a file in a folder with the results of earlier trials.
 fn create_tried(folder: &Path, name: &str, existing: OnExisting, trials: &Trials) -> Result<OutputFile> {
-    let open = Folder::open_for_file(folder, false).unwrap();
+    let open = Folder::open(folder, true).unwrap();
     let mut output = OutputFile::create_in(open, &folder.join(name), KEEP, existing, trials)?;
     output.write_all(NEW).unwrap();
     Ok(output)

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::Advice;
-use crate::cobblestone::{FileKey, Reader, Tail, plaintext_len};
+use crate::cobblestone::{FileKey, Reader, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Error, Result, failed};
@@ -59,7 +59,7 @@ impl<'a> Pair<'a> {
     /// The relation of an output that was encrypted with a key and a context, without an envelope.
     pub fn encrypted(&self, engine: &Engine, key: &FileKey, context: &[u8]) -> Existing {
         // `Reader::open` verifies the key, the context and the last chunk.
-        match Reader::open(engine, key, context, Tail::new(self.output, 0)) {
+        match Reader::open(engine, key, context, self.output) {
             Ok(message) => self.own(message.len() == self.input_len),
             Err(_) => Existing::Unknown("was not encrypted with this key and context, or is damaged"),
         }

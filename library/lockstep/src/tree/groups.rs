@@ -232,10 +232,9 @@ impl Work<'_> {
         let write = |existing: OnExisting| -> Result<Processed> {
             let (input_path, options) = (file.root.join(&file.input), self.options.max_threads(threads));
             let input = self.open(file, expected)?;
-            let describe = |output: &File| self.group.describe(&input, output, false);
-            let written =
-                self.writer.write(&input, &input_path, &file.output, existing, options, describe)?;
-            Ok(written.inspected)
+            let describe = |output: &File, _| self.group.describe(&input, output, false);
+            let written = self.writer.write(&input, &input_path, &file.output, existing, options, describe);
+            Ok(written?.0)
         };
         match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
             // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at

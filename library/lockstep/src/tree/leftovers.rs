@@ -79,7 +79,7 @@ impl Leftovers {
             }
             folder.remove(name)?;
             if sync {
-                folder.readable()?.sync()?;
+                folder.sync(&file)?;
             }
             Ok(true)
         };

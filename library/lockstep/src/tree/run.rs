@@ -231,8 +231,8 @@ impl<'a> Run<'a> {
             // The run that created the output may not have synced it.
             let synced = file
                 .sync_all()
-                .and_then(|()| output.make_folder(job.folder(), 0o777, true))
-                .and_then(|folder| Ok(folder.sync()?));
+                .and_then(|()| output.open_below(job.folder()))
+                .and_then(|folder| Ok(folder.sync(&file)?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
@@ -286,12 +286,12 @@ impl Work<'_> {
             () if job.replace => OnExisting::FailByLookup,
             () => OnExisting::Fail,
         };
-        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_| Ok(())) {
-            Ok(written) => {
-                if written.has_changed {
+        match self.writer.write(&input, &input_path, &job.output, existing, stream, |_, bytes| Ok(bytes)) {
+            Ok((plaintext, has_changed)) => {
+                if has_changed {
                     lock(&self.outcome).changed.push(input_path);
                 }
-                Ok(written.plaintext)
+                Ok(plaintext)
             }
             Err(Error::Exists { .. }) => Err(self.taken(job)),
             Err(error) => Err(error),

@@ -31,15 +31,6 @@ pub(super) struct Writer<'a> {
     trials: Trials,
 }
 
-/// What [`Writer::write`] has done.
-pub(super) struct Written<T> {
-    pub(super) plaintext: u64,
-    /// True if the input changed while it was read.
-    pub(super) has_changed: bool,
-    /// The result of `inspect`.
-    pub(super) inspected: T,
-}
-
 impl<'a> Writer<'a> {
     pub(super) fn new(
         operation: &'a dyn Operation,
@@ -51,7 +42,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Processes an open input into a new file. `relative` is its path below the output folder. The file gets the permission bits
-    /// and the modification time of the input. `inspect` gets the complete file before it has its name.
+    /// and the modification time of the input. `inspect` gets the complete file before it has its name, and the number of plaintext
+    /// bytes. Returns the result of `inspect`, and whether the input changed while it was read.
     pub(super) fn write<T>(
         &self,
         input: &File,
@@ -59,8 +51,8 @@ impl<'a> Writer<'a> {
         relative: &Path,
         existing: OnExisting,
         stream: crate::Options<'_>,
-        inspect: impl FnOnce(&File) -> Result<T>,
-    ) -> Result<Written<T>> {
+        inspect: impl FnOnce(&File, u64) -> Result<T>,
+    ) -> Result<(T, bool)> {
         let path = self.output_dir.join(relative);
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
@@ -94,9 +86,9 @@ impl<'a> Writer<'a> {
             // `--resume`.
             let _ = before.modified().map(|modified| file.as_file().set_modified(modified));
         }
-        let inspected = inspect(file.as_file())?;
+        let inspected = inspect(file.as_file(), plaintext)?;
         file.commit()?;
-        Ok(Written { plaintext, has_changed, inspected })
+        Ok((inspected, has_changed))
     }
 }
 

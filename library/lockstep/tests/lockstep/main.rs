@@ -1,6 +1,5 @@
 //! The library: streams, files, parts of messages, damaged messages and other implementations of the formats.
 
-mod adaptors;
 mod aead;
 mod common;
 mod files;
@@ -13,3 +12,4 @@ mod residue;
 mod secrets;
 mod streams;
 mod tampering;
+mod writer;

@@ -14,7 +14,7 @@ use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Executor, hctr2::Hctr2Key};
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{data::Data, mode::aead::Message};
-use lockstep::{DecryptReader, EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
+use lockstep::{EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
 use lockstep_reference::Aes;
 
 /// Set in the process that uses the keys: the folder for its files.
@@ -135,7 +135,7 @@ fn streams(engine: &Engine, key: &[u8]) {
     writer.write_all(&vec![3; 100_000]).unwrap();
     let sealed = writer.finish().unwrap();
     let mut plain = Vec::new();
-    DecryptReader::new(engine, &key, b"", &sealed[..]).unwrap().read_to_end(&mut plain).unwrap();
+    lockstep::decrypt(engine, &key, b"", &sealed[..], &mut plain, Options::new()).unwrap();
     Reader::open(engine, &key, b"", &sealed[..]).unwrap().read_at(70_000, &mut plain[..10]).unwrap();
     let mut sink = Vec::new();
     lockstep::encrypt(engine, &key, b"", &plain[..], &mut sink, Options::new()).unwrap();

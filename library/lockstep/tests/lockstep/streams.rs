@@ -227,3 +227,25 @@ proptest! {
         prop_assert!(opened.got == plain);
     }
 }
+
+/// The plaintext as a `Read`, as the documentation of `decrypt` describes. Damage ends the pipe early, and the thread returns the error.
+#[test]
+fn plaintext_is_read_from_a_pipe() {
+    let plain = plaintext(700_000);
+    let message = oracle_seal(SUITE, b"p", &plain);
+    let mut damaged = message.clone();
+    damaged[56 + 20 * 16400] ^= 1;
+    for (message, is_whole) in [(message, true), (damaged, false)] {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut output = Vec::new();
+        let outcome = std::thread::scope(|scope| {
+            let (engine, key) = (engine(2), key(SUITE));
+            let thread =
+                scope.spawn(move || decrypt(engine, &key, b"p", &message[..], writer, Options::new()));
+            reader.read_to_end(&mut output).unwrap();
+            thread.join().unwrap()
+        });
+        assert_eq!(outcome.is_ok(), is_whole);
+        assert!(plain.starts_with(&output) && (output.len() == plain.len()) == is_whole);
+    }
+}

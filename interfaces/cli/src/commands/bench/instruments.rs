@@ -32,6 +32,8 @@ pub(super) fn children_time() -> Option<Duration> {
 /// What timed stretches took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spent {
+    /// Bytes of the calls.
+    pub(super) bytes: f64,
     pub(super) elapsed: Duration,
     /// CPU time of the process.
     pub(super) cpu: Duration,
@@ -40,12 +42,25 @@ pub(super) struct Spent {
 
 impl Spent {
     pub(super) const NOTHING: Spent =
-        Spent { elapsed: Duration::ZERO, cpu: Duration::ZERO, joules: Joules::ZERO };
+        Spent { bytes: 0.0, elapsed: Duration::ZERO, cpu: Duration::ZERO, joules: [Some(0.0); 2] };
 
     pub(super) fn add(&mut self, more: Spent) {
+        self.bytes += more.bytes;
         self.elapsed += more.elapsed;
         self.cpu += more.cpu;
-        self.joules = self.joules.plus(more.joules);
+        self.joules = std::array::from_fn(|meter| Some(self.joules[meter]? + more.joules[meter]?));
+    }
+
+    /// Bytes per second.
+    pub(super) fn rate(self) -> f64 {
+        self.bytes / self.elapsed.as_secs_f64()
+    }
+
+    /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
+    /// less than a second is not reported.
+    pub(super) fn joules_per_byte(self) -> Joules {
+        let is_long = self.elapsed >= Duration::from_secs(1);
+        self.joules.map(|joules| joules.filter(|_| is_long).map(|joules| joules / self.bytes))
     }
 
     /// CPU time divided by elapsed time: 1 is one CPU fully used.
@@ -54,13 +69,13 @@ impl Spent {
     }
 }
 
-/// Times a stretch, without its energy.
+/// Times a stretch, without its bytes and its energy.
 pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     let before = process_time();
     let start = Instant::now();
     let returned = stretch();
     let elapsed = start.elapsed();
-    (returned, Spent { elapsed, cpu: process_time().saturating_sub(before), joules: Joules::default() })
+    (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
 }
 
 /// The timed stretches of a run, each with the name of its contender.
@@ -122,28 +137,12 @@ pub(super) struct Package {
     range: Option<u64>,
 }
 
-/// Joules of processor packages and of GPUs; `None` where they are not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Joules {
-    pub(super) cpu: Option<f64>,
-    pub(super) gpu: Option<f64>,
-}
+/// Joules of each of the [`METERS`]; `None` where they are not measured.
+pub(super) type Joules = [Option<f64>; 2];
 
-impl Joules {
-    /// The start value of a sum.
-    pub(super) const ZERO: Joules = Joules { cpu: Some(0.0), gpu: Some(0.0) };
-
-    /// The sum; `None` where either value is `None`.
-    pub(super) fn plus(self, more: Joules) -> Joules {
-        let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
-        Joules { cpu: sum(self.cpu, more.cpu), gpu: sum(self.gpu, more.gpu) }
-    }
-
-    /// Joules per byte, for this number of bytes.
-    pub(super) fn per_byte(self, bytes: f64) -> Joules {
-        Joules { cpu: self.cpu.map(|joules| joules / bytes), gpu: self.gpu.map(|joules| joules / bytes) }
-    }
-}
+/// What the meters measure: the name in titles, the head of a column, and the name in JSON.
+pub(super) const METERS: [(&str, &str, &str); 2] =
+    [("processors", "CPU J/GB", "joules_per_gb"), ("GPUs", "GPU J/GB", "gpu_joules_per_gb")];
 
 /// The values of the counters: packages in microjoules, the sum of all GPUs in millijoules.
 pub(super) struct Reading {
@@ -182,6 +181,12 @@ impl Meter {
         if packages.is_empty() { Err(none()) } else { Ok(packages) }
     }
 
+    /// The indices of those of the [`METERS`] that this machine has.
+    pub(super) fn present(&self) -> Vec<usize> {
+        let processors = self.packages.is_ok().then_some(0);
+        processors.into_iter().chain(self.gpus.is_some().then_some(1)).collect()
+    }
+
     /// A description of what is measured, for the report.
     pub(super) fn describe(&self) -> String {
         let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
@@ -217,7 +222,7 @@ impl Meter {
         let cpu = packages
             .and_then(|all| all.iter().zip(now.packages.iter().zip(&before.packages)).map(used).sum());
         let gpu = now.gpus.zip(before.gpus).and_then(|(now, before)| now.checked_sub(before));
-        Joules { cpu, gpu: gpu.map(|millijoules| millijoules as f64 / 1e3) }
+        [cpu, gpu.map(|millijoules| millijoules as f64 / 1e3)]
     }
 }
 
@@ -252,18 +257,18 @@ mod tests {
         put("intel-rapl:0", "package-0", 600_000);
         put("intel-rapl-mmio:0", "package-0", 600_000);
         put("intel-rapl:1", "package-1", 200_000);
-        assert_eq!(meter.since(&before), Joules { cpu: Some(0.2 + 0.3), gpu: None });
+        assert_eq!(meter.since(&before), [Some(0.2 + 0.3), None]);
         // Without a range, the energy is unknown if the counter wrapped around.
         let mut unknown = Meter { packages: meter.packages.clone(), gpus: None };
         unknown.packages.iter_mut().flatten().for_each(|package| package.range = None);
-        assert_eq!(unknown.since(&before), Joules::default());
+        assert_eq!(unknown.since(&before), [None; 2]);
         // The energy is also unknown if the first value of the counter exceeds the range of the counter.
         put("intel-rapl:1", "package-1", 2_000_000);
         let beyond = meter.read();
         put("intel-rapl:1", "package-1", 0);
-        assert_eq!(meter.since(&beyond), Joules::default());
+        assert_eq!(meter.since(&beyond), [None; 2]);
         fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
-        assert_eq!(meter.since(&before), Joules::default());
+        assert_eq!(meter.since(&before), [None; 2]);
         // If one of two packages cannot be read, the other one is not reported as the total.
         assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
         assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
@@ -271,10 +276,25 @@ mod tests {
 
     #[test]
     fn a_missing_value_makes_the_sum_missing() {
-        let [both, none] = [Joules { cpu: Some(1.5), gpu: Some(4.0) }, Joules { cpu: None, gpu: Some(1.0) }];
-        let sum = Joules::ZERO.plus(both).plus(none).plus(both);
-        assert_eq!(sum.per_byte(2.0), Joules { cpu: None, gpu: Some(4.5) });
-        assert_eq!(Joules::ZERO.plus(both).per_byte(0.5), Joules { cpu: Some(3.0), gpu: Some(8.0) });
+        let stretch =
+            |joules| Spent { bytes: 1.0, elapsed: Duration::from_secs(1), joules, ..Spent::NOTHING };
+        let [both, none] = [[Some(1.5), Some(4.0)], [None, Some(1.0)]].map(stretch);
+        let mut sum = Spent::NOTHING;
+        sum.add(both);
+        assert_eq!(sum.joules_per_byte(), [Some(1.5), Some(4.0)]);
+        sum.add(none);
+        sum.add(both);
+        assert_eq!(sum.joules_per_byte(), [None, Some(3.0)]);
+        assert_eq!(sum.rate(), 1.0);
+    }
+
+    #[test]
+    fn energy_of_less_than_a_second_is_not_reported() {
+        let joules = |milliseconds| {
+            let elapsed = Duration::from_millis(milliseconds);
+            Spent { bytes: 3.0, elapsed, joules: [Some(6.0), None], ..Spent::NOTHING }.joules_per_byte()
+        };
+        assert_eq!([joules(990), joules(1000)], [[None; 2], [Some(2.0), None]]);
     }
 
     #[test]
@@ -298,8 +318,7 @@ mod tests {
         let samples = Samples::default();
         for (name, seconds, cpu) in [("a", 1, 2), ("b", 1, 0), ("a", 3, 3), ("a", 4, 2)] {
             let (elapsed, cpu) = (Duration::from_secs(seconds), Duration::from_secs(cpu));
-            let spent = Spent { elapsed, cpu, joules: Joules::ZERO };
-            samples.add(&name.into(), spent);
+            samples.add(&name.into(), Spent { elapsed, cpu, ..Spent::NOTHING });
         }
         let curves = samples.curves(2);
         let expected =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::instruments::{Joules, Meter, Samples, Spent, timed};
+use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
 use super::workload::{Run, random};
 use crate::error::{Result, check_stopped, failed};
 
@@ -16,6 +16,8 @@ pub(super) struct Setting<'s> {
     pub(super) rounds: usize,
     /// Time of each contender in each round.
     pub(super) time: Duration,
+    /// True if the time of each call is recorded.
+    pub(super) times_calls: bool,
     pub(super) samples: &'s Samples,
     pub(super) meter: &'s Meter,
 }
@@ -31,7 +33,7 @@ pub(super) struct Contender {
 }
 
 /// The median of the rounds, the slowest and the fastest round, in bytes per second.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub(super) median: f64,
     pub(super) least: f64,
@@ -39,17 +41,19 @@ pub(super) struct Rate {
 }
 
 /// The results of a contender.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     pub(super) name: Arc<str>,
     /// Throughput.
     pub(super) rate: Rate,
     /// Seconds of CPU time per byte; `None` for other programs.
     pub(super) cpu: Option<f64>,
-    /// Joules per byte, of all processor packages and of all GPUs.
+    /// Joules per byte, of each meter.
     pub(super) joules: Joules,
     /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
     pub(super) first: Option<f64>,
+    /// Seconds of each call, in ascending order, if they are recorded.
+    pub(super) times: Vec<f64>,
 }
 
 impl Measured {
@@ -57,8 +61,9 @@ impl Measured {
         let mut json = self.rate.json();
         let per_gb = |value: Option<f64>| json!(value.map(|value| value * 1e9));
         json["cpu_seconds_per_gb"] = per_gb(self.cpu);
-        json["joules_per_gb"] = per_gb(self.joules.cpu);
-        json["gpu_joules_per_gb"] = per_gb(self.joules.gpu);
+        for ((.., name), joules) in METERS.iter().zip(self.joules) {
+            json[name] = per_gb(joules);
+        }
         json["first_call_seconds"] = json!(self.first);
         json
     }
@@ -78,30 +83,6 @@ impl Rate {
 
     pub(super) fn json(&self) -> Value {
         json!({"median": self.median, "min": self.least, "max": self.most})
-    }
-}
-
-/// Sums over the timed stretches of a contender.
-struct Totals {
-    rates: Vec<f64>,
-    bytes: f64,
-    spent: Spent,
-}
-
-impl Totals {
-    const NOTHING: Totals = Totals { rates: Vec::new(), bytes: 0.0, spent: Spent::NOTHING };
-
-    fn add(&mut self, bytes: f64, spent: Spent) {
-        self.rates.push(bytes / spent.elapsed.as_secs_f64());
-        self.bytes += bytes;
-        self.spent.add(spent);
-    }
-
-    /// Joules per byte. RAPL counters are updated every millisecond and NVML counters every 100 ms, so the energy of
-    /// less than a second is not reported.
-    fn joules(&self) -> Joules {
-        let is_long = self.spent.elapsed >= Duration::from_secs(1);
-        if is_long { self.spent.joules.per_byte(self.bytes) } else { Joules::default() }
     }
 }
 
@@ -130,108 +111,95 @@ pub(super) fn rounds(
     bytes: usize,
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
-    let mut buffers = Buffers::new(bytes);
-    let mut firsts = Vec::new();
+    let mut buffers = Buffers { data: random(bytes), check: vec![0; bytes], call: 0 };
+    // A stretch without time is one call. It is not a sample.
+    let one_call = Setting { time: Duration::ZERO, samples: &Samples::default(), ..*setting };
+    let mut all = Vec::new();
     for contender in &mut *contenders {
         check_stopped()?;
-        let first = buffers.checked(contender, |data, contender, call| {
-            let start = Instant::now();
-            let digest = (contender.run)(data, call)?;
-            Ok((1, digest, contender.setup_seconds + start.elapsed().as_secs_f64()))
-        })?;
-        firsts.push(first);
+        let (spent, _) = buffers.stretch(&one_call, contender)?;
+        let first = Some(contender.setup_seconds + spent.elapsed.as_secs_f64());
+        let measured = Measured { name: Arc::clone(&contender.name), first, ..Measured::default() };
+        all.push((measured, Vec::new(), Spent::NOTHING));
     }
-    let mut totals: Vec<Totals> = contenders.iter().map(|_| Totals::NOTHING).collect();
     let (mut ended, count) = (0, contenders.len());
     in_turn(setting.rounds, count, |round, index| {
-        let contender = &mut contenders[index];
-        let (calls, spent) = buffers.checked(contender, |data, contender, call| {
-            let (calls, digest, spent) = stretch(setting, contender, data, call)?;
-            Ok((calls, digest, (calls, spent)))
-        })?;
+        let (spent, times) = buffers.stretch(setting, &mut contenders[index])?;
         if round > 0 {
-            totals[index].add(calls as f64 * bytes as f64, spent);
+            let (measured, rates, total) = &mut all[index];
+            rates.push(spent.rate());
+            total.add(spent);
+            measured.times.extend(times);
         }
         ended += 1;
         if ended % count == 0 { after(round) } else { Ok(()) }
     })?;
-    let measured = contenders.iter().zip(totals).zip(firsts).map(|((contender, totals), first)| Measured {
-        name: Arc::clone(&contender.name),
-        cpu: Some(totals.spent.cpu.as_secs_f64() / totals.bytes),
-        joules: totals.joules(),
-        rate: Rate::of(totals.rates),
-        first: Some(first),
-    });
-    Ok(measured.collect())
+    let finish = |(mut measured, rates, total): (Measured, Vec<f64>, Spent)| {
+        measured.times.sort_by(f64::total_cmp);
+        let cpu = Some(total.cpu.as_secs_f64() / total.bytes);
+        Measured { rate: Rate::of(rates), cpu, joules: total.joules_per_byte(), ..measured }
+    };
+    Ok(all.into_iter().map(finish).collect())
 }
 
+/// The maximum number of recorded times in a stretch. It is limited because they are kept in memory.
+const MAX_TIMES: usize = 1_000_000;
+
 /// The data of the calls, a copy for the verifier, and the number of the next call.
-pub(super) struct Buffers {
+struct Buffers {
     data: Vec<u8>,
     check: Vec<u8>,
     call: u64,
 }
 
 impl Buffers {
-    /// Random data for calls of this number of bytes.
-    pub(super) fn new(bytes: usize) -> Buffers {
-        Buffers { data: random(bytes), check: vec![0; bytes], call: 0 }
-    }
-
-    /// Changes the data, so that no contender finds the output of another one in its buffer, and runs `calls` on them. Then
-    /// the verifier makes the same calls on the same data; output and digest must be equal. `calls` gets the number of its
-    /// first call, and returns the number of its calls, their digest and its result.
-    pub(super) fn checked<T>(
-        &mut self,
-        contender: &mut Contender,
-        calls: impl FnOnce(&mut [u8], &mut Contender, u64) -> Result<(u64, u128, T)>,
-    ) -> Result<T> {
+    /// Changes the data, so that no contender finds the output of another one in its buffer, and makes calls until the time of the
+    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns what the
+    /// calls took, and the seconds of each call if they are recorded.
+    fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         self.data.iter_mut().for_each(|byte| *byte = !*byte);
         self.check.copy_from_slice(&self.data);
-        let (count, digest, result) = calls(&mut self.data, contender, self.call)?;
+        let (mut calls, mut batch, mut digest, mut times) = (0u64, 1u64, 0u128, Vec::new());
+        let energy = setting.meter.read();
+        let (run, mut spent) = timed(|| -> Result<()> {
+            let start = Instant::now();
+            loop {
+                let begun = Instant::now();
+                for number in calls..calls + batch {
+                    let returned = (contender.run)(black_box(&mut self.data), self.call + number)?;
+                    digest = digest.rotate_left(1) ^ returned;
+                }
+                calls += batch;
+                if setting.times_calls {
+                    times.push(begun.elapsed().as_secs_f64());
+                } else {
+                    // Read the clock about a hundred times in a stretch.
+                    batch = (calls / 64).max(1);
+                }
+                check_stopped()?;
+                if start.elapsed() >= setting.time || times.len() == MAX_TIMES {
+                    return Ok(());
+                }
+            }
+        });
+        spent.bytes = calls as f64 * self.data.len() as f64;
+        spent.joules = setting.meter.since(&energy);
+        setting.samples.add(&contender.name, spent);
+        run?;
         let mut expected = 0u128;
-        for call in self.call..self.call + count {
+        for call in self.call..self.call + calls {
             check_stopped()?;
             expected = expected.rotate_left(1) ^ (contender.verifier)(&mut self.check, call)?;
         }
-        self.call += count;
+        self.call += calls;
         if self.data != self.check || digest != expected {
             return Err(failed(format!(
                 "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
                 contender.name
             )));
         }
-        Ok(result)
+        Ok((spent, times))
     }
-}
-
-/// Makes calls until the time of the setting is over; returns their number, their digest and what they took.
-fn stretch(
-    setting: &Setting<'_>,
-    contender: &mut Contender,
-    data: &mut [u8],
-    call: u64,
-) -> Result<(u64, u128, Spent)> {
-    let (mut calls, mut batch, mut digest) = (0u64, 1u64, 0u128);
-    let energy = setting.meter.read();
-    let (run, mut spent) = timed(|| {
-        let start = Instant::now();
-        loop {
-            for number in calls..calls + batch {
-                digest = digest.rotate_left(1) ^ (contender.run)(black_box(data), call + number)?;
-            }
-            calls += batch;
-            check_stopped()?;
-            if start.elapsed() >= setting.time {
-                return Ok(());
-            }
-            // Read the clock about a hundred times in a stretch.
-            batch = (calls / 64).max(1);
-        }
-    });
-    spent.joules = setting.meter.since(&energy);
-    setting.samples.add(&contender.name, spent);
-    run.map(|()| (calls, digest, spent))
 }
 
 #[cfg(test)]
@@ -241,7 +209,8 @@ mod tests {
     fn measured(contenders: &mut [Contender]) -> Result<Vec<Measured>> {
         let meter = Meter { packages: Err("not in tests".into()), gpus: None };
         let (rounds, time) = (3, Duration::from_micros(100));
-        let setting = Setting { rounds, time, samples: &Samples::default(), meter: &meter };
+        let setting =
+            Setting { rounds, time, times_calls: true, samples: &Samples::default(), meter: &meter };
         super::rounds(&setting, contenders, 64, |_| Ok(()))
     }
 
@@ -264,6 +233,8 @@ mod tests {
         for one in results {
             let Rate { median, least, most } = one.rate;
             assert!(0.0 < least && least <= median && median <= most);
+            // Each call has its time.
+            assert!(one.times.len() >= 3 && one.times.is_sorted(), "{:?}", one.times);
         }
     }
 
@@ -300,17 +271,6 @@ mod tests {
         let idle = Box::new(|_: &mut [u8], _| Ok(0));
         let error = measured(&mut [contender(same()), contender(idle)]).unwrap_err();
         assert!(error.to_string().contains("different results"), "{error}");
-    }
-
-    #[test]
-    fn energy_of_less_than_a_second_is_not_reported() {
-        let joules = Joules { cpu: Some(6.0), gpu: None };
-        let totals = |milliseconds| {
-            let elapsed = Duration::from_millis(milliseconds);
-            Totals { bytes: 3.0, spent: Spent { elapsed, joules, ..Spent::NOTHING }, ..Totals::NOTHING }
-        };
-        assert_eq!(totals(990).joules(), Joules::default());
-        assert_eq!(totals(1000).joules(), Joules { cpu: Some(2.0), gpu: None });
     }
 
     #[test]

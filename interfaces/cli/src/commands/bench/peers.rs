@@ -24,35 +24,42 @@ use lockstep::hazmat::mode::{Cipher, Direction};
 
 use super::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
 
-/// Names and versions of the peers.
-pub(super) const VERSIONS: [(&str, &str); 2] = [("aws-lc", "aws-lc-rs 1.19"), ("rustcrypto", "aes 0.9")];
+/// Another implementation in this process.
+pub(super) struct Peer {
+    pub(super) name: &'static str,
+    pub(super) version: &'static str,
+    /// Makes the calls of a workload; `None` if the peer does not support it.
+    run: fn(&Workload, &Inputs, Shape) -> Option<Run>,
+}
+
+pub(super) const PEERS: [Peer; 2] = [
+    Peer { name: "aws-lc", version: "aws-lc-rs 1.19", run: aws_lc },
+    Peer { name: "rustcrypto", version: "aes 0.9", run: rustcrypto_of_size },
+];
 
 /// The peers that support this workload.
 pub(super) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
-    let [aws_lc_name, rustcrypto_name] = VERSIONS.map(|(name, _)| name);
-    let Workload { mode, direction, .. } = *work;
-    if shape.messages > 1 {
+    PEERS.iter().filter_map(|peer| Some((peer.name, (peer.run)(work, inputs, shape)?))).collect()
+}
+
+fn aws_lc(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run> {
+    match (work.mode, work.direction) {
         // The only batch that is measured is GCM encryption by AWS-LC, in a loop over the messages. A batch includes
         // key expansion, and the other calls to peers use prepared keys.
-        let seals = (mode, direction) == (Mode::Aead(Aead::Gcm), Direction::Encrypt);
-        let batch = seals.then(|| aws_lc_gcm_batch(inputs, work.key_len, shape.size));
-        return batch.into_iter().map(|run| (aws_lc_name, run)).collect();
-    }
-    let aws_lc = match (mode, direction) {
+        (Mode::Aead(Aead::Gcm), Direction::Encrypt) if shape.messages > 1 => {
+            Some(aws_lc_gcm_batch(inputs, work.key_len, shape.size))
+        }
+        _ if shape.messages > 1 => None,
         (Mode::Cipher(cipher), Direction::Encrypt) => aws_lc_encrypt(cipher, &inputs.keys),
         (Mode::Cipher(cipher), Direction::Decrypt) => aws_lc_decrypt(cipher, &inputs.keys),
-        (Mode::Aead(aead), _) => aead_key(aead, &inputs.keys).map(|key| match direction {
-            Direction::Encrypt => Box::new(move |data: &mut [u8], call| Ok(seal(&key, call, data))) as Run,
-            Direction::Decrypt => aws_lc_open(key, inputs, shape),
-        }),
-    };
-    let rustcrypto = match work.key_len {
-        16 => rustcrypto::<aes::Aes128>(work, inputs, shape),
-        24 => rustcrypto::<aes::Aes192>(work, inputs, shape),
-        _ => rustcrypto::<aes::Aes256>(work, inputs, shape),
-    };
-    let named = [(aws_lc_name, aws_lc), (rustcrypto_name, rustcrypto)];
-    named.into_iter().filter_map(|(name, run)| Some((name, run?))).collect()
+        (Mode::Aead(aead), Direction::Encrypt) => {
+            let key = aead_key(aead, &inputs.keys)?;
+            Some(Box::new(move |data, call| Ok(seal(&key, call, data))))
+        }
+        (Mode::Aead(aead), Direction::Decrypt) => {
+            Some(aws_lc_open(aead_key(aead, &inputs.keys)?, inputs, shape))
+        }
+    }
 }
 
 fn cipher_key(key: &[u8]) -> UnboundCipherKey {
@@ -140,6 +147,15 @@ fn aws_lc_gcm_batch(inputs: &Inputs, each: usize, size: usize) -> Run {
     })
 }
 
+fn rustcrypto_of_size(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run> {
+    match work.key_len {
+        _ if shape.messages > 1 => None,
+        16 => rustcrypto::<aes::Aes128>(work, inputs, shape),
+        24 => rustcrypto::<aes::Aes192>(work, inputs, shape),
+        _ => rustcrypto::<aes::Aes256>(work, inputs, shape),
+    }
+}
+
 type Blocks16 = Array<u8, aes::cipher::consts::U16>;
 
 fn rustcrypto<C>(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run>
@@ -160,12 +176,12 @@ where
             aes::cipher::StreamCipherCoreWrapper::from_core(core).apply_keystream(data);
             Ok(0)
         }),
-        (Mode::Cipher(Cipher::Ecb), Direction::Encrypt) => Box::new(move |data, _| {
-            cipher.encrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
-            Ok(0)
-        }),
-        (Mode::Cipher(Cipher::Ecb), Direction::Decrypt) => Box::new(move |data, _| {
-            cipher.decrypt_blocks(Blocks16::slice_as_chunks_mut(data).0);
+        (Mode::Cipher(Cipher::Ecb), direction) => Box::new(move |data, _| {
+            let blocks = Blocks16::slice_as_chunks_mut(data).0;
+            match direction {
+                Direction::Encrypt => cipher.encrypt_blocks(blocks),
+                Direction::Decrypt => cipher.decrypt_blocks(blocks),
+            }
             Ok(0)
         }),
         (Mode::Cipher(Cipher::Cbc), Direction::Decrypt) => Box::new(move |data, call| {
@@ -239,18 +255,9 @@ impl OpenSsl {
 
 /// The name of a workload for `openssl speed -evp`; None if the program cannot measure it.
 pub(super) fn openssl_name(work: &Workload) -> Option<String> {
-    let mode = match work.mode {
-        Mode::Aead(Aead::Gcm) => "gcm",
-        Mode::Aead(Aead::Ocb) => "ocb",
-        Mode::Cipher(Cipher::Ecb) => "ecb",
-        Mode::Cipher(Cipher::Ctr) => "ctr",
-        Mode::Cipher(Cipher::Xts) => "xts",
-        Mode::Cipher(Cipher::Cbc) => "cbc",
-        Mode::Cipher(Cipher::Cfb128) => "cfb",
-        Mode::Cipher(Cipher::Ofb) => "ofb",
-        _ => return None,
-    };
-    Some(format!("aes-{}-{mode}", work.key_len * 8))
+    let bits = work.key_len * 8;
+    let (mode, _) = work.name.split_once(&format!("-{bits}"))?;
+    (!["pcbc", "gcm-siv"].contains(&mode)).then(|| format!("aes-{bits}-{mode}"))
 }
 
 #[cfg(test)]
@@ -286,9 +293,9 @@ mod tests {
     #[test]
     fn versions_are_those_of_the_lock_file() {
         let lock = include_str!("../../../../../Cargo.lock");
-        for (_, version) in VERSIONS {
-            let (name, number) = version.split_once(' ').unwrap();
-            assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{version}");
+        for peer in PEERS {
+            let (name, number) = peer.version.split_once(' ').unwrap();
+            assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{}", peer.version);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod page;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub(super) struct Section {
     /// The results as JSON.
     pub(super) results: Vec<Value>,
     /// Contenders, each with the seconds of its longest first call.
-    pub(super) first_calls: Vec<(Arc<str>, f64)>,
+    pub(super) first_calls: BTreeMap<Arc<str>, f64>,
     /// Why the suite has no results.
     pub(super) error: Option<Error>,
 }
@@ -40,11 +41,8 @@ pub(super) struct Section {
 impl Section {
     /// Records the time of the first call of a contender, for [`Section::report_first_calls`].
     pub(super) fn add_first_call(&mut self, measured: &Measured) {
-        let Some(first) = measured.first else { return };
-        match self.first_calls.iter_mut().find(|(name, _)| *name == measured.name) {
-            Some((_, most)) => *most = most.max(first),
-            None => self.first_calls.push((Arc::clone(&measured.name), first)),
-        }
+        let longest = self.first_calls.entry(Arc::clone(&measured.name)).or_default();
+        *longest = longest.max(measured.first.unwrap_or_default());
     }
 
     /// Adds a sentence with the longest time of a first call for each contender, if there are any.
@@ -88,7 +86,7 @@ impl Report<'_> {
         lines.extend(devices.iter().map(|(name, what)| ("device", format!("{name}: {what}"))));
         let mut versions = vec![concat!("lockstep ", env!("CARGO_PKG_VERSION"))];
         versions.extend(self.session.openssl.iter().map(|openssl| openssl.version.as_str()));
-        versions.extend(peers::VERSIONS.map(|(_, version)| version));
+        versions.extend(peers::PEERS.map(|peer| peer.version));
         lines.push(("versions", versions.join("; ")));
         lines.push(("energy", self.session.meter.describe()));
         lines.push(("date", self.date.clone()));
@@ -148,7 +146,7 @@ impl Report<'_> {
         let line = |(name, seconds, points): (Arc<str>, f64, _)| Line {
             name: format!("{name}, {}", time(seconds)),
             points,
-            spread: Vec::new(),
+            ..Line::default()
         };
         let lines: Vec<_> = curves.map(line).collect();
         let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);

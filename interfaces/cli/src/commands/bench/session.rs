@@ -86,6 +86,7 @@ impl<'a> Session<'a> {
         Setting {
             rounds: self.args.rounds.map_or(rounds, usize::from),
             time: self.args.seconds.unwrap_or(time),
+            times_calls: false,
             samples: &self.samples,
             meter: &self.meter,
         }
@@ -159,22 +160,21 @@ impl<'a> Session<'a> {
         }
         let mut subjects = Vec::new();
         for device in &names {
-            let kernels: Vec<&str> = match self.kernels.is_empty() {
+            let engine = |kernel| self.engine(device, kernel, self.args.threads);
+            if self.kernels.is_empty() && !by_kernel {
+                subjects.push(Subject { name: device.clone(), engine: engine(None)? });
+                continue;
+            }
+            let kernels = match self.kernels.is_empty() {
                 false => self.kernels.iter().map(String::as_str).collect(),
-                true if by_kernel => constant_time_kernels(&self.engine(device, None, self.args.threads)?),
-                true => {
-                    let engine = self.engine(device, None, self.args.threads)?;
-                    subjects.push(Subject { name: device.clone(), engine });
-                    continue;
-                }
+                true => constant_time_kernels(&engine(None)?),
             };
             for kernel in kernels.into_iter().filter(|kernel| is_of_backend(kernel, device)) {
                 // Devices of the same backend have kernels with the same names, so the name of the device is appended.
                 let alone = names.iter().filter(|other| is_of_backend(kernel, other)).count() == 1;
                 let is_clear = alone && self.kernels.is_empty();
                 let name = if is_clear { kernel.into() } else { format!("{kernel} on {device}") };
-                subjects
-                    .push(Subject { name, engine: self.engine(device, Some(kernel), self.args.threads)? });
+                subjects.push(Subject { name, engine: engine(Some(kernel))? });
             }
         }
         Ok(subjects)

@@ -1,6 +1,5 @@
 //! Complete programs that process files: `lockstep`, `cp` and `openssl enc`.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,8 +38,7 @@ enum Output {
 
 struct Contender {
     name: String,
-    program: PathBuf,
-    arguments: Vec<OsString>,
+    command: Command,
     output: Output,
     seconds: Vec<f64>,
     cpu: Option<Duration>,
@@ -143,16 +141,17 @@ fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>
             ("decrypt", "decrypt", "message", &out, Output::Plaintext),
             ("encrypt to /dev/null", "encrypt", "plain", &null, Output::Nothing),
         ] {
-            let mut command = Contender::new(format!("{name}{suffix}"), program, output);
-            command.add([verb, "--quiet", "--device", &device, "--force", "-k"]).add([files.path("key")]);
+            let mut contender = Contender::new(format!("{name}{suffix}"), program, output);
+            let command = &mut contender.command;
+            command.args([verb, "--quiet", "--device", &device, "--force", "-k"]).arg(files.path("key"));
             if let Some(kernel) = session.kernels.first() {
-                command.add(["--kernel", kernel]);
+                command.args(["--kernel", kernel]);
             }
             if let Some(threads) = session.args.threads {
-                command.add(["--threads", &threads.to_string()]);
+                command.args(["--threads", &threads.to_string()]);
             }
-            command.add(["-o".as_ref(), to.as_os_str()]).add([files.path(from)]);
-            all.push(command);
+            command.arg("-o").arg(to).arg(files.path(from));
+            all.push(contender);
         }
     }
     all.push(copy(files));
@@ -163,12 +162,13 @@ fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>
         for (name, to, output) in
             [("", &out, Output::Ctr(key, iv)), (" to /dev/null", &null, Output::Nothing)]
         {
-            let mut command = Contender::new(format!("{version} enc{name}"), &openssl.program, output);
+            let mut contender = Contender::new(format!("{version} enc{name}"), &openssl.program, output);
+            let command = &mut contender.command;
             // The key is visible in the list of processes. This is acceptable because the file contains only random
             // bytes.
-            command.add(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv), "-in"]);
-            command.add([files.path("plain")]).add(["-out".as_ref(), to.as_os_str()]);
-            all.push(command);
+            command.args(["enc", "-aes-256-ctr", "-K", &text::hex(&key), "-iv", &text::hex(&iv)]);
+            command.arg("-in").arg(files.path("plain")).arg("-out").arg(to);
+            all.push(contender);
         }
     }
     Ok(all)
@@ -182,21 +182,16 @@ fn copy(files: &TestFiles) -> Contender {
     let mut trial = Command::new("cp");
     trial.arg(option).arg(files.path("key")).arg(files.path("out"));
     let is_supported = trial.output().is_ok_and(|done| done.status.success());
-    copy.add(is_supported.then_some(option)).add([files.path("plain"), files.path("out")]);
+    copy.command.args(is_supported.then_some(option)).arg(files.path("plain")).arg(files.path("out"));
     copy
 }
 
 impl Contender {
     fn new(name: String, program: &Path, output: Output) -> Contender {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let cpu = children_time().map(|_| Duration::ZERO);
-        let (arguments, seconds) = (Vec::new(), Vec::new());
-        Contender { name, program: program.into(), arguments, output, seconds, cpu }
-    }
-
-    /// Adds arguments of the program.
-    fn add(&mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> &mut Contender {
-        self.arguments.extend(arguments.into_iter().map(Into::into));
-        self
+        Contender { name, command, output, seconds: Vec::new(), cpu }
     }
 }
 
@@ -210,12 +205,9 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
         if out.exists() {
             fs::remove_file(&out).map_err(Error::io("remove", &out))?;
         }
-        let mut command = Command::new(&contender.program);
-        command.args(&contender.arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let cpu = children_time();
         let start = Instant::now();
-        let done = command.output();
+        let done = contender.command.output();
         let seconds = start.elapsed().as_secs_f64();
         let cpu = children_time().zip(cpu).map(|(after, before)| after - before);
         let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;

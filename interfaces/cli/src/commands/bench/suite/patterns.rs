@@ -62,20 +62,25 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
             for mut contender in session.contenders(&subjects, work, Shape::one(size), false)? {
                 session.note(&format!("{}: {}", work.name, contender.name));
                 let rates = measure(&setting, &mut contender, size)?;
-                let (name, comparison) = (&*contender.name, Comparison::of(&rates));
-                let Comparison { difference, spread } = comparison;
+                let (name, (difference, spread)) = (&*contender.name, compare(&rates));
+                let (inside, verdict) = match difference <= spread {
+                    true => ("yes", "no significant difference"),
+                    false => ("no", "a significant difference"),
+                };
                 let mut row = vec![work.name.clone(), report::size(size), name.to_owned()];
                 row.extend(rates.map(report::rate));
-                row.extend([difference, spread].map(|part| format!("{:.1} %", part * 100.0)));
-                row.push(if comparison.is_inside() { "yes".into() } else { "no".into() });
+                let [apart, within] = [difference, spread].map(|part| format!("{:.1} %", part * 100.0));
+                section.findings.push(format!(
+                    "{name}, {of_what}: patterns differ by {apart}, rounds of one pattern by {within}: {verdict}"
+                ));
+                row.extend([apart, within, inside.into()]);
                 table.rows.push(row);
-                section.findings.push(format!("{name}, {of_what}: {}", comparison.sentence()));
                 bars.push(name, PATTERNS.into_iter().zip(rates).map(|(pattern, rate)| bar(pattern, rate)));
                 let by: serde_json::Map<_, _> =
                     PATTERNS.iter().zip(&rates).map(|(name, rate)| ((*name).into(), rate.json())).collect();
                 section.results.push(json!({
                     "work": work.name, "size": size, "who": name, "bytes_per_second": by,
-                    "difference": difference, "spread": spread, "inside_spread": comparison.is_inside(),
+                    "difference": difference, "spread": spread, "inside_spread": difference <= spread,
                 }));
             }
             if !bars.groups.is_empty() {
@@ -90,33 +95,15 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// The difference between patterns, compared with the spread between rounds of one pattern.
-struct Comparison {
-    /// The difference between the medians of the fastest and the slowest pattern, relative to the fastest.
-    difference: f64,
-    /// The difference between the fastest and the slowest round of a pattern, relative to the median of the pattern.
-    /// The largest value over all patterns.
-    spread: f64,
-}
-
-impl Comparison {
-    fn of(rates: &[Rate]) -> Comparison {
-        let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
-        let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
-        let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
-        let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
-        Comparison { difference: 1.0 - slowest / fastest, spread }
-    }
-
-    fn is_inside(&self) -> bool {
-        self.difference <= self.spread
-    }
-
-    fn sentence(&self) -> String {
-        let [difference, spread] = [self.difference, self.spread].map(|part| part * 100.0);
-        let verdict = if self.is_inside() { "no significant difference" } else { "a significant difference" };
-        format!("patterns differ by {difference:.1} %, rounds of one pattern by {spread:.1} %: {verdict}")
-    }
+/// Two values: the difference between the medians of the fastest and the slowest pattern, relative to the fastest, and the
+/// difference between the fastest and the slowest round of a pattern, relative to its median, the largest over all patterns. If the
+/// first is at most the second, the speed does not significantly depend on the data.
+fn compare(rates: &[Rate]) -> (f64, f64) {
+    let over = |value: fn(&Rate) -> f64| rates.iter().map(value);
+    let fastest = over(|rate| rate.median).fold(f64::MIN, f64::max);
+    let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
+    let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
+    (1.0 - slowest / fastest, spread)
 }
 
 /// The rates of all patterns. Each call is timed and verified separately.
@@ -130,14 +117,13 @@ fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Re
     let mut data = vec![0; bytes];
     let mut rates: [Vec<f64>; 4] = Default::default();
     in_turn(setting.rounds, PATTERNS.len(), |round, index| {
-        let (mut spent, mut calls) = (Spent::NOTHING, 0u32);
-        while calls == 0 || spent.elapsed < setting.time {
+        let mut spent = Spent::NOTHING;
+        while spent.bytes == 0.0 || spent.elapsed < setting.time {
             check_stopped()?;
             data.copy_from_slice(&inputs[index]);
             let (done, call) = timed(|| run(black_box(&mut data), 0));
             done?;
-            spent.add(call);
-            calls += 1;
+            spent.add(Spent { bytes: bytes as f64, ..call });
             if data != expected[index] {
                 return Err(failed(format!(
                     "{name} and the CPU kernel that verifies it gave different results: report this"
@@ -146,7 +132,7 @@ fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Re
         }
         setting.samples.add(name, spent);
         if round > 0 {
-            rates[index].push(f64::from(calls) * bytes as f64 / spent.elapsed.as_secs_f64());
+            rates[index].push(spent.rate());
         }
         Ok(())
     })?;
@@ -170,8 +156,9 @@ mod tests {
     #[test]
     fn differences_are_seen_beyond_the_spread() {
         let rate = |median, half| Rate { median, least: median - half, most: median + half };
-        let same = Comparison::of(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
-        assert!(same.is_inside() && (same.difference - 0.03 / 1.01).abs() < 1e-9, "{}", same.sentence());
-        assert!(!Comparison::of(&[rate(10.0, 0.1), rate(9.0, 0.1)]).is_inside());
+        let (difference, spread) = compare(&[rate(10.0, 0.5), rate(9.8, 0.5), rate(10.1, 0.2)]);
+        assert!(difference <= spread && (difference - 0.03 / 1.01).abs() < 1e-9, "{difference} {spread}");
+        let (difference, spread) = compare(&[rate(10.0, 0.1), rate(9.0, 0.1)]);
+        assert!(difference > spread);
     }
 }

@@ -7,8 +7,9 @@ use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
 use super::{Outcome, bar};
+use crate::commands::bench::instruments::METERS;
 use crate::commands::bench::measure::{self, Measured, Rate};
-use crate::commands::bench::peers::openssl_name;
+use crate::commands::bench::peers::{PEERS, openssl_name};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject};
 use crate::commands::bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
@@ -26,6 +27,9 @@ const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-25
                      cbc-128-decrypt cbc-256-decrypt cfb-128-decrypt cbc-128";
 const BATCH: &str = "cbc-128-x64";
 const KEYS: &str = "gcm-128-keys";
+
+/// The start of the names of the `openssl` programs.
+const OPENSSL: &str = "OpenSSL";
 
 /// A size that fits into the first-level cache, and one that does not.
 const SIZES: [usize; 2] = [16 << 10, 1 << 20];
@@ -107,7 +111,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     section.findings.extend(left_out);
     section.findings.extend(session.left_out(&session.devices));
     section.findings.extend(session.left_out(&session.kernels));
-    let is_gcm_with_openssl = |one: &Outcome| one.work.starts_with("gcm-") && one.ratio("OpenSSL").is_some();
+    let is_gcm_with_openssl = |one: &Outcome| one.work.starts_with("gcm-") && one.ratio(OPENSSL).is_some();
     if all.iter().any(is_gcm_with_openssl) {
         section.findings.push(
             "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: compare large messages."
@@ -121,9 +125,9 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         section.add_first_call(&one.measured[0]);
         let mut json = one.json();
         json["kernel"] = one.kernel.into();
-        json["ratio_to_openssl"] = one.ratio("OpenSSL").into();
-        json["ratio_to_aws_lc"] = one.ratio("aws-lc").into();
-        json["ratio_to_rustcrypto"] = one.ratio("rustcrypto").into();
+        for peer in PEERS.iter().map(|peer| peer.name).chain([OPENSSL]) {
+            json[format!("ratio_to_{}", peer.to_lowercase().replace('-', "_"))] = one.ratio(peer).into();
+        }
         section.results.push(json);
     }
     for &size in &sizes {
@@ -165,9 +169,7 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
     measured.extend(programs.into_iter().map(|(_, program, rates)| Measured {
         name: program.version.as_str().into(),
         rate: Rate::of(rates),
-        cpu: None,
-        joules: Default::default(),
-        first: None,
+        ..Measured::default()
     }));
     let kernel = work.kernel(&ours.engine, shape);
     Ok(Some(Outcome { work: work.name.clone(), shape, measured, kernel }))
@@ -175,9 +177,8 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
 
 fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
     let mut head = vec!["work", "size", "who", "kernel", "GB/s", "least", "most", "lockstep is", "CPU s/GB"];
-    let (of_cpu, of_gpu) = (session.meter.packages.is_ok(), session.meter.gpus.is_some());
-    head.extend(of_cpu.then_some("CPU J/GB"));
-    head.extend(of_gpu.then_some("GPU J/GB"));
+    let meters = session.meter.present();
+    head.extend(meters.iter().map(|&meter| METERS[meter].1));
     let mut table = Table::new("Comparison with the peers", &head, 4);
     for one in all {
         for (number, measured) in one.measured.iter().enumerate() {
@@ -189,8 +190,7 @@ fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
             row.extend([median, least, most].map(|rate| report::digits(rate / 1e9)));
             row.push(if first { String::new() } else { format!("{:.2} x", one.ours() / median) });
             row.push(report::per_gb(measured.cpu));
-            row.extend(of_cpu.then(|| report::per_gb(measured.joules.cpu)));
-            row.extend(of_gpu.then(|| report::per_gb(measured.joules.gpu)));
+            row.extend(meters.iter().map(|&meter| report::per_gb(measured.joules[meter])));
             table.rows.push(row);
         }
     }

@@ -7,6 +7,7 @@ use lockstep_report::plot::{self, Plot};
 use serde_json::json;
 
 use super::{BYTES, Outcome};
+use crate::commands::bench::instruments::METERS;
 use crate::commands::bench::measure::{self, Measured, Setting};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject, numbers};
@@ -29,12 +30,9 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     let sweep = Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false };
     let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
     section.results.extend(all.iter().flatten().map(Outcome::json));
-    let title = |whose: &str| format!("Energy of {whose} at the largest size, joules for a gigabyte");
-    if session.meter.packages.is_ok() {
-        section.tables.push(costs(&title("processors"), &all, |one| one.joules.cpu));
-    }
-    if session.meter.gpus.is_some() {
-        section.tables.push(costs(&title("GPUs"), &all, |one| one.joules.gpu));
+    for meter in session.meter.present() {
+        let title = format!("Energy of {} at the largest size, joules for a gigabyte", METERS[meter].0);
+        section.tables.push(costs(&title, &all, |one| one.joules[meter]));
     }
     Ok(())
 }
@@ -172,7 +170,7 @@ impl Sweep<'_> {
 }
 
 /// A table of the costs of each workload at its largest size: a row for each workload, a column for each contender.
-fn costs(title: &str, all: &[Vec<Outcome>], cost: fn(&Measured) -> Option<f64>) -> Table {
+fn costs(title: &str, all: &[Vec<Outcome>], cost: impl Fn(&Measured) -> Option<f64>) -> Table {
     let rows = all.iter().map(|outcomes| (outcomes[0].work.clone(), &outcomes[..]));
     table(title, rows, |one| report::per_gb(cost(one)))
 }
@@ -279,9 +277,7 @@ mod tests {
         let one = |&(name, median): &(&str, f64)| Measured {
             name: name.into(),
             rate: Rate { median, least: median * 0.99, most: median * 1.01 },
-            cpu: None,
-            joules: Default::default(),
-            first: None,
+            ..Measured::default()
         };
         let measured = rates.iter().map(one).collect();
         Outcome { work: "w".into(), shape: Shape::one(size), measured, kernel: "" }
