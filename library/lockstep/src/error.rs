@@ -239,11 +239,20 @@ pub(crate) fn copy(error: &io::Error) -> io::Error {
 }
 
 impl From<Error> for io::Error {
-    /// Converts the error for the `std::io` traits. The kind is that of an error of the system, or `Other`.
-    /// [`io::Error::downcast`] returns the original [`Error`].
+    /// Converts the error for the `std::io` traits. [`io::Error::downcast`] returns the original [`Error`].
     fn from(error: Error) -> io::Error {
-        let kind = match &error {
+        let cause = match &error {
+            Error::Partial { source, .. } => source,
+            other => other,
+        };
+        let kind = match cause {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.kind(),
+            Error::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            Error::WrongKeyOrContext
+            | Error::OtherFormat(_)
+            | Error::Damaged { .. }
+            | Error::NotAuthentic(_)
+            | Error::Envelope { .. } => io::ErrorKind::InvalidData,
             _ => io::ErrorKind::Other,
         };
         // The standard library repeats a call after an error of the kind `Interrupted`.

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use lockstep_cache::fresh;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
@@ -116,6 +116,10 @@ pub struct Reader<S> {
     len: u64,
     /// Bytes of the message.
     size: u64,
+    /// The position of `Read` and `Seek`.
+    position: u64,
+    /// The number and the plaintext of the chunk that `Read` has opened last.
+    current: Option<(u64, Zeroizing<Vec<u8>>)>,
 }
 
 impl<S: ReadAt> Reader<S> {
@@ -154,7 +158,7 @@ impl<S: ReadAt> Reader<S> {
         })?;
         let len = plaintext_len(size)?;
         let engine = engine.clone();
-        let reader = Reader { source, start, engine, key, len, size };
+        let reader = Reader { source, start, engine, key, len, size, position: 0, current: None };
         reader.read_chunks(&mut Piece::new(1), chunk_of(len), 1)?;
         Ok(reader)
     }
@@ -373,6 +377,42 @@ fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
             IoSliceMut::advance_slices(&mut buffers, len);
             from = &from[len..];
         }
+    }
+}
+
+/// For programs that read formats of their own, such as archives, from the plaintext. Each call verifies what it returns.
+impl<S: ReadAt> Read for Reader<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let chunk = chunk_of(self.position);
+        if buffer.len() >= 2 * CHUNK {
+            let n = self.read_at(self.position, buffer)?;
+            self.position += n as u64;
+            return Ok(n);
+        }
+        if self.position >= self.len {
+            return Ok(0);
+        }
+        if self.current.as_ref().is_none_or(|(number, _)| *number != chunk) {
+            self.current = None;
+            let plain = self.read_range(chunk * CHUNK as u64, CHUNK as u64)?;
+            self.current = Some((chunk, Zeroizing::new(plain)));
+        }
+        let Some((_, plain)) = &self.current else { return Ok(0) };
+        let n = (&plain[inside(self.position)..]).read(buffer)?;
+        self.position += n as u64;
+        Ok(n)
+    }
+}
+
+impl<S: ReadAt> Seek for Reader<S> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(offset) => self.len.checked_add_signed(offset),
+            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
     }
 }
 

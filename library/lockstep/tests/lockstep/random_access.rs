@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::*;
@@ -189,6 +189,28 @@ fn sources_that_fail() {
     assert!(matches!(reader.read_at(0, &mut buffer), Err(Error::Read(_))));
     assert_eq!(buffer, [0; 100]);
     assert!(reader.read_at(20_000, &mut buffer).is_ok());
+}
+
+#[test]
+fn seek_and_read() {
+    let plain = plaintext(5 * 16384 + 100);
+    let message = oracle_seal(SUITE, b"", &plain);
+    let mut reader = reader(&message).unwrap();
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).unwrap();
+    assert!(all == plain);
+    assert_eq!(reader.seek(SeekFrom::End(-50)).unwrap(), plain.len() as u64 - 50);
+    let mut buffer = [0; 100];
+    assert_eq!(reader.read(&mut buffer).unwrap(), 50);
+    assert!(buffer[..50] == plain[plain.len() - 50..]);
+    assert_eq!(reader.seek(SeekFrom::Start(16380)).unwrap(), 16380);
+    let mut buffer = [0; 10];
+    reader.read_exact(&mut buffer).unwrap();
+    assert!(buffer == plain[16380..16390]);
+    assert_eq!(reader.seek(SeekFrom::Current(-10)).unwrap(), 16380);
+    assert!(reader.seek(SeekFrom::Current(-16381)).is_err());
+    assert_eq!(reader.seek(SeekFrom::End(1000)).unwrap(), plain.len() as u64 + 1000);
+    assert_eq!(reader.read(&mut buffer).unwrap(), 0);
 }
 
 proptest! {
