@@ -28,7 +28,7 @@ if [ $# -gt 0 ]; then
     asan "$@"
 else
     asan -p lockstep-cpu --lib
-    asan -p lockstep-cpu --test cpu -- x86_kernels:: soft_kernel:: threads:: streams:: wycheproof::
+    asan -p lockstep-cpu --test cpu -- inline:: x86_kernels:: soft_kernel:: threads:: streams:: wycheproof::
     # The shared suite takes the longest, so it runs only with the narrowest vectors, and with the widest ones on several threads.
     asan -p lockstep-cpu --test cpu -- suite::aesni:: suite::vaes512_threads::
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs shell commands at the same time and prints the output of each when it has ended, in the order of the arguments.
+# Runs shell commands at the same time. Prints the output of the first at once, and that of each other command when it has ended, in the
+# order of the arguments.
 # If a command fails, the script fails after all commands have ended. A command that has not ended after LIMIT is killed, and has failed.
 # A signal ends all commands.
 #
@@ -18,8 +19,13 @@ jobs=()
 set -m
 trap 'for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
-for command in "$@"; do
-    timeout --kill-after=10 "$LIMIT" bash -c "$command" >"$logs/${#jobs[@]}" 2>&1 </dev/null &
+run() {
+    exec timeout --kill-after=10 "$LIMIT" bash -c "$1" 2>&1 </dev/null
+}
+run "$1" &
+jobs+=($!)
+for command in "${@:2}"; do
+    run "$command" >"$logs/${#jobs[@]}" &
     jobs+=($!)
 done
 
@@ -27,7 +33,7 @@ failed=()
 for index in "${!jobs[@]}"; do
     status=0
     wait "${jobs[$index]}" || status=$?
-    cat "$logs/$index"
+    [ "$index" -eq 0 ] || cat "$logs/$index"
     # `timeout` returns 124 after SIGTERM and 137 after SIGKILL.
     case $status in
     0) ;;

@@ -48,7 +48,7 @@ def main():
 
 
 def run(options):
-    facts = report.kernels(options.arch, say=lambda text: print(text, file=sys.stderr, flush=True))
+    facts = report.kernels(options.arch)
     wrong = report.complaints(facts, options.arch)
     if options.arch != report.ARCH:
         for name, one in facts.items():
@@ -72,7 +72,7 @@ def run(options):
 
 
 def show_carry_less():
-    facts = report.kernels(say=lambda text: print(text, file=sys.stderr, flush=True), carry_less=True)
+    facts = report.kernels(carry_less=True)
     for name, one in facts.items():
         print(f"{name}: {one['registers']} registers, by secret: {report.secrets(one)}")
         if "per" in one:

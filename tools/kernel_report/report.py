@@ -1,10 +1,12 @@
 """Collects the facts of every entry point and the bounds that follow from them, and writes the two report files."""
 
+import concurrent.futures
 import glob
 import hashlib
 import json
 import os
 import pickle
+import sys
 
 import inputs
 import sass
@@ -74,25 +76,46 @@ def cache():
     return place
 
 
-def kernels(arch=ARCH, keep=None, say=lambda text: None, carry_less=False):
+def kernels(arch=ARCH, carry_less=False):
     """The facts of each entry point: {name: facts}. With `carry_less`, those of the modules that only the newest compiler compiles, otherwise
-    those of all others."""
+    those of all others. Each processor examines one source file at a time, the longest first."""
     folder = toolkit.folder(newest=carry_less)
-    keep = keep or cache()
+    sources = sorted(toolkit.sources(KERNELS, carry_less), key=size, reverse=True)
     result, problems = {}, []
-    for source in toolkit.sources(KERNELS, carry_less):
-        say(f"compiling {os.path.relpath(source, KERNELS)}")
-        compiled = toolkit.compile_source(folder, source, arch, keep=keep)
-        for name, facts in entry_points(compiled, arch, keep, say, problems).items():
-            if name in result:
-                raise Problem(f"{name} is there twice")
-            result[name] = {"source": os.path.relpath(source, KERNELS), **facts}
+    with concurrent.futures.ProcessPoolExecutor() as pool:
+        running = {pool.submit(entry_points_of, folder, source, arch, cache()): source for source in sources}
+        for done in concurrent.futures.as_completed(running):
+            found, wrong = done.result()
+            problems += wrong
+            for name, facts in found.items():
+                if name in result:
+                    raise Problem(f"{name} is there twice")
+                result[name] = {"source": os.path.relpath(running[done], KERNELS), **facts}
     if problems:
-        raise Problem("\n".join(problems))
+        raise Problem("\n".join(sorted(problems)))
     return dict(sorted(result.items()))
 
 
-def entry_points(compiled, arch, keep, say, problems):
+def size(source):
+    """The size of a source file with the files that it includes."""
+    return sum(map(os.path.getsize, toolkit.included(source)))
+
+
+def say(text):
+    # One write, because several processes print.
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def entry_points_of(folder, source, arch, keep):
+    """The facts of the entry points of a source file, and the problems."""
+    problems = []
+    say(f"compiling {os.path.relpath(source, KERNELS)}")
+    compiled = toolkit.compile_source(folder, source, arch, keep=keep)
+    return entry_points(compiled, arch, keep, problems), problems
+
+
+def entry_points(compiled, arch, keep, problems):
     resources, image = toolkit.resources(compiled.resources), Image(compiled.cubin)
     result, functions = {}, functions_of(compiled, image)
     text = [i.text for code in functions.values() for i in code]

@@ -61,6 +61,17 @@ impl Subject {
         self.planner.supports(Operation::Pass(pass), size)
     }
 
+    /// True if a case is tested with the key size at this index of `sizes`. A slow device is tested with one key size for each case,
+    /// because code that depends on lengths, counts or counters does not depend on the key size.
+    pub fn tests(&self, case: usize, index: usize, sizes: &[KeySize]) -> bool {
+        !self.slow || case % sizes.len() == index
+    }
+
+    /// The key sizes with which the kernel supports this pass.
+    pub fn sizes(&self, pass: Pass) -> Vec<KeySize> {
+        KeySize::ALL.into_iter().filter(|&size| self.does(pass, size)).collect()
+    }
+
     /// True if the kernel supports all of these passes.
     pub fn does_all(&self, passes: &[Pass], size: KeySize) -> bool {
         passes.iter().all(|&pass| self.does(pass, size))

@@ -105,6 +105,47 @@ pub fn mixed_key_sizes(subject: &Subject) {
     }
 }
 
+/// The lengths of a message.
+struct Lengths {
+    nonce: usize,
+    tag: usize,
+    aad: usize,
+    data: usize,
+}
+
+/// Seals messages, compares them with the oracle, and opens them: one message in a call, or all of them on a slow device.
+fn check_lengths(
+    subject: &Subject,
+    mode: Aead,
+    key: &Key,
+    messages: &[Lengths],
+    oracle: impl Fn(&[u8], &[u8], &[u8], usize) -> (Vec<u8>, Vec<u8>),
+) {
+    let in_call = if subject.slow { messages.len() } else { 1 };
+    for lengths in messages.chunks(in_call) {
+        let nonces: Vec<_> =
+            lengths.iter().map(|lengths| noise(lengths.nonce as u64, lengths.nonce)).collect();
+        let aads: Vec<_> = lengths.iter().map(|lengths| noise(2, lengths.aad)).collect();
+        let plain: Vec<_> = lengths.iter().map(|lengths| noise(3, lengths.data)).collect();
+        let mut data = plain.clone();
+        let mut tags: Vec<_> = lengths.iter().map(|lengths| vec![0; lengths.tag]).collect();
+        let mut batch: Vec<_> = (data.iter_mut().zip(&mut tags).enumerate())
+            .map(|(i, (data, tag))| message(key, &nonces[i], &aads[i], data, Tag::Write(tag)))
+            .collect();
+        mode.run_messages(&subject.planner, Direction::Encrypt, &mut batch).unwrap();
+        for (i, Lengths { nonce, tag, aad, data: len }) in lengths.iter().enumerate() {
+            let expected = oracle(&nonces[i], &aads[i], &plain[i], *tag);
+            let what = || format!("{mode:?}: nonce {nonce}, tag {tag}, AAD {aad}, {len} bytes");
+            assert!((&data[i], &tags[i]) == (&expected.0, &expected.1), "{}", what());
+        }
+        let mut batch: Vec<_> = (data.iter_mut().zip(&tags).enumerate())
+            .map(|(i, (data, tag))| message(key, &nonces[i], &aads[i], data, Tag::Expect(tag)))
+            .collect();
+        mode.run_messages(&subject.planner, Direction::Decrypt, &mut batch).unwrap();
+        assert!(data == plain, "{mode:?}: opened");
+    }
+}
+
 /// Nonces that are not 96 bits, and every tag length.
 pub fn gcm_nonces_of_any_length(subject: &Subject) {
     for size in gcm_sizes(subject) {
@@ -113,31 +154,14 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
         }
         let key = test_key(3, size);
         let aes = reference::Aes::new(key.bytes());
-        for len in [1, 7, 8, 11, 12, 13, 15, 16, 17, 32, 60, 128] {
-            for tag_len in [4, 8, 12, 13, 14, 15, 16] {
-                let nonce = noise(len as u64, len);
-                let plain = noise(9, 50);
-                let mut data = plain.clone();
-                let mut tag = vec![0; tag_len];
-                Aead::Gcm
-                    .run_messages(
-                        &subject.planner,
-                        Direction::Encrypt,
-                        &mut [message(&key, &nonce, b"aad", &mut data, Tag::Write(&mut tag))],
-                    )
-                    .unwrap();
-                let (output, full) = reference::gcm::seal(&aes, &nonce, b"aad", &plain);
-                assert_eq!((&data, &tag[..]), (&output, &full[..tag_len]));
-                Aead::Gcm
-                    .run_messages(
-                        &subject.planner,
-                        Direction::Decrypt,
-                        &mut [message(&key, &nonce, b"aad", &mut data, Tag::Expect(&tag))],
-                    )
-                    .unwrap();
-                assert_eq!(data, plain);
-            }
-        }
+        let messages: Vec<_> = [1, 7, 8, 11, 12, 13, 15, 16, 17, 32, 60, 128]
+            .into_iter()
+            .flat_map(|nonce| [4, 8, 12, 13, 14, 15, 16].map(|tag| Lengths { nonce, tag, aad: 3, data: 50 }))
+            .collect();
+        check_lengths(subject, Aead::Gcm, &key, &messages, |nonce, aad, plain, tag_len| {
+            let (output, tag) = reference::gcm::seal(&aes, nonce, aad, plain);
+            (output, tag[..tag_len].to_vec())
+        });
         let mut tag = [0; 16];
         let refused = Aead::Gcm.run_messages(
             &subject.planner,
@@ -162,36 +186,17 @@ pub fn ccm_agrees(subject: &Subject) {
     for size in ccm_sizes(subject) {
         let key = test_key(4, size);
         let aes = reference::Aes::new(key.bytes());
-        let shapes = (7..=13).flat_map(|nonce| [4, 6, 8, 10, 12, 14, 16].map(|tag| (nonce, tag, 20, 61)));
-        let aads = [0, 1, 13, 14, 15, 16, 30, 0xfeff, 0xff00, 0x1_0005].map(|aad| (12, 16, aad, 40));
+        let shapes = (7..=13)
+            .flat_map(|nonce| [4, 6, 8, 10, 12, 14, 16].map(|tag| Lengths { nonce, tag, aad: 20, data: 61 }));
         // The encoding of a long AAD does not depend on the key size, so slow devices are tested with one size.
         let is_short = |aad: usize| aad <= 30 || !subject.slow || size == KeySize::Aes128 && aad == 0xff00;
-        let aads = aads.into_iter().filter(|(_, _, aad, _)| is_short(*aad));
-        let lens = LENGTHS.map(|len| (12, 16, 5, len));
-        for (nonce, tag_len, aad, len) in shapes.chain(aads).chain(lens) {
-            let nonce = noise(nonce as u64, nonce);
-            let aad = noise(2, aad);
-            let plain = noise(3, len);
-            let mut data = plain.clone();
-            let mut tag = vec![0; tag_len];
-            Aead::Ccm
-                .run_messages(
-                    &subject.planner,
-                    Direction::Encrypt,
-                    &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))],
-                )
-                .unwrap();
-            let (output, expected) = reference::ccm::seal(&aes, &nonce, &aad, &plain, tag_len);
-            assert!(data == output && tag == expected, "nonce {} aad {} len {len}", nonce.len(), aad.len());
-            Aead::Ccm
-                .run_messages(
-                    &subject.planner,
-                    Direction::Decrypt,
-                    &mut [message(&key, &nonce, &aad, &mut data, Tag::Expect(&tag))],
-                )
-                .unwrap();
-            assert!(data == plain);
-        }
+        let aads = [0, 1, 13, 14, 15, 16, 30, 0xfeff, 0xff00, 0x1_0005].into_iter();
+        let aads = aads.filter(|aad| is_short(*aad)).map(|aad| Lengths { nonce: 12, tag: 16, aad, data: 40 });
+        let lengths = LENGTHS.map(|data| Lengths { nonce: 12, tag: 16, aad: 5, data });
+        let messages: Vec<_> = shapes.chain(aads).chain(lengths).collect();
+        check_lengths(subject, Aead::Ccm, &key, &messages, |nonce, aad, plain, tag_len| {
+            reference::ccm::seal(&aes, nonce, aad, plain, tag_len)
+        });
         for (nonce, tag) in [(6, 16), (14, 16), (12, 3), (12, 5), (12, 2), (12, 18)] {
             let (nonce, mut tag) = (vec![0; nonce], vec![0; tag]);
             let refused = Aead::Ccm.run_messages(

@@ -256,8 +256,7 @@ impl<K: Kernel> Context for Gcm<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inline::InlineKernel;
-    use crate::kernels::with_kernel;
+    use crate::soft::Soft;
 
     /// Encrypts a message that is long enough to need all powers, and returns its tag.
     fn tag_of(context: &mut dyn Context) -> Block {
@@ -286,8 +285,12 @@ mod tests {
 
     #[test]
     fn an_incomplete_computation_of_powers_does_not_block() {
-        for kernel in InlineKernel::all() {
-            with_kernel!(kernel.0, kernel => check(kernel));
+        // One kernel of each kind, since to compile GCM for all kernels a second time takes half a minute.
+        check(Soft::detect().unwrap());
+        #[cfg(target_arch = "x86_64")]
+        if let Some(kernel) = crate::x86::AesNi::detect() {
+            const { assert!(<crate::x86::AesNi as Kernel>::IN_PLACE && !Soft::IN_PLACE) };
+            check(kernel);
         }
     }
 }

@@ -33,24 +33,28 @@ fn passes(kernel: InlineKernel) -> Option<bool> {
     if selftest::passes_first_tests(&|task| kernel.run(task)) != Ok(true) {
         return Some(false);
     }
-    let text = text();
     for (size, tags) in KeySize::ALL.into_iter().zip(TAGS.as_chunks::<3>().0) {
-        let key = &text[..size.bytes()];
-        let [gcm, gcm_long_iv, ocb] = tags.map(u128::to_be_bytes);
-        let both_pass = |context: &mut InlineGcm| {
-            gcm_passes(context, &text[..12], &text, &gcm)
-                && gcm_passes(context, &text[..16], &text, &gcm_long_iv)
-        };
-        // The original computes powers of H when they are needed. The copy has all powers.
-        let mut original = InlineGcm::new(kernel, key)?;
-        let is_right = both_pass(&mut original)
-            && both_pass(&mut original.duplicate()?)
-            && ocb_passes(InlineOcb::new(InlineKey::new(kernel, key)?), &text, &ocb)?;
-        if !is_right {
+        if !passes_known_answers(kernel, &text()[..size.bytes()], tags)? {
             return Some(false);
         }
     }
     Some(true)
+}
+
+/// True if [`InlineGcm`] and [`InlineOcb`] with this key have these tags of the text; `None` if memory cannot be allocated. Public for
+/// tests, which give it wrong tags.
+pub fn passes_known_answers(kernel: InlineKernel, key: &[u8], tags: &[u128; 3]) -> Option<bool> {
+    let text = text();
+    let [gcm, gcm_long_iv, ocb] = tags.map(u128::to_be_bytes);
+    let both_pass = |context: &mut InlineGcm| {
+        gcm_passes(context, &text[..12], &text, &gcm) && gcm_passes(context, &text[..16], &text, &gcm_long_iv)
+    };
+    // The original computes powers of H when they are needed. The copy has all powers.
+    let mut original = InlineGcm::new(kernel, key)?;
+    let is_right = both_pass(&mut original)
+        && both_pass(&mut original.duplicate()?)
+        && ocb_passes(InlineOcb::new(InlineKey::new(kernel, key)?), &text, &ocb)?;
+    Some(is_right)
 }
 
 /// Length of the first of two pieces, in bytes, and of the text. After the incomplete block of the first piece, the second piece is
@@ -63,7 +67,7 @@ const AAD: usize = 37;
 /// The tags of [`text`] with its first bytes as key, IV and additional data, for each key size: of GCM with an IV of 12 bytes, of GCM
 /// with an IV of 16 bytes, and of OCB3 with a nonce of 12 bytes. They were computed by the reference implementation. A right tag
 /// proves the ciphertext, because the ciphertext is opened.
-const TAGS: [u128; 9] = [
+pub const TAGS: [u128; 9] = [
     0xe0fe_1f20_a93f_4818_2e96_658b_95fe_baab,
     0x6176_9a32_8c5a_de58_f0e9_7e51_878f_d4a0,
     0xf00e_d318_0c2a_1b19_aa13_1bad_9500_71ea,
@@ -76,7 +80,7 @@ const TAGS: [u128; 9] = [
 ];
 
 /// The plaintext.
-fn text() -> [u8; LEN] {
+pub fn text() -> [u8; LEN] {
     std::array::from_fn(|i| (i * i / 7) as u8)
 }
 
@@ -137,13 +141,6 @@ mod tests {
     use crate::message::gcm::SHORTEST_FUSED;
 
     #[test]
-    fn every_kernel_passes_its_self_test() {
-        for kernel in InlineKernel::all() {
-            assert!(is_proven(kernel) && is_proven(kernel), "{}", kernel.name());
-        }
-    }
-
-    #[test]
     fn the_tags_are_those_of_the_reference_implementation() {
         let text = text();
         let expected = KeySize::ALL.map(|size| {
@@ -156,18 +153,6 @@ mod tests {
             tags.map(u128::from_be_bytes)
         });
         assert_eq!(TAGS.as_chunks().0, expected, "{expected:#034x?}");
-    }
-
-    #[test]
-    fn contexts_with_another_key_fail() {
-        let (text, key) = (text(), [1; 16]);
-        let (tag, ocb_tag) = (TAGS[0].to_be_bytes(), TAGS[2].to_be_bytes());
-        for kernel in InlineKernel::all() {
-            let mut gcm = InlineGcm::new(kernel, &key).unwrap();
-            assert!(!gcm_passes(&mut gcm, &text[..12], &text, &tag));
-            let ocb = InlineOcb::new(InlineKey::new(kernel, &key).unwrap());
-            assert_eq!(ocb_passes(ocb, &text, &ocb_tag), Some(false));
-        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod armv8_kernel;
 mod fused;
+mod inline;
 mod kernel_checks;
 mod leak;
 mod soft_kernel;

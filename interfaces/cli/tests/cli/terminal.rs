@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 
 use crate::common::*;
+use crate::recipients::locked;
 
 /// Runs a command on a terminal and returns what it shows. `dialogue`: each expected text with the reply.
 fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Option<(i32, String)> {
@@ -91,6 +92,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(folder.read("out"), b"hello");
 
     // The envelope of a file states that the file needs a passphrase. An age file states this too.
+    folder.write("cipher", locked("swordfish", b"hello"));
     let (code, shown) = on_terminal(&folder, "lockstep decrypt cipher -o asked", &once).unwrap();
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("asked"), b"hello");

@@ -25,7 +25,7 @@ fn encrypt(recipient: &dyn Recipient, format: Format, plain: &[u8]) -> Vec<u8> {
     file
 }
 
-fn locked(passphrase: &str, plain: &[u8]) -> Vec<u8> {
+fn age_file(passphrase: &str, plain: &[u8]) -> Vec<u8> {
     let mut lock = scrypt::Recipient::new(SecretString::from(passphrase));
     lock.set_work_factor(4);
     encrypt(&lock, Format::Binary, plain)
@@ -88,7 +88,7 @@ fn passphrases_of_existing_files() {
     };
     // The bytes as given are tried first, so that files that were encrypted with them can still be opened.
     for passphrase in ["\u{feff}secret", "secret"] {
-        folder.write("file", locked(passphrase, b"hello"));
+        folder.write("file", age_file(passphrase, b"hello"));
         let ended = opens("\u{feff}secret\r\n".as_bytes()).succeeded();
         assert!(ended.stdout == b"hello" && ended.stderr.is_empty(), "{}", ended.stderr);
     }
@@ -97,7 +97,7 @@ fn passphrases_of_existing_files() {
     }
     let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}");
     for written in [composed, decomposed] {
-        folder.write("file", locked(written, b"hello"));
+        folder.write("file", age_file(written, b"hello"));
         for given in [composed, decomposed] {
             assert_eq!(opens(given.as_bytes()).succeeded().stdout, b"hello");
             for text in encodings(given) {
@@ -115,7 +115,7 @@ fn passphrases_of_identities() {
     let folder = Folder::new();
     let identity = x25519::Identity::generate();
     let text = identity.to_string().expose_secret().to_owned();
-    folder.write("locked", locked("caf\u{e9}", text.as_bytes()));
+    folder.write("locked", age_file("caf\u{e9}", text.as_bytes()));
     folder.write("file", encrypt(&identity.to_public(), Format::Binary, b"hello"));
     let opens = |identity: &str, passphrase: &str| {
         folder.write("pw", passphrase);
@@ -124,7 +124,7 @@ fn passphrases_of_identities() {
     };
     assert_eq!(opens("locked", "\u{feff}cafe\u{301}\r\n").succeeded().stdout, b"hello");
     opens("locked", "cafe").failed(1, "wrong passphrase for the identity");
-    folder.write("nothing", locked("pw", b"no identity"));
+    folder.write("nothing", age_file("pw", b"no identity"));
     opens("nothing", "pw").failed(2, "not an identity");
     if have("ssh-keygen") {
         folder.shell("ssh-keygen -q -t ed25519 -a 1 -N 'caf\u{e9}' -f ssh").succeeded();

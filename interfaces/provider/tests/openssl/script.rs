@@ -446,7 +446,8 @@ pub(crate) fn is_siv(name: &str) -> bool {
 
 /// The concatenated outputs of a script's calls.
 pub(crate) fn joined(outcomes: &[Outcome]) -> Vec<u8> {
-    outcomes.iter().flat_map(|outcome| outcome.out.iter().copied()).collect()
+    let outputs: Vec<&[u8]> = outcomes.iter().map(|outcome| &outcome.out[..]).collect();
+    outputs.concat()
 }
 
 /// A key and an IV for an algorithm.
