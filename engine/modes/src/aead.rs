@@ -33,8 +33,6 @@ pub enum Aead {
 /// The properties of an authenticated mode.
 #[derive(Debug)]
 pub struct Row {
-    /// The mode.
-    pub mode: Aead,
     /// The name, as standards write it.
     pub name: &'static str,
     /// The lengths of keys in bytes, in ascending order.
@@ -80,7 +78,6 @@ enum Run {
 
 /// The properties that most modes have.
 const USUAL: Row = Row {
-    mode: Aead::Gcm,
     name: "",
     key_lengths: &[16, 24, 32],
     key_words: "a key of 16, 24 or 32 bytes",
@@ -99,7 +96,6 @@ const USUAL: Row = Row {
 /// The authenticated modes, in the order of [`Aead`].
 static TABLE: [Row; Aead::ALL.len()] = [
     Row {
-        mode: Aead::Gcm,
         name: "GCM",
         tags: gcm::TAGS,
         streams: true,
@@ -110,7 +106,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::GcmSiv,
         name: "GCM-SIV",
         key_lengths: &[16, 32],
         key_words: "a key of 16 or 32 bytes",
@@ -122,7 +117,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Ocb,
         name: "OCB3",
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
@@ -133,7 +127,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Siv,
         name: "SIV",
         key_lengths: &[32, 48, 64],
         key_words: "a key of 32, 48 or 64 bytes",
@@ -147,7 +140,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Ccm,
         name: "CCM",
         nonces: ccm::NONCES,
         tags: ccm::TAGS,
@@ -157,7 +149,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Xaes,
         name: "XAES-256-GCM",
         key_lengths: &[32],
         key_words: "a key of 32 bytes",
@@ -168,7 +159,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Eax,
         name: "EAX",
         nonces: ANY_NONCES,
         tags: eax::TAGS,
@@ -432,11 +422,7 @@ pub struct Message<'d> {
 impl std::fmt::Debug for Message<'_> {
     /// Prints no content of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Message")
-            .field("key", &self.key)
-            .field("data", &self.data)
-            .field("status", &self.status)
-            .finish_non_exhaustive()
+        f.debug_struct("Message").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
     }
 }
 

@@ -4,12 +4,11 @@
 
 use zeroize::Zeroizing;
 
-use crate::cmac::double;
 use crate::executor::Executor;
 use crate::lengths::Lengths;
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
-use lockstep_core::ocb::xor;
+use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Error, Key, KeySize, Result};
 
@@ -54,7 +53,7 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
     let mut keys = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
     for ((message, subkey), blocks) in messages.iter().zip(&mut *subkeys).zip(keys.chunks_mut(2)) {
         // The input of CMAC is one whole block, so it is masked with the first subkey (SP 800-38B, 6.1).
-        double(subkey);
+        *subkey = double(subkey);
         for (counter, block) in (1..).zip(blocks) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);
             block[4..].copy_from_slice(&message.nonce[..12]);
