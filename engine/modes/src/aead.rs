@@ -9,6 +9,7 @@ use lockstep_core::{Error, Key, KeySize, Result};
 use crate::executor::Executor;
 use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, run_mode, siv, xaes};
 
+use crate::lengths::FULL_TAGS;
 pub use crate::lengths::Lengths;
 
 /// An authenticated mode. [`Aead::row`] has its properties.
@@ -344,9 +345,6 @@ impl std::fmt::Display for Aead {
 
 /// Nonces of any length.
 const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any number of" };
-
-/// The tags of modes that have only tags of 16 bytes.
-const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
 /// A key of an authenticated mode. It is wiped on drop.
 #[derive(Debug, Clone)]

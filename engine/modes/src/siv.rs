@@ -13,6 +13,7 @@ use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
 use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
+use crate::lengths::FULL_TAGS;
 use crate::{Direction, run_mode};
 use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::{AeadMessage, Pass, Tag};
@@ -38,10 +39,7 @@ pub(crate) fn run(
     messages: &mut [AeadMessage<'_>],
     sources: &[Source<'_>],
 ) -> Result<()> {
-    let check = |message: &AeadMessage<'_>| match message.tag.len() {
-        16 => Ok(()),
-        got => Err(Error::TagLength { mode: "SIV", expected: "16", got }),
-    };
+    let check = |message: &AeadMessage<'_>| FULL_TAGS.check_tag("SIV", message.tag.len());
     if sources.iter().any(|source| source.strings.len() > MAX_STRINGS) {
         let limit = MAX_STRINGS as u64;
         return Err(Error::TooLong { mode: "SIV", what: "strings of associated data", limit });

@@ -5,7 +5,7 @@
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::lengths::Lengths;
+use crate::lengths::{FULL_TAGS, Lengths};
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
 use lockstep_core::ocb::{double, xor};
@@ -14,8 +14,6 @@ use lockstep_core::{Error, Key, KeySize, Result};
 
 /// The length of nonces.
 pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };
-/// The length of tags.
-const TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
 /// Runs GCM with the keys that are derived from the nonces. The lengths of the messages must have been checked.
 ///
@@ -41,7 +39,7 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
         return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
     }
     NONCES.check_nonce("XAES-256-GCM", message.nonce.len())?;
-    TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
+    FULL_TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
     gcm::check(12, 16, message.data.len() as u64)?;
     gcm::check_aad(message.aad.len() as u64)
 }

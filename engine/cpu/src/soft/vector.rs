@@ -11,16 +11,11 @@ use super::register::{Permutation, Register, bitwise};
 use crate::kernel::Block;
 
 /// One block as four little-endian columns, or one bit plane of eight blocks.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Zeroize)]
 #[repr(align(16))]
 pub(crate) struct Vector(pub(super) [u32; 4]);
 
 impl Vector {
-    #[inline(always)]
-    pub(crate) fn zero() -> Self {
-        Self::splat(0)
-    }
-
     /// Four equal lanes.
     #[inline(always)]
     pub(crate) fn splat(lane: u32) -> Self {
@@ -116,12 +111,6 @@ impl Register for Vector {
             Permutation::ShiftRows => select_rows([self, self.rotate(1), self.rotate(2), self.rotate(3)]),
             Permutation::UnshiftRows => select_rows([self, self.rotate(3), self.rotate(2), self.rotate(1)]),
         }
-    }
-}
-
-impl Zeroize for Vector {
-    fn zeroize(&mut self) {
-        self.0.zeroize();
     }
 }
 
