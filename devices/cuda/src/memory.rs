@@ -26,6 +26,10 @@ impl Memory {
 }
 
 impl DeviceMemory for Memory {
+    fn has_addresses(&self) -> bool {
+        true
+    }
+
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         Ok(Box::new(self.gpu().buffer(len)?))
     }

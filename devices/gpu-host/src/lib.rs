@@ -30,7 +30,6 @@ mod kind;
 mod messages;
 mod nodes;
 mod pipeline;
-pub mod power;
 mod staging;
 pub mod table;
 #[cfg(test)]
@@ -41,6 +40,7 @@ pub use context_thread::{ContextThread, Exclusive, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind, Tiles};
+pub use lockstep_core::xts as power;
 pub use messages::{Messages, Piece, Results, with_input, with_output};
 pub use nodes::may_have_gpu;
 pub use pipeline::{Overhead, Pipeline};

@@ -186,6 +186,11 @@ pub trait DeviceMemory: Send + Sync {
     /// [`Error::DeviceFailed`] if there is not enough memory.
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>>;
 
+    /// True if [`DeviceSlice::from_raw`] can name memory of this device by an address. Otherwise the device numbers its buffers.
+    fn has_addresses(&self) -> bool {
+        false
+    }
+
     /// Allocates page-locked host memory, zeroed. This method is optional: a device without such memory uses the default
     /// implementation.
     ///

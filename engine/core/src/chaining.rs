@@ -30,18 +30,10 @@ impl ChainingState {
             Pass::Ctr32 => ChainingState::Counter32,
             Pass::CtrLittle32 => ChainingState::CounterLittle32,
             Pass::CbcDecrypt | Pass::Cfb128Decrypt => ChainingState::LastCiphertext,
-            Pass::CbcEncrypt
-            | Pass::Cfb128Encrypt
-            | Pass::Cfb8Encrypt
-            | Pass::Cfb8Decrypt
-            | Pass::Cfb1Encrypt
-            | Pass::Cfb1Decrypt
-            | Pass::Ofb
-            | Pass::PcbcEncrypt
-            | Pass::PcbcDecrypt
-            | Pass::CbcMac
-            | Pass::Ghash
-            | Pass::Polyval => ChainingState::DeviceComputed,
+            Pass::CbcEncrypt | Pass::PcbcEncrypt | Pass::PcbcDecrypt => ChainingState::DeviceComputed,
+            Pass::Cfb128Encrypt | Pass::Cfb8Encrypt | Pass::Cfb8Decrypt => ChainingState::DeviceComputed,
+            Pass::Cfb1Encrypt | Pass::Cfb1Decrypt | Pass::Ofb => ChainingState::DeviceComputed,
+            Pass::CbcMac | Pass::Ghash | Pass::Polyval => ChainingState::DeviceComputed,
         }
     }
 

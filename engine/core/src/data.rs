@@ -151,12 +151,18 @@ impl<'a> Data<'a> {
                 (Data::Host(head), Data::Host(tail))
             }
             Data::Pinned { from, to } => {
-                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at(at));
-                (Data::Pinned { from: f0, to: t0 }, Data::Pinned { from: f1, to: t1 })
+                let part = |range: Range<usize>| Data::Pinned {
+                    from: from.slice(range.clone()),
+                    to: to.slice(range),
+                };
+                (part(0..at), part(at..from.len()))
             }
             Data::Device { from, to } => {
-                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at(at));
-                (Data::Device { from: f0, to: t0 }, Data::Device { from: f1, to: t1 })
+                let part = |range: Range<usize>| Data::Device {
+                    from: from.slice(range.clone()),
+                    to: to.slice(range),
+                };
+                (part(0..at), part(at..from.len))
             }
         }
     }
@@ -263,10 +269,6 @@ impl DeviceSlice {
         let bytes = |slice: &DeviceSlice| slice.offset..slice.offset + slice.len as u64;
         self.buffer == other.buffer && overlap_in_part(&bytes(self), &bytes(other))
     }
-
-    fn split_at(&self, at: usize) -> (DeviceSlice, DeviceSlice) {
-        (self.slice(0..at), self.slice(at..self.len))
-    }
 }
 
 /// Owner of page-locked memory; each backend has its own type.
@@ -372,9 +374,5 @@ impl PinnedSlice {
         assert!(range.start <= range.end && range.end <= self.len(), "range outside of the pinned slice");
         let start = self.range.start;
         PinnedSlice { buffer: self.buffer.clone(), range: start + range.start..start + range.end }
-    }
-
-    fn split_at(&self, at: usize) -> (PinnedSlice, PinnedSlice) {
-        (self.slice(0..at), self.slice(at..self.len()))
     }
 }

@@ -9,7 +9,7 @@
 //! | [`backend`] | [`Backend`](backend::Backend), [`Device`](backend::Device), device memory, completions |
 //! | [`names`], [`hardware`] | names of devices and kernels; identity of the hardware behind a device |
 //! | [`chaining`] | how the state that links the segments of a message advances |
-//! | [`gcm`], [`ocb`] | the parts of the definitions of GCM and OCB3 that fused kernels and the modes share |
+//! | [`gcm`], [`ocb`], [`xts`] | the parts of the definitions of GCM, OCB3 and XTS that kernels and modes share |
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
@@ -173,6 +173,7 @@ pub mod shown;
 pub mod stack;
 mod tag;
 pub mod work;
+pub mod xts;
 
 pub use error::{Error, Result};
 pub use key::{Block, Key, KeySize};

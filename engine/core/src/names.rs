@@ -12,13 +12,9 @@
 
 use std::fmt;
 
-/// Former names of backends: `vulkan:0` still selects `wgpu:0`.
-const ALIASES: [(&str, &str); 1] = [("vulkan", "wgpu")];
-
-/// The name of a backend; an alias is replaced.
+/// The name of a backend. The former name `vulkan` still selects `wgpu`.
 fn unaliased(backend: &str) -> &str {
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == backend);
-    alias.map_or(backend, |(_, name)| name)
+    if backend == "vulkan" { "wgpu" } else { backend }
 }
 
 /// The name of a device that exists: `cpu`, `cuda:0`, `cuda:emu`.

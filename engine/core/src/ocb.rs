@@ -76,7 +76,7 @@ impl Masks {
 }
 
 /// Doubling in GF(2^128), most significant bit first, without a branch on the value.
-fn double(block: &Block) -> Block {
+pub fn double(block: &Block) -> Block {
     let value = u128::from_be_bytes(*block);
     ((value << 1) ^ ((value >> 127) * 0x87)).to_be_bytes()
 }

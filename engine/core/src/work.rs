@@ -301,11 +301,7 @@ pub struct Segment<'d> {
 impl std::fmt::Debug for Segment<'_> {
     /// Prints no chaining state, which can be secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Segment")
-            .field("key", &self.key)
-            .field("tweak", &self.tweak)
-            .field("data", &self.data)
-            .finish_non_exhaustive()
+        f.debug_struct("Segment").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
     }
 }
 
@@ -340,7 +336,6 @@ impl std::fmt::Debug for AeadMessage<'_> {
         f.debug_struct("AeadMessage")
             .field("key", &self.key)
             .field("data", &self.data)
-            .field("status", &self.status)
             .finish_non_exhaustive()
     }
 }

@@ -35,13 +35,13 @@ fn main() {
     kernel::<Soft>(count);
     #[cfg(target_arch = "x86_64")]
     {
-        use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+        use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
         kernel::<AesNi>(count);
         kernel::<Vaes256>(count);
         kernel::<Vaes512>(count);
     }
     #[cfg(target_arch = "aarch64")]
-    kernel::<lockstep_cpu::armv8::Armv8>(count);
+    kernel::<lockstep_cpu::vectors::Armv8>(count);
     tag_check(None, count);
     for info in Cpu::new(&CpuOptions::default()).kernels().iter().filter(|info| info.missing.is_none()) {
         tag_check(Some(info.name), count);

@@ -23,7 +23,7 @@ mod x86 {
     use std::time::Duration;
 
     use lockstep_cpu::kernel::{Block, Kernel, LANES, Lane, Span};
-    use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+    use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 
     use crate::harness;
 

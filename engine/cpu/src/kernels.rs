@@ -3,12 +3,12 @@
 
 use std::sync::atomic::AtomicU8;
 
-#[cfg(target_arch = "aarch64")]
-use crate::armv8::Armv8;
 use crate::kernel::{Kernel, Listed};
 use crate::soft::Soft;
+#[cfg(target_arch = "aarch64")]
+use crate::vectors::Armv8;
 #[cfg(target_arch = "x86_64")]
-use crate::x86::{AesNi, Vaes256, Vaes512};
+use crate::vectors::{AesNi, Vaes256, Vaes512};
 
 /// A row of the list.
 pub(crate) struct Row {

@@ -5,7 +5,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`kernel`] | the trait that kernels implement, and what all kernels share |
-//! | `x86`, `armv8`, [`soft`] | the kernels |
+//! | `vectors`, [`soft`] | the kernels: AES instructions of x86-64 and of 64-bit Arm; bitsliced |
 //! | `kernels` | the list of kernels |
 //! | `host`, `threads` | data in host memory; distribution of large work over threads |
 //! | `message` | GCM, GCM-SIV and OCB3, for messages at once and in pieces, generic over the kernel |
@@ -22,8 +22,6 @@ mod threads;
 
 pub use device::{Cpu, CpuBackend, CpuOptions};
 
-#[cfg(target_arch = "aarch64")]
-pub mod armv8;
 pub mod soft;
-#[cfg(target_arch = "x86_64")]
-pub mod x86;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+pub mod vectors;

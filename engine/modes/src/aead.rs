@@ -9,6 +9,7 @@ use lockstep_core::{Error, Key, KeySize, Result};
 use crate::executor::Executor;
 use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, run_mode, siv, xaes};
 
+use crate::lengths::FULL_TAGS;
 pub use crate::lengths::Lengths;
 
 /// An authenticated mode. [`Aead::row`] has its properties.
@@ -33,8 +34,6 @@ pub enum Aead {
 /// The properties of an authenticated mode.
 #[derive(Debug)]
 pub struct Row {
-    /// The mode.
-    pub mode: Aead,
     /// The name, as standards write it.
     pub name: &'static str,
     /// The lengths of keys in bytes, in ascending order.
@@ -80,7 +79,6 @@ enum Run {
 
 /// The properties that most modes have.
 const USUAL: Row = Row {
-    mode: Aead::Gcm,
     name: "",
     key_lengths: &[16, 24, 32],
     key_words: "a key of 16, 24 or 32 bytes",
@@ -99,7 +97,6 @@ const USUAL: Row = Row {
 /// The authenticated modes, in the order of [`Aead`].
 static TABLE: [Row; Aead::ALL.len()] = [
     Row {
-        mode: Aead::Gcm,
         name: "GCM",
         tags: gcm::TAGS,
         streams: true,
@@ -110,7 +107,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::GcmSiv,
         name: "GCM-SIV",
         key_lengths: &[16, 32],
         key_words: "a key of 16 or 32 bytes",
@@ -122,7 +118,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Ocb,
         name: "OCB3",
         nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
         tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
@@ -133,7 +128,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Siv,
         name: "SIV",
         key_lengths: &[32, 48, 64],
         key_words: "a key of 32, 48 or 64 bytes",
@@ -147,7 +141,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Ccm,
         name: "CCM",
         nonces: ccm::NONCES,
         tags: ccm::TAGS,
@@ -157,7 +150,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Xaes,
         name: "XAES-256-GCM",
         key_lengths: &[32],
         key_words: "a key of 32 bytes",
@@ -168,7 +160,6 @@ static TABLE: [Row; Aead::ALL.len()] = [
         ..USUAL
     },
     Row {
-        mode: Aead::Eax,
         name: "EAX",
         nonces: ANY_NONCES,
         tags: eax::TAGS,
@@ -355,9 +346,6 @@ impl std::fmt::Display for Aead {
 /// Nonces of any length.
 const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any number of" };
 
-/// The tags of modes that have only tags of 16 bytes.
-const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
-
 /// A key of an authenticated mode. It is wiped on drop.
 #[derive(Debug, Clone)]
 pub struct AeadKey {
@@ -432,11 +420,7 @@ pub struct Message<'d> {
 impl std::fmt::Debug for Message<'_> {
     /// Prints no content of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Message")
-            .field("key", &self.key)
-            .field("data", &self.data)
-            .field("status", &self.status)
-            .finish_non_exhaustive()
+        f.debug_struct("Message").field("key", &self.key).field("data", &self.data).finish_non_exhaustive()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use zeroize::Zeroizing;
 
+use crate::absorb::Side;
 use crate::executor::Executor;
-use crate::run_pass;
+use crate::{run_pass, transfer};
 use lockstep_core::data::Data;
-use lockstep_core::work::Pass;
+use lockstep_core::ocb::double;
+use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_core::{Block, Key, KeySize, Result};
 
 /// Computes the CMAC of each message, in one batch.
@@ -34,10 +36,7 @@ pub struct CmacMessage<'d> {
 impl std::fmt::Debug for CmacMessage<'_> {
     /// Prints no content of buffers.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CmacMessage")
-            .field("key", &self.key)
-            .field("len", &self.data.len())
-            .finish_non_exhaustive()
+        f.debug_struct("CmacMessage").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
@@ -69,9 +68,9 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     run_pass(executor, Pass::CbcMac, subkeys)?;
     for (end, block) in ends.iter().zip(&mut *lasts) {
         let last = end.split_last().1;
-        double(block);
+        *block = double(block);
         if last.len() < 16 {
-            double(block);
+            *block = double(block);
             block[last.len()] ^= 0x80;
         }
         block.iter_mut().zip(last).for_each(|(byte, data)| *byte ^= data);
@@ -81,8 +80,33 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     run_pass(executor, Pass::CbcMac, lasts)
 }
 
-/// Doubling in GF(2^128), most significant bit first.
-pub(crate) fn double(block: &mut Block) {
-    let value = u128::from_be_bytes(*block);
-    *block = ((value << 1) ^ ((value >> 127) * 0x87)).to_be_bytes();
+/// Continues MACs by the data of messages, which `side` selects, and completes them. `change` gets the number of a message, a copy of
+/// the end of its data in the first bytes of two blocks, and the length of the end: that of the data if they have less than 16 bytes,
+/// otherwise 16 to 31. It may change and lengthen the end, and returns its length. All keys have the same size.
+pub(crate) fn of_data(
+    executor: &dyn Executor,
+    side: Side,
+    messages: &mut [AeadMessage<'_>],
+    macs: &mut [Block],
+    mut change: impl FnMut(usize, &mut [u8; 32], usize) -> usize,
+) -> Result<()> {
+    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
+    let mut lengths = Vec::with_capacity(messages.len());
+    for (number, (message, end)) in messages.iter_mut().zip(&mut *ends).enumerate() {
+        let len = message.data.len();
+        let end_len = if len < 16 { len } else { 16 + len % 16 };
+        let data = side.of(&mut message.data);
+        transfer::fetch_input(executor, &data, len - end_len, &mut end[..end_len])?;
+        lengths.push(change(number, end, end_len));
+    }
+    let long = messages.iter_mut().zip(&mut *macs).filter(|(message, _)| message.data.len() >= 32);
+    let blocks = long.map(|(message, mac)| {
+        let before = (message.data.len() - 16) & !15;
+        (message.key, mac, side.of(&mut message.data).split_at(before).0)
+    });
+    run_pass(executor, Pass::CbcMac, blocks)?;
+    let ends = messages.iter().zip(macs).zip(ends.iter().zip(lengths));
+    let ends =
+        ends.map(|((message, mac), (end, len))| CmacMessage { key: message.key, mac, data: &end[..len] });
+    finish(executor, &mut ends.collect::<Vec<_>>())
 }

@@ -12,7 +12,7 @@ use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
 use crate::lengths::Lengths;
 use crate::message::Direction;
-use crate::{run_pass, transfer};
+use crate::run_pass;
 use lockstep_core::data::Data;
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{AeadMessage, Pass};
@@ -90,42 +90,18 @@ impl composed::State for State {
     ) -> Result<()> {
         const PREFIX: Block = prefix(2);
         let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-        // The last 1 to 16 bytes of each ciphertext; the prefix before an empty one.
-        let mut ends = vec![(PREFIX, 16); messages.len()];
-        for (message, (end, end_len)) in messages.iter_mut().zip(&mut ends) {
-            let len = message.data.len();
-            if len > 0 {
-                *end_len = len - before(len);
-                transfer::fetch_input(
-                    executor,
-                    &text.of(&mut message.data),
-                    before(len),
-                    &mut end[..*end_len],
-                )?;
-            }
-        }
         let with_data = messages.iter().zip(&mut *macs).filter(|(message, _)| !message.data.is_empty());
         let prefixes = with_data.map(|(message, mac)| (message.key, mac, Data::read_only(&PREFIX)));
         run_pass(executor, Pass::CbcMac, prefixes)?;
-        let long = messages.iter_mut().zip(&mut *macs).filter(|(message, _)| message.data.len() > 16);
-        let blocks = long.map(|(message, mac)| {
-            let before = before(message.data.len());
-            (message.key, mac, text.of(&mut message.data).split_at(before).0)
-        });
-        run_pass(executor, Pass::CbcMac, blocks)?;
-        let lasts = messages.iter().zip(&mut *macs).zip(&ends);
-        let lasts = lasts.map(|((message, mac), (end, len))| CmacMessage {
-            key: message.key,
-            mac,
-            data: &end[..*len],
-        });
-        cmac::finish(executor, &mut lasts.collect::<Vec<_>>())?;
+        cmac::of_data(executor, text, messages, &mut macs, |_, end, len| {
+            if len > 0 {
+                return len;
+            }
+            // The prefix is the only block, and therefore the last.
+            end[..16].copy_from_slice(&PREFIX);
+            16
+        })?;
         states.iter_mut().zip(&*macs).for_each(|(state, mac)| xor(&mut state.tag, mac));
         Ok(())
     }
-}
-
-/// The length of the whole blocks before the last 1 to 16 bytes of data.
-fn before(len: usize) -> usize {
-    (len - 1) & !15
 }

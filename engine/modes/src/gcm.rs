@@ -12,7 +12,7 @@ use crate::incremental::{CtrMac, Planned};
 use crate::lengths::Lengths;
 use crate::{Direction, absorb, run_fused, run_mode};
 use lockstep_core::data::Data;
-pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, lengths_block, settle};
+pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, counter_block, lengths_block, settle};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Status, Tag};
 use lockstep_core::{Block, Error, Key, Result};
 
@@ -93,12 +93,10 @@ pub(crate) fn check_aad(aad: u64) -> Result<()> {
 /// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
 /// which the authentication key can be computed. Therefore it is wiped.
 pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) -> Result<Zeroizing<Block>> {
-    let mut counter = Zeroizing::new([0; 16]);
     if nonce.len() == 12 {
-        counter[..12].copy_from_slice(nonce);
-        counter[15] = 1;
-        return Ok(counter);
+        return Ok(Zeroizing::new(counter_block(nonce, 1)));
     }
+    let mut counter = Zeroizing::new([0; 16]);
     absorb::padded(executor, Pass::Ghash, key, &mut counter, nonce)?;
     absorb::blocks(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
     Ok(counter)

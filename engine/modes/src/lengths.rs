@@ -36,3 +36,6 @@ impl Lengths {
         if self.contains(got) { Ok(()) } else { Err(Error::TagLength { mode, expected: self.words, got }) }
     }
 }
+
+/// Tags of a whole block.
+pub(crate) const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };

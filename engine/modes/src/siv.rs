@@ -10,10 +10,12 @@
 use zeroize::Zeroizing;
 
 use crate::absorb::Side;
-use crate::cmac::{self, CmacMessage, double};
+use crate::cmac::{self, CmacMessage};
 use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
-use crate::{Direction, run_mode, run_pass, transfer};
+use crate::lengths::FULL_TAGS;
+use crate::{Direction, run_mode};
+use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::{AeadMessage, Pass, Tag};
 use lockstep_core::{Block, Error, Key, Result};
 
@@ -37,10 +39,7 @@ pub(crate) fn run(
     messages: &mut [AeadMessage<'_>],
     sources: &[Source<'_>],
 ) -> Result<()> {
-    let check = |message: &AeadMessage<'_>| match message.tag.len() {
-        16 => Ok(()),
-        got => Err(Error::TagLength { mode: "SIV", expected: "16", got }),
-    };
+    let check = |message: &AeadMessage<'_>| FULL_TAGS.check_tag("SIV", message.tag.len());
     if sources.iter().any(|source| source.strings.len() > MAX_STRINGS) {
         let limit = MAX_STRINGS as u64;
         return Err(Error::TooLong { mode: "SIV", what: "strings of associated data", limit });
@@ -109,8 +108,8 @@ impl composed::State for State<'_> {
             cmac::cmac(executor, &mut strings.collect::<Vec<_>>())?;
             for (state, mac) in states.iter_mut().zip(&*macs) {
                 if i < state.source.strings.len() {
-                    double(&mut state.d);
-                    xor(&mut *state.d, mac);
+                    *state.d = double(&state.d);
+                    xor(&mut state.d, mac);
                 }
             }
         }
@@ -127,45 +126,19 @@ fn add_plaintext(
     plaintext: Side,
 ) -> Result<()> {
     let mut ivs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    // The last 16 bytes of a longer plaintext lie in its last block and in the block before it. These two are the end.
-    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
-    let end_len = |len: usize| if len < 16 { 16 } else { 16 + len % 16 };
-    for ((message, state), end) in messages.iter_mut().zip(&mut *states).zip(&mut *ends) {
-        let len = message.data.len();
-        let end = &mut end[..end_len(len)];
-        let fetched = len.min(end.len());
-        transfer::fetch_input(
-            executor,
-            &plaintext.of(&mut message.data),
-            len - fetched,
-            &mut end[..fetched],
-        )?;
+    cmac::of_data(executor, plaintext, messages, &mut ivs, |number, end, len| {
+        let d = &mut states[number].d;
         if len < 16 {
-            double(&mut state.d);
+            **d = double(d);
             end[len] = 0x80;
         }
-        let masked = end.len() - 16;
-        xor(&mut end[masked..], &*state.d);
-    }
-    let long = messages.iter_mut().zip(&mut *ivs).filter(|(message, _)| message.data.len() >= 32);
-    let blocks = long.map(|(message, iv)| {
-        let before = (message.data.len() - 16) & !15;
-        (message.key, iv, plaintext.of(&mut message.data).split_at(before).0)
-    });
-    run_pass(executor, Pass::CbcMac, blocks)?;
-    let lasts = messages.iter().zip(&mut *ivs).zip(&*ends).map(|((message, mac), end)| CmacMessage {
-        key: message.key,
-        mac,
-        data: &end[..end_len(message.data.len())],
-    });
-    cmac::finish(executor, &mut lasts.collect::<Vec<_>>())?;
+        let len = len.max(16);
+        end[..len].last_chunk_mut().into_iter().for_each(|last| xor(last, d));
+        len
+    })?;
     for (state, iv) in states.iter_mut().zip(&*ivs) {
         *state.d = *iv;
         state.set_iv(iv);
     }
     Ok(())
-}
-
-fn xor(to: &mut [u8], mask: &[u8]) {
-    to.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
 }

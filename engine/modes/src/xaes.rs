@@ -4,19 +4,16 @@
 
 use zeroize::Zeroizing;
 
-use crate::cmac::double;
 use crate::executor::Executor;
-use crate::lengths::Lengths;
+use crate::lengths::{FULL_TAGS, Lengths};
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
-use lockstep_core::ocb::xor;
+use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Error, Key, KeySize, Result};
 
 /// The length of nonces.
 pub const NONCES: Lengths = Lengths { ranges: &[24..=24], words: "24" };
-/// The length of tags.
-const TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
 
 /// Runs GCM with the keys that are derived from the nonces. The lengths of the messages must have been checked.
 ///
@@ -42,7 +39,7 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
         return Err(Error::ModeKey { mode: "XAES-256-GCM", expected: "a key of 32 bytes", got });
     }
     NONCES.check_nonce("XAES-256-GCM", message.nonce.len())?;
-    TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
+    FULL_TAGS.check_tag("XAES-256-GCM", message.tag.len())?;
     gcm::check(12, 16, message.data.len() as u64)?;
     gcm::check_aad(message.aad.len() as u64)
 }
@@ -54,7 +51,7 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
     let mut keys = Zeroizing::new(vec![[0; 16]; 2 * messages.len()]);
     for ((message, subkey), blocks) in messages.iter().zip(&mut *subkeys).zip(keys.chunks_mut(2)) {
         // The input of CMAC is one whole block, so it is masked with the first subkey (SP 800-38B, 6.1).
-        double(subkey);
+        *subkey = double(subkey);
         for (counter, block) in (1..).zip(blocks) {
             block[..4].copy_from_slice(&[0, counter, b'X', 0]);
             block[4..].copy_from_slice(&message.nonce[..12]);

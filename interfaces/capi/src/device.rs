@@ -11,7 +11,7 @@ use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 
 use crate::engine::{Engine, free_with_engine};
-use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
+use crate::error::Outcome;
 use crate::ffi;
 
 /// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
@@ -68,18 +68,9 @@ pub unsafe extern "C" fn lockstep_device_wrap(
     len: usize,
     buffer: *mut *mut DeviceBuffer,
 ) -> c_int {
-    new_buffer(engine, device, buffer, |_, id| {
-        if len > 0 {
-            ffi::check_pointer(pointer, "the device memory")?;
-        }
-        if (pointer as u64).checked_add(len as u64).is_none() || len > isize::MAX as usize {
-            return Err(Failure::new(
-                LOCKSTEP_ERROR_LENGTH,
-                "the memory ends behind the last address: pass its length",
-            ));
-        }
-        // The other backends number their buffers.
-        if id.backend != "cuda" {
+    new_buffer(engine, device, buffer, |memory, id| {
+        ffi::check_memory(pointer.cast::<u8>(), len, "the device memory")?;
+        if !memory.has_addresses() {
             let what = "memory at an address: allocate by lockstep_device_allocate".into();
             return Err(Error::OutOfReach { device: id, what }.into());
         }

@@ -259,10 +259,9 @@ impl From<lockstep_parquet::Error> for Failure {
             | Error::AlreadyEncrypted => LOCKSTEP_ERROR_PROTECTION,
             Error::MissingKey { .. } | Error::KeySource(_) => LOCKSTEP_ERROR_MISSING_KEY,
             Error::KeyLength { .. } => LOCKSTEP_ERROR_KEY,
-            Error::UnknownColumn { .. }
-            | Error::Contradiction { .. }
-            | Error::AadPrefix { .. }
-            | Error::Ordinal { .. } => LOCKSTEP_ERROR_ARGUMENT,
+            Error::UnknownColumn { .. } | Error::Contradiction { .. } | Error::Argument(_) => {
+                LOCKSTEP_ERROR_ARGUMENT
+            }
             _ => LOCKSTEP_ERROR_OTHER,
         };
         Failure::new(code, error.to_string())

@@ -50,26 +50,27 @@ pub extern "C" fn lockstep_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// The header states that all threads may use these objects at the same time.
-const _: () = {
-    const fn assert_shared<T: Send + Sync>() {}
-    assert_shared::<engine::Engine>();
-    assert_shared::<aead::Key>();
-    assert_shared::<cipher::CipherKey>();
-    assert_shared::<hctr2::Hctr2Key>();
-    assert_shared::<file_key::FileKey>();
-    assert_shared::<reader::Reader>();
-    assert_shared::<parquet::ParquetReader>();
-    assert_shared::<device::DeviceBuffer>();
-};
-
 #[cfg(test)]
 mod tests {
     use lockstep::aead::Aead;
     use lockstep::hazmat::mode::cbc_cts::Variant;
     use lockstep::hazmat::mode::{Cipher, Direction};
 
-    use crate::{aead, cbc_cts, cipher, ffi};
+    use crate::{aead, cbc_cts, cipher, device, engine, ffi, file_key, hctr2, parquet, reader};
+
+    /// The header states that all threads may use these objects at the same time.
+    #[test]
+    fn objects_are_shared() {
+        fn assert_shared<T: Send + Sync>() {}
+        assert_shared::<engine::Engine>();
+        assert_shared::<aead::Key>();
+        assert_shared::<cipher::CipherKey>();
+        assert_shared::<hctr2::Hctr2Key>();
+        assert_shared::<file_key::FileKey>();
+        assert_shared::<reader::Reader>();
+        assert_shared::<parquet::ParquetReader>();
+        assert_shared::<device::DeviceBuffer>();
+    }
 
     /// Numbers count the values of a list in the library, whose order therefore never changes.
     #[test]

@@ -60,7 +60,7 @@ pub const FILE_UNIQUE: usize = 8;
 /// length than [`FILE_UNIQUE`], refuse the file.
 ///
 /// # Errors
-/// [`Error::Ordinal`] if an ordinal is negative, or if an ordinal that is not used is not 0.
+/// [`Error::Argument`] if an ordinal is negative, or if an ordinal that is not used is not 0.
 pub fn module_aad(
     prefix: &[u8],
     file_unique: &[u8; FILE_UNIQUE],
@@ -82,7 +82,7 @@ pub fn module_aad(
         let (module, given) =
             (module.name(), format!("row group {row_group}, column {column} and page {page}"));
         let what = format!("{given} are not valid for the module type {module}, which has {rule}");
-        return Err(Error::Ordinal { what });
+        return Err(Error::Argument(what));
     }
     Ok(FileAad::new(prefix, file_unique).of(module, Place { row_group, column, page }))
 }

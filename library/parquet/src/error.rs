@@ -62,18 +62,9 @@ pub enum Error {
         /// The contradiction, in words.
         what: &'static str,
     },
-    /// The AAD prefix that was given does not fit the file.
-    #[error("{what}")]
-    AadPrefix {
-        /// What is wrong, and what to do.
-        what: String,
-    },
-    /// Ordinals that a module of this type does not have.
-    #[error("{what}")]
-    Ordinal {
-        /// What is wrong, and what to do.
-        what: String,
-    },
+    /// An AAD prefix that does not fit the file, or ordinals that a module of this type does not have: what is wrong, and what to do.
+    #[error("{0}")]
+    Argument(String),
     /// The footer is signed, and there is no footer key to check the signature.
     #[error(
         "there is no footer key, so that the signature of the footer cannot be checked, and names, types and plain columns can be changed \

@@ -39,6 +39,9 @@ pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     let _entry = Entry::of(kernel);
     match task {
         Task::Fused(fused, messages) if fused.is_gcm() => {
+            if let [message] = &**messages {
+                cached(kernel, message.key);
+            }
             message::run_all(kernel, *fused, messages, threads, cached, run_batch)
         }
         _ => Err(task.operation().unsupported_by(AWS_LC)),
@@ -50,26 +53,20 @@ fn cached(_: Soft, key: &Key) -> &Context {
     key.prepared(|key| Context::new(key, 16))
 }
 
-/// Processes messages one after another. The context of a key is cached if several messages use it, or for a single message.
-fn run_batch(kernel: Soft, messages: &mut [AeadMessage<'_>]) {
-    let mut i = 0;
-    // Keys whose context is not cached share this context, because allocating and zeroing a context takes longer than
-    // expanding a key.
+/// Processes messages one after another. The context of a key that several messages use has been cached by the caller.
+fn run_batch(_: Soft, messages: &mut [AeadMessage<'_>]) {
+    // The other keys share this context, because allocating and zeroing a context takes longer than expanding a key.
     let mut once = None;
-    while i < messages.len() {
-        let key = messages[i].key;
-        let same = messages[i..].iter().take_while(|message| std::ptr::eq(message.key, key)).count();
-        let context = match key.already_prepared::<Context>() {
+    for message in messages {
+        let context = match message.key.already_prepared::<Context>() {
             Some(context) => context,
-            None if same > 1 || messages.len() == 1 => cached(kernel, key),
             None => {
                 let context = once.get_or_insert_with(Context::without_key);
-                context.set_key(key, 16);
+                context.set_key(message.key, 16);
                 context
             }
         };
-        messages[i..i + same].iter_mut().for_each(|message| run_one(context, message));
-        i += same;
+        run_one(context, message);
     }
 }
 

@@ -39,10 +39,7 @@ impl<'k, H> Powers<'k, H> {
 pub struct GcmCounter {
     pub(crate) block: Block,
     /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
-    #[cfg_attr(
-        not(target_arch = "x86_64"),
-        allow(dead_code, reason = "only the fused loops of x86-64 have such branches")
-    )]
+    #[allow(dead_code, reason = "only the fused loops of `vectors` have such branches")]
     pub(crate) is_public: bool,
 }
 
@@ -54,10 +51,7 @@ impl Drop for GcmCounter {
 }
 
 /// The state of a message that [`Kernel::gcm_short`] uses.
-#[cfg_attr(
-    not(target_arch = "x86_64"),
-    allow(dead_code, reason = "only the kernels of x86-64 have the function")
-)]
+#[allow(dead_code, reason = "only the kernels of `vectors` have the function")]
 pub struct Progress<'m> {
     /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.
     pub(crate) mask: Option<&'m mut Block>,

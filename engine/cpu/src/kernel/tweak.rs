@@ -1,12 +1,9 @@
-//! XTS tweaks: multiplication by alpha in GF(2^128), in constant time (IEEE 1619, 5.2).
+//! XTS tweaks, which are multiplied by alpha in constant time (IEEE 1619, 5.2).
+
+pub(crate) use lockstep_core::xts::double;
+use lockstep_core::xts::{power_of_x, times};
 
 use super::Block;
-
-/// The tweak of the next block. Both tweaks are little-endian numbers.
-#[inline(always)]
-pub(crate) fn double(tweak: u128) -> u128 {
-    (tweak << 1) ^ (0x87 & 0u128.wrapping_sub(tweak >> 127))
-}
 
 /// Passes the tweaks of the next `blocks` blocks to `each` and advances `tweak` past them.
 #[inline(always)]
@@ -19,46 +16,20 @@ pub(crate) fn take(tweak: &mut Block, blocks: usize, mut each: impl FnMut(usize,
     *tweak = t.to_le_bytes();
 }
 
-/// Advances a tweak by `blocks` blocks. It uses repeated squaring, so the time is logarithmic in `blocks`.
+/// Advances a tweak by `blocks` blocks, whose number is public. For many blocks, the time is logarithmic in the number.
 pub(crate) fn advance(tweak: &mut Block, blocks: u64) {
     let mut t = u128::from_le_bytes(*tweak);
-    // Multiplies `t` by alpha^(2^i) for each bit i of `blocks` that is set.
-    let mut power: u128 = 2;
-    let mut left = blocks;
-    if left < 16 {
-        (0..left).for_each(|_| t = double(t));
-        left = 0;
-    }
-    while left > 0 {
-        if left & 1 == 1 {
-            t = multiply(t, power);
-        }
-        power = multiply(power, power);
-        left >>= 1;
+    if blocks < 16 {
+        (0..blocks).for_each(|_| t = double(t));
+    } else {
+        t = times(t, power_of_x(blocks));
     }
     *tweak = t.to_le_bytes();
-}
-
-/// The product in GF(2^128), in constant time.
-fn multiply(mut x: u128, y: u128) -> u128 {
-    let mut product = 0;
-    for bit in 0..128 {
-        product ^= x & 0u128.wrapping_sub((y >> bit) & 1);
-        x = double(x);
-    }
-    product
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn doubling_reduces() {
-        assert_eq!(double(1), 2);
-        assert_eq!(double(1 << 127), 0x87);
-        assert_eq!(double((1 << 127) | 1), 0x85);
-    }
 
     #[test]
     fn advance_matches_repeated_doubling() {

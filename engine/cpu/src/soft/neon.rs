@@ -39,7 +39,7 @@ impl Register for Neon {
     #[inline(always)]
     unsafe fn repeat(part: Vector) -> Self {
         // SAFETY: every processor of this target has NEON.
-        Neon(unsafe { vreinterpretq_u8_u32(part.0) })
+        Neon(unsafe { vreinterpretq_u8_u32(vld1q_u32(part.0.as_ptr())) })
     }
 
     #[inline(always)]

@@ -25,7 +25,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     fn blank(len: usize) -> Self {
-        Keys { planes: [[Vector::zero(); 8]; ROUND_KEYS], len }
+        Keys { planes: [[Vector::splat(0); 8]; ROUND_KEYS], len }
     }
 
     /// The first round key, the round keys between the first and the last, and the last round key.

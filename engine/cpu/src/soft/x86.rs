@@ -50,8 +50,8 @@ macro_rules! register {
 
             #[inline(always)]
             unsafe fn repeat(part: Vector) -> Self {
-                // SAFETY: the caller guarantees that the processor has the instructions.
-                $name(unsafe { $repeat(part.0) })
+                // SAFETY: the caller guarantees that the processor has the instructions; four lanes have the size and the alignment.
+                $name(unsafe { $repeat(_mm_load_si128(part.0.as_ptr().cast())) })
             }
 
             #[inline(always)]

@@ -3,8 +3,8 @@
 
 use crate::kernel_checks::kernel_suite;
 
-use lockstep_cpu::armv8::Armv8;
 use lockstep_cpu::kernel::Kernel;
+use lockstep_cpu::vectors::Armv8;
 
 #[test]
 fn the_emulator_has_the_instructions() {

@@ -4,7 +4,7 @@
 use crate::kernel_checks::kernel_suite;
 
 use lockstep_cpu::kernel::Kernel;
-use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 
 kernel_suite!(aesni: AesNi::detect(), AesNi::NAME);
 kernel_suite!(vaes256: Vaes256::detect(), Vaes256::NAME);

@@ -144,7 +144,7 @@ fn file_aad(encryption: &Encryption, options: ReadOptions<'_>) -> Result<FileAad
                 .into(),
         },
     };
-    Err(Error::AadPrefix { what })
+    Err(Error::Argument(what))
 }
 
 /// Bytes as they are written in a string of Python or Rust. Long ones are cut off.

@@ -73,7 +73,7 @@ impl<S: ReadAt> PlainView<S> {
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::NotAuthentic`], [`Error::NotEncrypted`], [`Error::PlainColumn`], [`Error::UnknownColumn`],
-    /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::AadPrefix`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
+    /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::Argument`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
     /// [`Error::UnauthenticatedFooter`], [`Error::Contradiction`] for keys of columns, [`Error::Unsupported`]; errors of the source of
     /// keys and of reading.
     pub fn open(

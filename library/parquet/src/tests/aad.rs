@@ -161,7 +161,7 @@ fn a_stored_prefix_is_not_used() {
         let file = encrypted(&engine, &policy);
         let options = |aad_prefix| ReadOptions { aad_prefix, ..ReadOptions::default() };
         let refused = |file: &[u8], aad_prefix| {
-            let Err(Error::AadPrefix { what }) = PlainView::open(&engine, file, &NoKeys, options(aad_prefix))
+            let Err(Error::Argument(what)) = PlainView::open(&engine, file, &NoKeys, options(aad_prefix))
             else {
                 panic!("the prefix is accepted");
             };
@@ -186,7 +186,7 @@ fn a_stored_prefix_is_not_used() {
         // Without associated data, a prefix cannot be checked.
         let missing = with_encryption(&file, |algorithm| algorithm.remove(2));
         let read = ReadOptions { allows_missing_aad: true, ..options(Some(prefix)) };
-        let Err(Error::AadPrefix { what }) = PlainView::open(&engine, &missing, &NoKeys, read) else {
+        let Err(Error::Argument(what)) = PlainView::open(&engine, &missing, &NoKeys, read) else {
             panic!("a prefix that is not checked is accepted");
         };
         assert!(what.contains("cannot be checked"), "{what}");

@@ -266,6 +266,34 @@ fn the_view_has_the_pages_of_the_plain_file() {
     assert!(secrets.iter().all(|secret| has(&plain_file(), secret)));
 }
 
+/// The places of the offset indexes of a plain file or a plain form.
+fn offset_indexes(plain: &[u8]) -> Vec<usize> {
+    let footer = Struct::read_whole(&plain[footer_range(plain)], "footer").unwrap();
+    let groups = list(&footer, file::ROW_GROUPS);
+    let chunks = groups.iter().flat_map(|group| list(group, row_group::COLUMNS));
+    chunks.map(|chunk| chunk.int(chunk::OFFSET_INDEX_OFFSET).unwrap() as usize).collect()
+}
+
+/// Some writers omit the list of page locations if a column chunk has no pages.
+#[test]
+fn an_offset_index_without_locations_is_kept() {
+    const OTHER: i16 = 2;
+    let (engine, mut plain, mut file) = (Engine::new().unwrap(), plain_file(), Vec::new());
+    for at in offset_indexes(&plain) {
+        // The header of field 1, a list, becomes that of another field.
+        assert_eq!(std::mem::replace(&mut plain[at], 0x29), 0x19);
+    }
+    encrypt(&engine, &plain, &mut file, &policy(Algorithm::GcmV1, false)).unwrap();
+    let read = read_all(&engine, file, &keys()).unwrap();
+    let indexes = offset_indexes(&read);
+    assert_eq!(indexes.len(), GROUPS * COLUMNS.len());
+    for at in indexes {
+        let (index, _) = Struct::read(&read[at..]).unwrap().unwrap();
+        assert!(!index.has(offset_index::PAGE_LOCATIONS));
+        assert_eq!(list(&index, OTHER).len(), 3);
+    }
+}
+
 /// Long parts of a chunk are read and decrypted by several threads.
 #[test]
 fn threads_share_long_chunks() {

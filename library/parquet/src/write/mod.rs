@@ -27,7 +27,7 @@ pub use policy::{ColumnKey, Policy};
 /// [`lockstep::OutputFile`], and commit the file afterwards.
 ///
 /// # Errors
-/// [`Error::UnknownColumn`], [`Error::Contradiction`], [`Error::KeyLength`] and [`Error::AadPrefix`] for a policy that cannot be
+/// [`Error::UnknownColumn`], [`Error::Contradiction`], [`Error::KeyLength`] and [`Error::Argument`] for a policy that cannot be
 /// followed, [`Error::AlreadyEncrypted`], [`Error::Malformed`] and [`Error::Unsupported`] for the input; errors of reading, writing
 /// and devices.
 pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy: &Policy) -> Result<()> {
@@ -47,7 +47,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let prefix = policy.aad_prefix.as_deref();
     if prefix.is_some_and(<[u8]>::is_empty) {
         let what = "the AAD prefix is empty: give none or one that identifies the file".into();
-        return Err(Error::AadPrefix { what });
+        return Err(Error::Argument(what));
     }
     let mut file_unique = [0; FILE_UNIQUE];
     fill_random(&mut file_unique)?;

@@ -97,6 +97,10 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 fn with_page_locations(index: &[u8], placement: &Placement, column: Column<'_>) -> Result<Vec<u8>> {
     // The plain form of a file of parquet-java has bytes after its indexes.
     let mut index = Struct::read_module(index, "offset index")?;
+    // Some writers omit the list of a column chunk without pages.
+    if !index.has(offset_index::PAGE_LOCATIONS) {
+        return Ok(index.encode());
+    }
     index.rewrite(offset_index::PAGE_LOCATIONS, "the list of page locations", |_, location| {
         let offset = location.int(offset_index::OFFSET).unwrap_or(-1);
         let moved = match placement {

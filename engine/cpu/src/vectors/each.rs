@@ -1,18 +1,18 @@
 //! Single blocks under several keys: one step of a serial mode.
 //!
 //! With a key for each block, wider vectors would have to be assembled from 16-byte loads in each round. All kernels
-//! therefore use xmm registers: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
+//! therefore use vectors of one block: two rounds start in each cycle, and 8 blocks fill the 4 cycles of latency.
 
 use super::cipher::{Keys, middle_rounds};
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector};
 use crate::kernel::{Block, LANES};
 
 /// Processes N blocks under N keys of `rounds` rounds.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector. In addition, there are N keys of `rounds` rounds, and N blocks.
+/// The same as for [`Vector`], with [`Single`] as the vector. In addition, there are N keys of `rounds` rounds, and N blocks.
 #[inline(always)]
 unsafe fn interleaved<const ENCRYPTS: bool, const N: usize>(
     rounds: usize,
@@ -21,11 +21,11 @@ unsafe fn interleaved<const ENCRYPTS: bool, const N: usize>(
 ) {
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let key = |i: usize, round: usize| Keys::of::<ENCRYPTS>(keys.get_unchecked(i)).get::<Xmm>(round);
+        let key = |i: usize, round: usize| Keys::of::<ENCRYPTS>(keys.get_unchecked(i)).get::<Single>(round);
         let blocks: *mut u8 = blocks.as_mut_ptr().cast();
-        let mut x = [Xmm::load(blocks); N];
+        let mut x = [Single::load(blocks); N];
         for i in 0..N {
-            x[i] = Xmm::load(blocks.add(16 * i)).xor(key(i, 0));
+            x[i] = Single::load(blocks.add(16 * i)).xor(key(i, 0));
         }
         middle_rounds!(rounds, round => {
             for i in 0..N {
@@ -42,7 +42,7 @@ unsafe fn interleaved<const ENCRYPTS: bool, const N: usize>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector.
+/// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn each<const ENCRYPTS: bool>(keys: &[&Schedule], blocks: &mut [Block]) {
     assert_eq!(keys.len(), blocks.len(), "as many keys as blocks");

@@ -8,12 +8,10 @@
 //! multiplication by a power of alpha below alpha^8 needs a carry-less product, which occupies AES units for two cycles on
 //! Zen 4.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
 use super::cipher::{Extent, Keys, Pass, drive, extra_rounds, for_each};
 use super::schedule::Schedule;
 use super::single_stream;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector, prefetch};
 use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
@@ -121,7 +119,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
             // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
             for i in 0..N {
                 // SAFETY: a prefetch never faults, so every address is allowed. Every x86-64 processor has SSE.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(src.wrapping_add(AHEAD + i * V::BYTES).cast()) };
+                unsafe { prefetch(src.wrapping_add(AHEAD + i * V::BYTES)) };
             }
         }
         if N == 8 && V::BLOCKS == 4 {
@@ -153,7 +151,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
 ///
 /// # Safety
 ///
-/// The same as for [`drive`], and for [`Vector`] with [`Xmm`] as the vector.
+/// The same as for [`drive`], and for [`Vector`] with [`Single`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn xts<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     schedule: &Schedule,
@@ -163,11 +161,11 @@ pub(super) unsafe fn xts<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     let blocks = data.len() / 16;
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let mut first = [Xmm::load(register.as_ptr()); 4];
+        let mut first = [Single::load(register.as_ptr()); 4];
         let mut next = u128::from_le_bytes(*register);
         for place in &mut first[1..V::BLOCKS] {
             next = tweak::double(next);
-            *place = Xmm::number(next);
+            *place = Single::number(next);
         }
         let pass = Xts::<V, ENCRYPTS>::new(schedule, V::join(first)).ready_for(data.len());
         let tweaks = drive::<V, _, FEW>(pass, data).tweaks;
@@ -188,7 +186,7 @@ pub(super) unsafe fn xts<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector.
+/// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn unit_short<const ENCRYPTS: bool>(
     schedule: &Schedule,
@@ -199,8 +197,8 @@ pub(super) unsafe fn unit_short<const ENCRYPTS: bool>(
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let tweak = single_stream::encrypted(tweak_schedule, Xmm::load(number.as_ptr()));
-        let next = drive::<_, _, true>(Xts::<Xmm, ENCRYPTS>::new(schedule, tweak), data).tweaks;
+        let tweak = single_stream::encrypted(tweak_schedule, Single::load(number.as_ptr()));
+        let next = drive::<_, _, true>(Xts::<Single, ENCRYPTS>::new(schedule, tweak), data).tweaks;
         if let Some(after) = after {
             next.store(after.as_mut_ptr());
         }

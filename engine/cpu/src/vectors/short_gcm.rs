@@ -8,7 +8,7 @@ use super::cipher::{Extent, Keys, Pass, drive};
 use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector};
 use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, Powers, Progress, Span};
 
@@ -16,7 +16,7 @@ use crate::kernel::{Block, Powers, Progress, Span};
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn key_into<V: Vector>(
     key: &[u8],
@@ -26,7 +26,7 @@ pub(super) unsafe fn key_into<V: Vector>(
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         schedule::expand_to_encrypt_into(key, schedule);
-        let h = single_stream::encrypted(schedule, Xmm::number(0));
+        let h = single_stream::encrypted(schedule, Single::number(0));
         ghash::replace_key::<V>(h, hash_key);
     }
 }
@@ -35,7 +35,7 @@ pub(super) unsafe fn key_into<V: Vector>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 unsafe fn with_powers<V: Vector>(powers: Powers<'_, HashKey<V::Raw>>, blocks: usize) -> &HashKey<V::Raw> {
     match powers {
@@ -96,7 +96,7 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector>(
     schedule: &Schedule,
@@ -113,20 +113,20 @@ pub(super) unsafe fn crypt<V: Vector>(
     // SAFETY: the caller guarantees that the processor has the instructions. Each group lies in the span.
     unsafe {
         if let Some(mask) = mask {
-            single_stream::encrypted(schedule, Xmm::number(number).reversed()).store(mask.as_mut_ptr());
+            single_stream::encrypted(schedule, Single::number(number).reversed()).store(mask.as_mut_ptr());
         }
         // Two groups with half of the powers take less time than one group with all of them.
         let vectors = blocks.div_ceil(V::BLOCKS);
         let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
         let hash_key = with_powers::<V>(powers, needed);
-        let mut hash = Xmm::load(state.as_ptr()).reversed();
+        let mut hash = Single::load(state.as_ptr()).reversed();
         if !before.is_empty() {
             hash = ghash::hash_few::<V>(hash_key, hash, before, None);
         }
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
             keys: Keys::of::<true>(schedule),
-            counters: V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3])),
+            counters: V::splat(Single::number(start)).add32(V::numbers([0, 1, 2, 3])),
             stride: V::numbers([V::BLOCKS as u128; 4]),
             hash_key,
             hash: V::widen(hash),
@@ -140,7 +140,7 @@ pub(super) unsafe fn crypt<V: Vector>(
             group.left = (rest.len() / 16).min(most);
             let (now, later) = rest.split_at(16 * group.left);
             group = drive::<_, _, true>(group, now);
-            hash = group.sum.folded().reduced(Xmm::numbers([MODULUS; 4]));
+            hash = group.sum.folded().reduced(Single::numbers([MODULUS; 4]));
             (group.hash, group.sum) = (V::widen(hash), Sum::zero(zero));
             rest = later;
         }
@@ -152,7 +152,7 @@ pub(super) unsafe fn crypt<V: Vector>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn tag<V: Vector>(
     powers: Powers<'_, HashKey<V::Raw>>,
@@ -164,10 +164,10 @@ pub(super) unsafe fn tag<V: Vector>(
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let hash_key = with_powers::<V>(powers, before.len() / 16 + 1);
-        let hash = Xmm::load(state.as_ptr()).reversed();
-        let lengths = Xmm::words(lengths[1], lengths[0]);
+        let hash = Single::load(state.as_ptr()).reversed();
+        let lengths = Single::words(lengths[1], lengths[0]);
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
         // The tag of a forged message is a secret: no copy is left on the stack.
-        hash.reversed().xor(Xmm::load(mask.as_ptr())).to_number().to_le_bytes()
+        hash.reversed().xor(Single::load(mask.as_ptr())).to_number().to_le_bytes()
     }
 }

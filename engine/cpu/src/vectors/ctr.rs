@@ -9,7 +9,7 @@
 
 use super::cipher::{Extent, Keys, Pass, SHORT, drive};
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector};
 use crate::kernel::counter::{Counting, Low32, Whole};
 use crate::kernel::{Block, Span};
 
@@ -31,7 +31,7 @@ impl<V: Vector, const BIG_ENDIAN: bool> Ctr<V, BIG_ENDIAN> {
     unsafe fn new(schedule: &Schedule, start: u128) -> Self {
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe {
-            let counters = V::splat(Xmm::number(start)).add32(V::numbers([0, 1, 2, 3]));
+            let counters = V::splat(Single::number(start)).add32(V::numbers([0, 1, 2, 3]));
             Ctr { keys: Keys::of::<true>(schedule), counters, stride: V::numbers([V::BLOCKS as u128; 4]) }
         }
     }
@@ -67,12 +67,12 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector.
+/// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
 pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let pass = Ctr::<Xmm, true>::new(schedule, u128::from_be_bytes(*counter));
+        let pass = Ctr::<Single, true>::new(schedule, u128::from_be_bytes(*counter));
         drive::<_, _, true>(pass, data).counters.reversed().store(counter.as_mut_ptr());
     }
 }

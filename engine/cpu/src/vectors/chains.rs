@@ -1,6 +1,6 @@
 //! CBC encryption of many interleaved messages. Within a message, CBC encryption is serial.
 //!
-//! A round has a latency of 4 cycles, and two rounds on xmm or ymm registers can start in each cycle. Eight registers (16
+//! A round has a latency of 4 cycles, and two rounds on vectors of one or two blocks can start in each cycle. Eight registers (16
 //! messages in ymm registers) therefore keep the AES units busy. Each place of a vector holds one message. When a message
 //! ends, the next message takes its place. The kernel for zmm registers uses ymm registers here. With zmm, 16 messages would
 //! suffice too (one round starts per cycle), but assembling and splitting vectors of four blocks costs more than it saves
@@ -9,14 +9,13 @@
 //! Round keys are broadcast if all messages have the same key. Otherwise they are read from a table with the keys of each
 //! place. The table is on the stack and is zeroed on drop.
 
-use std::arch::x86_64::__m128i;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::cipher::{extra_rounds, opaque};
 use super::schedule::Schedule;
-use super::vector::Vector;
+use super::vector::{RawBlock, Vector};
 use crate::kernel::{Block, Lane};
 
 /// Maximum number of groups (vectors) in flight.
@@ -25,7 +24,7 @@ const GROUPS: usize = 8;
 /// Round keys for the groups of messages: the same keys for all messages if SHARED is set, otherwise a table with the keys of each
 /// of PLACES messages, stored as `[round][place]`.
 #[derive(Clone, Copy)]
-struct KeysOfPlaces<const SHARED: bool, const PLACES: usize>(*const __m128i);
+struct KeysOfPlaces<const SHARED: bool, const PLACES: usize>(*const RawBlock);
 
 impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
     /// # Safety
@@ -47,7 +46,7 @@ impl<const SHARED: bool, const PLACES: usize> KeysOfPlaces<SHARED, PLACES> {
 /// The memory of a table of keys.
 #[repr(C, align(64))]
 struct KeyTable<const PLACES: usize> {
-    keys: [[MaybeUninit<__m128i>; PLACES]; 15],
+    keys: [[MaybeUninit<RawBlock>; PLACES]; 15],
     /// Places that hold keys.
     used: usize,
 }
@@ -134,7 +133,7 @@ impl<const PLACES: usize> Places<PLACES> {
 #[inline(always)]
 unsafe fn run<V: Vector, const SHARED: bool, const G: usize, const PLACES: usize>(
     rounds: usize,
-    keys: *const __m128i,
+    keys: *const RawBlock,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
@@ -197,8 +196,8 @@ unsafe fn run<V: Vector, const SHARED: bool, const G: usize, const PLACES: usize
 unsafe fn run_groups<V: Vector, const PLACES: usize>(
     rounds: usize,
     groups: usize,
-    shared: Option<*const __m128i>,
-    table: *const __m128i,
+    shared: Option<*const RawBlock>,
+    table: *const RawBlock,
     places: &mut Places<PLACES>,
     first: usize,
     steps: usize,
@@ -235,7 +234,7 @@ const AHEAD: [(usize, usize); 7] = [(4, 4), (2, 2), (2, 6), (1, 1), (1, 3), (1, 
 unsafe fn chains<V: Vector, const PLACES: usize>(
     rounds: usize,
     lanes: &mut [Lane<'_, Schedule>],
-    shared: Option<*const __m128i>,
+    shared: Option<*const RawBlock>,
 ) {
     const { assert!(PLACES == GROUPS * V::BLOCKS) };
     let mut table =

@@ -7,7 +7,7 @@
 
 use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector};
 use crate::kernel::ocb::STEP;
 use crate::kernel::{OcbKey, OcbState, Span};
 
@@ -15,7 +15,7 @@ struct Ocb<'k, V, const ENCRYPTS: bool> {
     keys: Keys,
     key: &'k OcbKey,
     /// The offset of the last block.
-    offset: Xmm,
+    offset: Single,
     /// Number of blocks so far.
     blocks: u64,
     checksum: V,
@@ -25,11 +25,11 @@ struct Ocb<'k, V, const ENCRYPTS: bool> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Xmm`] as the vector.
+/// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
-unsafe fn l(key: &OcbKey, i: u32) -> Xmm {
+unsafe fn l(key: &OcbKey, i: u32) -> Single {
     // SAFETY: the caller guarantees that the processor has the instruction.
-    unsafe { Xmm::load(key.masks.l(i).as_ptr()) }
+    unsafe { Single::load(key.masks.l(i).as_ptr()) }
 }
 
 impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
@@ -71,7 +71,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
                 }
                 extent.store(text, dst.add(i * V::BYTES));
             }
-            let step = Xmm::load(table.add(16 * (count - 1)));
+            let step = Single::load(table.add(16 * (count - 1)));
             self.offset = self.offset.xor(step).xor(change);
             self.blocks = number;
         }
@@ -82,7 +82,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
     schedule: &Schedule,
@@ -98,9 +98,9 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
     let (body, tail) = rest.split_at(whole);
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        part::<ENCRYPTS, Xmm, true>(schedule, key, state, head);
+        part::<ENCRYPTS, Single, true>(schedule, key, state, head);
         part::<ENCRYPTS, V, false>(schedule, key, state, body);
-        part::<ENCRYPTS, Xmm, true>(schedule, key, state, tail);
+        part::<ENCRYPTS, Single, true>(schedule, key, state, tail);
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
     schedule: &Schedule,
@@ -122,7 +122,7 @@ unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
     }
     // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
     unsafe {
-        let offset = Xmm::load(state.offset[0].as_ptr());
+        let offset = Single::load(state.offset[0].as_ptr());
         let (keys, zero) = (Keys::of::<ENCRYPTS>(schedule), V::splat(offset.xor(offset)));
         let mut pass = Ocb::<V, ENCRYPTS> { keys, key, offset, blocks: state.blocks, checksum: zero };
         if SINGLES {
@@ -134,7 +134,7 @@ unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
             pass = drive::<_, _, false>(pass, data);
         }
         pass.offset.store(state.offset[0].as_mut_ptr());
-        let checksum = Xmm::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
+        let checksum = Single::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
         checksum.store(state.checksum[0].as_mut_ptr());
         state.blocks = pass.blocks;
     }

@@ -1,53 +1,12 @@
-//! Round keys: expansion (FIPS 197, 5.2) and the format of the kernels.
+//! Key expansion for x86-64 (FIPS 197, 5.2).
 //!
 //! SubWord is computed by `aesenclast` on a word repeated four times. ShiftRows does not change such a block, and the round
 //! constant is passed as the round key. `aesenclast` takes constant time like `aeskeygenassist`, and is four times as fast
 //! on processors where `aeskeygenassist` is microcoded. The words of one step are computed as a prefix sum of exclusive ors.
 
 use std::arch::x86_64::*;
-use std::mem::zeroed;
 
-use zeroize::Zeroize;
-
-/// Round keys of one key for both directions; wiped on drop.
-#[repr(C, align(64))]
-pub struct Schedule {
-    /// Round keys of the cipher, `rounds + 1` of them.
-    pub(super) encrypt: [__m128i; 15],
-    /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
-    pub(super) rounds: usize,
-    /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
-    /// the last.
-    pub(super) decrypt: [__m128i; 15],
-}
-
-impl Schedule {
-    /// A schedule without a key, to be replaced by [`expand_each`].
-    #[inline(always)]
-    pub(super) fn blank() -> Self {
-        // SAFETY: vectors and numbers may be zero.
-        unsafe { zeroed() }
-    }
-
-    /// Replaces this schedule by a copy of another. The round keys are copied to their final place only.
-    pub(super) fn copy_from(&mut self, other: &Schedule) {
-        self.encrypt.copy_from_slice(&other.encrypt);
-        self.rounds = other.rounds;
-        self.decrypt.copy_from_slice(&other.decrypt);
-    }
-
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> Self {
-        Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }
-    }
-}
-
-impl Drop for Schedule {
-    fn drop(&mut self) {
-        self.encrypt.zeroize();
-        self.decrypt.zeroize();
-    }
-}
+use super::schedule::Schedule;
 
 /// Expands a key of 16, 24 or 32 bytes.
 ///
@@ -61,10 +20,21 @@ impl Drop for Schedule {
 pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
+        let mut encrypt = [_mm_setzero_si128(); 15];
+        let put = |i: usize, [round_key]: [__m128i; 1]| encrypt[i] = round_key;
         match key.len() {
-            16 => both::<10>(expand_128(key)),
-            24 => both::<12>(expand_192(key)),
-            32 => both::<14>(expand_256(key)),
+            16 => {
+                each_of_128([key], put);
+                both::<10>(encrypt)
+            }
+            24 => {
+                each_of_192([key], put);
+                both::<12>(encrypt)
+            }
+            32 => {
+                each_of_256([key], put);
+                both::<14>(encrypt)
+            }
             other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
         }
     }
@@ -299,50 +269,5 @@ unsafe fn each_of_256<const N: usize>(keys: [&[u8]; N], mut put: impl FnMut(usiz
                 put(2 * i + 1, odd);
             }
         }
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_128`].
-#[inline(always)]
-unsafe fn expand_128(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_128([key], |i, [round_key]| keys[i] = round_key);
-        keys
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_192`].
-#[inline(always)]
-unsafe fn expand_192(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_192([key], |i, [round_key]| keys[i] = round_key);
-        keys
-    }
-}
-
-/// Returns all round keys by value.
-///
-/// # Safety
-///
-/// The same as for [`each_of_256`].
-#[inline(always)]
-unsafe fn expand_256(key: &[u8]) -> [__m128i; 15] {
-    // SAFETY: the caller guarantees that the processor has the instructions and that the key has this length.
-    unsafe {
-        let mut keys = [_mm_setzero_si128(); 15];
-        each_of_256([key], |i, [round_key]| keys[i] = round_key);
-        keys
     }
 }

@@ -1,4 +1,4 @@
-//! The serial modes of one message, in one xmm register.
+//! The serial modes of one message, in one vector of one block.
 //!
 //! The time of a serial mode is the latency of the dependency chain from one block to the next. To keep everything except
 //! the rounds out of this chain, the first round key (and the text, if the mode adds it) is XORed into the last round key of
@@ -6,7 +6,7 @@
 
 use super::cipher::Keys;
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector};
 use crate::kernel::{Block, Span};
 
 /// The middle rounds of one block.
@@ -15,7 +15,7 @@ use crate::kernel::{Block, Span};
 ///
 /// The same as for [`Keys::get`].
 #[inline(always)]
-unsafe fn rounds(keys: Keys, x: Xmm) -> Xmm {
+unsafe fn rounds(keys: Keys, x: Single) -> Single {
     let mut x = [x];
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe { keys.opaque().middle::<true, _, 1>(&mut x) };
@@ -28,7 +28,7 @@ unsafe fn rounds(keys: Keys, x: Xmm) -> Xmm {
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-unsafe fn keys(schedule: &Schedule) -> (Keys, Xmm, Xmm) {
+unsafe fn keys(schedule: &Schedule) -> (Keys, Single, Single) {
     let keys = Keys::of::<true>(schedule);
     // SAFETY: the caller guarantees that the processor has the instructions; the schedule exists.
     let (first, last) = unsafe { keys.opaque().ends() };
@@ -41,7 +41,7 @@ unsafe fn keys(schedule: &Schedule) -> (Keys, Xmm, Xmm) {
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn encrypted(schedule: &Schedule, block: Xmm) -> Xmm {
+pub(super) unsafe fn encrypted(schedule: &Schedule, block: Single) -> Single {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let (keys, first, last) = keys(schedule);
@@ -60,7 +60,7 @@ pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let [low, high] = block.cast::<[u64; 2]>().read_unaligned();
-        encrypted(schedule, Xmm::words(low, high)).store(block);
+        encrypted(schedule, Single::words(low, high)).store(block);
     }
 }
 
@@ -85,9 +85,9 @@ pub(super) unsafe fn cbc<const MAC: bool>(
     unsafe {
         let (keys, first, last) = keys(schedule);
         let between = last.xor(first);
-        let mut x = Xmm::load(iv).xor(first.xor(Xmm::load(src)));
+        let mut x = Single::load(iv).xor(first.xor(Single::load(src)));
         for block in 1..blocks {
-            let text = Xmm::load(src.add(16 * block));
+            let text = Single::load(src.add(16 * block));
             if MAC {
                 x = rounds(keys, x).aesenclast(between.xor(text));
             } else {
@@ -117,9 +117,9 @@ pub(super) unsafe fn feedback<const CFB: bool>(schedule: &Schedule, iv: &mut Blo
     unsafe {
         let (keys, first, last) = keys(schedule);
         let last = last.xor(first);
-        let mut x = Xmm::load(iv).xor(first);
+        let mut x = Single::load(iv).xor(first);
         for block in 0..data.len() / 16 {
-            let text = Xmm::load(src.add(16 * block));
+            let text = Single::load(src.add(16 * block));
             x = rounds(keys, x).aesenclast(if CFB { last.xor(text) } else { last });
             let output = if CFB { x.xor(first) } else { x.xor(first.xor(text)) };
             output.store(dst.add(16 * block));
@@ -140,9 +140,9 @@ pub(super) unsafe fn cfb8<const ENCRYPTS: bool>(schedule: &Schedule, iv: &mut Bl
     // SAFETY: the caller guarantees that the processor has the instructions; the bytes lie in the span.
     unsafe {
         let (keys, first, last) = keys(schedule);
-        let mut register = Xmm::load(iv);
+        let mut register = Single::load(iv);
         for at in 0..data.len() {
-            let text = Xmm::byte(src.add(at).read());
+            let text = Single::byte(src.add(at).read());
             let x = rounds(keys, register.xor(first)).aesenclast(last.xor(text));
             register = register.shifted_in(if ENCRYPTS { x } else { text });
             dst.add(at).write(x.first_byte());
@@ -170,13 +170,13 @@ pub(super) unsafe fn cfb1<const ENCRYPTS: bool>(
     // read only if some of its bits must not change.
     unsafe {
         let (keys, first, last) = keys(schedule);
-        let mut number = Xmm::load(register).reversed();
+        let mut number = Single::load(register).reversed();
         for at in (0..bits).step_by(8) {
             let count = (bits - at).min(8);
             let mut text = src.add(at / 8).read();
             let mut result = 0;
             for _ in 0..count {
-                let top = Xmm::byte(text & 0x80);
+                let top = Single::byte(text & 0x80);
                 let x = rounds(keys, number.reversed().xor(first)).aesenclast(last.xor(top));
                 number = number.doubled().xor(if ENCRYPTS { x } else { top }.top_of_first_byte());
                 result = result << 1 | x.first_byte() >> 7;

@@ -1,15 +1,19 @@
-//! AES blocks in one register: one block in xmm, two in ymm, four in zmm.
+//! AES blocks in one register: one block in xmm or in a register of Armv8, two in ymm, four in zmm.
 //!
-//! The three impls (`registers`) come from one macro, since they differ only in the names of the intrinsics. The functions
+//! The impls (`registers`, `neon`) come from one macro, since they differ only in the names of the intrinsics. The functions
 //! that create a vector, such as loads, are unsafe: the caller guarantees that the processor has the instructions. A vector
 //! value therefore proves that the processor has the instructions, and arithmetic on the value is safe.
 //!
 //! All functions here are `#[inline(always)]`, because the intrinsics must be inlined into an entry function that has the
 //! target features (see [`super`]).
 
-use std::arch::x86_64::__m128i;
+#[cfg(target_arch = "aarch64")]
+pub(super) use super::neon::{Single, prefetch};
+#[cfg(target_arch = "x86_64")]
+pub(super) use super::registers::{Single, Ymm, Zmm, prefetch};
 
-pub(super) use super::registers::{Xmm, Ymm, Zmm};
+/// The register type of one block.
+pub(super) type RawBlock = <Single as Vector>::Raw;
 
 /// The halves of a [`Vector::clmul`]: both low, both high, or the high half of the first factor and the low half of the second.
 pub(super) const LOW: i32 = 0x00;
@@ -41,15 +45,15 @@ pub(super) trait Vector: Copy {
     /// Loads `bytes` bytes, fewer than a vector; the other bytes are unspecified.
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// Loads the block at `ptr`, which is aligned, into every place.
-    unsafe fn broadcast(ptr: *const __m128i) -> Self;
+    unsafe fn broadcast(ptr: *const RawBlock) -> Self;
     /// A vector of the first numbers of `blocks`, each stored as a little-endian block; for constants.
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
     /// A vector with the block in every place.
-    unsafe fn splat(block: Xmm) -> Self;
+    unsafe fn splat(block: Single) -> Self;
     /// A vector with the block in the first place; the other places are zero.
-    unsafe fn widen(block: Xmm) -> Self;
+    unsafe fn widen(block: Single) -> Self;
     /// A vector of the first blocks of `blocks`.
-    unsafe fn join(blocks: [Xmm; 4]) -> Self;
+    unsafe fn join(blocks: [Single; 4]) -> Self;
     /// Loads block `i` from `ptrs[i] + offset`; only for vectors of at most two blocks.
     unsafe fn gather(_ptrs: *const *const u8, _offset: usize) -> Self {
         unreachable!("more blocks than two")
@@ -107,18 +111,37 @@ pub(super) trait Vector: Copy {
     /// The register itself.
     fn raw(self) -> Self::Raw;
     /// The first block.
-    fn lowest(self) -> Xmm;
+    fn lowest(self) -> Single;
     /// The lower half of `self` and the upper half of `other`; only for vectors of four blocks.
     fn with_upper_half(self, _other: Self) -> Self {
         unreachable!("fewer blocks than four")
     }
     /// The exclusive or of all blocks.
-    fn folded(self) -> Xmm;
+    fn folded(self) -> Single;
     /// Each block times alpha^`power` (XTS, IEEE 1619, 5.2); `power` is below 8 and a multiple of BLOCKS. `modulus` has 0x87 in
     /// the low half of each block.
     fn times_alpha(self, power: usize, modulus: Self) -> Self;
     /// Each block times alpha^(8 `bytes`), for at most 4 bytes.
     fn times_alpha_8(self, bytes: usize) -> Self;
+}
+
+impl Single {
+    /// A vector with `value` in the first byte; the other bytes are zero.
+    ///
+    /// # Safety
+    ///
+    /// The same as for [`Vector`].
+    #[inline(always)]
+    pub(super) unsafe fn byte(value: u8) -> Single {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        unsafe { Single::number(value.into()) }
+    }
+
+    /// The first byte.
+    #[inline(always)]
+    pub(super) fn first_byte(self) -> u8 {
+        self.to_number() as u8
+    }
 }
 
 macro_rules! vector {
@@ -140,7 +163,7 @@ macro_rules! vector {
         impl Vector for $name {
             type Raw = $raw;
             const BLOCKS: usize = $blocks;
-            const REGISTERS: usize = if $blocks == 4 { 32 } else { 16 };
+            const REGISTERS: usize = if $blocks == 4 || cfg!(target_arch = "aarch64") { 32 } else { 16 };
 
             #[inline(always)]
             fn raw(self) -> $raw {
@@ -154,19 +177,19 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            unsafe fn broadcast(ptr: *const __m128i) -> Self {
+            unsafe fn broadcast(ptr: *const RawBlock) -> Self {
                 // SAFETY: the caller guarantees that the processor has the instruction, and an aligned block at `ptr`.
-                unsafe { Self::splat(Xmm(*ptr)) }
+                unsafe { Self::splat(Single(*ptr)) }
             }
 
             #[inline(always)]
-            unsafe fn splat(block: Xmm) -> Self {
+            unsafe fn splat(block: Single) -> Self {
                 // SAFETY: the caller guarantees that the processor has the instruction.
                 unsafe { $name($splat(block.0)) }
             }
 
             #[inline(always)]
-            unsafe fn widen(block: Xmm) -> Self {
+            unsafe fn widen(block: Single) -> Self {
                 // SAFETY: the caller guarantees that the processor has the instruction.
                 unsafe { $name($widen(block.0)) }
             }
@@ -217,13 +240,13 @@ macro_rules! vector {
             }
 
             #[inline(always)]
-            fn lowest(self) -> Xmm {
+            fn lowest(self) -> Single {
                 // SAFETY: a vector exists only if the processor has its instructions.
-                unsafe { Xmm($lowest(self.0)) }
+                unsafe { Single($lowest(self.0)) }
             }
 
             #[inline(always)]
-            fn folded(self) -> Xmm {
+            fn folded(self) -> Single {
                 let $fold = self;
                 $folded
             }
@@ -275,3 +298,38 @@ macro_rules! vector {
     };
 }
 pub(super) use vector;
+
+/// The functions of [`Vector`] that access one block at most.
+macro_rules! functions_of_one_block {
+    () => {
+        #[inline(always)]
+        unsafe fn join(blocks: [Single; 4]) -> Self {
+            blocks[0]
+        }
+
+        #[inline(always)]
+        unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
+            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`, and that the processor has the instructions.
+            unsafe { Self::number(partial::load(ptr, bytes)) }
+        }
+
+        #[inline(always)]
+        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
+            // SAFETY: the caller guarantees one pointer to a valid block.
+            unsafe { Self::load((*ptrs).add(offset)) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
+            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`.
+            unsafe { partial::store(self.to_number(), ptr, bytes) }
+        }
+
+        #[inline(always)]
+        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
+            // SAFETY: the caller guarantees one pointer to a valid block.
+            unsafe { self.store((*ptrs).add(offset)) }
+        }
+    };
+}
+pub(super) use functions_of_one_block;

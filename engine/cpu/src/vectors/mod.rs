@@ -1,4 +1,4 @@
-//! Kernels for x86-64: AES instructions on vectors of one, two and four blocks.
+//! Kernels for processors with AES instructions: x86-64 with vectors of one, two and four blocks, and 64-bit Arm.
 //!
 //! # Shape
 //!
@@ -7,13 +7,14 @@
 //! functions are inlined into them. The intrinsics are compiled to instructions only there.
 //!
 //! Every entry function costs compile time. Therefore no two entry functions differ only in the key size (see
-//! `cipher::extra_rounds`). Short data have entry functions of their own, which use xmm registers only.
+//! `cipher::extra_rounds`). Short data have entry functions of their own, which use vectors of one block only.
 //!
 //! | file | content |
 //! |---|---|
 //! | `entries` | the methods of the kernels, in groups |
 //! | `vector`, `registers` | the trait for a register of blocks; its implementations for xmm, ymm and zmm |
-//! | `schedule` | key expansion |
+//! | `schedule`, `expansion` | the format of round keys; key expansion for x86-64 |
+//! | `neon` | the vector of one block and key expansion for 64-bit Arm |
 //! | `cipher` | the rounds of N vectors; the loop of a pass over its data |
 //! | `ecb`, `ctr`, `feedback`, `xts`, `ocb` | the parallel passes (`feedback`: decryption of CBC and CFB) |
 //! | `ghash` | GHASH, many blocks for each reduction |
@@ -41,6 +42,9 @@
 // Loops use the index for both `x[i]` and the address of vector i.
 #![allow(clippy::needless_range_loop)]
 
+#[cfg(target_arch = "aarch64")]
+use std::arch::aarch64::uint8x16_t;
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use lockstep_core::work::Pass;
@@ -57,10 +61,15 @@ mod cipher;
 mod ctr;
 mod each;
 mod ecb;
+#[cfg(target_arch = "x86_64")]
+mod expansion;
 mod feedback;
 mod gcm;
 mod ghash;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod ocb;
+#[cfg(target_arch = "x86_64")]
 mod registers;
 mod schedule;
 mod short_gcm;
@@ -68,11 +77,12 @@ mod single_stream;
 mod vector;
 mod xts;
 
-pub use aesni::AesNi;
+#[cfg(target_arch = "aarch64")]
+pub use armv8::Armv8;
 pub use ghash::HashKey;
 pub use schedule::Schedule;
-pub use vaes256::Vaes256;
-pub use vaes512::Vaes512;
+#[cfg(target_arch = "x86_64")]
+pub use {aesni::AesNi, vaes256::Vaes256, vaes512::Vaes512};
 
 /// Defines a kernel: its token and its methods, from the groups in `entries`. A kernel has its own module, so that rustc can
 /// compile it in its own codegen unit if the profile allows more than one.
@@ -83,11 +93,11 @@ macro_rules! kernel {
         $(#[$doc:meta])*
         $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty),
         chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors from $gcm_from:literal bytes,
-        clear: $clear:ident, features: $features:literal, $($feature:tt),*
+        $(clear: $clear:path,)? features: $features:literal, $detected:ident: $($feature:tt),*
     ) => {
         mod $module {
             use super::cipher::{SHORT, directed};
-            use super::vector::{$chains as Chains, $vector as V, Vector, Xmm};
+            use super::vector::{$chains as Chains, $vector as V, Vector, Single};
             use super::*;
 
             type Hash = HashKey<$raw>;
@@ -110,10 +120,10 @@ macro_rules! kernel {
                 const NAME: &'static str = $name;
 
                 fn detect() -> Option<Self> {
-                    ($(std::arch::is_x86_feature_detected!($feature))&&*).then_some($kernel(()))
+                    ($(std::arch::$detected!($feature))&&*).then_some($kernel(()))
                 }
 
-                entries! { $features, fn clear_registers() { crate::kernel::registers::$clear() } }
+                $(entries! { $features, fn clear_registers() { $clear() } })?
                 keys!($features);
                 passes!($features);
             }
@@ -121,21 +131,64 @@ macro_rules! kernel {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Xmm(__m128i), chains: Xmm, 8 places, gcm: 6 vectors from 96 bytes,
-    clear: clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1", "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
+    aesni::AesNi = "cpu/aesni", Single(__m128i), chains: Single, 8 places, gcm: 6 vectors from 96 bytes,
+    clear: crate::kernel::registers::clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1",
+    is_x86_feature_detected: "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
 
+#[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
     vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
-    clear: clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq", "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
+    clear: crate::kernel::registers::clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq",
+    is_x86_feature_detected: "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
 
+#[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
     vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
-    clear: clear_zmm, features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq",
+    clear: crate::kernel::registers::clear_zmm,
+    features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq", is_x86_feature_detected:
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
+}
+
+#[cfg(target_arch = "aarch64")]
+kernel! {
+    /// The AES instructions of Armv8 with PMULL.
+    armv8::Armv8 = "cpu/armv8", Single(uint8x16_t), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
+    features: "neon,aes", is_aarch64_feature_detected: "neon", "aes"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<K: Kernel<Schedule = Schedule>>(kernel: Option<K>) {
+        let Some(kernel) = kernel else { return };
+        let mut places = [Schedule::blank()];
+        kernel.expand_each(&[&[7; 32]], &mut places);
+        kernel.expand_each(&[&[9; 16]], &mut places);
+        let [Schedule { encrypt, rounds, .. }] = &places;
+        assert_eq!(*rounds, 10);
+        // SAFETY: a register is a block of bytes.
+        let blocks = unsafe { &*encrypt.as_ptr().cast::<[Block; 15]>() };
+        assert!(blocks[11..].as_flattened().iter().all(|byte| *byte == 0), "{}", K::NAME);
+        assert!(blocks[10] != [0; 16]);
+    }
+
+    #[test]
+    fn a_shorter_key_leaves_nothing_of_a_longer_one() {
+        #[cfg(target_arch = "aarch64")]
+        check(Armv8::detect());
+        #[cfg(target_arch = "x86_64")]
+        {
+            check(AesNi::detect());
+            check(Vaes256::detect());
+            check(Vaes512::detect());
+        }
+    }
 }

@@ -7,12 +7,10 @@
 //! they use the input of the current step. As in [`super::ghash`], each place of a vector holds a separate hash, and all
 //! places are multiplied by the same power of H. The blocks of the last step are multiplied by different powers.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-
 use super::cipher::{Keys, extra_rounds, for_each, in_memory, opaque, opaque_number};
 use super::ghash::{HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
-use super::vector::{Vector, Xmm};
+use super::vector::{Single, Vector, prefetch};
 use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, GcmCounter, Span};
 
@@ -114,7 +112,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             let first: V = keys.get(0);
             if let (true, Some(hashed)) = (PREFETCH, hashed) {
                 for_each!(I < N => {
-                    _mm_prefetch::<_MM_HINT_T0>(hashed.wrapping_add(AHEAD + I * V::BYTES).cast());
+                    prefetch(hashed.wrapping_add(AHEAD + I * V::BYTES));
                 });
             }
             let mut x = this.next_blocks(first);
@@ -181,7 +179,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
     ///
     /// The same as for [`Gcm::step`].
     #[inline(always)]
-    unsafe fn last(&mut self, hashed: *const u8) -> Xmm {
+    unsafe fn last(&mut self, hashed: *const u8) -> Single {
         let this = self.in_place();
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
@@ -193,7 +191,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                 sum = sum.plus(Sum::product(text, (*this.hash_key).powers((N - vector) * V::BLOCKS)));
                 vector += 1;
             }
-            sum.folded().reduced(Xmm::numbers([MODULUS; 4]))
+            sum.folded().reduced(Single::numbers([MODULUS; 4]))
         }
     }
 }
@@ -233,9 +231,9 @@ pub(super) unsafe fn crypt<
     unsafe {
         let stride = if ALIGNED { 32 } else { V::BLOCKS as u128 };
         let stride = V::numbers([stride; 4]);
-        let counter = V::splat(Xmm::number(start));
+        let counter = V::splat(Single::number(start));
         let (counters, base) = if ALIGNED {
-            let multiple = V::splat(Xmm::number(start - 2));
+            let multiple = V::splat(Single::number(start - 2));
             (multiple.add32(stride), V::broadcast(schedule.encrypt.as_ptr()).xor(multiple.reversed()))
         } else {
             (counter.add32(V::numbers([0, 1, 2, 3])), counter)
@@ -252,7 +250,7 @@ pub(super) unsafe fn crypt<
             stride,
             base,
             modulus: V::numbers([MODULUS; 4]),
-            hash: V::widen(ordered::<_, GHASH>(Xmm::load(state.as_ptr()))),
+            hash: V::widen(ordered::<_, GHASH>(Single::load(state.as_ptr()))),
         };
         let last = step * (steps - 1);
         let hash = if OUTPUT {

@@ -1,10 +1,9 @@
 //! The rounds of N interleaved vectors, and the loop of a pass over its data.
 
 use std::arch::asm;
-use std::arch::x86_64::__m128i;
 
 use super::schedule::Schedule;
-use super::vector::Vector;
+use super::vector::{RawBlock, Vector};
 use crate::kernel::Span;
 
 /// Expands to `$body` for the rounds that AES-192 (two) and AES-256 (four) have in addition to those of AES-128. The rounds
@@ -34,7 +33,7 @@ macro_rules! middle_rounds {
         for $round in 1..10 {
             $body
         }
-        $crate::x86::cipher::extra_rounds!($rounds, 10, $round => $body);
+        $crate::vectors::cipher::extra_rounds!($rounds, 10, $round => $body);
     }};
 }
 pub(super) use middle_rounds;
@@ -42,7 +41,7 @@ pub(super) use middle_rounds;
 /// The round keys of one direction, in the order of use.
 #[derive(Clone, Copy)]
 pub(super) struct Keys {
-    first: *const __m128i,
+    first: *const RawBlock,
     /// 10, 12 or 14. There is one key more.
     pub(super) rounds: usize,
 }
@@ -221,7 +220,7 @@ pub(super) trait Pass<V: Vector> {
     unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8);
 }
 
-/// Data of fewer bytes than this are processed in xmm registers. Wide vectors are not faster for them, and a wide or partial
+/// Data of fewer bytes than this are processed in vectors of one block. Wide vectors are not faster for them, and a wide or partial
 /// load often cannot be forwarded from the stores of the previous call.
 pub(super) const SHORT: usize = 128;
 

@@ -19,7 +19,7 @@ macro_rules! entries {
     };
 }
 
-/// Like [`entries`], with one function for less than `SHORT` bytes of data, which uses xmm registers, and one for more. `W` is the
+/// Like [`entries`], with one function for less than `SHORT` bytes of data, which uses vectors of one block, and one for more. `W` is the
 /// vector, and FEW is set for short data.
 macro_rules! entries_by_length {
     ($features:literal,
@@ -29,7 +29,7 @@ macro_rules! entries_by_length {
         fn $entry(self, $($arg: $type),*) {
             #[target_feature(enable = $features)]
             fn short($($arg: $type),*) {
-                type W = Xmm;
+                type W = Single;
                 const FEW: bool = true;
                 // SAFETY: this function has the target features of its vectors; the data are short.
                 unsafe { $($body)* }
@@ -92,7 +92,7 @@ macro_rules! variants {
 /// The set-up of keys.
 macro_rules! keys {
     ($features:literal) => {
-        const IN_PLACE: bool = true;
+        const IN_PLACE: bool = cfg!(target_arch = "x86_64");
 
         fn blank_schedule(self) -> Option<Schedule> {
             Some(Schedule::blank())
@@ -121,7 +121,7 @@ macro_rules! keys {
             fn hash_key(h: &Block) -> Hash { ghash::hash_key::<V>(h) }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) {
                 for (h, place) in h.iter().zip(places) {
-                    ghash::replace_key::<V>(Xmm::load(h.as_ptr()), place);
+                    ghash::replace_key::<V>(Single::load(h.as_ptr()), place);
                 }
             }
             fn ensure_powers(key: &mut Hash, blocks: usize) { ghash::ensure_powers::<V>(key, blocks) }

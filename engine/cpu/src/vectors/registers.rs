@@ -3,12 +3,12 @@
 use std::arch::x86_64::*;
 
 use super::cipher::opaque_number;
-use super::vector::{HIGH_LOW, Vector, vector};
+use super::vector::{HIGH_LOW, RawBlock, Vector, functions_of_one_block, vector};
 use crate::kernel::partial;
 
 vector! {
     /// One block in an xmm register.
-    Xmm(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
+    Single(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
     memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
     two: {
         xor: _mm_xor_si128, and: _mm_and_si128,
@@ -20,36 +20,7 @@ vector! {
     shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, align: _mm_alignr_epi8,
     folded: |this| this,
     after: |_this, before| identity(before),
-    {
-        #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
-            blocks[0]
-        }
-
-        #[inline(always)]
-        unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self {
-            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`, and that the processor has the instructions.
-            unsafe { Self::number(partial::load(ptr, bytes)) }
-        }
-
-        #[inline(always)]
-        unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
-            // SAFETY: the caller guarantees one pointer to a valid block.
-            unsafe { Self::load((*ptrs).add(offset)) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
-            // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`.
-            unsafe { partial::store(self.to_number(), ptr, bytes) }
-        }
-
-        #[inline(always)]
-        unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
-            // SAFETY: the caller guarantees one pointer to a valid block.
-            unsafe { self.store((*ptrs).add(offset)) }
-        }
-    }
+    { functions_of_one_block!(); }
 }
 
 vector! {
@@ -68,7 +39,7 @@ vector! {
     after: |this, before| _mm256_permute2x128_si256::<0x21>(before, this),
     {
         #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
+        unsafe fn join(blocks: [Single; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { Self::pair(blocks[0], blocks[1]) }
         }
@@ -77,7 +48,7 @@ vector! {
         unsafe fn load_blocks(ptr: *const u8, _: usize) -> Self {
             // SAFETY: the number of blocks is less than two and not zero, so it is one. The caller guarantees that `ptr` is
             // valid for this block.
-            unsafe { Self::widen(Xmm::load(ptr)) }
+            unsafe { Self::widen(Single::load(ptr)) }
         }
 
         #[inline(always)]
@@ -85,16 +56,16 @@ vector! {
             // SAFETY: each part has at most 16 bytes and lies inside the bytes that the caller guarantees.
             unsafe {
                 if bytes < 16 {
-                    return Ymm(_mm256_castsi128_si256(Xmm::load_bytes(ptr, bytes).0));
+                    return Ymm(_mm256_castsi128_si256(Single::load_bytes(ptr, bytes).0));
                 }
-                Self::pair(Xmm::load(ptr), Xmm::load_bytes(ptr.add(16), bytes - 16))
+                Self::pair(Single::load(ptr), Single::load_bytes(ptr.add(16), bytes - 16))
             }
         }
 
         #[inline(always)]
         unsafe fn gather(ptrs: *const *const u8, offset: usize) -> Self {
             // SAFETY: the caller guarantees two pointers to valid blocks.
-            unsafe { Self::pair(Xmm::gather(ptrs, offset), Xmm::gather(ptrs.add(1), offset)) }
+            unsafe { Self::pair(Single::gather(ptrs, offset), Single::gather(ptrs.add(1), offset)) }
         }
 
         #[inline(always)]
@@ -149,7 +120,7 @@ vector! {
         }
 
         #[inline(always)]
-        unsafe fn join(blocks: [Xmm; 4]) -> Self {
+        unsafe fn join(blocks: [Single; 4]) -> Self {
             // SAFETY: the caller guarantees that the processor has the instructions.
             unsafe { Self::halves(Ymm::pair(blocks[0], blocks[1]), Ymm::pair(blocks[2], blocks[3])) }
         }
@@ -160,13 +131,13 @@ vector! {
             // SAFETY: the caller guarantees that `ptr` is valid for the one, two or three blocks.
             unsafe {
                 if blocks == 1 {
-                    return Self::widen(Xmm::load(ptr));
+                    return Self::widen(Single::load(ptr));
                 }
                 let low = _mm512_zextsi256_si512(Ymm::load(ptr).0);
                 if blocks == 2 {
                     return Zmm(low);
                 }
-                Zmm(_mm512_inserti32x4::<2>(low, Xmm::load(ptr.add(32)).0))
+                Zmm(_mm512_inserti32x4::<2>(low, Single::load(ptr.add(32)).0))
             }
         }
 
@@ -185,7 +156,7 @@ vector! {
                 }
                 self.lower_half().store(ptr);
                 if blocks == 3 {
-                    Xmm(_mm512_extracti32x4_epi32::<2>(self.0)).store(ptr.add(32));
+                    Single(_mm512_extracti32x4_epi32::<2>(self.0)).store(ptr.add(32));
                 }
             }
         }
@@ -203,16 +174,16 @@ impl Ymm {
     ///
     /// The same as for [`Vector`].
     #[inline(always)]
-    unsafe fn pair(low: Xmm, high: Xmm) -> Ymm {
+    unsafe fn pair(low: Single, high: Single) -> Ymm {
         // SAFETY: the caller guarantees that the processor has the instructions.
         Ymm(unsafe { _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low.0), high.0) })
     }
 
     /// The second block.
     #[inline(always)]
-    fn highest(self) -> Xmm {
+    fn highest(self) -> Single {
         // SAFETY: a vector exists only if the processor has its instructions.
-        Xmm(unsafe { _mm256_extracti128_si256::<1>(self.0) })
+        Single(unsafe { _mm256_extracti128_si256::<1>(self.0) })
     }
 }
 
@@ -241,16 +212,16 @@ impl Zmm {
     }
 }
 
-impl Xmm {
+impl Single {
     /// A little-endian number. It is built in registers, because two 8-byte stores would not be forwarded to a 16-byte load.
     ///
     /// # Safety
     ///
     /// The same as for [`Vector`].
     #[inline(always)]
-    pub(super) unsafe fn number(value: u128) -> Xmm {
+    pub(super) unsafe fn number(value: u128) -> Single {
         // SAFETY: the caller guarantees that the processor has the instruction.
-        Xmm(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
+        Single(unsafe { _mm_set_epi64x((value >> 64) as i64, value as i64) })
     }
 
     /// The little-endian number, without a copy in memory.
@@ -269,42 +240,24 @@ impl Xmm {
     ///
     /// The same as for [`Vector`].
     #[inline(always)]
-    pub(super) unsafe fn words(low: u64, high: u64) -> Xmm {
+    pub(super) unsafe fn words(low: u64, high: u64) -> Single {
         let (low, high) = (opaque_number(low as usize), opaque_number(high as usize));
         // SAFETY: the caller guarantees that the processor has the instruction.
-        Xmm(unsafe { _mm_set_epi64x(high as i64, low as i64) })
-    }
-
-    /// A vector with `value` in the first byte; the other bytes are zero.
-    ///
-    /// # Safety
-    ///
-    /// The same as for [`Vector`].
-    #[inline(always)]
-    pub(super) unsafe fn byte(value: u8) -> Xmm {
-        // SAFETY: the caller guarantees that the processor has the instruction.
-        Xmm(unsafe { _mm_cvtsi32_si128(i32::from(value)) })
-    }
-
-    /// The first byte.
-    #[inline(always)]
-    pub(super) fn first_byte(self) -> u8 {
-        // SAFETY: a vector exists only if the processor has its instructions.
-        unsafe { _mm_cvtsi128_si32(self.0) as u8 }
+        Single(unsafe { _mm_set_epi64x(high as i64, low as i64) })
     }
 
     /// The top bit of the first byte, as a number.
     #[inline(always)]
-    pub(super) fn top_of_first_byte(self) -> Xmm {
+    pub(super) fn top_of_first_byte(self) -> Single {
         // SAFETY: a vector exists only if the processor has its instructions.
-        Xmm(unsafe { _mm_and_si128(_mm_srli_epi64::<7>(self.0), _mm_set_epi64x(0, 1)) })
+        Single(unsafe { _mm_and_si128(_mm_srli_epi64::<7>(self.0), _mm_set_epi64x(0, 1)) })
     }
 
     /// The little-endian number times two, modulo 2^128.
     #[inline(always)]
-    pub(super) fn doubled(self) -> Xmm {
+    pub(super) fn doubled(self) -> Single {
         // SAFETY: a vector exists only if the processor has its instructions.
-        Xmm(unsafe {
+        Single(unsafe {
             let carry = _mm_bslli_si128::<8>(_mm_srli_epi64::<63>(self.0));
             _mm_or_si128(_mm_add_epi64(self.0, self.0), carry)
         })
@@ -312,20 +265,31 @@ impl Xmm {
 
     /// All bits set if the highest bit of the little-endian number is set, otherwise none.
     #[inline(always)]
-    pub(super) fn top_everywhere(self) -> Xmm {
+    pub(super) fn top_everywhere(self) -> Single {
         // SAFETY: a vector exists only if the processor has its instructions.
-        Xmm(unsafe { _mm_shuffle_epi32::<0xff>(_mm_srai_epi32::<31>(self.0)) })
+        Single(unsafe { _mm_shuffle_epi32::<0xff>(_mm_srai_epi32::<31>(self.0)) })
     }
 
     /// All bytes but the first, followed by the first byte of `next`.
     #[inline(always)]
-    pub(super) fn shifted_in(self, next: Xmm) -> Xmm {
+    pub(super) fn shifted_in(self, next: Single) -> Single {
         // SAFETY: a vector exists only if the processor has its instructions (every kernel requires SSSE3).
-        Xmm(unsafe { _mm_alignr_epi8::<1>(next.0, self.0) })
+        Single(unsafe { _mm_alignr_epi8::<1>(next.0, self.0) })
     }
 }
 
-/// Stands for an intrinsic that [`Xmm`] does not need.
+/// Loads a cache line early.
+///
+/// # Safety
+///
+/// There is no condition: a prefetch never faults, so every address is allowed.
+#[inline(always)]
+pub(super) unsafe fn prefetch(ptr: *const u8) {
+    // SAFETY: every x86-64 processor has SSE.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(ptr.cast()) }
+}
+
+/// Stands for an intrinsic that [`Single`] does not need.
 ///
 /// # Safety
 ///

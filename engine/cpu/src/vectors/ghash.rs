@@ -8,13 +8,12 @@
 //! In the loop, each place of a vector holds a separate hash, and all places are multiplied by the same power. The places
 //! are added only at the end, where each block of the last vectors is multiplied by its own power.
 
-use std::arch::x86_64::*;
 use std::mem::zeroed;
 
 use zeroize::Zeroize;
 
 use super::cipher::{Extent, opaque};
-use super::vector::{HIGH, LOW, Vector, Xmm};
+use super::vector::{HIGH, LOW, RawBlock, Single, Vector};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
@@ -74,8 +73,8 @@ impl<R: Zeroize> HashKey<R> {
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             Factor {
-                whole: V::broadcast(self.powers.as_ptr().cast::<__m128i>().add(at)),
-                sum: V::broadcast(self.sums.as_ptr().cast::<__m128i>().add(at)),
+                whole: V::broadcast(self.powers.as_ptr().cast::<RawBlock>().add(at)),
+                sum: V::broadcast(self.sums.as_ptr().cast::<RawBlock>().add(at)),
             }
         }
     }
@@ -154,7 +153,7 @@ impl<V: Vector> Sum<V> {
 
     /// The sum of all places.
     #[inline(always)]
-    pub(super) fn folded(self) -> Sum<Xmm> {
+    pub(super) fn folded(self) -> Sum<Single> {
         Sum { low: self.low.folded(), middle: self.middle.folded(), high: self.high.folded() }
     }
 
@@ -189,14 +188,14 @@ impl<V: Vector> Sum<V> {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-unsafe fn lowest_powers<V: Vector>(h: Xmm) -> V {
+unsafe fn lowest_powers<V: Vector>(h: Single) -> V {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         // H times x (RFC 8452, appendix A, mulX_POLYVAL).
-        let first = h.doubled().xor(h.top_everywhere().and(Xmm::number(X_TO_128)));
-        let modulus = Xmm::numbers([MODULUS; 4]);
+        let first = h.doubled().xor(h.top_everywhere().and(Single::number(X_TO_128)));
+        let modulus = Single::numbers([MODULUS; 4]);
         let mut lowest = [first; 4];
         // Each power is the product of two powers of about half its exponent, so that the dependency chain is short.
         for i in 1..V::BLOCKS {
@@ -226,13 +225,13 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let mut key = HashKey::blank();
-        replace_key::<V>(Xmm::load(h.as_ptr()), &mut key);
+        replace_key::<V>(Single::load(h.as_ptr()), &mut key);
         ensure_powers::<V>(&mut key, usize::MAX);
         key
     }
@@ -244,7 +243,7 @@ pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
 ///
 /// The same as for [`hash_key`].
 #[inline(always)]
-pub(super) unsafe fn replace_key<V: Vector>(h: Xmm, place: &mut HashKey<V::Raw>) {
+pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Raw>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     let lowest = unsafe { lowest_powers::<V>(h.reversed()) };
     place.put(0, lowest);
@@ -304,7 +303,7 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
     // `ptr`, the powers of the key or the state.
     unsafe {
         let modulus = V::numbers([MODULUS; 4]);
-        let mut hash = V::widen(ordered::<_, GHASH>(Xmm::load(state.as_ptr())));
+        let mut hash = V::widen(ordered::<_, GHASH>(Single::load(state.as_ptr())));
         // The loop leaves at least one vector, so that the hash in each place can be added to a block in the same place.
         while left >= (N + 1) * V::BLOCKS {
             // With 16 registers, the powers are loaded in each round. Otherwise the compiler would copy them to the stack, where
@@ -333,13 +332,13 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
         let mut sum = sum.folded();
         let mut hash = hash.lowest();
         while left > 0 {
-            let x = ordered::<Xmm, GHASH>(Xmm::load(ptr)).xor(hash);
+            let x = ordered::<Single, GHASH>(Single::load(ptr)).xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = hash.xor(hash);
             ptr = ptr.add(16);
             left -= 1;
         }
-        let hash = sum.reduced(Xmm::numbers([MODULUS; 4]));
+        let hash = sum.reduced(Single::numbers([MODULUS; 4]));
         ordered::<_, GHASH>(hash).store(state.as_mut_ptr());
     }
 }
@@ -350,14 +349,14 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Xmm`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn hash_few<V: Vector>(
     key: &HashKey<V::Raw>,
-    mut hash: Xmm,
+    mut hash: Single,
     data: &[u8],
-    last: Option<Xmm>,
-) -> Xmm {
+    last: Option<Single>,
+) -> Single {
     let mut left = data.len() / 16 + usize::from(last.is_some());
     let mut ptr = data.as_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions. Each access lies inside the data or the powers.
@@ -366,7 +365,7 @@ pub(super) unsafe fn hash_few<V: Vector>(
         let end = ptr.add(data.len() & !15);
         while ptr < end {
             let [low, high] = ptr.cast::<[u64; 2]>().read_unaligned();
-            let x = Xmm::words(low, high).reversed().xor(hash);
+            let x = Single::words(low, high).reversed().xor(hash);
             sum = sum.plus(Sum::product(x, key.powers(left)));
             hash = hash.xor(hash);
             ptr = ptr.add(16);
@@ -375,6 +374,6 @@ pub(super) unsafe fn hash_few<V: Vector>(
         if let Some(last) = last {
             sum = sum.plus(Sum::product(last.xor(hash), key.powers(1)));
         }
-        sum.reduced(Xmm::numbers([MODULUS; 4]))
+        sum.reduced(Single::numbers([MODULUS; 4]))
     }
 }
