@@ -133,7 +133,8 @@ fn asm(args: &Asm) -> Result<()> {
     if !args.run {
         return print(&cell::listing(&name, &text).map_err(failure)?);
     }
-    let mut setup = Setup { registers: args.register.clone(), ..Setup::default() };
+    let mut setup = Setup::default();
+    setup.registers.clone_from(&args.register);
     for (address, file) in &args.memory {
         setup.memory.push((address.clone(), read_data(Path::new(file))?));
     }
