@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, DeviceId, Discovery, Missing, Unit};
+#[cfg(feature = "emulator")]
+use lockstep_core::backend::{Device, DeviceSelector};
 
 use crate::device::Cuda;
 use crate::machine::driver;
@@ -28,6 +30,15 @@ pub struct CudaBackend {
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         BACKEND
+    }
+
+    fn certainly_missing(&self) -> Option<Missing> {
+        driver::certainly_missing()
+    }
+
+    #[cfg(feature = "emulator")]
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        (self.has_emulator && *name == EMULATOR).then(|| Ok(Arc::new(emulator()) as _))
     }
 
     fn discover(&self) -> Discovery {

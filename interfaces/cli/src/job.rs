@@ -22,11 +22,16 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options::new().progress(report).interrupt(&signals::STOPPED)
 }
 
-/// Prints a warning about devices that failed and whose work was done by the CPU.
+/// Prints warnings about work that the CPU did: after failures of devices, and for passes that no named device supports.
 pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     if let Some((first, more)) = planner.incidents().split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
         terminal::warn(quiet, &format!("{first}{more}. The CPU has repeated that part"));
+    }
+    for (pass, bytes) in planner.assisted() {
+        let device = planner.devices_so_far().first().map_or_else(String::new, |it| it.id().to_string());
+        let bytes = text::bytes(bytes);
+        terminal::warn(quiet, &format!("{device} cannot do {pass}: the CPU did it ({bytes})"));
     }
 }
 

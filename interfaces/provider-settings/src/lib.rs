@@ -7,7 +7,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use lockstep::engine::{self, MAX_THREADS};
+use lockstep::engine::{self, EngineBuilder, MAX_THREADS};
 use lockstep::hazmat::names::{DeviceSelector, KernelName};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
@@ -98,6 +98,18 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
+        self.builder(backends)?.build()
+    }
+
+    /// As [`Settings::engine`], but only if this starts no driver ([`EngineBuilder::build_without_driver`]).
+    ///
+    /// # Errors
+    /// As [`Settings::engine`].
+    pub fn engine_without_driver(&self, backends: &'static [&'static str]) -> Result<Option<Engine>> {
+        self.builder(backends)?.build_without_driver()
+    }
+
+    fn builder(&self, backends: &'static [&'static str]) -> Result<EngineBuilder> {
         let has = |backend: &str| backends.contains(&backend) || engine::is_registered(backend);
         let refuse = |name, value: &str, expected| {
             Err(Error::Setting { name, value: shown::name(value).into(), expected })
@@ -117,14 +129,13 @@ impl Settings {
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         // If only a kernel is set, its name selects the backend.
         let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
-        Engine::builder()
+        Ok(Engine::builder()
             .backends(backends)
             .device(device)
             .kernel(self.kernel.as_deref().unwrap_or("auto"))
             .threads(self.threads.unwrap_or_else(threads))
             .verify(self.verify)
-            .calibrate_automatically(self.calibrate)
-            .build()
+            .calibrate_automatically(self.calibrate))
     }
 }
 

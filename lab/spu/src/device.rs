@@ -35,7 +35,10 @@ impl Backend for SpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        if name.backend() != NAME {
+            return None;
+        }
+        let Some(unit) = name.unit() else { return Some(Ok(Arc::new(Spu::default()))) };
         Some(match name.number().and_then(Spu::with_spes) {
             Some(spu) => Ok(Arc::new(spu)),
             None => Err(Missing {

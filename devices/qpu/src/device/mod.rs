@@ -64,7 +64,10 @@ impl Backend for QpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        if name.backend() != NAME {
+            return None;
+        }
+        let Some(unit) = name.unit() else { return Some(Ok(Arc::new(self.simulator?()))) };
         if name.number() != Some(BOARD) {
             return Some(Err(Missing {
                 reason: format!("there is no device {NAME}:{unit}"),
