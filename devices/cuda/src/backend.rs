@@ -9,7 +9,7 @@ use lockstep_core::backend::{Device, DeviceSelector};
 use crate::device::Cuda;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
-use crate::machine::emulator::Emulator;
+use crate::machine::emulator::{self, Emulator};
 #[cfg(feature = "faults")]
 use crate::machine::failing::{Control, Failing};
 
@@ -43,6 +43,11 @@ impl Backend for CudaBackend {
 
     fn discover(&self) -> Discovery {
         let (devices, missing) = gpus();
+        #[cfg(feature = "emulator")]
+        if self.has_emulator {
+            // Discovery starts the driver of GPUs. In a child process, the work fails if this fails.
+            let _ = emulator::start();
+        }
         #[cfg(feature = "emulator")]
         let devices = devices.into_iter().chain(self.has_emulator.then(emulator));
         Discovery { devices: devices.into_iter().map(|device| Arc::new(device) as _).collect(), missing }

@@ -8,6 +8,7 @@ use crate::data::{DeviceSlice, PinnedBuffer};
 use crate::error::{Error, Result};
 pub use crate::hardware::HardwareId;
 use crate::key::KeySize;
+pub use crate::launch::LaunchOption;
 pub use crate::names::{DeviceId, DeviceSelector, KernelName, Unit};
 use crate::shown;
 use crate::work::{Operation, Stream, Work};
@@ -125,6 +126,17 @@ pub trait Device: Send + Sync {
     /// them.
     fn counters(&self) -> Vec<Counter> {
         Vec::new()
+    }
+
+    /// The table of launch options. Empty if the device has none.
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        &[]
+    }
+
+    /// A device on the same hardware with launch options that [`launch::parse`](crate::launch::parse) has checked by
+    /// [`Device::launch_options`]. `None` if the device has none.
+    fn with_launch(&self, _launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        None
     }
 
     /// Starts the work. The contract is in the [documentation of the crate](crate).

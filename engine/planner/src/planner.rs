@@ -297,7 +297,9 @@ impl Planner {
     /// The CPU, for a pass that no named device supports. A mode on a device consists of at least one pass that writes data, which
     /// the device must support. Passes without output, such as GHASH, need not be supported.
     pub(crate) fn assistant(&self, pass: Pass, bytes: usize) -> Option<&Planner> {
-        let trusted = self.trusted.as_deref().filter(|_| self.is_narrowed && pass.is_read_only())?;
+        let names_other_device =
+            self.is_narrowed && self.initial.devices.iter().all(|device| !device.is_trusted());
+        let trusted = self.trusted.as_deref().filter(|_| names_other_device && pass.is_read_only())?;
         let mut assisted = self.assisted.lock().unwrap_or_else(PoisonError::into_inner);
         *assisted.entry(pass).or_default() += bytes as u64;
         Some(trusted)

@@ -22,12 +22,16 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options::new().progress(report).interrupt(&signals::STOPPED)
 }
 
-/// Prints warnings about work that the CPU did: after failures of devices, and for passes that no named device supports.
+/// Prints a warning about devices that failed and whose work was done by the CPU.
 pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     if let Some((first, more)) = planner.incidents().split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
         terminal::warn(quiet, &format!("{first}{more}. The CPU has repeated that part"));
     }
+}
+
+/// Prints a warning about each pass that the CPU computed because no named device supports it.
+pub(crate) fn report_assisted(planner: &Planner, quiet: bool) {
     for (pass, bytes) in planner.assisted() {
         let device = planner.devices_so_far().first().map_or_else(String::new, |it| it.id().to_string());
         let bytes = text::bytes(bytes);
@@ -63,6 +67,7 @@ pub(crate) fn run(
         }
         outcome => outcome?,
     };
+    report_assisted(planner, args.quiet);
     output.commit()?;
     let explained = args.explain.then(|| explain(planner));
     if args.json {

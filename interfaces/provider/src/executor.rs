@@ -68,7 +68,11 @@ pub(crate) fn run_planned(
             resources.trace_failure(&error.to_string());
             data.output().zeroize();
             // After a failure, the input still exists only if it is not in the memory of the output.
-            if matches!(data, HostData::Copy { .. }) { Ok(false) } else { Err(error) }
+            if !matches!(data, HostData::Copy { .. }) {
+                return Err(error);
+            }
+            resources.state_work_of_cpu(&error.to_string());
+            Ok(false)
         }
     }
 }

@@ -157,6 +157,7 @@ impl ContextKey {
                 }
                 Err(error) => {
                     self.resources.trace_failure(&error.to_string());
+                    self.resources.state_work_of_cpu(&error.to_string());
                     return Ok(false);
                 }
             };

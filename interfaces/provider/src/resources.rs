@@ -226,12 +226,14 @@ fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), Strin
     let Found { mut settings, fallback, mut warnings } = found;
     let mut engine = named(&settings);
     if let (Err(why), Some(fallback)) = (&engine, fallback) {
-        let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
-            (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
-            (true, false) => "LOCKSTEP_DEVICE is",
-            _ => "LOCKSTEP_KERNEL is",
-        };
-        warnings.push(format!("{ignored} ignored: {why}"));
+        let differ = [
+            ("LOCKSTEP_DEVICE", settings.device != fallback.device),
+            ("LOCKSTEP_KERNEL", settings.kernel != fallback.kernel),
+            ("LOCKSTEP_LAUNCH", settings.launch != fallback.launch),
+        ];
+        let names: Vec<_> = differ.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        warnings.push(format!("{} {verb} ignored: {why}", names.join(" and ")));
         (engine, settings) = (named(&fallback), fallback);
     }
     Ok((settings, engine?, warnings))
@@ -239,7 +241,8 @@ fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), Strin
 
 /// True if a device or a kernel is named.
 fn is_named(settings: &Settings) -> bool {
-    !matches!((settings.device.as_deref(), &settings.kernel), (None | Some("auto"), None))
+    let Settings { device, kernel, launch, .. } = settings;
+    !matches!((device.as_deref(), kernel, launch), (None | Some("auto"), None, None))
 }
 
 /// The engine for the device or kernel that is named, if any, unless only a driver can find it.

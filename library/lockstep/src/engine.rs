@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
-use lockstep_core::shown;
+use lockstep_core::{launch, shown};
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -245,6 +245,7 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     max_threads: Option<usize>,
     verify: Option<Verify>,
+    launch: Option<String>,
     backends: Option<&'static [&'static str]>,
     make_backends: Option<Backends>,
     records_decisions: bool,
@@ -277,6 +278,13 @@ impl EngineBuilder {
     /// not support return an error.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
+        self
+    }
+
+    /// Sets launch options of the named device, such as `threads=256,blocks=64`, for measurements and study. The options of a device
+    /// and its kernels are in [`Device::launch_options`].
+    pub fn launch(mut self, options: impl Into<String>) -> Self {
+        self.launch = Some(options.into());
         self
     }
 
@@ -366,10 +374,16 @@ impl EngineBuilder {
             return Ok(None);
         }
         let is_automatic = selection.is_auto() && !self.records_decisions;
+        if let (true, Some(options)) = (selection.is_auto(), &self.launch) {
+            return Err(bad_setting("launch", options, "name a device or a kernel as well"));
+        }
         let (planner, missing) = if selection.is_auto() {
             planner_with_lazy_discovery(all)
         } else {
-            let found = discover_for(all, &selection);
+            let mut found = discover_for(all, &selection);
+            if let Some(options) = &self.launch {
+                set_launch(&mut found.devices, &selection, options)?;
+            }
             let planner = Planner::new(found.devices, &selection)
                 .map_err(|error| with_reason(error, &found.missing))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
@@ -397,6 +411,27 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
             || backend.certainly_missing().is_some()
     };
     backends.iter().filter(|backend| Some(backend.name()) == named).all(|backend| is_found_here(&**backend))
+}
+
+/// Replaces the devices of the named backend by devices with launch options.
+///
+/// # Errors
+/// [`lockstep_core::Error::LaunchOption`].
+fn set_launch(
+    devices: &mut [Arc<dyn Device>],
+    Selection { device, kernel }: &Selection,
+    options: &str,
+) -> Result<()> {
+    let backend = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
+    for device in devices.iter_mut().filter(|device| Some(device.id().backend) == backend) {
+        let default = device.kernels().first().map_or("", |kernel| kernel.name);
+        let kernel = kernel.as_ref().map_or(default, |kernel| kernel.as_str());
+        let launch = launch::parse(options, device.launch_options(), kernel)?;
+        if let Some(launched) = device.with_launch(&launch) {
+            *device = launched;
+        }
+    }
+    Ok(())
 }
 
 /// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.

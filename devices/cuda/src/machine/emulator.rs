@@ -161,7 +161,7 @@ pub(crate) struct Emulator {
 static STARTED_BY: AtomicU32 = AtomicU32::new(0);
 
 /// Starts the emulator at its first use. Like the driver of a GPU, it refuses to work in the child of a process that has started it.
-fn start() -> Outcome<()> {
+pub(crate) fn start() -> Outcome<()> {
     let process = std::process::id();
     match STARTED_BY.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
         Err(other) if other != process => {

@@ -92,6 +92,9 @@ pub struct Cipher {
     sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
+    /// Launch options of the named device, such as `threads=128,blocks=64`, for study; docs/command.md lists them
+    #[arg(long, value_name = "NAME=NUMBER,...", help_heading = "Devices")]
+    launch: Option<String>,
     #[command(flatten)]
     messages: ProgressArgs,
 }
@@ -141,7 +144,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let raw = Raw {
         input: Input::open(&args.input)?,
         mode,
-        engine: args.engine.engine(args.messages.explain)?,
+        engine: args.engine.engine_with(args.messages.explain, args.launch.as_deref())?,
         decrypt: args.decrypt,
         key: match &args.key_file {
             Some(path) => read_raw_key(path, args.messages.quiet)?,
