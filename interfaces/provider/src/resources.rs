@@ -180,7 +180,7 @@ impl Resources {
             return;
         }
         let Ok(()) = self.stated.get_or_make(|| Ok::<_, Infallible>(())).copied();
-        let message = format!("{why}: the CPU does this work");
+        let message = format!("{why}; the CPU does this work");
         self.trace_failure(&message);
         if self.device_is_for_study {
             write_message(&message, false);
@@ -192,7 +192,7 @@ impl Resources {
         let open = || {
             let engine = engine(&self.settings);
             if let Err(why) = &engine {
-                let message = format!("{why}: the CPU does the work");
+                let message = format!("{why}; the CPU does the work");
                 self.trace_failure(&message);
                 write_message(&message, false);
             }
