@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, DeviceId, Discovery, Missing, Unit};
+#[cfg(feature = "emulator")]
+use lockstep_core::backend::{Device, DeviceSelector};
 
 use crate::device::Cuda;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
-use crate::machine::emulator::Emulator;
+use crate::machine::emulator::{self, Emulator};
 #[cfg(feature = "faults")]
 use crate::machine::failing::{Control, Failing};
 
@@ -30,8 +32,22 @@ impl Backend for CudaBackend {
         BACKEND
     }
 
+    fn certainly_missing(&self) -> Option<Missing> {
+        driver::certainly_missing()
+    }
+
+    #[cfg(feature = "emulator")]
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        (self.has_emulator && *name == EMULATOR).then(|| Ok(Arc::new(emulator()) as _))
+    }
+
     fn discover(&self) -> Discovery {
         let (devices, missing) = gpus();
+        #[cfg(feature = "emulator")]
+        if self.has_emulator {
+            // Discovery starts the driver of GPUs. In a child process, the work fails if this fails.
+            let _ = emulator::start();
+        }
         #[cfg(feature = "emulator")]
         let devices = devices.into_iter().chain(self.has_emulator.then(emulator));
         Discovery { devices: devices.into_iter().map(|device| Arc::new(device) as _).collect(), missing }

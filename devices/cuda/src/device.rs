@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
-    KernelInfo,
+    KernelInfo, LaunchOption,
 };
+use lockstep_core::launch::number;
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Work};
 use lockstep_core::{KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
 use crate::gpu::Gpu;
-use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
+use crate::kernel::{FAMILIES, Family, LAUNCH_OPTIONS, LaunchOptions, Part, helper};
 use crate::machine::{Entry, Machine};
 use crate::memory::Memory;
 use crate::staging::Pool;
@@ -157,6 +158,19 @@ fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> 
 }
 
 impl Device for Cuda {
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
+    }
+
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(self.launched(LaunchOptions {
+            threads: number(launch, "threads"),
+            blocks: number(launch, "blocks"),
+            blocks_per_thread: number(launch, "rounds"),
+            ..self.options
+        })))
+    }
+
     fn id(&self) -> DeviceId {
         self.gpu().id()
     }

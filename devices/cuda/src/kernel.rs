@@ -1,6 +1,7 @@
 //! The kernels: their passes, the shapes of their launches, and their names in the machine code.
 
 use lockstep_core::KeySize;
+use lockstep_core::launch::LaunchOption;
 use lockstep_core::work::{FusedAead, Pass};
 use lockstep_gpu_host::{Kind, Tiles};
 
@@ -135,6 +136,39 @@ pub struct LaunchOptions {
     /// How GHASH and POLYVAL multiply.
     pub products: Products,
 }
+
+const WITH_THREADS: &[&str] = &[
+    "cuda/fine-shared",
+    "cuda/coarse-shared",
+    "cuda/fine-constant",
+    "cuda/coarse-constant",
+    "cuda/global-sbox",
+];
+
+/// The launch options for users.
+pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
+    LaunchOption {
+        name: "threads",
+        meaning: "the threads of a thread block",
+        range: 8..=512,
+        multiple: 4,
+        kernels: WITH_THREADS,
+    },
+    LaunchOption {
+        name: "blocks",
+        meaning: "the largest number of thread blocks of a launch",
+        range: 1..=65535,
+        multiple: 1,
+        kernels: WITH_THREADS,
+    },
+    LaunchOption {
+        name: "rounds",
+        meaning: "the AES blocks that a thread processes one after the other",
+        range: 1..=1024,
+        multiple: 1,
+        kernels: &["cuda/global-sbox"],
+    },
+];
 
 /// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
 /// the way in the options.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Device, DeviceId, Discovery, Missing, Unit};
+use lockstep_core::backend::{Backend, Device, DeviceId, DeviceSelector, Discovery, Missing, Unit};
 use lockstep_gpu_host::may_have_gpu;
 
 use crate::device::OpenGlDevice;
@@ -49,6 +49,11 @@ impl Backend for OpenGlBackend {
 
     fn certainly_missing(&self) -> Option<Missing> {
         (!may_have_gpu()).then(missing)
+    }
+
+    fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
+        let device = self.find().0.into_iter().find(|device| *name == device.id())?;
+        Some(Ok(Arc::new(device)))
     }
 
     fn discover(&self) -> Discovery {

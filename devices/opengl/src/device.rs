@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceProperties, HardwareId, KernelId, KernelInfo,
+    LaunchOption,
 };
+use lockstep_core::launch::number;
 use lockstep_core::work::{Operation, Task as CoreTask, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::{ContextThread, Exclusive, Messages, StagingPool, submit};
@@ -133,7 +135,26 @@ impl OpenGlDevice {
     }
 }
 
+/// The launch options for users.
+const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
+    name: "edge",
+    meaning: "the width and height of the textures in texels",
+    range: 1..=1024,
+    multiple: 1,
+    kernels: &["opengl/6800", "opengl/6800-mix2", "opengl/6800-xor2"],
+}];
+
 impl Device for OpenGlDevice {
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
+    }
+
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        let edge = number(launch, "edge").map(|edge| edge as usize);
+        let new = OpenGlDevice::new(self.id, self.driver, self.place.clone());
+        Some(Arc::new(new.with_experiment(Experiment { edge, ..self.experiment })))
+    }
+
     fn id(&self) -> DeviceId {
         self.id
     }

@@ -8,6 +8,7 @@ use crate::data::{DeviceSlice, PinnedBuffer};
 use crate::error::{Error, Result};
 pub use crate::hardware::HardwareId;
 use crate::key::KeySize;
+pub use crate::launch::LaunchOption;
 pub use crate::names::{DeviceId, DeviceSelector, KernelName, Unit};
 use crate::shown;
 use crate::work::{Operation, Stream, Work};
@@ -27,8 +28,9 @@ pub trait Backend: Send + Sync {
         None
     }
 
-    /// Makes a device of this name, such as `spu:4`, that [`Backend::discover`] does not list. The result is `None` if the
-    /// backend makes no devices of this name. It is `Some(Err(_))`, with the reason, if this device does not exist.
+    /// Makes the device of this name if this starts no driver, as for simulated devices, even if [`Backend::discover`] does not
+    /// list the device (`spu:4`). The result is `None` if the device has to be discovered. It is `Some(Err(_))`, with the reason,
+    /// if this device does not exist.
     fn named(&self, _name: &DeviceSelector) -> Option<std::result::Result<Arc<dyn Device>, Missing>> {
         None
     }
@@ -68,6 +70,11 @@ impl DeviceProperties {
     /// The properties of emulators and simulators.
     pub const SIMULATOR: DeviceProperties =
         DeviceProperties { simulated: true, by_name_only: true, slow: true };
+    /// True for a device that is named to be studied or tested, and not for its speed.
+    pub const fn is_for_study(&self) -> bool {
+        self.simulated || self.slow
+    }
+
     /// The properties of devices for tests, and of software that offers the interface of real devices.
     pub const SOFTWARE: DeviceProperties =
         DeviceProperties { simulated: false, by_name_only: true, slow: true };
@@ -119,6 +126,17 @@ pub trait Device: Send + Sync {
     /// them.
     fn counters(&self) -> Vec<Counter> {
         Vec::new()
+    }
+
+    /// The table of launch options. Empty if the device has none.
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        &[]
+    }
+
+    /// A device on the same hardware with launch options that [`launch::parse`](crate::launch::parse) has checked by
+    /// [`Device::launch_options`]. `None` if the device has none.
+    fn with_launch(&self, _launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        None
     }
 
     /// Starts the work. The contract is in the [documentation of the crate](crate).

@@ -143,6 +143,14 @@ pub enum Error {
         /// The kernels that this device has, in words.
         known: String,
     },
+    /// A launch option that the kernel does not have, or a number that it does not allow.
+    #[error("launch option `{option}`: {expected}")]
+    LaunchOption {
+        /// The option as it was given.
+        option: String,
+        /// What is allowed, in words.
+        expected: String,
+    },
     /// The data are in memory that the device cannot access.
     #[error("{device} cannot reach {what}")]
     OutOfReach {

@@ -163,6 +163,7 @@ pub mod gcm;
 pub mod hardware;
 mod host;
 pub mod key;
+pub mod launch;
 pub mod messages;
 pub mod names;
 pub mod ocb;

@@ -43,6 +43,8 @@ pub(crate) struct DeviceEntry {
     pub(crate) is_trusted: bool,
     /// Estimated nanoseconds of the work that is being run on the device.
     pub(crate) queued_ns: AtomicU64,
+    /// The bytes of the work that the device has done.
+    pub(crate) bytes: AtomicU64,
 }
 
 /// The candidates for an operation with keys of one size.
@@ -85,8 +87,8 @@ impl DeviceEntry {
         let untested = || (0..Operation::COUNT).map(|_| OnceLock::new()).collect();
         let proofs = device.kernels().iter().map(|_| untested()).collect();
         let is_trusted = device.is_trusted();
-        let (failures, queued_ns) = Default::default();
-        Arc::new(DeviceEntry { device, proofs, failures, is_trusted, queued_ns })
+        let (failures, queued_ns, bytes) = Default::default();
+        Arc::new(DeviceEntry { device, proofs, failures, is_trusted, queued_ns, bytes })
     }
 
     /// Runs the self-test of an operation once, on the device and on each member of a group.
@@ -227,6 +229,12 @@ impl CandidateTable {
     /// The outcomes of all self-tests that have run.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = &Result<()>> {
         self.entries.iter().flat_map(|entry| entry.proofs.iter().flatten().filter_map(OnceLock::get))
+    }
+
+    /// The devices that have done work, with the bytes of the work.
+    pub(crate) fn worked(&self) -> impl Iterator<Item = (DeviceId, u64)> {
+        let bytes = |entry: &Arc<DeviceEntry>| (entry.device.id(), entry.bytes.load(Ordering::Relaxed));
+        self.entries.iter().map(bytes).filter(|(_, bytes)| *bytes > 0)
     }
 
     /// Counts a failure or a wrong result of a device.

@@ -10,12 +10,19 @@ use crate::planner::Planner;
 use crate::timing::Shape;
 
 impl Planner {
-    /// Runs a pass. Work on device memory runs on the stream.
+    /// Runs a pass. Work on device memory runs on the stream. If no named device supports a pass without output, the CPU computes
+    /// it, and [`Planner::assisted`] reports it.
     fn run_pass_on(&self, stream: Stream, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
         let Some(first) = segments.first() else { return Ok(()) };
         let shape = Shape::of(segments.iter().map(|segment| segment.data.len()));
-        let plan = self.plan(Operation::Pass(pass), first.key.size(), shape, first.data.device())?;
-        plan.run(Work { stream, task: Task::Pass(pass, segments) })
+        let resident = first.data.device();
+        match self.plan(Operation::Pass(pass), first.key.size(), shape, resident) {
+            Ok(plan) => plan.run(Work { stream, task: Task::Pass(pass, segments) }),
+            Err(error @ Error::Unsupported { .. }) if resident.is_none() => {
+                self.assistant(pass, shape.bytes).ok_or(error)?.run_pass_on(stream, pass, segments)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Runs a fused AEAD. Returns false if the mode has to compose the AEAD of passes, because no kernel supports it for this

@@ -13,6 +13,7 @@
 
 mod decisions;
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
@@ -23,7 +24,7 @@ use crate::target::{IncidentLog, Target};
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
-use lockstep_core::work::{Operation, Task, Work};
+use lockstep_core::work::{Operation, Pass, Task, Work};
 use lockstep_core::{Error, KeySize, Result};
 
 use decisions::Decisions;
@@ -72,6 +73,8 @@ pub struct Planner {
     is_narrowed: bool,
     calls: AtomicUsize,
     incidents: Mutex<Vec<Error>>,
+    /// The passes that the CPU computed in place of the named devices, with the bytes of each.
+    assisted: Mutex<BTreeMap<Pass, u64>>,
     decisions: Option<Decisions>,
 }
 
@@ -105,8 +108,16 @@ pub struct Plan<'p> {
     pub device: &'p dyn Device,
     /// The kernel of the device.
     pub kernel: KernelId,
-    /// The device on which the work is queued while it runs, and the estimated nanoseconds of the work.
-    queued: Option<(&'p DeviceEntry, u64)>,
+    /// `None` for work of a trusted device.
+    queued: Option<QueuedWork<'p>>,
+}
+
+/// The device on which work is queued while it runs, the estimated nanoseconds of the work, and its bytes.
+#[derive(Clone, Copy)]
+struct QueuedWork<'p> {
+    entry: &'p DeviceEntry,
+    ns: u64,
+    bytes: u64,
 }
 
 impl<'p> Plan<'p> {
@@ -143,11 +154,15 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        let _queued = self.queued.map(|(entry, ns)| Queued::new(entry, ns));
-        match self.planner.verifier(self.device) {
+        let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
+        let outcome = match self.planner.verifier(self.device) {
             Some(verifier) => verify::run(self.target(), &verifier, work),
             None => self.planner.finished(self.target().submit(work)),
+        };
+        if let (Ok(()), Some(queued)) = (&outcome, self.queued) {
+            queued.entry.bytes.fetch_add(queued.bytes, Ordering::Relaxed);
         }
+        outcome
     }
 }
 
@@ -218,6 +233,7 @@ impl Planner {
             is_narrowed: !selection.is_auto(),
             calls: AtomicUsize::new(0),
             incidents: Mutex::default(),
+            assisted: Mutex::default(),
             decisions: None,
         })
     }
@@ -269,6 +285,29 @@ impl Planner {
     /// Failures and wrong results of devices whose work was then done by another device.
     pub fn incidents(&self) -> Vec<Error> {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The passes that the CPU computed because no named device supports them, and the total bytes of each: a mode on a
+    /// device, such as GCM, may need GHASH.
+    pub fn assisted(&self) -> Vec<(Operation, u64)> {
+        let assisted = self.assisted.lock().unwrap_or_else(PoisonError::into_inner);
+        assisted.iter().map(|(pass, bytes)| (Operation::Pass(*pass), *bytes)).collect()
+    }
+
+    /// The CPU, for a pass that no named device supports. A mode on a device consists of at least one pass that writes data, which
+    /// the device must support. Passes without output, such as GHASH, need not be supported.
+    pub(crate) fn assistant(&self, pass: Pass, bytes: usize) -> Option<&Planner> {
+        let names_other_device =
+            self.is_narrowed && self.initial.devices.iter().all(|device| !device.is_trusted());
+        let trusted = self.trusted.as_deref().filter(|_| names_other_device && pass.is_read_only())?;
+        let mut assisted = self.assisted.lock().unwrap_or_else(PoisonError::into_inner);
+        *assisted.entry(pass).or_default() += bytes as u64;
+        Some(trusted)
+    }
+
+    /// The devices other than the CPU that have done work, and the total bytes of the passes. Self-tests do not count.
+    pub fn worked(&self) -> Vec<(DeviceId, u64)> {
+        self.table().worked().collect()
     }
 
     /// The devices to choose from. Discovers all devices.
@@ -417,7 +456,8 @@ impl Planner {
             decisions.record(wanted, candidate, || self.considered(table, wanted, Some(index)));
         }
         let entry = table.entry_of(candidate);
-        let queued = (!entry.is_trusted).then_some((entry, ns as u64));
+        let work = QueuedWork { entry, ns: ns as u64, bytes: shape.bytes as u64 };
+        let queued = (!entry.is_trusted).then_some(work);
         Ok(Plan { queued, ..self.plan_of(table, candidate) })
     }
 

@@ -30,6 +30,15 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     }
 }
 
+/// Prints a warning about each pass that the CPU computed because no named device supports it.
+pub(crate) fn report_assisted(planner: &Planner, quiet: bool) {
+    for (pass, bytes) in planner.assisted() {
+        let device = planner.devices_so_far().first().map_or_else(String::new, |it| it.id().to_string());
+        let bytes = text::bytes(bytes);
+        terminal::warn(quiet, &format!("{device} cannot do {pass}: the CPU did it ({bytes})"));
+    }
+}
+
 /// Runs the work, which returns the number of plaintext bytes and additional fields for `--json`. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
 /// except the verified beginning that `decrypt --partial` requests.
 pub(crate) fn run(
@@ -58,6 +67,7 @@ pub(crate) fn run(
         }
         outcome => outcome?,
     };
+    report_assisted(planner, args.quiet);
     output.commit()?;
     let explained = args.explain.then(|| explain(planner));
     if args.json {

@@ -102,6 +102,7 @@ impl Report<'_> {
     fn print(&self, messages: &ProgressArgs) -> Result<()> {
         let planner = self.engine.planner();
         job::report_incidents(planner, messages.quiet);
+        job::report_assisted(planner, messages.quiet);
         for path in &self.outcome.changed {
             terminal::warn(
                 messages.quiet,

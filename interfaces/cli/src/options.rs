@@ -107,6 +107,11 @@ pub(crate) struct EngineArgs {
 impl EngineArgs {
     /// Creates an engine. If `explains` is true, the engine records its decisions.
     pub(crate) fn engine(&self, explains: bool) -> Result<Engine> {
+        self.engine_with(explains, None)
+    }
+
+    /// Creates an engine with launch options.
+    pub(crate) fn engine_with(&self, explains: bool, launch: Option<&str>) -> Result<Engine> {
         let builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
         // What is not given keeps the default of the builder.
         let builder = self.device.iter().fold(builder, EngineBuilder::device);
@@ -114,6 +119,7 @@ impl EngineArgs {
         let builder = self.threads.into_iter().fold(builder, EngineBuilder::threads);
         let builder = memory::max_threads().into_iter().fold(builder, EngineBuilder::max_threads);
         let builder = self.verify.into_iter().fold(builder, EngineBuilder::verify);
+        let builder = launch.into_iter().fold(builder, EngineBuilder::launch);
         Ok(builder.build()?)
     }
 }

@@ -7,15 +7,15 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
 
-use lockstep::engine::{self, MAX_THREADS};
+use lockstep::engine::{self, EngineBuilder, MAX_THREADS};
 use lockstep::hazmat::names::{DeviceSelector, KernelName};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::verify::Verify;
 use lockstep::{Engine, Error, Result};
 
 /// The names in the configuration file. In the environment they are in upper case, with the prefix `LOCKSTEP_`.
-pub const NAMES: [&str; 8] =
-    ["device", "kernel", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
+pub const NAMES: [&str; 9] =
+    ["device", "kernel", "launch", "threads", "threshold", "verify", "calibrate", "ahead", "trace"];
 
 /// The backends of the provider that `make provider` builds.
 pub const PACKAGED_BACKENDS: &[&str] = &["cpu", "cuda"];
@@ -38,6 +38,8 @@ pub struct Settings {
     pub device: Option<String>,
     /// A kernel by name.
     pub kernel: Option<String>,
+    /// Launch options of the device, such as `threads=256`.
+    pub launch: Option<String>,
     /// Number of CPU threads for large calls.
     pub threads: Option<usize>,
     /// Minimum number of bytes in one call for which the planner is used.
@@ -69,6 +71,7 @@ impl Settings {
         match name {
             "device" => self.device = Some(value.into()),
             "kernel" => self.kernel = text.map(String::from),
+            "launch" => self.launch = text.map(String::from),
             "threads" => {
                 let number = |text: &str| text.parse().ok().filter(|n| (1..=MAX_THREADS).contains(n));
                 self.threads = parsed(text, number, "a number of threads from 1 to 1024, or auto")?;
@@ -98,6 +101,18 @@ impl Settings {
     /// [`Error::Setting`] for a device or a kernel of another backend, before any device is opened; [`Error::Core`] for
     /// devices and kernels that do not exist.
     pub fn engine(&self, backends: &'static [&'static str]) -> Result<Engine> {
+        self.builder(backends)?.build()
+    }
+
+    /// As [`Settings::engine`], but only if this starts no driver ([`EngineBuilder::build_without_driver`]).
+    ///
+    /// # Errors
+    /// As [`Settings::engine`].
+    pub fn engine_without_driver(&self, backends: &'static [&'static str]) -> Result<Option<Engine>> {
+        self.builder(backends)?.build_without_driver()
+    }
+
+    fn builder(&self, backends: &'static [&'static str]) -> Result<EngineBuilder> {
         let has = |backend: &str| backends.contains(&backend) || engine::is_registered(backend);
         let refuse = |name, value: &str, expected| {
             Err(Error::Setting { name, value: shown::name(value).into(), expected })
@@ -117,14 +132,14 @@ impl Settings {
         let threads = || available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
         // If only a kernel is set, its name selects the backend.
         let device = self.device.as_deref().unwrap_or(if self.kernel.is_some() { "auto" } else { "cpu" });
-        Engine::builder()
+        let builder = self.launch.iter().fold(Engine::builder(), EngineBuilder::launch);
+        Ok(builder
             .backends(backends)
             .device(device)
             .kernel(self.kernel.as_deref().unwrap_or("auto"))
             .threads(self.threads.unwrap_or_else(threads))
             .verify(self.verify)
-            .calibrate_automatically(self.calibrate)
-            .build()
+            .calibrate_automatically(self.calibrate))
     }
 }
 

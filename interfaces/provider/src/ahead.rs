@@ -342,7 +342,7 @@ impl PoolMember {
         ready.try_reserve_exact(DEPTH as usize + 1).ok()?;
         spare.try_reserve_exact(DEPTH as usize + 1).ok()?;
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let is_for_device = resources.device_is_named && resources.is_large(DEVICE_SEGMENT);
+        let is_for_device = resources.device_is_named && key.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
             key: key.duplicate().ok()?,
             pass,

@@ -3,6 +3,7 @@
 //! | module | modes |
 //! |---|---|
 //! | `raw` | what the contexts without authentication have in common |
+//! | `generator` | recognises the contexts of OpenSSL's random generator |
 //! | `blocks` | ECB and CBC, with padding |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
@@ -28,6 +29,7 @@ mod blocks;
 mod ccm;
 mod cts;
 mod gcm;
+mod generator;
 mod ocb;
 mod raw;
 mod siv;

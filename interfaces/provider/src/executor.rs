@@ -29,9 +29,12 @@ pub(crate) fn run_message(
     };
     let work = |planner: &Planner, data: HostData<'_>| match is_supported(planner) {
         true => run(planner, Data::Host(data)).map(|()| true),
-        false => Ok(false),
+        false => {
+            resources.state_work_of_cpu("the named device cannot do all passes of a mode");
+            Ok(false)
+        }
     };
-    if resources.is_large(data.len()) && run_planned(resources, &mut data, work).map_err(reason)? {
+    if data.len() >= resources.threshold && run_planned(resources, &mut data, work).map_err(reason)? {
         return Ok(());
     }
     run(&CallingThread(resources.kernel()?), Data::Host(data)).map_err(reason)
@@ -52,13 +55,7 @@ pub(crate) fn run_planned(
     work: impl FnOnce(&Planner, HostData<'_>) -> Result<bool, Error>,
 ) -> Result<bool, Error> {
     // Devices start threads when they are opened, tested and used. These threads must not receive signals.
-    let engine = match thread::without_signals(|| resources.engine()) {
-        Ok(engine) => engine,
-        Err(why) => {
-            resources.trace_failure(&why);
-            return Ok(false);
-        }
-    };
+    let Some(engine) = thread::without_signals(|| resources.engine()) else { return Ok(false) };
     let done = thread::without_signals(|| work(engine.planner(), data.reborrow()));
     resources.trace_incidents(engine);
     match done {
@@ -71,7 +68,11 @@ pub(crate) fn run_planned(
             resources.trace_failure(&error.to_string());
             data.output().zeroize();
             // After a failure, the input still exists only if it is not in the memory of the output.
-            if matches!(data, HostData::Copy { .. }) { Ok(false) } else { Err(error) }
+            if !matches!(data, HostData::Copy { .. }) {
+                return Err(error);
+            }
+            resources.state_work_of_cpu(&error.to_string());
+            Ok(false)
         }
     }
 }

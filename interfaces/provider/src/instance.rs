@@ -28,6 +28,12 @@ impl Instance {
         Ok(Arc::new(Instance { resources, keystream_pool }))
     }
 
+    /// True if the CTR part of GCM may be computed apart from the rest: ahead, or by a named device.
+    #[inline(always)]
+    pub(crate) fn has_ctr_apart(&self) -> bool {
+        self.keystream_pool.is_some() || self.resources.device_is_named
+    }
+
     /// Called when the provider is unloaded: ends the background work and writes the totals to the trace. Contexts that
     /// still exist, for example in exit handlers, then work without the worker.
     pub(crate) fn shut_down(&self) {

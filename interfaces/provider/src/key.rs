@@ -21,6 +21,8 @@ pub(crate) struct ContextKey {
     pub(crate) inline: InlineKey,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
+    /// Calls of at least this number of bytes are passed to the planner.
+    threshold: usize,
     /// The key for the planner, created for the first large call.
     planned: OnceLock<Key>,
 }
@@ -37,8 +39,19 @@ impl ContextKey {
         let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..key.len()].copy_from_slice(key);
-        let resources = Arc::clone(resources);
-        Ok(ContextKey { resources, inline, bytes, len: key.len(), planned: OnceLock::new() })
+        let (resources, threshold) = (Arc::clone(resources), resources.threshold);
+        Ok(ContextKey { resources, inline, bytes, len: key.len(), threshold, planned: OnceLock::new() })
+    }
+
+    /// Sets the threshold for contexts of OpenSSL's random generator.
+    pub(crate) fn use_for_generator(&mut self) {
+        self.threshold = self.resources.threshold_of_generator();
+    }
+
+    /// True if a call with this number of bytes is passed to the planner.
+    #[inline(always)]
+    pub(crate) fn is_large(&self, bytes: usize) -> bool {
+        bytes >= self.threshold
     }
 
     /// Returns a copy.
@@ -51,6 +64,7 @@ impl ContextKey {
             inline: self.inline.duplicate().ok_or(Reason::OutOfMemory)?,
             bytes: self.bytes.clone(),
             len: self.len,
+            threshold: self.threshold,
             planned: OnceLock::new(),
         })
     }
@@ -62,7 +76,7 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.resources.is_large(data.len()) {
+        if self.is_large(data.len()) {
             return large_call(move || {
                 let mut data = data.into_host();
                 if !self.planned(pass, state, None, &mut data)? {
@@ -97,7 +111,7 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.resources.is_large(data.len()) {
+        if self.is_large(data.len()) {
             return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
@@ -137,9 +151,13 @@ impl ContextKey {
             let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
                 Ok(plan) => plan,
                 // A kernel that is chosen by name may lack a pass.
-                Err(Error::Unsupported { .. }) => return Ok(false),
+                Err(Error::Unsupported { kernel, operation }) => {
+                    self.resources.state_work_of_cpu(&format!("{kernel} cannot do {operation}"));
+                    return Ok(false);
+                }
                 Err(error) => {
                     self.resources.trace_failure(&error.to_string());
+                    self.resources.state_work_of_cpu(&error.to_string());
                     return Ok(false);
                 }
             };

@@ -3,9 +3,11 @@
 //!
 //! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and
 //! draws no random bytes, because programs load providers early, fork later, and may run their random generator on this
-//! provider. Devices are opened by the first large call. Exception: a device or kernel that is named in the settings is
-//! opened when the provider is loaded, because its absence must be reported.
+//! provider. Devices are opened by the first work for them, in each process, because children cannot use a driver that their parent
+//! has started. The absence of a named device or kernel is reported when the provider is loaded if this is known without a driver,
+//! otherwise by the first work.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -32,17 +34,26 @@ const CPU_THRESHOLD: usize = 2 << 20;
 /// device to be used.
 const DEVICE_THRESHOLD: usize = 64 << 10;
 
+/// Default threshold with a device that is named to be studied, such as a simulated one: one block.
+const STUDY_THRESHOLD: usize = 16;
+
 /// The resources of an instance of the provider.
 pub(crate) struct Resources {
     pub(crate) core: Core,
     pub(crate) trace: Option<Trace>,
     settings: Settings,
     kernel: InlineKernel,
-    threshold: usize,
+    /// Calls of at least this number of bytes are passed to the planner. At least 1.
+    pub(crate) threshold: usize,
     /// True if the settings name a device other than the CPU.
     pub(crate) device_is_named: bool,
-    /// The devices that each process has opened: a child process must not use the devices of its parent.
-    engines: PerProcess<Engine>,
+    /// True if the named device is simulated, or slow software: see
+    /// [`is_for_study`](lockstep::hazmat::backend::DeviceProperties::is_for_study).
+    pub(crate) device_is_for_study: bool,
+    /// The devices that each process has opened, or why they cannot be opened.
+    engines: PerProcess<Result<Engine, String>>,
+    /// Set in processes that have stated that the CPU does work of the named device.
+    stated: PerProcess<()>,
     /// Number of device incidents that have been written to the trace.
     reported: AtomicUsize,
 }
@@ -64,14 +75,23 @@ impl Resources {
         }
         let named = settings.kernel.as_deref().and_then(InlineKernel::by_name);
         let kernel = named.unwrap_or_else(InlineKernel::best);
-        let mut devices = engine.iter().flat_map(Engine::devices_so_far);
-        let device_is_named = devices.any(|device| device.id().backend != "cpu");
-        let threshold =
-            settings.threshold.unwrap_or(if device_is_named { DEVICE_THRESHOLD } else { CPU_THRESHOLD });
+        let devices = engine.as_ref().map(Engine::devices_so_far);
+        let device_is_named = match devices {
+            Some(devices) => devices.iter().any(|device| device.id().backend != "cpu"),
+            None => is_named(&settings),
+        };
+        let mut devices = devices.into_iter().flatten();
+        let device_is_for_study = devices.any(|device| device.properties().is_for_study());
+        let default = match (device_is_named, device_is_for_study) {
+            (_, true) => STUDY_THRESHOLD,
+            (true, false) => DEVICE_THRESHOLD,
+            (false, false) => CPU_THRESHOLD,
+        };
+        let threshold = settings.threshold.unwrap_or(default).max(1);
         let trace = settings.trace.as_ref().and_then(Trace::open);
         let engines = PerProcess::default();
         if let Some(engine) = engine {
-            let _ = engines.get_or_make(|| Ok::<_, ()>(engine));
+            let _ = engines.get_or_make(|| Ok::<_, ()>(Ok(engine)));
         }
         let resources = Arc::new(Resources {
             core,
@@ -80,7 +100,9 @@ impl Resources {
             kernel,
             threshold,
             device_is_named,
+            device_is_for_study,
             engines,
+            stated: PerProcess::default(),
             reported: AtomicUsize::new(0),
         });
         warnings.iter().for_each(|warning| resources.trace_failure(warning));
@@ -98,10 +120,9 @@ impl Resources {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }
 
-    /// True if a call with this number of bytes is passed to the planner.
-    #[inline(always)]
-    pub(crate) fn is_large(&self, bytes: usize) -> bool {
-        bytes >= self.threshold && bytes > 0
+    /// The threshold for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
+    pub(crate) fn threshold_of_generator(&self) -> usize {
+        self.threshold.max(DEVICE_THRESHOLD)
     }
 
     /// True if keystream is computed ahead.
@@ -110,20 +131,31 @@ impl Resources {
             // On CPUs, computing keystream ahead is only useful if the kernel has no AES instructions and a second CPU
             // can run the worker.
             let processors = || available_parallelism().map_or(1, NonZero::get);
-            self.device_is_named || !self.kernel.has_aes_instructions() && processors() > 1
+            // A device for study gets the data of each call instead.
+            let for_device = self.device_is_named && !self.device_is_for_study;
+            for_device || !self.kernel.has_aes_instructions() && processors() > 1
         })
     }
 
-    /// Writes the totals of the trace, if there is a trace. They include the totals of the devices of this process, self-tests
-    /// included: one line for each device and kernel.
+    /// Writes the totals of the trace, if there is a trace. They include the totals of the devices of this process that were used:
+    /// the bytes of the work, and for each entry point of a kernel the bytes with those of self-tests.
     pub(crate) fn write_totals(&self) {
         let Some(trace) = &self.trace else { return };
-        let devices = self.engines.get().into_iter().flat_map(Engine::devices_so_far);
-        trace.write_totals(devices.flat_map(|device| {
-            device.counters().into_iter().map(|Counter { name, launches, bytes }| {
-                format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
-            })
-        }));
+        let engine = self.engines.get().and_then(|engine| engine.as_ref().ok());
+        let mut lines = Vec::new();
+        if let Some(engine) = engine {
+            let planner = engine.planner();
+            lines.extend(planner.worked().into_iter().map(|(id, bytes)| format!("{bytes} bytes on {id}")));
+            let by_cpu = planner.assisted().into_iter();
+            lines.extend(by_cpu.map(|(pass, bytes)| format!("{bytes} bytes of {pass} on cpu")));
+            for device in engine.devices_so_far() {
+                let used = device.counters().into_iter().filter(|counter| counter.launches > 0);
+                lines.extend(used.map(|Counter { name, launches, bytes }| {
+                    format!("{} {name}: {bytes} bytes in {launches} launches", device.id())
+                }));
+            }
+        }
+        trace.write_totals(self.device_is_named, lines);
     }
 
     /// Writes to the trace all device incidents that it does not contain yet.
@@ -140,12 +172,34 @@ impl Resources {
         }
     }
 
-    /// The devices of this process.
-    ///
-    /// # Errors
-    /// A message that says why there are no devices.
-    pub(crate) fn engine(&self) -> Result<&Engine, String> {
-        self.engines.get_or_make(|| engine(&self.settings))
+    /// States that the CPU does work although a device is named, once in a process: in the trace, and for devices for study also on
+    /// standard error.
+    #[cold]
+    pub(crate) fn state_work_of_cpu(&self, why: &str) {
+        if !self.device_is_named || self.stated.get().is_some() {
+            return;
+        }
+        let Ok(()) = self.stated.get_or_make(|| Ok::<_, Infallible>(())).copied();
+        let message = format!("{why}; the CPU does this work");
+        self.trace_failure(&message);
+        if self.device_is_for_study {
+            write_message(&message, false);
+        }
+    }
+
+    /// The devices of this process, opened at the first call. `None` if they cannot be opened, which is reported once.
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        let open = || {
+            let engine = engine(&self.settings);
+            if let Err(why) = &engine {
+                let message = format!("{why}; the CPU does the work");
+                self.trace_failure(&message);
+                write_message(&message, false);
+            }
+            Ok::<_, Infallible>(engine)
+        };
+        let Ok(engine) = self.engines.get_or_make(open);
+        engine.as_ref().ok()
     }
 }
 
@@ -172,22 +226,30 @@ fn choose(found: Found) -> Result<(Settings, Option<Engine>, Vec<String>), Strin
     let Found { mut settings, fallback, mut warnings } = found;
     let mut engine = named(&settings);
     if let (Err(why), Some(fallback)) = (&engine, fallback) {
-        let ignored = match (settings.device != fallback.device, settings.kernel != fallback.kernel) {
-            (true, true) => "LOCKSTEP_DEVICE and LOCKSTEP_KERNEL are",
-            (true, false) => "LOCKSTEP_DEVICE is",
-            _ => "LOCKSTEP_KERNEL is",
-        };
-        warnings.push(format!("{ignored} ignored: {why}"));
+        let differ = [
+            ("LOCKSTEP_DEVICE", settings.device != fallback.device),
+            ("LOCKSTEP_KERNEL", settings.kernel != fallback.kernel),
+            ("LOCKSTEP_LAUNCH", settings.launch != fallback.launch),
+        ];
+        let names: Vec<_> = differ.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        warnings.push(format!("{} {verb} ignored: {why}", names.join(" and ")));
         (engine, settings) = (named(&fallback), fallback);
     }
     Ok((settings, engine?, warnings))
 }
 
-/// Opens the device or kernel that is named, if any: its absence must be reported now, not during later work.
+/// True if a device or a kernel is named.
+fn is_named(settings: &Settings) -> bool {
+    let Settings { device, kernel, launch, .. } = settings;
+    !matches!((device.as_deref(), kernel, launch), (None | Some("auto"), None, None))
+}
+
+/// The engine for the device or kernel that is named, if any, unless only a driver can find it.
 fn named(settings: &Settings) -> Result<Option<Engine>, String> {
-    match (settings.device.as_deref(), &settings.kernel) {
-        (None | Some("auto"), None) => Ok(None),
-        _ => engine(settings).map(Some),
+    match is_named(settings) {
+        true => settings.engine_without_driver(BACKENDS).map_err(|error| error.to_string()),
+        false => Ok(None),
     }
 }
 

@@ -20,8 +20,8 @@ use misspelt::misspelt;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// The settings without the device and the kernel of the environment; `None` if the environment names neither. They
-    /// are used if that device or kernel does not exist.
+    /// The settings without the device, the kernel and the launch options of the environment; `None` if the environment has none of
+    /// them. They are used if such a device does not exist.
     pub(crate) fallback: Option<Settings>,
     /// Warnings about the environment.
     pub(crate) warnings: Vec<String>,
@@ -70,7 +70,8 @@ impl Found {
             };
             warnings.push(format!("{variable} is `{what}`{effect}: give {expected}"));
         }
-        let fallback = Settings { device: configured.device, kernel: configured.kernel, ..settings.clone() };
+        let Settings { device, kernel, launch, .. } = configured;
+        let fallback = Settings { device, kernel, launch, ..settings.clone() };
         Ok(Found { fallback: Some(fallback).filter(|fallback| *fallback != settings), settings, warnings })
     }
 }
@@ -197,7 +198,7 @@ mod tests {
         let error = read([("activate", "1"), ("treads", "4")], &[]).unwrap_err();
         assert_eq!(
             error,
-            "there is no setting `treads`, did you mean `threads`? There are device, kernel, threads, threshold, \
+            "there is no setting `treads`, did you mean `threads`? There are device, kernel, launch, threads, threshold, \
              verify, calibrate, ahead, trace"
         );
     }

@@ -118,16 +118,19 @@ impl Trace {
         report(&self.name, what, &error, false);
     }
 
-    /// Writes the totals of this process, and the lines with the totals of its devices.
-    pub(crate) fn write_totals(&self, devices: impl Iterator<Item = String>) {
+    /// Writes the totals of this process, and the lines with the totals of its devices. If a device is named, the totals include
+    /// the bytes that were processed on the caller's thread.
+    pub(crate) fn write_totals(&self, device_is_named: bool, devices: Vec<String>) {
         let process = std::process::id();
         // A child process that has processed nothing writes nothing.
         if self.process.load(Relaxed) != process || self.reported.swap(true, Relaxed) {
             return;
         }
+        let mut inline: u64 = 0;
         for (algorithm, counters) in ALGORITHMS.iter().zip(&self.counters) {
             for (counter, encrypts) in counters.iter().zip([true, false]) {
                 let [calls, bytes] = counter.each_ref().map(|value| value.load(Relaxed));
+                inline += bytes;
                 if calls > 0 {
                     let (name, direction) = (algorithm.name(), direction(encrypts));
                     self.write_line(process, &format!("{name} {direction}: {bytes} bytes in {calls} calls"));
@@ -136,11 +139,15 @@ impl Trace {
         }
         for (bytes, what) in self.ways.iter().zip(["through the planner", "with keystream computed ahead"]) {
             let bytes = bytes.load(Relaxed);
+            inline = inline.saturating_sub(bytes);
             if bytes > 0 {
                 self.write_line(process, &format!("{bytes} bytes {what}"));
             }
         }
-        devices.for_each(|line| self.write_line(process, &line));
+        if device_is_named && inline > 0 {
+            self.write_line(process, &format!("{inline} bytes on cpu, on the caller's thread"));
+        }
+        devices.iter().for_each(|line| self.write_line(process, line));
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::backend::{
     Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
-    KernelId, KernelInfo, Missing, Unit,
+    KernelId, KernelInfo, LaunchOption, Missing, Unit,
 };
 use lockstep_core::data::HostData;
+use lockstep_core::launch::number;
 use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
@@ -35,7 +36,10 @@ impl Backend for SpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        if name.backend() != NAME {
+            return None;
+        }
+        let Some(unit) = name.unit() else { return Some(Ok(Arc::new(Spu::default()))) };
         Some(match name.number().and_then(Spu::with_spes) {
             Some(spu) => Ok(Arc::new(spu)),
             None => Err(Missing {
@@ -401,6 +405,21 @@ impl Device for Spu {
         KERNELS.get(usize::from(kernel.0))?.loop_for(pass)?;
         // The cost of the simulation on the host, not the cost on the chip: about 200 instructions per block.
         Some(Cost::new(100_000.0, 0.005))
+    }
+
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        &[LaunchOption {
+            name: "spes",
+            meaning: "the number of SPEs",
+            range: 1..=MAX_SPES as u32,
+            multiple: 1,
+            kernels: &[],
+        }]
+    }
+
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        let spes = number(launch, "spes").map_or(self.spes.len(), |spes| spes as usize);
+        Some(Arc::new(Spu::new(self.id, spes)))
     }
 
     fn counters(&self) -> Vec<Counter> {

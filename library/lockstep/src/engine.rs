@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
-use lockstep_core::shown;
+use lockstep_core::{launch, shown};
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -146,15 +146,16 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
     if backends.iter().any(|backend| is_named(&**backend)) {
         backends.retain(|backend| backend.name() == PROCESSOR || is_named(&**backend));
     }
-    let mut found = discover_among(&backends);
-    let Some(device) = device.filter(|device| found.devices.iter().all(|it| **device != it.id())) else {
-        return found;
-    };
+    let mut found = Discovered::default();
     for backend in &backends {
-        match backend.named(device) {
+        match device.and_then(|device| backend.named(device)) {
+            // The other devices of the backend are not needed, and their discovery may start a driver.
             Some(Ok(device)) => found.devices.push(device),
-            Some(Err(missing)) => found.missing.push((backend.name(), missing)),
-            None => {}
+            Some(Err(missing)) => {
+                found.add(&**backend);
+                found.missing.push((backend.name(), missing));
+            }
+            None => found.add(&**backend),
         }
     }
     found
@@ -244,6 +245,7 @@ pub struct EngineBuilder {
     threads: Option<usize>,
     max_threads: Option<usize>,
     verify: Option<Verify>,
+    launch: Option<String>,
     backends: Option<&'static [&'static str]>,
     make_backends: Option<Backends>,
     records_decisions: bool,
@@ -276,6 +278,13 @@ impl EngineBuilder {
     /// not support return an error.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
+        self
+    }
+
+    /// Sets launch options of the named device, such as `threads=256,blocks=64`, for measurements and study. The options of a device
+    /// and its kernels are in [`Device::launch_options`].
+    pub fn launch(mut self, options: impl Into<String>) -> Self {
+        self.launch = Some(options.into());
         self
     }
 
@@ -318,11 +327,24 @@ impl EngineBuilder {
     /// [`Error::Setting`] for a number of threads that is out of range, [`Error::Core`] for a device or a kernel that
     /// does not exist.
     pub fn build(self) -> Result<Engine> {
-        // In a privileged program `variable` returns nothing, so the environment is ignored.
-        self.build_with(|name| variable(name).map(|value| value.to_string_lossy().into_owned()))
+        self.build_with(of_environment, |_, _| true).map(|engine| engine.expect("this is allowed"))
     }
 
-    fn build_with(self, env: impl Fn(&'static str) -> Option<String>) -> Result<Engine> {
+    /// Builds the engine if this starts no driver. The result is `None` if only a driver can find the device or the kernel that is
+    /// named. For processes that fork: children cannot use a driver that their parent has started.
+    ///
+    /// # Errors
+    /// As [`EngineBuilder::build`]. A device or a kernel that does not exist is an error only if this is known without a driver.
+    pub fn build_without_driver(self) -> Result<Option<Engine>> {
+        self.build_with(of_environment, needs_no_driver)
+    }
+
+    /// Builds the engine, unless `is_allowed` returns false for the backends and the selection.
+    fn build_with(
+        self,
+        env: impl Fn(&'static str) -> Option<String>,
+        is_allowed: impl FnOnce(&[Box<dyn Backend>], &Selection) -> bool,
+    ) -> Result<Option<Engine>> {
         let chosen = |given: Option<String>, name| {
             given.or_else(|| env(name)).filter(|value| !value.is_empty() && value != "auto")
         };
@@ -348,11 +370,20 @@ impl EngineBuilder {
         let mut all = self.make_backends.unwrap_or(backends)(&BackendOptions { threads });
         let is_wanted = |name| self.backends.is_none_or(|names| names.contains(&name) || is_registered(name));
         all.retain(|backend| is_wanted(backend.name()));
+        if !is_allowed(&all, &selection) {
+            return Ok(None);
+        }
         let is_automatic = selection.is_auto() && !self.records_decisions;
+        if let (true, Some(options)) = (selection.is_auto(), &self.launch) {
+            return Err(bad_setting("launch", options, "name a device or a kernel as well"));
+        }
         let (planner, missing) = if selection.is_auto() {
             planner_with_lazy_discovery(all)
         } else {
-            let found = discover_for(all, &selection);
+            let mut found = discover_for(all, &selection);
+            if let Some(options) = &self.launch {
+                set_launch(&mut found.devices, &selection, options)?;
+            }
             let planner = Planner::new(found.devices, &selection)
                 .map_err(|error| with_reason(error, &found.missing))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
@@ -362,8 +393,45 @@ impl EngineBuilder {
             .with_calibrator(Calibrator::of_user())
             .calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
-        Ok(Engine { planner, threads, missing, is_automatic })
+        Ok(Some(Engine { planner, threads, missing, is_automatic }))
     }
+}
+
+/// A variable of the environment. In a privileged program there is none.
+fn of_environment(name: &'static str) -> Option<String> {
+    variable(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// True if the named device or kernel is found without a driver of hardware, or is certainly missing.
+fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: &Selection) -> bool {
+    let named = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
+    let is_found_here = |backend: &dyn Backend| {
+        backend.name() == PROCESSOR
+            || device.as_ref().is_some_and(|device| backend.named(device).is_some())
+            || backend.certainly_missing().is_some()
+    };
+    backends.iter().filter(|backend| Some(backend.name()) == named).all(|backend| is_found_here(&**backend))
+}
+
+/// Replaces the devices of the named backend by devices with launch options.
+///
+/// # Errors
+/// [`lockstep_core::Error::LaunchOption`].
+fn set_launch(
+    devices: &mut [Arc<dyn Device>],
+    Selection { device, kernel }: &Selection,
+    options: &str,
+) -> Result<()> {
+    let backend = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
+    for device in devices.iter_mut().filter(|device| Some(device.id().backend) == backend) {
+        let default = device.kernels().first().map_or("", |kernel| kernel.name);
+        let kernel = kernel.as_ref().map_or(default, |kernel| kernel.as_str());
+        let launch = launch::parse(options, device.launch_options(), kernel)?;
+        if let Some(launched) = device.with_launch(&launch) {
+            *device = launched;
+        }
+    }
+    Ok(())
 }
 
 /// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.
@@ -403,7 +471,8 @@ mod tests {
     use super::*;
 
     fn build(builder: EngineBuilder, env: &[(&str, &str)]) -> Result<Engine> {
-        builder.build_with(|name| env.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).into()))
+        let variable = |name| env.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).into());
+        builder.build_with(variable, |_, _| true).map(|engine| engine.expect("this is allowed"))
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod fake;
 #[cfg(all(test, feature = "faults"))]
 mod tests;
 
+pub(crate) use api::certainly_missing;
 use api::{Api, CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream, Code, missing, no_device};
 
 // Values of `enum CUdevice_attribute` in cuda.h.

@@ -7,6 +7,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
@@ -156,6 +157,21 @@ pub(crate) struct Emulator {
     carry_less: bool,
 }
 
+/// The process that has started the emulator; 0 before the start.
+static STARTED_BY: AtomicU32 = AtomicU32::new(0);
+
+/// Starts the emulator at its first use. Like the driver of a GPU, it refuses to work in the child of a process that has started it.
+pub(crate) fn start() -> Outcome<()> {
+    let process = std::process::id();
+    match STARTED_BY.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(other) if other != process => {
+            let why = "the parent of this process has started the emulator (CUDA_ERROR_NOT_INITIALIZED)";
+            Err(Fault::Lost(why.into()))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Emulator {
     /// An emulator that also offers the kernels of GHASH by carry-less multiplication.
     pub(crate) fn with_carry_less() -> Emulator {
@@ -176,6 +192,7 @@ impl Emulator {
     }
 
     fn queue(&self, job: Job) -> Outcome<()> {
+        start()?;
         let mut queue = lock(&self.queue);
         let sender = match &*queue {
             Some(sender) => sender.clone(),
@@ -270,6 +287,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn allocate(&self, len: usize) -> Outcome<u64> {
+        start()?;
         let allocation = Allocation::new(len, "memory of the emulator")?;
         let address = allocation.address as u64;
         lock(&self.memory).insert(address, Arc::new(allocation));
@@ -291,6 +309,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn allocate_pinned(&self, len: usize) -> Outcome<*mut u8> {
+        start()?;
         let allocation = Allocation::new(len, "pinned host memory")?;
         let address = allocation.address;
         lock(&self.pinned).insert(address as u64, Arc::new(allocation));

@@ -15,11 +15,9 @@ use zeroize::Zeroizing;
 use super::Call;
 use crate::kernels::bitslice::UNIT;
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
-use crate::sim::QPUS;
 
-/// The number of messages in a unit, and in the units of all QPUs.
+/// The number of messages in a unit.
 const LANES: usize = UNIT / 16;
-const MESSAGES: usize = LANES * QPUS as usize;
 
 /// A message.
 struct Chain<'s> {
@@ -88,7 +86,7 @@ pub(super) fn run(
     segments: &mut [Segment<'_>],
 ) -> Result<(), Error> {
     for group in segments.chunk_by_mut(|a, b| std::ptr::eq(a.key, b.key)) {
-        for batch in group.chunks_mut(MESSAGES) {
+        for batch in group.chunks_mut(LANES * usize::from(call.qpus)) {
             let key = batch[0].key;
             let mut chains = Vec::with_capacity(batch.len());
             for segment in batch {

@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::backend::{
     Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
-    KernelId, KernelInfo, Missing, Unit,
+    KernelId, KernelInfo, LaunchOption, Missing, Unit,
 };
+use lockstep_core::launch::number;
 use lockstep_core::work::{Operation, Segment, Task, Work};
 use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
@@ -64,7 +65,10 @@ impl Backend for QpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        let unit = name.unit().filter(|_| name.backend() == NAME)?;
+        if name.backend() != NAME {
+            return None;
+        }
+        let Some(unit) = name.unit() else { return Some(Ok(Arc::new(self.simulator?()))) };
         if name.number() != Some(BOARD) {
             return Some(Err(Missing {
                 reason: format!("there is no device {NAME}:{unit}"),
@@ -90,6 +94,8 @@ pub struct Simulated {
 struct Call<'c> {
     chip: &'c mut dyn Chip,
     device: DeviceId,
+    /// The number of QPUs that the call may use.
+    qpus: u8,
     done: Simulated,
 }
 
@@ -111,7 +117,8 @@ pub struct Qpu {
     description: String,
     properties: DeviceProperties,
     /// The chip. It executes one call at a time.
-    chip: Mutex<Box<dyn Chip>>,
+    chip: Arc<Mutex<Box<dyn Chip>>>,
+    qpus: u8,
     kernels: Vec<KernelInfo>,
     done: Mutex<Simulated>,
     counts: Mutex<Vec<Counter>>,
@@ -147,15 +154,15 @@ impl Qpu {
     }
 
     fn new(unit: Unit, description: String, properties: DeviceProperties, chip: Box<dyn Chip>) -> Qpu {
-        let count = |kernel: &Kernel| Counter { name: kernel.info.name, launches: 0, bytes: 0 };
         Qpu {
             unit,
             description,
             properties,
-            chip: Mutex::new(chip),
+            chip: Arc::new(Mutex::new(chip)),
+            qpus: QPUS,
             kernels: KERNELS.iter().map(|kernel| kernel.info.clone()).collect(),
             done: Mutex::default(),
-            counts: Mutex::new(KERNELS.iter().map(count).collect()),
+            counts: Mutex::new(no_counts()),
         }
     }
 
@@ -164,6 +171,20 @@ impl Qpu {
         *lock(&self.done)
     }
 }
+
+fn no_counts() -> Vec<Counter> {
+    let count = |kernel: &Kernel| Counter { name: kernel.info.name, launches: 0, bytes: 0 };
+    KERNELS.iter().map(count).collect()
+}
+
+/// The launch options for users.
+const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
+    name: "qpus",
+    meaning: "the number of QPUs",
+    range: 1..=QPUS as u32,
+    multiple: 1,
+    kernels: &[],
+}];
 
 /// Zeroes the output of a call that failed after the first of several runs, because a part of the result must not look like the
 /// whole result.
@@ -204,6 +225,23 @@ impl Device for Qpu {
         Some(Cost::new(BOARD_CALL, 1.0 / (kernel.clocks_per_byte / CLOCKS_PER_NS + COPY)))
     }
 
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
+    }
+
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+        Some(Arc::new(Qpu {
+            unit: self.unit,
+            description: self.description.clone(),
+            properties: self.properties,
+            chip: Arc::clone(&self.chip),
+            qpus: number(launch, "qpus").map_or(self.qpus, |qpus| qpus as u8),
+            kernels: self.kernels.clone(),
+            done: Mutex::default(),
+            counts: Mutex::new(no_counts()),
+        }))
+    }
+
     fn counters(&self) -> Vec<Counter> {
         lock(&self.counts).clone()
     }
@@ -220,7 +258,8 @@ impl Device for Qpu {
         let states: Zeroizing<Vec<Block>> =
             Zeroizing::new(segments.iter().map(|segment| *segment.state).collect());
         let mut chip = lock(&self.chip);
-        let mut call = Call { chip: &mut **chip, device: self.id(), done: Simulated::default() };
+        let done = Simulated::default();
+        let mut call = Call { chip: &mut **chip, device: self.id(), qpus: self.qpus, done };
         let result = if pass.is_xts() {
             sectors::run(&mut call, launch, segments)
         } else if pass.is_serial() {

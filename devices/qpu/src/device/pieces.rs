@@ -9,7 +9,6 @@ use zeroize::Zeroizing;
 use super::Call;
 use crate::kernels::bitslice::UNIT;
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
-use crate::sim::QPUS;
 
 /// Executes a pass over a segment.
 pub(super) fn run(
@@ -44,8 +43,11 @@ pub(super) fn run(
             Pass::Cfb128Decrypt => (&before, &input),
             _ => (&input, &[]),
         };
-        let output =
-            call.run(launch, &Job { keys, counter: *state, input: blocks, other }, qpus_for(launch, piece))?;
+        let output = call.run(
+            launch,
+            &Job { keys, counter: *state, input: blocks, other },
+            qpus_for(launch, piece, call.qpus),
+        )?;
         let last = input[..piece].as_chunks::<16>().0.last().copied();
         *state = rule.after(*state, piece, last);
         host.output()[at..end].copy_from_slice(&output[..piece]);
@@ -58,13 +60,13 @@ pub(super) fn run(
 
 /// The number of QPUs that have work. Each QPU of the published kernels processes at least one vector, even if there are no
 /// blocks for it.
-fn qpus_for(launch: Launch, bytes: usize) -> u8 {
+fn qpus_for(launch: Launch, bytes: usize, most: u8) -> u8 {
     let vectors = match launch {
         Launch::Packed { .. } | Launch::PackedFastDecryption => bytes.div_ceil(64),
         Launch::Naive { .. } => bytes.div_ceil(16),
-        Launch::Blocks(_) | Launch::Ctr | Launch::PackedTuned { .. } => return QPUS,
+        Launch::Blocks(_) | Launch::Ctr | Launch::PackedTuned { .. } => return most,
     };
-    vectors.clamp(1, usize::from(QPUS)) as u8
+    vectors.clamp(1, usize::from(most)) as u8
 }
 
 /// The number of bytes of the next run. A run increments only the last 32 bits of a counter, which must not overflow during

@@ -11,7 +11,6 @@ use super::Call;
 use super::kernels::blocks;
 use crate::kernels::bitslice::{Combination, UNIT};
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
-use crate::sim::QPUS;
 
 /// A part of a segment that is processed in one run.
 struct Part {
@@ -46,7 +45,7 @@ fn encrypted_tweaks(
     for segments in segments.chunks(MAX_RUN_BYTES / 16) {
         let input: Vec<u8> = segments.iter().flat_map(|segment| *segment.state).collect();
         let job = Job { keys: key.round_keys(), counter: [0; 16], input: &input, other: &[] };
-        let output = call.run(blocks(false, Combination::None), &job, QPUS)?;
+        let output = call.run(blocks(false, Combination::None), &job, call.qpus)?;
         for (segment, tweak) in segments.iter().zip(output.as_chunks::<16>().0) {
             let position = segment.tweak.map_or(0, |tweak| tweak.position);
             tweaks.push(times(u128::from_le_bytes(*tweak), power_of_x(position)));
@@ -100,7 +99,8 @@ fn run_parts(
     }
     let other = planes.bytes();
     let keys = segments[0].key.round_keys();
-    let output = call.run(launch, &Job { keys, counter: [0; 16], input: &input, other: &other }, QPUS)?;
+    let output =
+        call.run(launch, &Job { keys, counter: [0; 16], input: &input, other: &other }, call.qpus)?;
     let mut at = 0;
     for part in parts {
         let mut host = segments[part.segment].data.reborrow().into_host(call.device)?;

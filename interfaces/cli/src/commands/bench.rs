@@ -124,6 +124,10 @@ pub struct Bench {
     #[arg(long, value_name = "N", help_heading = "Devices")]
     threads: Option<usize>,
 
+    /// Launch options of the measured devices other than the CPU, such as `threads=128,blocks=64`
+    #[arg(long, value_name = "NAME=NUMBER,...", help_heading = "Devices")]
+    launch: Option<String>,
+
     /// Verify the results of devices other than the CPU during the measurement: off, one block in 64 KiB, or all [env:
     /// LOCKSTEP_VERIFY] [default: sample]
     #[arg(long, value_name = "HOW", help_heading = "Devices", value_parser = verify())]

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use lockstep::aead::Aead;
+use lockstep::hazmat::Key;
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::cbc_cts::Variant;
+use lockstep::hazmat::work::{Operation, Pass};
 use lockstep::text::to_utf8;
 use lockstep::{Sparse, quoted};
 use serde_json::json;
@@ -90,6 +92,9 @@ pub struct Cipher {
     sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
+    /// Launch options of the named device, such as `threads=128,blocks=64`, for study; docs/command.md lists them
+    #[arg(long, value_name = "NAME=NUMBER,...", help_heading = "Devices")]
+    launch: Option<String>,
     #[command(flatten)]
     messages: ProgressArgs,
 }
@@ -139,7 +144,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let raw = Raw {
         input: Input::open(&args.input)?,
         mode,
-        engine: args.engine.engine(args.messages.explain)?,
+        engine: args.engine.engine_with(args.messages.explain, args.launch.as_deref())?,
         decrypt: args.decrypt,
         key: match &args.key_file {
             Some(path) => read_raw_key(path, args.messages.quiet)?,
@@ -151,6 +156,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
         padding: !args.no_padding,
         cts: args.cts_mode.map_or(Variant::Cs1, |(_, variant)| variant),
     };
+    check_mac(&raw)?;
     let (content, verb) = match mode {
         _ if args.decrypt => (Content::Unknown, "decrypted"),
         mode if mode.is_mac() => (Content::Unknown, "authenticated"),
@@ -204,6 +210,22 @@ fn check(args: &Cipher) -> Result<()> {
     }
     if args.decrypt && mode.is_mac() {
         return Err(failed(format!("{name} encrypts nothing: leave out -d, and compare what is printed")));
+    }
+    Ok(())
+}
+
+/// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case, but of a MAC
+/// nothing would be left for the device.
+fn check_mac(raw: &Raw) -> Result<()> {
+    let pass = match raw.mode {
+        Mode::Cmac => Pass::CbcMac,
+        Mode::Gmac => Pass::Ghash,
+        _ => return Ok(()),
+    };
+    let (size, operation, planner) =
+        (Key::new(&raw.key)?.size(), Operation::Pass(pass), raw.engine.planner());
+    if !planner.supports(operation, size) {
+        planner.plan(operation, size, 16, None)?;
     }
     Ok(())
 }

@@ -37,6 +37,10 @@ pub struct OpensslConf {
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
 
+    /// Set launch options of the device, such as `threads=128`
+    #[arg(long, value_name = "NAME=NUMBER,...")]
+    launch: Option<String>,
+
     /// Set the number of CPU threads for large calls
     #[arg(long, value_name = "N")]
     threads: Option<String>,
@@ -75,8 +79,19 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
              or name it with --module",
         ),
     }
-    let OpensslConf { module: _, device, kernel, threads, threshold, verify, calibrate, ahead, trace } = args;
-    let all = [device, kernel, threads, threshold, verify, calibrate, ahead, trace];
+    let OpensslConf {
+        module: _,
+        device,
+        kernel,
+        launch,
+        threads,
+        threshold,
+        verify,
+        calibrate,
+        ahead,
+        trace,
+    } = args;
+    let all = [device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace];
     let given = provider_settings::NAMES.into_iter().zip(all);
     let given = || given.clone().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let mut settings = Settings::default();
@@ -87,7 +102,7 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
             .set(name, value)
             .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
     }
-    if settings.device.is_some() || settings.kernel.is_some() {
+    if settings.device.is_some() || settings.kernel.is_some() || settings.launch.is_some() {
         settings.engine(provider_settings::PACKAGED_BACKENDS)?;
     }
     for (name, value) in given() {

@@ -92,6 +92,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     })?;
     out.commit()?;
     job::report_incidents(engine.planner(), args.quiet);
+    job::report_assisted(engine.planner(), args.quiet);
     Ok(())
 }
 

@@ -35,6 +35,7 @@ impl Cipher for Blocks {
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.encrypts = encrypts;
+        self.raw.observe_init(key, iv);
         self.buffer.discard();
         self.raw.num = 0;
         if self.raw.common.algorithm.mode != Mode::Ecb {

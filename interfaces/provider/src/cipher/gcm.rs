@@ -1,7 +1,7 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
+use lockstep::hazmat::inline::{Block, InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
@@ -96,7 +96,7 @@ impl AeadMode for GcmState {
             let new = InlineGcm::new(instance.resources.kernel()?, key);
             self.gcm = Some(new.ok_or(Reason::OutOfMemory)?);
         }
-        if instance.keystream_pool.is_some() {
+        if instance.has_ctr_apart() {
             self.ahead.enable(ContextKey::new(&instance.resources, key));
         }
         Ok(())
@@ -117,8 +117,7 @@ impl AeadMode for GcmState {
     }
 
     fn rekeys_in_place(&self, instance: &Instance) -> bool {
-        instance.keystream_pool.is_none()
-            && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
+        !instance.has_ctr_apart() && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
     }
 
     fn copies_in_place(&self) -> bool {
@@ -138,20 +137,7 @@ impl AeadMode for GcmState {
             return Err(Reason::OutputTooSmall);
         }
         context.ensure_started()?;
-        let GcmState { gcm, ahead, .. } = &mut context.mode;
-        let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
-        let span = data.whole()?;
-        let instance = &context.common.instance;
-        let done = match (ahead.0.first_mut(), &instance.keystream_pool) {
-            // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
-            (Some((key, keystream)), Some(pool)) => run_and_wipe(context.iv_len != 12, || {
-                gcm.update_by(span, &mut |counter, blocks| {
-                    keystream.apply(pool, &instance.resources, key, counter, blocks);
-                })
-            }),
-            _ => gcm.update(span),
-        };
-        if done { Ok(len) } else { Err(Reason::MessageTooLong) }
+        context.process(data.whole()?).map(|()| len)
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
@@ -238,6 +224,30 @@ impl AeadMode for GcmState {
 }
 
 impl AeadContext<GcmState> {
+    /// Encrypts or decrypts the next bytes of the message. After a failure of a device, the message cannot continue.
+    #[inline(always)]
+    fn process(&mut self, data: Span<'_>) -> Outcome<()> {
+        let GcmState { gcm, ahead, .. } = &mut self.mode;
+        let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
+        let Some((key, keystream)) = ahead.0.first_mut() else {
+            return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
+        };
+        let instance = &self.common.instance;
+        let mut outcome = Ok(());
+        let mut ctr32 = |counter: &mut Block, blocks: Span<'_>| match &instance.keystream_pool {
+            _ if key.is_large(blocks.len()) => {
+                outcome = outcome.and(key.run(Pass::Ctr32, counter, blocks));
+            }
+            Some(pool) => keystream.apply(pool, &instance.resources, key, counter, blocks),
+            None => key.run_inline(Pass::Ctr32, counter, blocks),
+        };
+        // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
+        if !run_and_wipe(self.iv_len != 12, || gcm.update_by(data, &mut ctr32)) {
+            return Err(Reason::MessageTooLong);
+        }
+        outcome.inspect_err(|_| self.iv_state = IvState::Used)
+    }
+
     /// Returns the current message. Starts it if necessary.
     #[inline(always)]
     fn ensure_started(&mut self) -> Outcome<&mut InlineGcm> {
@@ -371,9 +381,11 @@ impl AeadContext<GcmState> {
         self.iv_state = IvState::Used;
         started?;
         let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.aad(&aad) || !gcm.update(Span::in_place(text)) {
+        if !gcm.aad(&aad) {
             return Err(Reason::MessageTooLong);
         }
+        self.process(Span::in_place(text))?;
+        let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
         if self.common.encrypts {
             tag.copy_from_slice(&gcm.finish_seal().ok_or(Reason::Internal)?);
             return Ok(len);

@@ -2,7 +2,7 @@
 
 use lockstep::hazmat::inline::Block;
 
-use super::Common;
+use super::{Common, generator};
 use crate::key::ContextKey;
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -28,17 +28,19 @@ pub(super) struct Raw {
     pub(super) padding: bool,
     /// The parameter `num`. For modes without a partial block it is stored only so that it can be read back.
     pub(super) num: usize,
+    /// True for a context of OpenSSL's random generator, if this matters.
+    pub(super) is_of_generator: bool,
 }
 
 impl Raw {
     pub(super) fn new(common: Common) -> Raw {
-        Raw { common, key: None, iv: None, padding: true, num: 0 }
+        Raw { common, key: None, iv: None, padding: true, num: 0, is_of_generator: false }
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Raw> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        let Raw { iv, padding, num, .. } = *self;
-        Ok(Raw { common: self.common.clone(), key, iv, padding, num })
+        let Raw { iv, padding, num, is_of_generator, .. } = *self;
+        Ok(Raw { common: self.common.clone(), key, iv, padding, num, is_of_generator })
     }
 
     #[inline(always)]
@@ -46,11 +48,25 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
+    /// Called at each init: determines whether the context belongs to OpenSSL's random generator. The calls of the generator stay
+    /// on the CPU.
+    pub(super) fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        if self.common.instance.resources.device_is_for_study {
+            let Raw { common, key: current, .. } = &*self;
+            let is_next =
+                generator::observe(common.algorithm.mode, key.is_some(), iv.is_some(), current.is_some());
+            self.is_of_generator |= is_next;
+        }
+    }
+
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
             self.key = None;
-            self.key = Some(ContextKey::new(&self.common.instance.resources, key)?);
+            let key = self.key.insert(ContextKey::new(&self.common.instance.resources, key)?);
+            if self.is_of_generator {
+                key.use_for_generator();
+            }
         }
         Ok(())
     }

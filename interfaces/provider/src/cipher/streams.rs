@@ -42,6 +42,7 @@ impl Cipher for Streams {
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.encrypts = encrypts;
+        self.raw.observe_init(key, iv);
         self.raw.num = 0;
         self.ahead = None;
         let next = match (iv, self.raw.iv) {
@@ -74,7 +75,7 @@ impl Cipher for Streams {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let resources = &instance.resources;
                     let mut executor = PassFn(|pass, state, data| {
-                        if data.is_empty() || resources.is_large(data.len()) {
+                        if data.is_empty() || key.is_large(data.len()) {
                             return key.run(pass, state, data);
                         }
                         ahead.apply(keystream_pool, resources, key, state, data);

@@ -208,7 +208,12 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);
             }
-            context.cipher.init(ENCRYPTS, key, iv)
+            let outcome = context.cipher.init(ENCRYPTS, key, iv);
+            let Common { instance, algorithm, .. } = context.cipher.common();
+            if key.is_some() && instance.resources.device_is_for_study && algorithm.mode.is_always_inline() {
+                instance.resources.state_work_of_cpu(&format!("no device does {}", algorithm.name()));
+            }
+            outcome
         })
     };
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.

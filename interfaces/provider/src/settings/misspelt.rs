@@ -17,6 +17,7 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz_-";
 const WORDS: [(&str, &str); NAMES.len()] = [
     ("device", "dev device_name device-name gpu backend processor"),
     ("kernel", "kernel_name kernel-name implementation"),
+    ("launch", "launches launch_options launch-options options"),
     ("threads", "nthreads num_threads num-threads max_threads max-threads thread_count cpus cores"),
     ("threshold", "min_size min-size min_bytes cutoff crossover threshold_bytes"),
     ("verify", "verification verify_results validate"),

@@ -261,7 +261,7 @@ fn a_configuration_file_with_a_misspelt_name_is_refused() {
     if subject_is_default("settings") {
         return;
     }
-    let all = "There are device, kernel, threads, threshold, verify, calibrate, ahead, trace";
+    let all = "There are device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace";
     for (wrong, right) in [
         ("treads", "threads"),
         ("Threads", "threads"),

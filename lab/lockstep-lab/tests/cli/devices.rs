@@ -97,6 +97,98 @@ fn the_qpus_as_a_device() {
         .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
 }
 
+/// A mode whose passes over data the device has works on the device, and the CPU's part is stated once. A mode or a kernel of which
+/// nothing would be left for the device is refused.
+#[test]
+fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 32]);
+    folder.write("data", data(3_000));
+    let keyed = ["--key-file", "raw", "--verify", "off"];
+    let cipher = |mode: &str, more: &[&str]| {
+        let iv = ["--iv-hex", "000102030405060708090a0b"];
+        let iv = if mode == "cmac" { &[][..] } else { &iv[..] };
+        folder.run([&["cipher", "--mode", mode][..], &keyed, iv, more, &["data"]].concat())
+    };
+    for (mode, stated) in [("gcm", Some("Ghash")), ("ccm", None), ("ocb", None), ("eax", None), ("siv", None)]
+    {
+        let [ours, expected] = ["qpu", "cpu"].map(|device| cipher(mode, &["--device", device]).succeeded());
+        assert!(ours.stdout == expected.stdout, "{mode}");
+        let warnings: Vec<_> = ours.stderr.lines().filter(|line| line.contains("the CPU did it")).collect();
+        assert_eq!(warnings.len(), usize::from(stated.is_some()), "{mode}: {warnings:?}");
+        assert!(stated.is_none_or(|pass| warnings[0].contains(pass)), "{warnings:?}");
+        assert!(!cipher(mode, &["--device", "qpu", "--quiet"]).succeeded().stderr.contains("the CPU did it"));
+    }
+    cipher("cmac", &["--device", "qpu"]).succeeded();
+    cipher("gmac", &["--device", "qpu"]).failed(2, "qpu cannot do Ghash");
+    cipher("gcm-siv", &["--device", "qpu"]).failed(2, "qpu cannot do");
+    // The kernel has ECB only.
+    cipher("gcm", &["--device", "qpu", "--kernel", "qpu/packed"]).failed(2, "qpu/packed cannot do Ctr32");
+    folder.run(["keygen", "-o", "file.key"]).succeeded();
+    for device in ["qpu", "spu"] {
+        let sealed = folder.run(["encrypt", "--device", device, "-k", "file.key", "data"]).succeeded();
+        assert_eq!(
+            sealed.stderr.matches("cannot do Ghash: the CPU did it").count(),
+            usize::from(device == "qpu")
+        );
+        folder.write("sealed", &sealed.stdout);
+        let opened = folder.run(["decrypt", "-k", "file.key", "--device", device, "sealed"]).succeeded();
+        assert!(opened.stdout == data(3_000), "{device}");
+    }
+    let refused =
+        folder.run(["encrypt", "--kernel", "qpu/packed", "--device", "qpu", "-k", "file.key", "data"]);
+    refused.failed(2, "qpu/packed cannot do Ctr32");
+}
+
+#[test]
+fn launch_options_are_checked_and_change_no_result() {
+    let folder = Folder::new();
+    folder.write("raw", [7; 16]);
+    folder.write("data", data(3_000));
+    let cipher = |mode: &str, more: &[&str]| {
+        let iv = ["--iv-hex", "000102030405060708090a0bfffffffe"];
+        let iv = if mode == "ecb" { &[][..] } else { &iv[..] };
+        folder.run([&["cipher", "--mode", mode, "--key-file", "raw"][..], iv, more, &["data"]].concat())
+    };
+    for (device, kernel, launch) in [
+        ("spu", "auto", "spes=3"),
+        ("qpu", "auto", "qpus=1"),
+        ("qpu", "qpu/packed-tuned", "qpus=5"),
+        ("cuda:emu", "cuda/coarse-shared", "threads=64,blocks=2"),
+        ("cuda:emu", "cuda/global-sbox", "threads=8,blocks=1,rounds=3"),
+    ] {
+        for mode in ["ecb", "ctr", "cbc"] {
+            let options = ["--device", device, "--kernel", kernel, "--launch", launch];
+            let ended = cipher(mode, &options);
+            if mode == "ecb" || kernel == "auto" {
+                assert!(ended.succeeded().stdout == cipher(mode, &[]).succeeded().stdout, "{device} {mode}");
+            }
+        }
+    }
+    for (options, expected) in [
+        (&["--launch", "spes=3"][..], "name a device or a kernel as well"),
+        (&["--device", "cpu", "--launch", "threads=8"], "options of cpu/"),
+        (&["--device", "spu", "--launch", "spes=17"], "give the number of SPEs, from 1 to 16"),
+        (&["--device", "spu", "--launch", "spes"], "write NAME=NUMBER"),
+        (&["--device", "qpu", "--launch", "spes=3"], "options of qpu/bitslice: qpus"),
+        (
+            &["--device", "cuda:emu", "--launch", "threads=64"],
+            "kernels with this option are cuda/fine-shared",
+        ),
+        (
+            &["--device", "cuda:emu", "--kernel", "cuda/coarse-shared", "--launch", "threads=30"],
+            "from 8 to 512, a multiple of 4",
+        ),
+    ] {
+        cipher("ctr", options).failed(2, expected);
+    }
+    let bench = ["bench", "crossover", "--quick", "--dir", ".", "-s", "256", "-m", "ctr-128"];
+    folder
+        .run([&bench[..], &["--device", "cpu", "--device", "spu", "--launch", "spes=2"]].concat())
+        .succeeded();
+    folder.run([&bench[..], &["--device", "spu", "--launch", "qpus=2"]].concat()).failed(2, "spes");
+}
+
 #[test]
 fn simulated_devices_are_measured_if_they_are_named() {
     let folder = Folder::new();

@@ -62,6 +62,7 @@ fn cells_are_made_by_name() {
         let missing = SpuBackend.named(&name.into()).unwrap().err().unwrap().to_string();
         assert!(missing.ends_with("use spu for 8, or spu:1 to spu:16"), "{missing}");
     }
+    assert_eq!(SpuBackend.named(&"spu".into()).unwrap().unwrap().id().to_string(), "spu");
     assert!(SpuBackend.named(&"spume:3".into()).is_none() && SpuBackend.named(&"cuda:0".into()).is_none());
 }
 

@@ -100,7 +100,7 @@ api! {
 impl Api {
     /// Finds and starts the driver, and returns its functions.
     pub(super) fn open() -> Result<Api, Missing> {
-        let library = library().ok_or_else(|| missing("no libcuda.so.1", "install the NVIDIA driver"))?;
+        let library = library().ok_or_else(no_library)?;
         // SAFETY: the library is the driver's, and it is never closed.
         unsafe {
             Api::start(&|symbol| {
@@ -175,6 +175,15 @@ unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
 /// A version of CUDA as NVIDIA writes it: 12.4 for 12040.
 fn words_of(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn no_library() -> Missing {
+    missing("no libcuda.so.1", "install the NVIDIA driver")
+}
+
+/// The reason why there is certainly no device. This function does not start the driver.
+pub(crate) fn certainly_missing() -> Option<Missing> {
+    library().is_none().then(no_library)
 }
 
 /// The driver's library. It is opened once and never closed.

@@ -197,9 +197,12 @@ impl<'a> Session<'a> {
         if let Some(engine) = self.engines.borrow().get(&key) {
             return Ok(engine.clone());
         }
+        let backend = if device == AUTO { kernel.unwrap_or(AUTO) } else { device };
+        let launch = self.args.launch.as_deref().filter(|_| backend != AUTO && !backend.starts_with("cpu"));
         // The device and the kernel are always set, so that the environment variables of the library have no effect.
         let (device, kernel) = (Some(device.to_owned()), Some(kernel.unwrap_or(AUTO).to_owned()));
-        let engine = EngineArgs { device, kernel, threads, verify: self.args.verify }.engine(false)?;
+        let engine = EngineArgs { device, kernel, threads, verify: self.args.verify };
+        let engine = engine.engine_with(false, launch)?;
         self.engines.borrow_mut().insert(key, engine.clone());
         Ok(engine)
     }
