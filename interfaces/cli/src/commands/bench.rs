@@ -52,6 +52,9 @@ const MAX_MESSAGES: u64 = 1 << 20;
 /// In each round, the contenders run one after another on random data in host memory. The report has medians with their
 /// spread. Every timed call is verified by another CPU kernel. docs/benchmarks.md explains the results.
 #[derive(Args)]
+#[command(
+    after_long_help = "Examples:\n  lockstep bench --quick\n  lockstep bench crossover --html page.html"
+)]
 pub struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_parser = suite::names())]
@@ -78,7 +81,7 @@ pub struct Bench {
     #[arg(long, visible_alias = "time", value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Run a quick test whose figures are not reliable: few short rounds, small sizes, no `openssl speed`
+    /// Run a quick test whose figures are not reliable: few short rounds, small sizes, OpenSSL only if --openssl names it
     #[arg(long)]
     quick: bool,
 
@@ -207,7 +210,9 @@ fn find_openssl(args: &Bench) -> Result<Vec<OpenSsl>> {
         }
     }
     for program in named {
-        let name = quoted(&program);
+        let is_variable = !args.openssl.contains(&program);
+        let from = if is_variable { format!("{ENV_NEWEST}: ") } else { String::new() };
+        let name = format!("{from}{}", quoted(&program));
         let found = OpenSsl::find(&program)
             .ok_or_else(|| failed(format!("{name} is not an `openssl` program, or does not run")))?;
         if openssl.iter().any(|other| other.version == found.version) {
