@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use lockstep::engine::Verify;
+use lockstep::engine::{MAX_THREADS, Verify};
 use lockstep::{OutputFile, OutputOptions, quoted};
 
 use self::peers::ENV_NEWEST;
@@ -38,7 +38,7 @@ use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};
 use crate::error::{Error, Result, failed};
-use crate::options::verify;
+use crate::options::{number, verify};
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
 use crate::{invocation, json, terminal, text};
@@ -69,11 +69,11 @@ pub struct Bench {
     size: Vec<u64>,
 
     /// In the suite `batch`, measure only this number of messages per call; may be repeated
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_MESSAGES))]
+    #[arg(long, value_name = "N", value_parser = number(1..=MAX_MESSAGES))]
     messages: Vec<u64>,
 
     /// Number of rounds [default: 3 to 9, depending on the suite]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number(1..=u16::MAX))]
     rounds: Option<u16>,
 
     /// Seconds for each contender in each round (always 1 for `openssl speed`) [default: 0.02 to 0.2, depending on the
@@ -124,7 +124,7 @@ pub struct Bench {
 
     /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: 1 in the suite `peers`, otherwise one for each
     /// processor]
-    #[arg(long, value_name = "N", help_heading = "Devices")]
+    #[arg(long, value_name = "N", help_heading = "Devices", value_parser = number(1..=MAX_THREADS))]
     threads: Option<usize>,
 
     /// Verify the results of devices other than the CPU during the measurement: off, one block in 64 KiB, or all [env:
@@ -134,10 +134,10 @@ pub struct Bench {
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "give a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if seconds > 0.0 && seconds <= 3600.0 => Ok(time),
-        _ => Err("more than 0 and at most 3600 seconds".into()),
+        _ => Err("give more than 0 and at most 3600 seconds".into()),
     }
 }
 
