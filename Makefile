@@ -260,6 +260,8 @@ lint: tools-present-tests
 	tools/bench_page/check.py --self-test
 	tools/guides/check.py --self-test
 	tools/pages/run.py --self-test
+	tools/picture_texts.py --self-test
+	tools/picture_texts.py
 	tools/guides/check.py --no-compile
 	tools/architecture/check.py
 	tools/scale_model.py --self-test

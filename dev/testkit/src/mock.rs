@@ -79,7 +79,7 @@ pub struct MockAsyncDevice {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The name of the test device.
+/// The id of every [`MockAsyncDevice`], as errors and selections name it.
 pub const MOCK_DEVICE: DeviceId = DeviceId { backend: "mock", unit: Unit::Number(0) };
 
 impl Default for MockAsyncDevice {

@@ -102,7 +102,7 @@ macro_rules! by_part {
 /// A family of kernels with the same design: an implementation of AES for all key sizes, with the passes that it
 /// offers.
 pub(crate) struct Family {
-    /// The name for users.
+    /// The name in `--kernel`, `LOCKSTEP_KERNEL` and reports.
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,

@@ -163,7 +163,7 @@ impl Program {
 /// A family of programs that share one implementation of AES. All families use the same programs for serial modes and GHASH;
 /// these programs are constant-time.
 pub(crate) struct Family {
-    /// The name for users.
+    /// The name in `--kernel`, `LOCKSTEP_KERNEL` and reports.
     pub(crate) name: &'static str,
     pub(crate) description: &'static str,
     pub(crate) constant_time: bool,

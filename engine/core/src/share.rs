@@ -190,7 +190,8 @@ impl Distributor<'_> {
     }
 }
 
-/// The chaining state after whole blocks of host data that have not been processed yet.
+/// The chaining state after whole blocks of host data, computed before a device processes them. Only passes whose chaining state
+/// follows from the input are divided.
 fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
     let last = match data {
         Data::Host(data) => data.input().last_chunk().copied(),

@@ -45,7 +45,10 @@ pub(crate) fn select(
             // The name of the backend can be a part of a key.
             let is_key = shown::may_be_key(name.as_str().as_bytes());
             let name = if is_key { shown::KEY_AS_NAME } else { backend };
-            return Err(Error::UnknownDevice { name: name.into(), known: known(&devices) });
+            let known = known(&devices);
+            let known =
+                format!("{known}; the name of a kernel begins with that of its device, as in cpu/soft");
+            return Err(Error::UnknownDevice { name: name.into(), known });
         };
         kernel_by_name(&**device, name.as_str())?;
         devices.retain(|device| backend == device.id().backend);

@@ -1,15 +1,19 @@
 //! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
 //! files contains an age file, and `decrypt` also accepts plain age files.
 
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 
 use age::armor::ArmoredReader;
 use age::stream::StreamReader;
-use age::{DecryptError, Decryptor, Identity};
+use age::{DecryptError, Decryptor, Encryptor, Identity};
 use lockstep::foreign::{AGE_ARMOR, AGE_MAGIC};
 use lockstep::text::{Encoding, to_utf8};
+use zeroize::Zeroizing;
 
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, check_stopped, failed};
+use crate::input::read_full;
+use crate::job::Report;
+use crate::output::Writer;
 use crate::{memory, text};
 
 /// Maximum length of a header in bytes.
@@ -78,6 +82,29 @@ impl<'r> AgeFile<'r> {
         let payload = file_len.checked_sub(self.header.bytes.len() as u64 + NONCE)?;
         let chunks = payload.div_ceil(ENCRYPTED_CHUNK);
         payload.checked_sub(16 * chunks).filter(|_| !self.is_armored && chunks > 0)
+    }
+}
+
+/// Encrypts the input as an age file. age does not use AES: the age crate encrypts, on one thread.
+pub(crate) fn encrypt(
+    encryptor: Encryptor,
+    mut input: impl Read,
+    output: &mut Writer,
+    report: Report<'_>,
+) -> Result<u64> {
+    let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
+    let mut piece = Zeroizing::new(vec![0; CHUNK as usize]);
+    let mut done = 0;
+    loop {
+        let got = read_full(&mut input, &mut piece)?;
+        check_stopped()?;
+        if got == 0 {
+            writer.finish().map_err(lockstep::Error::Write)?;
+            return Ok(done);
+        }
+        writer.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
+        done += got as u64;
+        report(done);
     }
 }
 

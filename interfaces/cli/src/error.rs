@@ -4,9 +4,10 @@ use std::io;
 use std::path::Path;
 
 use lockstep::foreign::Foreign;
+use lockstep::hazmat::work::Operation;
 use lockstep::{hazmat, quoted};
 
-use crate::signals;
+use crate::{signals, text};
 
 /// Exit code: the data are not authentic, the key does not match, or a self-test has failed.
 pub(crate) const NOT_AUTHENTIC: u8 = 1;
@@ -152,11 +153,16 @@ fn is_wrong_data(error: &lockstep::Error) -> bool {
         )
 }
 
-/// The library's message, with advice that names the options of this command.
+/// The library's message, with advice that names the options of this command, and the usual names of operations.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {
             format!("{} exists: choose another output, or replace it with --force", quoted(path))
+        }
+        lockstep::Error::Core(error @ hazmat::Error::Unsupported { operation, .. }) => {
+            let known = Operation::all().find(|known| known.to_string() == *operation);
+            let message = error.to_string();
+            known.map_or(message.clone(), |known| message.replacen(operation, &text::operation(known), 1))
         }
         other => other.to_string(),
     }

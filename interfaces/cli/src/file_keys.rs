@@ -63,7 +63,7 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> std::result::Res
     if passphrase.is_empty() {
         return Err(failed("an empty passphrase protects nothing: give one").into());
     }
-    Ok(wrapping::wrap_with_passphrase(key, &passphrase)?)
+    Ok(wrapping::wrap(key, &[wrapping::by_passphrase(&passphrase)?])?)
 }
 
 /// True if a passphrase begins with a byte order mark before other characters, which [`wrap_with_passphrase`] leaves out. The caller

@@ -4,7 +4,7 @@ use std::fs::{File, Metadata};
 use std::io::{self, IoSliceMut, Read, Seek};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
@@ -110,6 +110,15 @@ fn stdin() -> Result<File> {
     standard::check_input()?;
     let owned = io::stdin().as_fd().try_clone_to_owned();
     Ok(File::from(owned.map_err(lockstep::Error::Read)?))
+}
+
+/// The inputs, for a question.
+pub(crate) fn names(inputs: &[PathBuf]) -> String {
+    match inputs {
+        [one] if is_stdin(one) => "standard input".into(),
+        [one] => quoted(one).to_string(),
+        several => format!("{} inputs", several.len()),
+    }
 }
 
 fn is_special(path: &Path) -> bool {

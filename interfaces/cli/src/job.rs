@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use lockstep::Options;
 use lockstep::hazmat::planner::{Considered, Decision, Planner};
-use lockstep_report::hang;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -116,34 +115,39 @@ pub(crate) fn explain(planner: &Planner) -> String {
     text.trim_end().to_owned()
 }
 
-fn describe(text: &mut String, decision: &Decision) {
+fn describe(report: &mut String, decision: &Decision) {
     let Decision { operation, key, shape, calls, bytes, considered } = decision;
     let messages = match shape.messages {
         1 => String::new(),
         messages => format!(" in {messages} messages"),
     };
     let summary = format!(
-        "{operation}, AES-{}, {}{messages}; {}, {} in total",
+        "{}, AES-{}, {}{messages}; {}, {} in total",
+        text::operation(*operation),
         key.bits(),
         text::bytes(shape.bytes as u64),
         text::count(*calls as usize, "such call"),
         text::bytes(*bytes),
     );
     // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.
-    *text += &hang("", 10, &summary);
+    *report += &terminal::hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
     for choice in chosen.iter().chain(others.iter().take(MAX_OTHERS)) {
-        *text += &line(choice);
+        *report += &line(choice);
     }
     if others.len() > MAX_OTHERS {
-        *text += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
+        *report += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
     }
 }
 
 fn line(choice: &Considered) -> String {
     let mark = if choice.is_chosen { "->" } else { "  " };
-    let source = if choice.is_measured { "measured" } else { "as the device states" };
+    let source = if choice.is_measured { "measured" } else { "estimated" };
     let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
     let label = format!("  {mark} {:>9}  ", text::time(choice.ns / 1e9));
-    hang(&label, label.chars().count(), &format!("{} on {}, {source}{why}", choice.kernel, choice.device))
+    terminal::hang(
+        &label,
+        label.chars().count(),
+        &format!("{} on {}, {source}{why}", choice.kernel, choice.device),
+    )
 }

@@ -120,7 +120,19 @@ fn usage(message: &clap::Error) -> u8 {
             Ok(_) => 0,
         };
     }
-    let rendered = message.render().to_string();
+    let rendered = match message.kind() {
+        // clap does not name the argument.
+        ErrorKind::InvalidUtf8 => {
+            let is_other = |argument: &&OsString| argument.to_str().is_none();
+            let others = invocation::arguments().iter().filter(is_other);
+            let others: Vec<_> = others.map(|argument| lockstep::quoted(argument).to_string()).collect();
+            let others = others.join(", ");
+            format!(
+                "error: {others} is not UTF-8: only the names of files and the context may be other bytes"
+            )
+        }
+        _ => message.render().to_string(),
+    };
     let mistake = rendered.strip_prefix("error: ");
     if json::is_requested() {
         let mistake = mistake.unwrap_or("give a command: `lockstep --help` lists them");

@@ -1,11 +1,14 @@
 //! Options that several subcommands have.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use lockstep::engine::{EngineBuilder, Verify};
-use lockstep::{Engine, Sparse};
+use lockstep::engine::{EngineBuilder, MAX_THREADS, Verify};
+use lockstep::{Engine, Sparse, quoted};
 
 use crate::error::{Result, failed};
 use crate::memory;
@@ -59,7 +62,7 @@ pub(crate) const STDOUT: &str = "/dev/stdout";
 pub(crate) struct ManyArgs {
     /// Folder for the outputs; it is created if it is missing. An output has the name of its input: encryption appends
     /// `.enc`, decryption removes it
-    #[arg(short = 'O', long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
+    #[arg(short = 'O', long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     pub(crate) output_dir: Option<PathBuf>,
 
     /// Continue a run that was stopped: skip each input whose output is complete, matches the input's length and
@@ -69,15 +72,39 @@ pub(crate) struct ManyArgs {
 }
 
 impl ManyArgs {
-    /// The single input of a command without an output folder.
+    /// The single input of a command without an output folder. `verb` is for messages: `encrypt`.
     ///
     /// # Errors
-    /// If there are several inputs, or if `recursive` is true.
-    pub(crate) fn single<'p>(&self, inputs: &'p [PathBuf], recursive: bool) -> Result<&'p Path> {
-        match inputs {
-            [input] if !recursive => Ok(input),
-            _ => Err(failed("give a folder for the outputs with -O: one per input is written there")),
+    /// If there are several inputs, if `recursive` is true, or if the input or the output is a folder.
+    pub(crate) fn single<'p>(
+        inputs: &'p [PathBuf],
+        recursive: bool,
+        output: &OutputArgs,
+        verb: &str,
+    ) -> Result<&'p Path> {
+        if let Some(folder) = output.file().filter(|path| path.is_dir()) {
+            let folder = quoted(folder);
+            return Err(failed(format!(
+                "{folder} is a folder: add the name of a file to -o, or give a folder for the outputs with -O"
+            )));
         }
+        Err(failed(match inputs {
+            [input] if input.is_dir() => {
+                let input = quoted(input);
+                format!(
+                    "{input} is a folder: to {verb} its files, give -r -O FOLDER, where FOLDER is for the outputs"
+                )
+            }
+            [input] if !recursive => return Ok(input),
+            [first, .., last] if !recursive => {
+                let (first, last) = (quoted(first), quoted(last));
+                format!(
+                    "{first} and {last} are both inputs: name an output file with -o FILE, or a folder for the outputs \
+                     with -O FOLDER"
+                )
+            }
+            _ => "-r needs a folder for the outputs: give -O FOLDER".into(),
+        }))
     }
 }
 
@@ -95,7 +122,7 @@ pub(crate) struct EngineArgs {
     pub(crate) kernel: Option<String>,
 
     /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: one for each processor]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number(1..=MAX_THREADS))]
     pub(crate) threads: Option<usize>,
 
     /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
@@ -122,6 +149,17 @@ impl EngineArgs {
         let builder = launch.into_iter().fold(builder, EngineBuilder::launch);
         Ok(builder.build()?)
     }
+}
+
+/// Parses a whole number.
+pub(crate) fn number<T>(range: RangeInclusive<T>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    StringValueParser::new().try_map(move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("give a whole number from {} to {}", range.start(), range.end()))
+    })
 }
 
 /// Parses how results of devices are verified.

@@ -67,9 +67,9 @@ impl Passphrase {
         Ok(Passphrase::from(terminal::ask_secret(question)?.as_str()))
     }
 
-    /// Asks for the passphrase of a new file, twice.
-    pub(crate) fn ask_new() -> Result<Passphrase> {
-        let typed = terminal::ask_secret("Passphrase")?;
+    /// Asks for the passphrase of a new file, twice. `input` is for the question.
+    pub(crate) fn ask_new(input: &str) -> Result<Passphrase> {
+        let typed = terminal::ask_secret(&format!("New passphrase for {input}"))?;
         if typed.is_empty() {
             return Err(failed("an empty passphrase protects nothing: type one"));
         }

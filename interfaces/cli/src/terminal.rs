@@ -4,7 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, MutexGuard};
 
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use lockstep_report::text::WIDTH;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
@@ -15,6 +16,20 @@ const MAX_LEN: usize = 4096;
 
 /// The terminal whose echo is off, and its previous mode.
 static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+/// The number of characters in a line of a report: that of the terminal, or of the variable `COLUMNS` if there is no terminal, and
+/// at most 80. The help, which clap prints, has the same width.
+pub(crate) fn width() -> usize {
+    let of_terminal = || tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stderr())).ok();
+    let columns = of_terminal().map(|size| size.ws_col.into()).filter(|columns| *columns > 0);
+    let of_variable = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    columns.or_else(of_variable).map_or(WIDTH, |columns: usize| columns.min(WIDTH))
+}
+
+/// A label followed by a text, wrapped for the terminal: see [`lockstep_report::hang`].
+pub(crate) fn hang(label: &str, indent: usize, text: &str) -> String {
+    lockstep_report::hang(width(), label, indent, text)
+}
 
 /// Prints a message to standard error. Failures are ignored: there is no other place to report them.
 pub(crate) fn print_message(message: &str) {

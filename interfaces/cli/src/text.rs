@@ -3,9 +3,34 @@
 use std::time::{Duration, SystemTime};
 
 use humantime::format_rfc3339_seconds;
+use lockstep::hazmat::work::Operation;
 use zeroize::Zeroizing;
 
 pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable, time};
+
+/// An operation in the words of its users, such as `GCM encryption`.
+pub(crate) fn operation(operation: Operation) -> String {
+    let name = operation.to_string();
+    let ends = [
+        ("Encrypt", " encryption"),
+        ("Seal", " encryption"),
+        ("Decrypt", " decryption"),
+        ("Open", " decryption"),
+    ];
+    let (stem, end) = ends
+        .into_iter()
+        .find_map(|(end, words)| Some((name.strip_suffix(end)?, words)))
+        .unwrap_or((&name, ""));
+    let mode = match stem {
+        "Ctr32" => "CTR of GCM".into(),
+        "CtrLittle32" => "CTR of GCM-SIV".into(),
+        "Cfb128" => "CFB".into(),
+        "CbcMac" => "CBC-MAC".into(),
+        "GcmSiv" => "GCM-SIV".into(),
+        other => other.to_uppercase(),
+    };
+    mode + end
+}
 
 /// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
@@ -95,6 +120,19 @@ mod tests {
             let message = parse_hex(bad).unwrap_err();
             assert!(!message.contains('g') || !message.contains("0g"), "{message}");
         }
+    }
+
+    #[test]
+    fn operations_have_the_names_of_modes() {
+        let names: Vec<_> = Operation::all().map(operation).collect();
+        for name in
+            ["ECB encryption", "CTR", "CFB decryption", "GCM-SIV decryption", "CBC-MAC", "OCB encryption"]
+        {
+            assert!(names.contains(&name.to_owned()), "{name} of {names:?}");
+        }
+        let different: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(different.len(), names.len(), "{names:?}");
+        assert!(names.iter().all(|name| name.len() <= 18), "{names:?}");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Wrapping and unwrapping the keys of files with age.
 
+use std::ffi::OsStr;
 use std::io::{BufRead, Write};
+use std::os::unix::ffi::OsStrExt;
 
 use age::stream::StreamReader;
 use age::{DecryptError, EncryptError, Encryptor, Identity, Recipient, scrypt};
@@ -19,18 +21,22 @@ use crate::text;
 const WORK: u8 = 18;
 const KEY: usize = 32;
 
-/// Creates an envelope that any of the recipients can open.
-pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<Envelope> {
+/// Prepares the encryption of an age file that any of the recipients can open.
+pub(crate) fn encryptor(recipients: &[Box<dyn Recipient>]) -> Result<Encryptor> {
     let encryptor = Encryptor::with_recipients(recipients.iter().map(|recipient| &**recipient));
-    let encryptor = encryptor.map_err(|error| match error {
+    encryptor.map_err(|error| match error {
         EncryptError::MissingRecipients => failed("there are no recipients: give one with -r or -R"),
         EncryptError::IncompatibleRecipients { .. } => failed(
             "these recipients cannot be combined in one file (such as post-quantum recipients and others): omit some",
         ),
         other => failed(text::one_line(&other)),
-    })?;
+    })
+}
+
+/// Creates an envelope that any of the recipients can open.
+pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<Envelope> {
     let mut payload = Vec::new();
-    let wrapped = encryptor.wrap_output(&mut payload).and_then(|mut writer| {
+    let wrapped = encryptor(recipients)?.wrap_output(&mut payload).and_then(|mut writer| {
         writer.write_all(key.as_bytes())?;
         writer.finish()
     });
@@ -42,12 +48,12 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
     Ok(Envelope::new(&payload)?)
 }
 
-/// Creates an envelope that the passphrase opens.
-pub(crate) fn wrap_with_passphrase(key: &FileKey, passphrase: &Passphrase) -> Result<Envelope> {
+/// The recipient that stands for a passphrase.
+pub(crate) fn by_passphrase(passphrase: &Passphrase) -> Result<Box<dyn Recipient>> {
     age_file::check_memory(WORK)?;
     let mut recipient = scrypt::Recipient::new(passphrase.without_mark());
     recipient.set_work_factor(WORK);
-    wrap(key, &[Box::new(recipient)])
+    Ok(Box::new(recipient))
 }
 
 /// The header of the age file in an envelope.
@@ -59,7 +65,7 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
 }
 
 /// The context of a message: its envelope or, without one, the context that was given.
-pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a str>) -> &'a [u8] {
+pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a OsStr>) -> &'a [u8] {
     envelope.map_or(given.unwrap_or_default().as_bytes(), Envelope::as_bytes)
 }
 

@@ -59,7 +59,7 @@ impl Bars {
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
         let legend = TOP + rows + 18.0;
         // The width is that of a plot.
-        let mut svg = Svg::new(&self.title, 730.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
+        let mut svg = Svg::new(&self.title, 734.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let mut top = TOP;
         for (name, bars) in &self.groups {
             let (right, middle) = (left - 8.0, top + bars.len() as f64 * THICK / 2.0 + 4.0);

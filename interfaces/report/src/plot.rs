@@ -215,7 +215,8 @@ impl Plot {
         let columns = if longest > 26 { 2 } else { 3 };
         let (width, legend) = (WIDTH + 20.0, TOP + HEIGHT + 58.0);
         let height = legend + 18.0 * self.lines.len().div_ceil(columns) as f64;
-        let mut svg = Svg::new(&self.title, LEFT + width, height);
+        // Half of the last label on the horizontal axis may be beyond the plot.
+        let mut svg = Svg::new(&self.title, LEFT + width + 4.0, height);
         let (Some(across), Some(up)) = (across, up) else {
             svg.text(format_args!("x=\"70\" y=\"60\""), "nothing was measured");
             return svg.finish();

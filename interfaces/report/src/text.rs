@@ -19,11 +19,20 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A label followed by a wrapped text, in lines of at most [`WIDTH`] characters, each with its line break. All lines
-/// except the first begin with `indent` spaces.
-pub fn hang(label: &str, indent: usize, text: &str) -> String {
-    let lines = wrap(text, WIDTH.saturating_sub(indent.max(label.chars().count())));
-    let begin = |index| if index == 0 { label.to_owned() } else { " ".repeat(indent) };
+/// Minimum room for text after a label, in characters.
+const MIN_ROOM: usize = 20;
+
+/// A label followed by a wrapped text, in lines of at most `width` characters, each with its line break. All lines
+/// except the first begin with `indent` spaces. If the label leaves too little room, the text begins on the next line and is
+/// indented by four spaces.
+pub fn hang(width: usize, label: &str, indent: usize, text: &str) -> String {
+    let (label, indent) = match indent.max(label.chars().count()) {
+        taken if taken + MIN_ROOM > width && !label.is_empty() => (format!("{}\n    ", label.trim_end()), 4),
+        _ => (label.to_owned(), indent),
+    };
+    let last_line = label.lines().last().map_or(0, |line| line.chars().count());
+    let lines = wrap(text, width.saturating_sub(indent.max(last_line)));
+    let begin = |index| if index == 0 { label.clone() } else { " ".repeat(indent) };
     let hung = lines.iter().enumerate().map(|(index, line)| begin(index) + line);
     hung.map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -106,11 +115,18 @@ mod tests {
     #[test]
     fn all_lines_but_the_first_are_indented() {
         let text = "word ".repeat(20);
-        let hung = hang("label: ", 4, &text);
+        let hung = hang(WIDTH, "label: ", 4, &text);
         assert!(hung.starts_with("label: word") && hung.ends_with("word\n"), "{hung}");
         assert!(hung.lines().skip(1).all(|line| line.starts_with("    word")), "{hung}");
         assert!(hung.lines().all(|line| line.len() <= WIDTH), "{hung}");
-        assert_eq!(hang("label: ", 4, ""), "label:\n");
+        assert_eq!(hang(WIDTH, "label: ", 4, ""), "label:\n");
+        // A label that leaves too little room.
+        let label = format!("  {:<26} ", "label");
+        let hung = hang(40, &label, label.len(), &text);
+        assert!(
+            hung.starts_with("  label\n    word word") && hung.lines().all(|line| line.len() <= 40),
+            "{hung}"
+        );
     }
 
     #[test]

@@ -8,8 +8,10 @@ const GAP: usize = 8;
 const LEFT: usize = 64;
 const TOP: usize = 30;
 const ROW: usize = 2 * LANE + BETWEEN + GAP;
-const LEGEND_COLUMN: usize = 138;
-const LEGEND_COLUMNS: usize = 5;
+/// The width of a legend's column: a mark and up to 23 characters.
+const LEGEND_COLUMN: usize = 176;
+const LEGEND_COLUMNS: usize = 4;
+const LEGEND_ROW: usize = 18;
 
 /// One column.
 #[derive(Clone, Copy, PartialEq)]
@@ -47,7 +49,8 @@ impl Picture<'_> {
     pub(crate) fn svg(&self, rows: &[(u64, &[Column])]) -> String {
         let cell = (860 / self.row).clamp(6, 20);
         let width = (LEFT + self.row * cell + 10).max(760);
-        let height = TOP + rows.len() * ROW + 56;
+        let entries = self.colours.len() + usize::from(self.dual.is_some());
+        let height = TOP + rows.len() * ROW + 20 + entries.div_ceil(LEGEND_COLUMNS) * LEGEND_ROW;
         let mut paths: Vec<String> = vec![String::new(); self.colours.len()];
         let (mut dual, mut names) = (String::new(), String::new());
         for (number, (first, columns)) in rows.iter().enumerate() {
@@ -104,7 +107,8 @@ impl Picture<'_> {
     }
 
     fn legend(&self, out: &mut String, y: usize) {
-        let place = |i: usize| (LEFT + i % LEGEND_COLUMNS * LEGEND_COLUMN, y + i / LEGEND_COLUMNS * 18);
+        let place =
+            |i: usize| (LEFT + i % LEGEND_COLUMNS * LEGEND_COLUMN, y + i / LEGEND_COLUMNS * LEGEND_ROW);
         for (i, (fill, words)) in self.colours.iter().enumerate() {
             let (x, y) = place(i);
             let _ =

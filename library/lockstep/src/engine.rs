@@ -348,6 +348,8 @@ impl EngineBuilder {
         let chosen = |given: Option<String>, name| {
             given.or_else(|| env(name)).filter(|value| !value.is_empty() && value != "auto")
         };
+        let from_env = [(&self.device, ENV_DEVICE), (&self.kernel, ENV_KERNEL)]
+            .map(|(given, name)| (given.is_none() && chosen(None, name).is_some()).then_some(name));
         let selection = Selection {
             device: chosen(self.device, ENV_DEVICE).map(|name| name.as_str().into()),
             kernel: chosen(self.kernel, ENV_KERNEL).map(|name| name.as_str().into()),
@@ -364,7 +366,7 @@ impl EngineBuilder {
             (Some(verify), _) => verify,
             (None, None) => Verify::default(),
             (None, Some(value)) => {
-                value.parse().map_err(|()| bad_setting(ENV_VERIFY, &value, "say off, sample or full"))?
+                value.parse().map_err(|()| bad_setting(ENV_VERIFY, &value, "give off, sample or full"))?
             }
         };
         let mut all = self.make_backends.unwrap_or(backends)(&BackendOptions { threads });
@@ -385,7 +387,7 @@ impl EngineBuilder {
                 set_launch(&mut found.devices, &selection, options)?;
             }
             let planner = Planner::new(found.devices, &selection)
-                .map_err(|error| with_reason(error, &found.missing))?;
+                .map_err(|error| with_reason(error, &found.missing, from_env))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
         };
         let planner = planner
@@ -434,16 +436,34 @@ fn set_launch(
     Ok(())
 }
 
-/// Adds to the error the reason why the backend does not have the named device, and where simulated devices are.
-fn with_reason(error: lockstep_core::Error, missing: &MissingBackends) -> lockstep_core::Error {
-    let lockstep_core::Error::UnknownDevice { name, mut known } = error else { return error };
-    let selector = DeviceSelector::from(name.as_str());
-    if let Some(advice) = simulated_elsewhere(&selector) {
-        known = format!("{known}; {advice}");
-    } else if let Some((backend, why)) = missing.iter().find(|(name, _)| selector.backend() == *name) {
-        known = format!("{known}; {backend}: {why}");
+/// Adds to the error the reason why the backend does not have the named device, where simulated devices are, and the
+/// environment variables that the names come from.
+fn with_reason(
+    mut error: lockstep_core::Error,
+    missing: &MissingBackends,
+    from_env: [Option<&str>; 2],
+) -> lockstep_core::Error {
+    use lockstep_core::Error::{KernelElsewhere, UnknownDevice, UnknownKernel};
+    let device = match &error {
+        UnknownDevice { name, .. } => Some(DeviceSelector::from(name.as_str())),
+        _ => None,
+    };
+    let (UnknownDevice { known, .. } | UnknownKernel { known, .. } | KernelElsewhere { known, .. }) =
+        &mut error
+    else {
+        return error;
+    };
+    if let Some(advice) = device.as_ref().and_then(simulated_elsewhere) {
+        *known += &format!("; {advice}");
+    } else if let Some((backend, why)) =
+        device.and_then(|device| missing.iter().find(|(name, _)| device.backend() == *name))
+    {
+        *known += &format!("; {backend}: {why}");
     }
-    lockstep_core::Error::UnknownDevice { name, known }
+    for variable in from_env.into_iter().flatten() {
+        *known += &format!("; the name is from {variable}");
+    }
+    error
 }
 
 /// If the name is that of a simulated device, which this process does not have: where simulated devices are.
@@ -530,5 +550,27 @@ mod tests {
         assert!(build(Engine::builder().verify(Verify::Off), &[(ENV_VERIFY, "maybe")]).is_ok());
         assert!(matches!(build(Engine::builder(), &[(ENV_DEVICE, "abacus")]), Err(Error::Core(_))));
         assert!(matches!(build(Engine::builder().kernel("cpu/abacus"), &[]), Err(Error::Core(_))));
+    }
+
+    #[test]
+    fn an_error_names_the_variable_that_a_name_comes_from() {
+        let error = |builder, env: &[_]| build(builder, env).unwrap_err().to_string();
+        let device = "; the name is from LOCKSTEP_DEVICE";
+        let kernel = "; the name is from LOCKSTEP_KERNEL";
+        for (name, value, words) in [
+            (ENV_DEVICE, "abacus", device),
+            (ENV_DEVICE, "cuda:77", device),
+            (ENV_KERNEL, "abacus", kernel),
+            (ENV_KERNEL, "cpu/abacus", kernel),
+        ] {
+            let message = error(Engine::builder(), &[(name, value)]);
+            assert!(message.ends_with(words), "{message}");
+        }
+        let message = error(Engine::builder().device("cpu"), &[(ENV_KERNEL, "spu/ctr4")]);
+        assert!(message.ends_with(kernel), "{message}");
+        let message = error(Engine::builder().device("abacus"), &[(ENV_DEVICE, "cpu")]);
+        assert!(!message.contains("LOCKSTEP"), "{message}");
+        let message = error(Engine::builder().kernel("abacus"), &[]);
+        assert!(message.contains("the name of a kernel begins with"), "{message}");
     }
 }

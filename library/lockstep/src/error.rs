@@ -80,7 +80,7 @@ pub enum Error {
         reason: String,
     },
     /// Input could not be read.
-    #[error("cannot read the input: {0}")]
+    #[error("cannot read the input: {}", in_words(.0))]
     Read(#[source] io::Error),
     /// A file became longer or shorter while it was read.
     #[error(
@@ -98,7 +98,7 @@ pub enum Error {
     #[error("cannot write the output: {0}")]
     Write(#[source] io::Error),
     /// A file operation failed.
-    #[error("cannot {action} {path}: {source}", path = quoted(path))]
+    #[error("cannot {action} {path}: {}", in_words(source), path = quoted(path))]
     File {
         /// The operation, as a verb: `open`, `create`.
         action: &'static str,
@@ -131,10 +131,13 @@ pub enum Error {
 
     /// The text is not a key file.
     #[error(
-        "this is not a key file ({reason}): it must be one line, `lockstep-key-256 ` and 64 hex digits or \
-         `lockstep-key-128 ` and 32"
+        "{name} is not a key file ({reason}): it must be one line, `lockstep-key-256 ` and 64 hex digits or \
+         `lockstep-key-128 ` and 32",
+        name = path.as_ref().map_or("this".into(), |path| quoted(path).to_string())
     )]
     KeyFile {
+        /// The file; `None` for a text in memory.
+        path: Option<PathBuf>,
         /// What is wrong, without the content of the file.
         reason: &'static str,
     },
@@ -229,6 +232,17 @@ impl Error {
 #[cfg(feature = "files")]
 pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
+}
+
+/// The error of a file operation. The texts of the system call a folder a directory.
+fn in_words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::IsADirectory => "it is a folder".into(),
+        io::ErrorKind::NotADirectory if error.raw_os_error().is_some() => {
+            "a part of its path is not a folder".into()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// A copy of an error that several files share.

@@ -32,7 +32,7 @@ const ROOM: usize = 2 * (LINE + BREAKS + 1) + 1;
 /// # Errors
 /// [`Error::KeyFile`], which contains no part of the text.
 pub fn parse(text: &[u8]) -> Result<FileKey> {
-    let bad = |reason| Error::KeyFile { reason };
+    let bad = |reason| Error::KeyFile { path: None, reason };
     let text = to_utf8(text).ok_or(bad("it is not valid UTF-16"))?;
     let end = text.iter().rposition(|byte| !matches!(byte, b'\r' | b'\n')).map_or(0, |last| last + 1);
     let line = &text[..end];
@@ -84,10 +84,14 @@ pub fn open(path: &Path) -> Result<File> {
 pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
     let mut text = Zeroizing::new([0; ROOM]);
     let got = read::full(&mut file, &mut text[..]).map_err(Error::file("read the key file", path))?;
+    let name = |reason| Error::KeyFile { path: Some(path.into()), reason };
     if got == ROOM {
-        return Err(Error::KeyFile { reason: "it is too long" });
+        return Err(name("it is too long"));
     }
-    parse(&text[..got])
+    parse(&text[..got]).map_err(|error| match error {
+        Error::KeyFile { reason, .. } => name(reason),
+        other => other,
+    })
 }
 
 /// Creates a key file that only its owner can read, and puts the file on stable storage. An existing file is never

@@ -44,7 +44,7 @@ pub(super) struct Qpu {
     line: Option<u32>,
     /// The target of a branch, and the number of instructions that are executed before it.
     branch: Option<(u32, u8)>,
-    /// The number of instructions before the end, after the end has been signalled.
+    /// The number of instructions that are still executed; `None` until an instruction signals the end of the program.
     ending: Option<u8>,
     /// The address of the next uniform.
     pub(super) uniforms: u32,

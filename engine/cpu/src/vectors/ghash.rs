@@ -62,7 +62,7 @@ impl<R: Zeroize> HashKey<R> {
         self.sums[7 - i] = Factor::of(powers).sum.raw();
     }
 
-    /// H^power in every place.
+    /// A vector with H^power in each of its lanes of 128 bits.
     ///
     /// # Safety
     ///

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
-use lockstep::engine::Verify;
+use lockstep::engine::{MAX_THREADS, Verify};
 use lockstep::{OutputFile, OutputOptions, quoted};
 
 use self::peers::ENV_NEWEST;
@@ -38,7 +38,7 @@ use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};
 use crate::error::{Error, Result, failed};
-use crate::options::verify;
+use crate::options::{number, verify};
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
 use crate::{invocation, json, terminal, text};
@@ -52,6 +52,9 @@ const MAX_MESSAGES: u64 = 1 << 20;
 /// In each round, the contenders run one after another on random data in host memory. The report has medians with their
 /// spread. Every timed call is verified by another CPU kernel. docs/benchmarks.md explains the results.
 #[derive(Args)]
+#[command(
+    after_long_help = "Examples:\n  lockstep bench --quick\n  lockstep bench crossover --html page.html"
+)]
 pub struct Bench {
     /// What to measure [default: peers]
     #[arg(value_name = "SUITE", value_parser = suite::names())]
@@ -66,11 +69,11 @@ pub struct Bench {
     size: Vec<u64>,
 
     /// In the suite `batch`, measure only this number of messages per call; may be repeated
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_MESSAGES))]
+    #[arg(long, value_name = "N", value_parser = number(1..=MAX_MESSAGES))]
     messages: Vec<u64>,
 
     /// Number of rounds [default: 3 to 9, depending on the suite]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number(1..=u16::MAX))]
     rounds: Option<u16>,
 
     /// Seconds for each contender in each round (always 1 for `openssl speed`) [default: 0.02 to 0.2, depending on the
@@ -78,7 +81,7 @@ pub struct Bench {
     #[arg(long, visible_alias = "time", value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// Run a quick test whose figures are not reliable: few short rounds, small sizes, no `openssl speed`
+    /// Run a quick test whose figures are not reliable: few short rounds, small sizes, OpenSSL only if --openssl names it
     #[arg(long)]
     quick: bool,
 
@@ -121,7 +124,7 @@ pub struct Bench {
 
     /// Number of CPU threads [env: LOCKSTEP_THREADS] [default: 1 in the suite `peers`, otherwise one for each
     /// processor]
-    #[arg(long, value_name = "N", help_heading = "Devices")]
+    #[arg(long, value_name = "N", help_heading = "Devices", value_parser = number(1..=MAX_THREADS))]
     threads: Option<usize>,
 
     /// Launch options of the measured devices other than the CPU, such as `threads=128,blocks=64`
@@ -135,10 +138,10 @@ pub struct Bench {
 }
 
 fn seconds(text: &str) -> std::result::Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    let seconds: f64 = text.parse().map_err(|_| "give a number of seconds".to_owned())?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if seconds > 0.0 && seconds <= 3600.0 => Ok(time),
-        _ => Err("more than 0 and at most 3600 seconds".into()),
+        _ => Err("give more than 0 and at most 3600 seconds".into()),
     }
 }
 
@@ -211,7 +214,9 @@ fn find_openssl(args: &Bench) -> Result<Vec<OpenSsl>> {
         }
     }
     for program in named {
-        let name = quoted(&program);
+        let is_variable = !args.openssl.contains(&program);
+        let from = if is_variable { format!("{ENV_NEWEST}: ") } else { String::new() };
+        let name = format!("{from}{}", quoted(&program));
         let found = OpenSsl::find(&program)
             .ok_or_else(|| failed(format!("{name} is not an `openssl` program, or does not run")))?;
         if openssl.iter().any(|other| other.version == found.version) {

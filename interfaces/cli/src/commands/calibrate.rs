@@ -6,13 +6,13 @@ use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
 use lockstep::hazmat::planner::Considered;
 use lockstep::hazmat::work::Operation;
 use lockstep::{Engine, quoted};
-use lockstep_report::{Table, hang};
+use lockstep_report::Table;
 use serde_json::{Value, json};
 
 use crate::error::{Result, failed};
 use crate::options::EngineArgs;
 use crate::progress::Note;
-use crate::text;
+use crate::{terminal, text};
 
 /// Measure the speed of each operation on each device; `auto` chooses by the results
 ///
@@ -20,6 +20,7 @@ use crate::text;
 /// is optional, because the other commands measure an operation when there is enough work for the choice to matter. Devices
 /// for tests and study, such as `wgpu:software`, are measured only if `--device` names them.
 #[derive(Args)]
+#[command(after_long_help = "Examples:\n  lockstep calibrate --kernel cpu/soft")]
 pub struct Calibrate {
     /// Delete all stored measurements instead
     #[arg(long, conflicts_with_all = ["json", "device", "kernel", "threads", "verify"])]
@@ -66,15 +67,13 @@ fn check_kept() -> Result<()> {
     const TRIAL: &str = "trial";
     let Some(cache) = Cache::of_user("calibration") else {
         return Err(failed(
-            "the measurements were not kept: there is no cache directory; set HOME or XDG_CACHE_HOME to an absolute path",
+            "the measurements were not kept: there is no cache folder; set HOME or XDG_CACHE_HOME to an absolute path",
         ));
     };
     let tried = cache.write(TRIAL, b"").and_then(|()| cache.remove(TRIAL));
     tried.map_err(|error| {
         let folder = quoted(cache.folder());
-        failed(format!(
-            "the measurements were not kept: cannot write to the cache directory {folder}: {error}"
-        ))
+        failed(format!("the measurements were not kept: cannot write to the cache folder {folder}: {error}"))
     })
 }
 
@@ -117,7 +116,7 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
             let there = of(operation, Place::Device)
                 .find(|other| (other.device, other.kernel) == (finding.device, finding.kernel));
             table.rows.push(vec![
-                operation.to_string(),
+                text::operation(operation),
                 finding.device.to_string(),
                 finding.kernel.into(),
                 text::time(finding.timing.fixed_ns() / 1e9),
@@ -127,13 +126,13 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
             ]);
         }
     }
-    let mut text = table.text();
-    text += "\nThe fastest for one message in host memory, from which length on\n\n";
+    let mut report = table.text();
+    report += "\nThe fastest for one message in host memory, from which length on\n\n";
     for operation in Operation::all() {
-        text +=
-            &hang(&format!("  {:<15} ", operation.to_string()), 18, &fastest_by_length(engine, operation));
+        let label = format!("  {:<18} ", text::operation(operation));
+        report += &terminal::hang(&label, 18, &fastest_by_length(engine, operation));
     }
-    text
+    report
 }
 
 /// For each range of message lengths, the kernel that the planner chooses for one message, with the length at which the

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 use crate::error::{Result, failed};
 use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
 use crate::job;
-use crate::options::{EngineArgs, OutputArgs, ProgressArgs, sparse};
+use crate::options::{EngineArgs, OutputArgs, ProgressArgs, number, sparse};
 use crate::output::{Content, Output};
 use crate::raw::{Mode, Raw};
 use crate::text;
@@ -33,9 +33,16 @@ forgery.
 - A key given by --key-hex is visible to all users of this machine while the command runs, and remains in the history \
 of the shell. Use --key-file for secret keys.";
 
+const EXAMPLES: &str = "\
+Examples:
+  lockstep cipher -m ctr --key-file raw.key \\
+    --iv-hex 000102030405060708090a0b0c0d0e0f data > data.ctr
+  lockstep cipher -d -m ctr --key-file raw.key \\
+    --iv-hex 000102030405060708090a0b0c0d0e0f data.ctr > data";
+
 /// Use a raw AES mode, for interoperability only: easy to use unsafely
 #[derive(Args)]
-#[command(before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
+#[command(after_long_help = EXAMPLES, before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub struct Cipher {
     /// The mode; kw and kwp wrap a key (RFC 3394, RFC 5649); cmac and gmac print a MAC in hex
     #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
@@ -69,7 +76,7 @@ pub struct Cipher {
     /// For GCM, CCM, OCB, EAX and the MACs: length of the tag in bytes [default: 16]
     ///
     /// The tag follows the ciphertext; that of SIV precedes it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = number::<usize>(1..=16))]
     tag_len: Option<usize>,
 
     /// For ECB, CBC and PCBC: do not use PKCS#7 padding; the data must be whole blocks of 16 bytes

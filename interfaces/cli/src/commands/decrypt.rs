@@ -2,6 +2,7 @@
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -22,9 +23,9 @@ use crate::answers::Answers;
 use crate::error::{Error, Result, failed, other_format};
 use crate::file_keys::KeyError;
 use crate::identities;
-use crate::input::{Input, check_sources, check_standard_input};
+use crate::input::{Input, check_sources, check_standard_input, names};
 use crate::job;
-use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, sparse};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, number, sparse};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::signals;
@@ -33,6 +34,13 @@ use crate::wrapping::{self, Unlock};
 
 /// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
 const AGE_PIECE: usize = 64 << 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  lockstep decrypt -k key report.pdf.enc -o copy.pdf
+  lockstep decrypt -i ~/.ssh/id_ed25519 shared.enc -o shared.pdf
+  lockstep decrypt -k key -r -O back enc
+  lockstep decrypt -k key --range 20000:4K report.pdf.enc > part";
 
 /// Decrypt a file or standard input, or many files (-O)
 ///
@@ -43,6 +51,7 @@ const AGE_PIECE: usize = 64 << 10;
 /// be written to standard output before a damaged or missing part is detected: use that output only if the exit code is 0.
 /// With --partial the verified beginning of a damaged file is kept.
 #[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Decrypt {
     /// Decrypt with this key file; `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
@@ -63,12 +72,12 @@ pub struct Decrypt {
     passphrase_file: Option<PathBuf>,
 
     /// Accept scrypt work factors up to WF (N = 2^WF), which need up to 2^WF KiB of memory and proportional time
-    #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = clap::value_parser!(u8).range(1..=40))]
+    #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = number::<u8>(1..=40))]
     max_work_factor: u8,
 
     /// With -k: the context that was used for encryption
     #[arg(long, value_name = "STRING", conflicts_with_all = ["identity", "passphrase", "passphrase_file"])]
-    context: Option<String>,
+    context: Option<OsString>,
 
     /// Decrypt only this part of the plaintext, such as `4096:512` or `1G:16K`; `1G:` extends to the end
     ///
@@ -111,7 +120,7 @@ pub struct Decrypt {
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
     match &args.many.output_dir {
         Some(folder) => run_many(args, folder),
-        None => run_one(args, args.many.single(&args.inputs, args.recursive)?),
+        None => run_one(args, ManyArgs::single(&args.inputs, args.recursive, &args.output, "decrypt")?),
     }
 }
 
@@ -126,7 +135,7 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
     let flags = (args.recursive, false);
     let options = crate::many::options(output_dir, &args.many, &args.output, flags, protected);
     let mut unlocks = Unlocks::default();
-    let prepare = |input, _: &Path| operation.prepare(&mut unlocks, &input);
+    let prepare = |input, path: &Path| operation.prepare(&mut unlocks, &input, path);
     crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
 }
 
@@ -142,14 +151,19 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     let (envelope, first_bytes) = match Envelope::read(&mut input.reader())? {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
         Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
-            return decrypt_age(args, engine.planner(), &input, AgeFile::open(first_bytes, input.reader())?);
+            let file = AgeFile::open(first_bytes, input.reader())?;
+            if args.range.is_some() {
+                return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
+            }
+            let unlock = find_unlock(args, &file.header, path)?;
+            return decrypt_age(args, engine.planner(), &input, file, &unlock);
         }
         Start::Bare(first_bytes) => (None, first_bytes),
     };
     let regular = input.len.map(|_| &input.file);
     let key = match (&envelope, &args.key) {
         (Some(envelope), _) => {
-            let unlock = find_unlock(args, &wrapping::header(envelope)?)?;
+            let unlock = find_unlock(args, &wrapping::header(envelope)?, path)?;
             wrapping::unwrap(envelope, &unlock, &signals::stopped)?
         }
         (None, Some(path)) => read_key(path, args.messages.quiet)?,
@@ -224,8 +238,8 @@ fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
 }
 
 /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
-/// determines whether a passphrase is asked for or the default identity file is read.
-fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
+/// determines whether a passphrase is asked for or the default identity file is read. `path` is the file, for the question.
+fn find_unlock(args: &Decrypt, header: &Header, path: &Path) -> Result<Unlock> {
     check_unlockable(args, header)?;
     let quiet = args.messages.quiet;
     let passphrase = args.passphrase_file.as_deref();
@@ -238,7 +252,8 @@ fn find_unlock(args: &Decrypt, header: &Header) -> Result<Unlock> {
         return Ok(Unlock::Passphrase { passphrase, max_work });
     }
     if header.is_passphrase() {
-        return Ok(Unlock::Passphrase { passphrase: Passphrase::ask("Passphrase")?, max_work });
+        let passphrase = Passphrase::ask(&format!("Passphrase for {}", names(&[path.into()])))?;
+        return Ok(Unlock::Passphrase { passphrase, max_work });
     }
     let default = identities::default_file().ok_or_else(|| no_identity(header))?;
     if let [input] = &args.inputs[..] {
@@ -274,11 +289,13 @@ fn no_identity(header: &Header) -> Error {
 }
 
 /// Decrypts a file of age, which does not use AES: the age crate decrypts it, on one thread.
-fn decrypt_age(args: &Decrypt, planner: &Planner, input: &Input, file: AgeFile<'_>) -> Result<()> {
-    if args.range.is_some() {
-        return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
-    }
-    let unlock = find_unlock(args, &file.header)?;
+fn decrypt_age(
+    args: &Decrypt,
+    planner: &Planner,
+    input: &Input,
+    file: AgeFile<'_>,
+    unlock: &Unlock,
+) -> Result<()> {
     // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
     let total = input.len.and_then(|len| file.plaintext_len(len));
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
@@ -336,7 +353,7 @@ impl DecryptMany<'_> {
     ///
     /// # Errors
     /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
-    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File) -> Result<Prepared> {
+    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File, path: &Path) -> Result<Prepared> {
         let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
             Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
@@ -354,7 +371,7 @@ impl DecryptMany<'_> {
         let opened = match known {
             Some(opened) => opened,
             None => {
-                let opened = self.open(unlocks, &envelope)?;
+                let opened = self.open(unlocks, &envelope, path)?;
                 self.keys().insert(id, opened.clone());
                 opened
             }
@@ -362,7 +379,7 @@ impl DecryptMany<'_> {
         Ok(opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready))
     }
 
-    fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope) -> Result<Opened> {
+    fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope, path: &Path) -> Result<Opened> {
         let header = wrapping::header(envelope);
         let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
         let header = match header {
@@ -372,7 +389,7 @@ impl DecryptMany<'_> {
         let place = &mut unlocks[usize::from(header.is_passphrase())];
         let unlock = match place {
             Some(unlock) => unlock,
-            None => place.insert(find_unlock(self.args, &header)?),
+            None => place.insert(find_unlock(self.args, &header, path)?),
         };
         Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(KeyError::from))
     }

@@ -9,17 +9,22 @@ use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::planner::Considered;
 use lockstep::hazmat::work::{FusedAead, Operation};
-use lockstep_report::hang;
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::options::EngineArgs;
+use crate::terminal::{self, hang};
+use crate::text;
+
+/// The width of the table of chosen kernels.
+const TABLE: usize = 66;
 
 /// Message sizes for which the chosen kernel is reported: a small and a large message.
 const SIZES: [usize; 2] = [1024, 16 << 20];
 
 /// List the devices, their kernels, and the kernel that is chosen for each operation
 #[derive(Args)]
+#[command(after_long_help = "Examples:\n  lockstep devices\n  lockstep devices --json")]
 pub struct Devices {
     /// Print JSON
     #[arg(long)]
@@ -44,16 +49,21 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
             json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });
         return super::print_json(&all);
     }
-    let mut text = String::new();
+    let mut report = String::new();
     for device in &found.devices {
-        describe(&mut text, &**device);
+        describe(&mut report, &**device);
     }
     for (name, missing) in &found.missing {
-        text += &hang("", 4, &format!("{name}: not here: {missing}"));
+        report += &hang("", 4, &format!("{name}: not here: {missing}"));
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "\nchosen on {} CPU threads, AES-256:", engine.threads());
-    let _ = writeln!(text, "  {:<18} {:<22} {:<22}", "", "1 KiB", "16 MiB");
+    let _ = writeln!(report, "\nchosen on {} CPU threads, AES-256:", engine.threads());
+    // A narrow terminal has both choices in one column.
+    let row = |label: &str, small: &str, large: &str| match terminal::width() {
+        ..TABLE => hang(&format!("  {label:<18} "), 4, &format!("{small}, {large}")),
+        _ => format!("  {label:<18} {small:<22} {large}\n"),
+    };
+    report += &row("", "1 KiB", "16 MiB");
     for choice in &choices {
         let [small, large] = choice.by_size.each_ref().map(|chosen| match chosen {
             Some(Considered { kernel, is_measured: true, .. }) => (*kernel).to_owned(),
@@ -61,53 +71,53 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
             None if choice.is_composed => "composed".into(),
             None => "not supported".into(),
         });
-        let _ = writeln!(text, "  {:<18} {small:<22} {large:<22}", choice.operation.to_string());
+        report += &row(&text::operation(choice.operation), &small, &large);
     }
     if choices
         .iter()
         .flat_map(|choice| &choice.by_size)
         .any(|chosen| !chosen.as_ref().is_some_and(|chosen| chosen.is_measured))
     {
-        text += "* by what the device states; `lockstep calibrate` measures\n";
+        report += &hang("", 2, "* estimated; `lockstep calibrate` measures");
     }
-    super::print(&text.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
+    super::print(&report.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }
 
-fn describe(text: &mut String, device: &dyn Device) {
+fn describe(report: &mut String, device: &dyn Device) {
     let properties = match device.properties() {
         DeviceProperties { simulated: true, by_name_only: true, .. } => " (simulated: chosen by name only)",
         DeviceProperties { simulated: true, .. } => " (simulated)",
         DeviceProperties { by_name_only: true, .. } => " (chosen by name only)",
         _ => "",
     };
-    *text += &hang("", 4, &format!("{}: {}{properties}", device.id(), device.description()));
+    *report += &hang("", 4, &format!("{}: {}{properties}", device.id(), device.description()));
     let width = device.kernels().iter().map(|kernel| kernel.name.len()).max().unwrap_or_default().max(14);
     let beside = |label: &str, words: &str| hang(&format!("  {label:<width$} "), width + 3, words);
     for kernel in device.kernels() {
-        *text += &beside(kernel.name, kernel.description);
+        *report += &beside(kernel.name, kernel.description);
         if !kernel.constant_time {
-            *text += &beside("", "leaks timing: chosen by name only");
+            *report += &beside("", "leaks timing: chosen by name only");
         }
         if let Some(why) = &kernel.missing {
-            *text += &beside("", &format!("not here: {why}"));
+            *report += &beside("", &format!("not here: {why}"));
         }
     }
-    let lacking = lacking(device);
+    let lacking: Vec<_> = lacking(device).into_iter().map(text::operation).collect();
     if !lacking.is_empty() {
-        *text += &hang("  not supported: ", 4, &lacking.join(", "));
+        *report += &hang("  not supported: ", 4, &lacking.join(", "));
     }
 }
 
 /// The passes that no kernel of the device supports. A kernel supports an operation if its `cost` is not `None`; the planner
 /// chooses only such kernels.
-fn lacking(device: &dyn Device) -> Vec<String> {
+fn lacking(device: &dyn Device) -> Vec<Operation> {
     let kernels = || (0..).zip(device.kernels()).filter(|(_, info)| info.missing.is_none());
     let supports = |operation: Operation| {
         let mut kernels = kernels().map(|(number, _)| KernelId(number));
         kernels.any(|kernel| device.cost(kernel, operation, operation.largest_key()).is_some())
     };
     let passes = Operation::all().filter(|operation| matches!(operation, Operation::Pass(_)));
-    passes.filter(|&pass| !supports(pass)).map(|pass| pass.to_string()).collect()
+    passes.filter(|&pass| !supports(pass)).collect()
 }
 
 fn device_json(device: &dyn Device) -> Value {
@@ -126,7 +136,7 @@ fn device_json(device: &dyn Device) -> Value {
         "simulated": device.properties().simulated,
         "by_name_only": device.properties().by_name_only,
         "kernels": device.kernels().iter().map(kernel).collect::<Vec<_>>(),
-        "not_supported": lacking(device),
+        "not_supported": lacking(device).iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 

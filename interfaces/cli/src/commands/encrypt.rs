@@ -1,6 +1,7 @@
 //! `lockstep encrypt`
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ use serde_json::json;
 
 use crate::answers::Answers;
 use crate::error::{Result, failed};
-use crate::input::{Input, check_sources, check_standard_input, read_small, warn_if_open_to_others};
+use crate::input::{Input, check_sources, check_standard_input, names, read_small, warn_if_open_to_others};
 use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::{recipients, wrapping};
+use crate::{age_file, invocation, recipients, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
@@ -26,16 +27,25 @@ const MAX_KEY_FILE: usize = 256;
 /// The value that stands for `-r` without a value. No argument can contain this character.
 const NO_VALUE: &str = "\0";
 
+const EXAMPLES: &str = "\
+Examples:
+  lockstep encrypt -k key report.pdf -o report.pdf.enc
+  lockstep encrypt -R ~/.ssh/id_ed25519.pub report.pdf -o shared.enc
+  lockstep encrypt --age -R ~/.ssh/id_ed25519.pub report.pdf -o report.pdf.age
+  lockstep encrypt -k key -r -O enc photos notes.txt
+  tar c photos | lockstep encrypt -k key > photos.tar.enc";
+
 /// Encrypt a file or standard input, or many files (-O)
 ///
 /// With a key file (-k), the output is a bare message of C2SP chunked encryption (https://c2sp.org/chunked-encryption),
 /// which other programs can read. With recipients (-r, -R) or a passphrase (-p), each call generates a new key. The output
-/// then starts with this key, encrypted as an age file (https://age-encryption.org). Age keys, SSH keys and age plugins are
-/// supported.
+/// then starts with this key, encrypted as an age file (https://age-encryption.org). Only Lockstep reads this format; --age
+/// writes a plain age file instead. Age keys, SSH keys and age plugins are supported.
 ///
-/// In both cases the data are authenticated, and divided into chunks that are encrypted on all cores in parallel.
+/// In all cases the data are authenticated, and divided into chunks. Without --age, the chunks are encrypted on all cores in parallel.
 #[derive(Args)]
 #[command(group = ArgGroup::new("whom").args(["key", "recipient", "recipients_file", "passphrase", "passphrase_file"]).multiple(true))]
+#[command(after_long_help = EXAMPLES)]
 pub struct Encrypt {
     /// Encrypt with this key file (see `keygen`); `-` is standard input
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath,
@@ -63,7 +73,11 @@ pub struct Encrypt {
 
     /// With -k: a string that both sides know, such as the name of the file; decryption needs the same string
     #[arg(long, value_name = "STRING", conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
-    context: Option<String>,
+    context: Option<OsString>,
+
+    /// With -r, -R or a passphrase: write a plain age file, which the program `age` reads; one thread, no device
+    #[arg(long, conflicts_with_all = ["key", "context", "output_dir"])]
+    age: bool,
 
     /// The file to encrypt (`-` or none is standard input); with -O, files and folders
     #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
@@ -100,7 +114,10 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
     let request = Request::new(args)?;
     match &args.many.output_dir {
         Some(folder) => run_many(args, &request, folder),
-        None => run_one(args, &request, args.many.single(&request.inputs, request.recursive)?),
+        None => {
+            let path = ManyArgs::single(&request.inputs, request.recursive, &args.output, "encrypt")?;
+            run_one(args, &request, path)
+        }
     }
 }
 
@@ -109,6 +126,21 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
     check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
+    if args.age {
+        let encryptor = with_recipients(args, request, wrapping::encryptor)?;
+        let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
+        return job::run(
+            engine.planner(),
+            &args.messages,
+            input.len,
+            "encrypted",
+            output,
+            |output, report| {
+                let plaintext = age_file::encrypt(encryptor, input.reader(), output, report)?;
+                Ok((plaintext, json!({ "format": "age", "threads": 1 })))
+            },
+        );
+    }
     let (key, envelope) = make_key(args, request)?;
     let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
     let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
@@ -175,6 +207,10 @@ impl<'a> Request<'a> {
         for value in &args.recipient {
             if value == NO_VALUE {
                 request.recursive = true;
+            } else if is_cluster(value) {
+                return Err(failed(format!(
+                    "-r{value} is -r with the value `{value}`: write `-r -{value}`, since -r may have a value"
+                )));
             } else if excludes_recipients && !value.is_empty() && !is_recipient(value) {
                 request.recursive = true;
                 request.inputs.push(value.into());
@@ -205,6 +241,12 @@ fn is_recipient(value: &str) -> bool {
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
 }
 
+/// True if the value of `-r` is meant as other options, as in `-rO FOLDER`.
+fn is_cluster(value: &str) -> bool {
+    let is_attached = || invocation::arguments().iter().any(|argument| *argument == *format!("-r{value}"));
+    value.starts_with(['O', 'o', 'f', 'q', 'k', 'p', 'R']) && is_attached() && !Path::new(value).exists()
+}
+
 fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
     let key = args.key.iter().map(|path| ("key file", path.as_path()));
     let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
@@ -219,30 +261,45 @@ fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<En
         return Ok((read_key(path, args.messages.quiet)?, None));
     }
     let key = FileKey::generate()?;
-    let envelope = if let Some(path) = &args.passphrase_file {
+    let envelope = with_recipients(args, request, |recipients| wrapping::wrap(&key, recipients))?;
+    Ok((key, Some(envelope)))
+}
+
+/// Calls `wrap` with the recipients that the options give. A passphrase is a recipient.
+fn with_recipients<T>(
+    args: &Encrypt,
+    request: &Request<'_>,
+    wrap: impl FnOnce(&[Box<dyn age::Recipient>]) -> Result<T>,
+) -> Result<T> {
+    let answers = Answers::new(None, MAX_WORK, true);
+    let recipients = if let Some(path) = &args.passphrase_file {
         let passphrase = Passphrase::read(path, args.messages.quiet)?;
         passphrase.warn_of_difference(args.messages.quiet);
-        wrapping::wrap_with_passphrase(&key, &passphrase)?
+        vec![wrapping::by_passphrase(&passphrase)?]
     } else if args.passphrase {
-        wrapping::wrap_with_passphrase(&key, &Passphrase::ask_new()?)?
+        vec![wrapping::by_passphrase(&Passphrase::ask_new(&names(&request.inputs))?)?]
     } else if request.recipients.is_empty() && args.recipients_file.is_empty() {
-        return Err(failed(
-            "give the keys or recipients that may decrypt: -k KEYFILE, -r RECIPIENT, -R FILE, or -p for a passphrase",
-        ));
+        let key = if args.age { "" } else { "-k KEYFILE, " };
+        return Err(failed(format!(
+            "give the keys or recipients that may decrypt: {key}-r RECIPIENT, -R FILE, or -p for a passphrase"
+        )));
     } else {
-        let answers = Answers::new(None, MAX_WORK, true);
-        let (given, files) = (&request.recipients, &args.recipients_file);
-        let recipients = recipients::read(given, files, &answers, args.messages.quiet)?;
-        let wrapped = wrapping::wrap(&key, &recipients);
-        answers.problem().map_or(wrapped, Err)?
+        recipients::read(&request.recipients, &args.recipients_file, &answers, args.messages.quiet)?
     };
-    Ok((key, Some(envelope)))
+    let wrapped = wrap(&recipients);
+    answers.problem().map_or(wrapped, Err)
 }
 
 /// Reads a key from a file or from standard input, and warns if other users can read the file.
 pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
     if path == Path::new("-") {
-        return Ok(keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?)?);
+        let parsed = keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?);
+        return parsed.map_err(|error| match error {
+            lockstep::Error::KeyFile { reason, .. } => {
+                failed(format!("standard input is not a key file: {reason}"))
+            }
+            other => other.into(),
+        });
     }
     let key = keyfile::read(path)?;
     warn_if_open_to_others(path, "key file", quiet);

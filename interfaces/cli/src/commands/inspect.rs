@@ -7,18 +7,20 @@ use clap::{Args, ValueHint};
 use lockstep::cobblestone::{CHUNK, HEADER, plaintext_len};
 use lockstep::envelope::Start;
 use lockstep::{Envelope, foreign, keyfile};
-use lockstep_report::hang;
 use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
 use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
 use crate::input::Input;
-use crate::{text, wrapping};
+use crate::{terminal, text, wrapping};
 
 /// Print the type and the properties of a file; needs no key
 ///
 /// The output is not authenticated: anyone can have written the file. Secrets are never shown.
 #[derive(Args)]
+#[command(
+    after_long_help = "Examples:\n  lockstep inspect report.pdf.enc\n  lockstep inspect --json report.pdf.enc"
+)]
 pub struct Inspect {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -114,7 +116,8 @@ impl Report {
             self.fields["intact_length"] = self.error.is_none().into();
             super::print_json(&self.fields)?;
         } else {
-            let lines = self.lines.iter().map(|(label, text)| hang(&format!("{label:>11}: "), 13, text));
+            let lines =
+                self.lines.iter().map(|(label, words)| terminal::hang(&format!("{label:>11}: "), 13, words));
             super::print(&lines.collect::<String>())?;
         }
         self.error.map_or(Ok(()), Err)

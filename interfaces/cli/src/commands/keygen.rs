@@ -17,6 +17,7 @@ use crate::{standard, terminal};
 /// A key file is one line of text. Anyone who has the key can read and forge all files that are encrypted with it, so with
 /// -o only the owner can read the key file. Keep a copy in a safe place: without the key, the data cannot be recovered.
 #[derive(Args)]
+#[command(after_long_help = "Examples:\n  lockstep keygen -o key")]
 pub struct Keygen {
     /// The size of the key: 256 for Cobblestone-256, 128 for Cobblestone-128
     #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]

@@ -28,13 +28,11 @@ use crate::output::Stdout;
 
 /// The end of the help of a program with this name.
 pub fn after_help(program: &str) -> String {
-    format!("{AFTER} See `{program} help COMMAND` for details.")
+    let codes = documents::EXIT_CODES.map(|(code, meaning)| format!("{code} {meaning}")).join("; ");
+    format!("Exit codes: {codes}.\n\n{AFTER} See `{program} help COMMAND` for details.")
 }
 
 const AFTER: &str = "\
-Exit codes: 0 success (also if the reader of the output stops early); 1 the data or the key are not authentic, or a \
-self-test failed; 2 a mistake on the command line, or input, output or memory failed; 130 or 143 stopped by a signal.
-
 With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 
 An output file appears complete or not at all.";

@@ -24,6 +24,9 @@ const REPLACED: [&str; 3] = ["ORIGIN", "LIB", "PLATFORM"];
 /// PROGRAM`. Without --module, the module is searched for in the folder of the `lockstep` program, in ../lib/ossl-modules
 /// from there, and in the folder that `openssl version -m` prints. For other settings see lockstep-provider(7).
 #[derive(Args)]
+#[command(
+    after_long_help = "Examples:\n  lockstep openssl-conf > lockstep.cnf\n  OPENSSL_CONF=lockstep.cnf openssl list -providers"
+)]
 pub struct OpensslConf {
     /// The path of lockstep.so
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -53,7 +56,7 @@ pub struct OpensslConf {
     #[arg(long, value_name = "HOW")]
     verify: Option<String>,
 
-    /// Set whether operations are measured during use and the results stored in the user's cache directory: `on` or `off`
+    /// Set whether operations are measured during use and the results stored in the user's cache folder: `on` or `off`
     #[arg(long, value_name = "WHETHER")]
     calibrate: Option<String>,
 

@@ -28,6 +28,7 @@ use crate::{job, memory};
 /// For demonstration only: nothing is authenticated. There is no padding: ECB and CBC leave a partial last block
 /// unencrypted, and XTS leaves a last sector of less than 16 bytes unencrypted.
 #[derive(Args)]
+#[command(after_long_help = "Examples:\n  lockstep picture --mode ecb photo.png encrypted.png")]
 pub struct PictureArgs {
     /// The mode
     #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]

@@ -4,11 +4,11 @@ use clap::Args;
 use lockstep::hazmat::backend::{Device, KernelId};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
-use lockstep_report::hang;
 use serde_json::json;
 
 use crate::error::{Error, Result, failed};
 use crate::options::EngineArgs;
+use crate::terminal;
 
 /// Test every available kernel against known answers
 ///
@@ -16,6 +16,7 @@ use crate::options::EngineArgs;
 ///
 /// In all commands, each kernel is tested automatically before its first use.
 #[derive(Args)]
+#[command(after_long_help = "Examples:\n  lockstep selftest\n  lockstep selftest --kernel cpu/soft")]
 pub struct Selftest {
     /// Print JSON
     #[arg(long)]
@@ -92,12 +93,12 @@ impl Outcome {
     fn text(&self) -> String {
         let Outcome { device, kernel, operations, failures, missing } = self;
         if let Some(why) = missing {
-            return hang(&format!("{device}  {kernel:<18} "), 4, &format!("not here: {why}"));
+            return terminal::hang(&format!("{device}  {kernel:<18} "), 4, &format!("not here: {why}"));
         }
         let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
-        let mut text = format!("{device}  {kernel:<18} {verdict}, {operations} operations\n");
-        text.extend(failures.iter().map(|failure| hang("    ", 6, failure)));
-        text
+        let mut report = format!("{device}  {kernel:<18} {verdict}, {operations} operations\n");
+        report.extend(failures.iter().map(|failure| terminal::hang("    ", 6, failure)));
+        report
     }
 
     fn json(&self) -> serde_json::Value {

@@ -1,6 +1,6 @@
 //! Files of age, without Lockstep's envelope.
 
-use std::io::Write;
+use std::io::{Read, Write};
 
 use age::armor::{ArmoredWriter, Format};
 use age::secrecy::{ExposeSecret, SecretString};
@@ -65,6 +65,56 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
     let json = folder.pipe(["decrypt", "--json"], text.as_bytes()).succeeded();
     let report: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
     assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
+}
+
+/// The plaintext of an age file, by the age crate.
+fn decrypted(file: &[u8], identity: &dyn age::Identity) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let decryptor = age::Decryptor::new_buffered(file).unwrap();
+    decryptor.decrypt(std::iter::once(identity)).unwrap().read_to_end(&mut plain).unwrap();
+    plain
+}
+
+#[test]
+fn written_by_the_command() {
+    let (folder, recipient) = with_identity();
+    let identity = String::from_utf8(folder.read("identity")).unwrap();
+    let identity: x25519::Identity = identity.parse().unwrap();
+    let stranger = x25519::Identity::generate().to_public().to_string();
+    let recipient = recipient.to_string();
+    for len in [0, 1, 1000, AGE_CHUNK - 1, AGE_CHUNK, AGE_CHUNK + 1, 500_000] {
+        let plain = data(len);
+        folder.write("plain", &plain);
+        let to = ["encrypt", "--age", "-r", &stranger, "-r", &recipient];
+        folder.run(to.iter().chain(&["plain", "-o", "age", "-f"])).succeeded();
+        assert!(decrypted(&folder.read("age"), &identity) == plain, "{len}");
+        assert!(folder.run(["decrypt", "-i", "identity", "age"]).succeeded().stdout == plain, "{len}");
+        let piped = folder.pipe(to, &plain).succeeded();
+        assert!(decrypted(&piped.stdout, &identity) == plain && piped.stderr.is_empty(), "{len}");
+    }
+    let report = folder.run(["inspect", "--json", "age"]).succeeded().json();
+    assert_eq!((report["kind"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(500_000)));
+    // A list of recipients, and the summary.
+    folder.write("list", &recipient);
+    let json =
+        folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "age", "-f", "--json"]).succeeded();
+    let report: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
+    assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(500_000)));
+    // A passphrase.
+    folder
+        .run(["encrypt", "--age", "--passphrase-file", "passphrase", "plain", "-o", "age", "-f"])
+        .succeeded();
+    let by_passphrase = scrypt::Identity::new(SecretString::from("secret"));
+    assert!(decrypted(&folder.read("age"), &by_passphrase) == data(500_000));
+    if have("age") {
+        folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "age", "-f"]).succeeded();
+        assert!(folder.shell("age -d -i identity age").succeeded().stdout == data(500_000));
+    }
+    // No output remains of an input that cannot be read.
+    let before = folder.names();
+    folder.run(["encrypt", "--age", "-R", "list", "config", "-o", "new"]).failed(2, "config");
+    folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "/dev/full"]).failed(2, "cannot write");
+    assert_eq!(folder.names(), before);
 }
 
 #[test]

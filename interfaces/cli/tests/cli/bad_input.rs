@@ -134,8 +134,8 @@ fn output_equal_to_input() {
 fn unreadable_input() {
     let folder = Folder::with_keys();
     folder.run(["encrypt", "-k", "key", "nothing", "-o", "out"]).failed(2, "cannot open 'nothing'");
-    folder.run(["encrypt", "-k", "key", ".", "-o", "out"]).failed(2, "directory");
-    folder.shell("lockstep encrypt -k key -o out < .").failed(2, "directory");
+    folder.run(["encrypt", "-k", "key", ".", "-o", "out"]).failed(2, "is a folder");
+    folder.shell("lockstep encrypt -k key -o out < .").failed(2, "is a folder");
     folder.run(["inspect", "nothing"]).failed(2, "nothing");
     assert_eq!(folder.names(), ["key", "wrong"]);
 }
@@ -147,7 +147,7 @@ fn unwritable_and_full_output() {
     folder.run(["encrypt", "-k", "key", "plain", "-o", "nowhere/out"]).failed(2, "nowhere/out");
     folder.run(["encrypt", "-k", "key", "plain", "-o", "plain/out"]).failed(2, "plain/out");
     folder.run(["encrypt", "-k", "key", "plain", "-o", "/proc/lockstep"]).failed(2, "/proc/lockstep");
-    folder.run(["encrypt", "-k", "key", "plain", "-o", ".", "-f"]).failed(2, "directory");
+    folder.run(["encrypt", "-k", "key", "plain", "-o", ".", "-f"]).failed(2, "is a folder");
     folder.run(["encrypt", "-k", "key", "plain", "-o", "/dev/full"]).failed(2, "cannot write");
     folder.shell("lockstep encrypt -k key plain > /dev/full").failed(2, "cannot write");
     folder.shell("lockstep keygen > /dev/full").failed(2, "cannot write");

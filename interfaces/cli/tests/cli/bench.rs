@@ -299,7 +299,7 @@ fn bad_arguments() {
     assert!(findings.contains("measures cpu/soft only, not cpu/abacus"), "{findings}");
     run(&["throughput", "--kernel", "cpu/abacus"]).failed(2, "cpu/abacus");
     run(&["latency", "--device", "abacus"]).failed(2, "abacus");
-    run(&["--threads", "0"]).failed(2, "threads");
+    run(&["--threads", "0"]).failed_usage("from 1 to 1024");
     run(&["--seconds", "0"]).failed_usage("more than 0");
     run(&["--rounds", "0"]).failed_usage("--rounds");
     run(&["--openssl", "openssl", "--no-openssl"]).failed_usage("--no-openssl");

@@ -52,7 +52,7 @@ fn measurements_are_printed_stored_and_deleted() {
     }
     assert!(is_measured(&folder));
     let text = run(&folder, "calibrate --kernel cpu/aws-lc").succeeded();
-    assert!(text.text().contains("GcmOpen         cpu/aws-lc\n"), "{}", text.text());
+    assert!(text.text().contains("GCM decryption     cpu/aws-lc\n"), "{}", text.text());
 
     run(&folder, "calibrate --forget").succeeded();
     assert!(!is_measured(&folder));
@@ -104,13 +104,13 @@ fn choices_are_explained() {
     let silent = run(&folder, "encrypt -k key -o cipher plain").succeeded();
     assert_eq!(silent.stderr, "");
     let report = run(&folder, "encrypt -k key -o cipher -f --explain plain").succeeded().stderr;
-    assert!(report.starts_with("lockstep: GcmSeal, AES-256, "), "{report}");
-    assert!(report.contains("->") && report.contains(" on cpu, as the device states"), "{report}");
+    assert!(report.starts_with("lockstep: GCM encryption, AES-256, "), "{report}");
+    assert!(report.contains("->") && report.contains(" on cpu, estimated"), "{report}");
     let report = run(&folder, "decrypt -k key -o back --explain cipher").succeeded().stderr;
-    assert!(report.contains("GcmOpen, AES-256, "), "{report}");
+    assert!(report.contains("GCM decryption, AES-256, "), "{report}");
     folder.write("raw", [7; 16]);
     let args = "cipher --mode ctr --key-file raw --iv-hex 00000000000000000000000000000000 -o out --kernel cpu/soft --explain plain";
     let report = run(&folder, args).succeeded().stderr;
-    assert!(report.contains("Ctr, AES-128, ") && report.contains("cpu/soft on cpu"), "{report}");
+    assert!(report.contains("CTR, AES-128, ") && report.contains("cpu/soft on cpu"), "{report}");
     assert!(!report.contains("cpu/aesni"), "only what may be chosen: {report}");
 }

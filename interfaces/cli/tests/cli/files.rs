@@ -109,7 +109,7 @@ fn threads_kernels_and_the_environment() {
             assert_eq!(folder.pipe(["decrypt"].into_iter().chain(args), &cipher).succeeded().stdout, plain);
         }
     }
-    folder.run(["encrypt", "-k", "key", "--threads", "0"]).failed(2, "1 to 1024");
+    folder.run(["encrypt", "-k", "key", "--threads", "0"]).failed_usage("from 1 to 1024");
     folder.run(["encrypt", "-k", "key", "--device", "abacus"]).failed(2, "no device `abacus`");
     folder.run(["encrypt", "-k", "key", "--kernel", "cpu/abacus"]).failed(2, "no kernel `cpu/abacus`");
     let mut by_environment = folder.command(["encrypt", "-k", "key"]);

@@ -97,7 +97,7 @@ fn impossible_outputs_are_refused_before_input_is_read() {
         ("file/out", "'file' is not a folder"),
         ("new/", "add the name of a file"),
         ("folder/", "add the name of a file"),
-        ("folder", "directory"),
+        ("folder", "is a folder"),
         ("/proc/out", "/proc/out"),
         ("dangling", "exists"),
         (&long, "too long"),

@@ -110,6 +110,17 @@ fn completions_for_every_shell() {
         assert!(text.text().contains("keygen") && text.text().contains("passphrase-file"), "{shell}");
     }
     folder.shell("lockstep completions bash > script && bash -n script").succeeded();
+    // What bash offers after an option.
+    let offered = |option: &str, start: &str| {
+        let complete = format!(
+            "source ./script; COMP_WORDS=(lockstep encrypt {option} '{start}'); COMP_CWORD=3; \
+             _lockstep lockstep '{start}' {option}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        );
+        folder.program("bash").args(["-c", &complete]).output().map(Ended::from).unwrap().text().to_owned()
+    };
+    assert_eq!(offered("--device", "cp"), "cpu\n");
+    assert!(offered("--device", "").lines().any(|name| name == "auto"), "{}", offered("--device", ""));
+    assert_eq!(offered("--kernel", "cpu/so"), "cpu/soft\n");
     folder.run(["completions", "cmd.exe"]).failed_usage("cmd.exe");
 }
 
@@ -117,10 +128,22 @@ fn completions_for_every_shell() {
 fn manual_pages() {
     let folder = Folder::new();
     let page = folder.run(["man"]).succeeded();
-    assert!(page.text().contains(".TH lockstep 1") && page.text().contains("Exit codes"));
+    assert!(page.text().contains(".TH lockstep 1"), "{}", page.text());
     folder.run(["man", "--out-dir", "pages/man1"]).succeeded();
     for name in ["lockstep.1", "lockstep-encrypt.1", "lockstep-cipher.1"] {
-        assert!(folder.has(&format!("pages/man1/{name}")), "{name}");
+        let page = String::from_utf8(folder.read(&format!("pages/man1/{name}"))).unwrap();
+        for section in [".SH DESCRIPTION", ".SH \"EXIT STATUS\"", ".SH FILES", ".SH \"SEE ALSO\""] {
+            assert!(page.contains(section), "{name}: {section}");
+        }
+        assert_eq!(page.contains(".SH EXAMPLES"), name != "lockstep.1", "{name}");
+    }
+    if have("man") {
+        let shown = folder.shell("man -l pages/man1/lockstep-encrypt.1 | cat").succeeded();
+        assert!(
+            shown.text().contains("lockstep encrypt -k key report.pdf -o report.pdf.enc\n"),
+            "{}",
+            shown.text()
+        );
     }
     folder.write("file", "");
     folder.run(["man", "--out-dir", "file/man1"]).failed(2, "file/man1");

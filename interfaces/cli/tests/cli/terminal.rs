@@ -80,14 +80,15 @@ fn control_sequences_are_not_passed_to_the_terminal() {
 fn passphrases_are_asked_for_and_not_shown() {
     let folder = Folder::new();
     folder.write("plain", "hello");
-    let twice = [("Passphrase: ", "swordfish\n"), ("The same again: ", "swordfish\n")];
+    let twice = [("New passphrase for 'plain': ", "swordfish\n"), ("The same again: ", "swordfish\n")];
     let Some((code, shown)) = on_terminal(&folder, "lockstep encrypt -p plain -o cipher", &twice) else {
         return;
     };
     assert_eq!(code, 0, "{shown}");
     assert!(!shown.contains("swordfish"));
-    let once = [("Passphrase: ", "swordfish\n")];
+    let once = [("Passphrase for ", "swordfish\n")];
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -p cipher -o out", &once).unwrap();
+    assert!(shown.contains("Passphrase for 'cipher': "), "{shown}");
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("out"), b"hello");
 
@@ -110,17 +111,48 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(folder.read("aged"), b"aged");
     let (code, shown) = on_terminal(&folder, "lockstep decrypt < cipher", &once).unwrap();
     assert!(code == 0 && shown.ends_with("hello"), "{shown}");
+    assert!(shown.contains("Passphrase for standard input: "), "{shown}");
+    folder.shell("mkdir -p many && cp cipher many/a.enc && cp cipher many/b.enc").succeeded();
+    let (code, shown) =
+        on_terminal(&folder, "lockstep decrypt -O back many/a.enc many/b.enc", &once).unwrap();
+    assert!(code == 0 && shown.contains("Passphrase for 'many/a.enc': "), "{shown}");
+    let several = [("New passphrase for 2 inputs: ", "\n")];
+    let (code, shown) = on_terminal(&folder, "lockstep encrypt -p -O enc plain out", &several).unwrap();
+    assert_eq!(code, 2, "{shown}");
 
-    let differ = [("Passphrase: ", "one\n"), ("again: ", "two\n")];
+    let differ = [("assphrase for ", "one\n"), ("again: ", "two\n")];
     let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o new", &differ).unwrap();
     assert!(code == 2 && shown.contains("differ"), "{shown}");
     let (code, shown) =
-        on_terminal(&folder, "lockstep encrypt -p plain -o new", &[("Passphrase: ", "\n")]).unwrap();
+        on_terminal(&folder, "lockstep encrypt -p plain -o new", &[("assphrase for ", "\n")]).unwrap();
     assert!(code == 2 && shown.contains("empty"), "{shown}");
     // An output that already exists is reported before the passphrase is asked for.
     let (code, shown) = on_terminal(&folder, "lockstep encrypt -p plain -o out", &[]).unwrap();
     assert!(code == 2 && shown.contains("exists"), "{shown}");
     assert!(!folder.has("new"));
+}
+
+/// The width of a report is that of the terminal, and `COLUMNS` without a terminal.
+#[test]
+fn reports_fit_a_narrow_terminal() {
+    let folder = Folder::with_keys();
+    folder.write("plain", data(100_000));
+    folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher"]).succeeded();
+    let narrow = |what: &str, text: &str| {
+        assert!(text.lines().count() > 1, "{what}: {text}");
+        for line in text.lines() {
+            assert!(line.trim_end().chars().count() <= 40, "{what}: {line:?}");
+        }
+    };
+    for args in ["devices", "inspect cipher", "inspect key"] {
+        let mut command = folder.command(args.split(' '));
+        narrow(args, Ended::from(command.env("COLUMNS", "40").output().unwrap()).succeeded().text());
+    }
+    let command = "stty cols 40; lockstep inspect cipher";
+    if let Some((code, shown)) = on_terminal(&folder, command, &[]) {
+        assert_eq!(code, 0);
+        narrow(command, &shown);
+    }
 }
 
 #[test]
@@ -129,7 +161,7 @@ fn control_c_at_a_question_restores_the_terminal() {
     folder.write("plain", "hello");
     // The trap keeps the shell running; commands that it starts have the default action.
     let command = "trap : INT; lockstep encrypt -p plain -o cipher; echo code $?; stty -a";
-    let Some((_, shown)) = on_terminal(&folder, command, &[("Passphrase: ", "abc\u{3}")]) else { return };
+    let Some((_, shown)) = on_terminal(&folder, command, &[("assphrase for ", "abc\u{3}")]) else { return };
     assert!(shown.contains("code 130"), "{shown}");
     assert!(shown.contains(" echo ") && !shown.contains("-echo "), "{shown}");
     assert!(!folder.has("cipher"));

@@ -244,10 +244,10 @@ fn impossible_names_are_refused_at_once() {
         ("file/out", "is not a folder"),
         ("new/", "add the name of a file"),
         ("folder/", "add the name of a file"),
-        ("folder", "directory"),
-        ("link", "directory"),
-        ("folder/.", "directory"),
-        ("folder/..", "directory"),
+        ("folder", "folder"),
+        ("link", "folder"),
+        ("folder/.", "folder"),
+        ("folder/..", "folder"),
         (&long, "too long"),
     ];
     for (name, words) in cases {

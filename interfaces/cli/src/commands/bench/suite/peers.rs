@@ -119,7 +119,11 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         );
     }
     if session.openssl.is_empty() {
-        section.findings.push("OpenSSL was not measured: it is not installed, or was excluded.".into());
+        let why = match session.args.quick {
+            true => "--quick leaves it out, unless --openssl names a program",
+            false => "there is no `openssl` program, or --no-openssl was given",
+        };
+        section.findings.push(format!("OpenSSL was not measured: {why}."));
     }
     for one in &all {
         section.add_first_call(&one.measured[0]);
