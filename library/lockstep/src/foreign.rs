@@ -74,12 +74,8 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Start(b"\xfd7zXZ\x00"), "an xz file", UNENCRYPTED),
     (Start(b"\x28\xb5\x2f\xfd"), "a Zstandard file", UNENCRYPTED),
     (Start(b"7z\xbc\xaf\x27\x1c"), "a 7z archive", UNENCRYPTED),
-    (
-        Start(b"PARE"),
-        "a Parquet file with an encrypted footer",
-        "use `lockstep.parquet` or another reader of Parquet",
-    ),
-    (Start(b"PAR1"), "a Parquet file", "use `lockstep.parquet` or another reader of Parquet"),
+    (Start(b"PARE"), "a Parquet file with an encrypted footer", PARQUET),
+    (Start(b"PAR1"), "a Parquet file", PARQUET),
     (Start(b"SQLite format 3\0"), "an SQLite database", UNENCRYPTED),
     (Start(b"%PDF-"), "a PDF file", UNENCRYPTED),
     (Test(is_newer), "a file of a newer version of Lockstep", "use that version"),
@@ -93,7 +89,7 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(|start| start.get(257..262) == Some(b"ustar")), "a tar archive", UNENCRYPTED),
     (Test(is_openpgp), "an OpenPGP message", "decrypt it with gpg"),
     (Test(is_cms), "a CMS message", "decrypt it with `openssl cms`"),
-    (Test(is_converted), CONVERTED, "its data are lost; encrypt again with -o"),
+    (Test(is_converted), CONVERTED, "its data are lost; encrypt again, directly to a file"),
     (
         Test(|start| has_line(start, AGE_ARMOR)),
         "text that contains an armored age file",
@@ -107,6 +103,7 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(is_text), "text", UNENCRYPTED),
 ];
 
+const PARQUET: &str = "use a reader of Parquet, such as the Python module `lockstep.parquet`";
 const DAMAGED_ARMOR: &str = "an armored age file with a damaged first line";
 const CONVERTED: &str = "an encrypted file that was converted from bytes to text, as by `>` of PowerShell";
 
