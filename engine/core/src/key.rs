@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -26,12 +26,6 @@ pub enum KeySize {
 impl KeySize {
     /// All key sizes, smallest first.
     pub const ALL: [KeySize; 3] = [KeySize::Aes128, KeySize::Aes192, KeySize::Aes256];
-
-    /// The size of a key of these bytes.
-    fn of(bytes: &[u8]) -> Result<KeySize> {
-        let got = bytes.len();
-        KeySize::ALL.into_iter().find(|size| size.bytes() == got).ok_or(Error::KeyLength { got })
-    }
 
     /// Key length in bytes.
     pub const fn bytes(self) -> usize {
@@ -58,16 +52,10 @@ impl KeySize {
 /// Expanding a key takes as long as encrypting several blocks, so a key caches its expanded forms. Each backend has its own
 /// form, which [`Key::prepared`] makes at first use. The forms are wiped with the key.
 pub struct Key {
-    bytes: Bytes,
+    /// On the heap: a move of the key leaves no copy of the bytes on the stack.
+    bytes: Box<Zeroizing<[u8; 32]>>,
     size: KeySize,
     forms: OnceLock<Box<Form>>,
-}
-
-/// The bytes of a key, on the heap: a move of the key leaves no copy of them on the stack.
-enum Bytes {
-    One(Box<Zeroizing<[u8; 32]>>),
-    /// One of the keys that [`Key::many`] has made.
-    OfMany(Arc<Zeroizing<Vec<[u8; 32]>>>, usize),
 }
 
 /// One node of a linked list of expanded forms. The list only grows, so that references into it stay valid.
@@ -82,26 +70,12 @@ impl Key {
     /// # Errors
     /// [`Error::KeyLength`] for any other length.
     pub fn new(bytes: &[u8]) -> Result<Key> {
-        let size = KeySize::of(bytes)?;
+        let got = bytes.len();
+        let size =
+            KeySize::ALL.into_iter().find(|size| size.bytes() == got).ok_or(Error::KeyLength { got })?;
         let mut all = Box::new(Zeroizing::new([0; 32]));
         all[..bytes.len()].copy_from_slice(bytes);
-        Ok(Key { bytes: Bytes::One(all), size, forms: OnceLock::new() })
-    }
-
-    /// Keys from their bytes, with one allocation for all. The bytes are wiped when the last of the keys is dropped.
-    ///
-    /// # Errors
-    /// Those of [`Key::new`].
-    pub fn many(keys: &[&[u8]]) -> Result<Vec<Key>> {
-        let sizes = keys.iter().map(|bytes| KeySize::of(bytes)).collect::<Result<Vec<_>>>()?;
-        let mut all = Zeroizing::new(vec![[0; 32]; keys.len()]);
-        all.iter_mut().zip(keys).for_each(|(to, bytes)| to[..bytes.len()].copy_from_slice(bytes));
-        let all = Arc::new(all);
-        let key = |(index, size)| {
-            let bytes = Bytes::OfMany(Arc::clone(&all), index);
-            Key { bytes, size, forms: OnceLock::new() }
-        };
-        Ok(sizes.into_iter().enumerate().map(key).collect())
+        Ok(Key { bytes: all, size, forms: OnceLock::new() })
     }
 
     /// The key's size.
@@ -111,11 +85,7 @@ impl Key {
 
     /// The bytes of the key, for backends and key files. Copies of them must be wiped.
     pub fn bytes(&self) -> &[u8] {
-        let all = match &self.bytes {
-            Bytes::One(bytes) => bytes,
-            Bytes::OfMany(keys, index) => &keys[*index],
-        };
-        &all[..self.size.bytes()]
+        &self.bytes[..self.size.bytes()]
     }
 
     /// The round keys of FIPS 197, expanded at first use in constant time.
@@ -302,22 +272,7 @@ mod tests {
     fn other_lengths_are_refused() {
         for len in [0, 1, 15, 17, 23, 31, 33, 64] {
             assert_eq!(Key::new(&vec![0; len]).unwrap_err(), Error::KeyLength { got: len });
-            assert_eq!(Key::many(&[&[0; 16], &vec![0; len]]).unwrap_err(), Error::KeyLength { got: len });
         }
-    }
-
-    #[test]
-    fn many_keys_are_each_their_own() {
-        let bytes: Vec<Vec<u8>> =
-            [16, 32, 24, 16].iter().enumerate().map(|(i, &len)| vec![i as u8; len]).collect();
-        let mut keys = Key::many(&bytes.iter().map(|key| &key[..]).collect::<Vec<_>>()).unwrap();
-        let last = keys.pop().unwrap();
-        assert!(
-            keys.iter().zip(&bytes).all(|(key, bytes)| key.bytes() == bytes && key.clone().bytes() == bytes)
-        );
-        drop(keys);
-        assert_eq!(last.bytes(), bytes[3]);
-        assert!(Key::many(&[]).unwrap().is_empty());
     }
 
     #[test]

@@ -304,16 +304,6 @@ impl Aead {
     }
 }
 
-impl Aead {
-    fn check_key(self, bytes: &[u8]) -> Result<()> {
-        let Row { name, key_lengths, key_words, .. } = *self.row();
-        match key_lengths.contains(&bytes.len()) {
-            true => Ok(()),
-            false => Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() }),
-        }
-    }
-}
-
 const OTHER_KEY: Error =
     Error::Order { what: "a key of another mode: make the key for the mode that uses it" };
 
@@ -362,25 +352,16 @@ impl AeadKey {
     /// # Errors
     /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
-        mode.check_key(bytes)?;
+        let Row { name, key_lengths, key_words, .. } = *mode.row();
+        if !key_lengths.contains(&bytes.len()) {
+            return Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() });
+        }
         let (key, ctr) = match mode.row().run {
             Run::Siv => bytes.split_at(bytes.len() / 2),
             Run::OneKey(..) => (bytes, &[][..]),
         };
         let ctr = if ctr.is_empty() { None } else { Some(Box::new(Key::new(ctr)?)) };
         Ok(AeadKey { mode, key: Key::new(key)?, ctr })
-    }
-
-    /// Keys for a mode, which need less time to make than one by one. Their bytes are wiped when the last of them is dropped.
-    ///
-    /// # Errors
-    /// Those of [`AeadKey::new`].
-    pub fn many(mode: Aead, keys: &[&[u8]]) -> Result<Vec<AeadKey>> {
-        if let Run::Siv = mode.row().run {
-            return keys.iter().map(|bytes| AeadKey::new(mode, bytes)).collect();
-        }
-        keys.iter().try_for_each(|bytes| mode.check_key(bytes))?;
-        Ok(Key::many(keys)?.into_iter().map(|key| AeadKey { mode, key, ctr: None }).collect())
     }
 
     /// The mode.

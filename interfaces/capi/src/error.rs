@@ -111,7 +111,7 @@ const TEXTS: [&CStr; 37] = [
     c"input and output are the same file: use another output",
     c"the input changed while it was read: let nothing write to it, and try again",
     c"the progress callback cancelled the call: discard the output of a stream; an output file was not made",
-    c"this is not a key file: use a file that `lockstep keygen` has made",
+    c"this is not a key file: use a file of lockstep_file_key_write, or of the command `lockstep keygen`",
     c"the operating system returned no random bytes: nothing was encrypted",
     c"the engine has opened devices before a fork: make an engine in this process",
     c"a defect of this library: discard the output, and report this",

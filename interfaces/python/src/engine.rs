@@ -87,17 +87,25 @@ fn replace(new: Current) -> Current {
 /// A selection of devices, kernel and threads for the process. As a context manager it restores the earlier selection at the
 /// end of the block.
 #[pyclass(frozen, module = "lockstep")]
-pub(crate) struct Selection(Mutex<Option<Current>>);
+pub(crate) struct Selection {
+    before: Mutex<Option<Current>>,
+    /// The arguments of `use`, for `repr`.
+    arguments: String,
+}
 
 #[pymethods]
 impl Selection {
+    fn __repr__(&self) -> String {
+        format!("<lockstep.Selection({})>", self.arguments)
+    }
+
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        let before = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(before.map(replace));
     }
 }
@@ -122,6 +130,10 @@ pub(crate) fn select(
     threads: Option<usize>,
     verify: Option<Text>,
 ) -> PyResult<Selection> {
+    let named = [("device", &device), ("kernel", &kernel), ("verify", &verify)];
+    let named = named.into_iter().filter_map(|(name, value)| Some((name, &**value.as_ref()?)));
+    let named = named.map(|(name, value)| format!("{name}='{value}'"));
+    let arguments = named.chain(threads.map(|threads| format!("threads={threads}"))).collect::<Vec<_>>();
     let verify = verify.map(|value| value.parse::<Verify>()).transpose();
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
     let mut builder = Engine::builder();
@@ -141,7 +153,7 @@ pub(crate) fn select(
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
     let device = device.map(|name| name.to_string());
     let current = Current { engine: Some(engine), builder: Some(builder), device };
-    Ok(Selection(Mutex::new(Some(replace(current)))))
+    Ok(Selection { before: Mutex::new(Some(replace(current))), arguments: arguments.join(", ") })
 }
 
 /// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child
@@ -161,7 +173,8 @@ pub(crate) fn after_fork_in_child() {
 }
 
 /// A device that Lockstep can use.
-#[pyclass(frozen, get_all, module = "lockstep")]
+#[pyclass(frozen, get_all, eq, hash, module = "lockstep")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Device {
     /// The name by which `use` selects the device, such as "cpu" or "cuda:0".
     name: String,
@@ -208,7 +221,8 @@ pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTre
 }
 
 /// The result of the self-test of a kernel.
-#[pyclass(frozen, get_all, module = "lockstep")]
+#[pyclass(frozen, get_all, eq, hash, module = "lockstep")]
+#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct SelfTest {
     /// The name of the device.
     device: String,

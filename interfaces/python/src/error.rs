@@ -1,9 +1,12 @@
 //! Exceptions.
 
+use std::ffi::OsString;
 use std::iter::successors;
+use std::path::PathBuf;
 
-use lockstep::hazmat::Error as CoreError;
-use pyo3::exceptions::{PyException, PyFileExistsError, PyOSError, PyRuntimeError, PyValueError};
+use lockstep::hazmat::{Error as CoreError, shown};
+use lockstep::quoted;
+use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::text::Text;
@@ -20,7 +23,7 @@ pyo3::create_exception!(
 /// A name that a user gave, for a message: other words if it can be a key.
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
-    lockstep::hazmat::shown::name(&name).into_owned()
+    shown::name(&name).into_owned()
 }
 
 /// Replaces an exception by a clearer one. An exception that is not derived from `Exception`, such as KeyboardInterrupt, stays, also if
@@ -61,11 +64,13 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
         }
         _ if is_not_authentic => InvalidTag::new_err(message),
         Error::Core(error) => from_core(error),
-        Error::Exists { .. } => PyFileExistsError::new_err(message),
-        Error::File { source, .. } => match source.raw_os_error() {
-            Some(number) => PyOSError::new_err((number, message)),
-            None => std::io::Error::new(source.kind(), message).into(),
-        },
+        Error::Exists { path } => {
+            let exists = std::io::ErrorKind::AlreadyExists.into();
+            os_error("the output exists: choose another one, or allow its replacement", &exists, Some(path))
+        }
+        Error::File { action, path, source } => {
+            os_error(&format!("cannot {action}: {}", reason(&source)), &source, Some(path))
+        }
         Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(message),
         Error::Random { .. } | Error::NotSealed { .. } | Error::Interrupted => {
             PyRuntimeError::new_err(message)
@@ -88,8 +93,35 @@ pub(crate) fn from_parquet(error: lockstep_parquet::Error) -> PyErr {
 /// The exception for an error of the system, or the exception of Python in it.
 fn from_io(error: std::io::Error) -> PyErr {
     match error.raw_os_error() {
-        // `OSError` chooses the subclass by the number.
-        Some(number) => PyOSError::new_err((number, error.to_string())),
+        Some(_) => os_error(&reason(&error), &error, None),
         None => error.into(),
+    }
+}
+
+/// The text of an error of the system, without its number, which `OSError` shows.
+fn reason(error: &std::io::Error) -> String {
+    let (text, number) = (error.to_string(), error.raw_os_error().unwrap_or_default());
+    text.strip_suffix(&format!(" (os error {number})")).unwrap_or(&text).to_owned()
+}
+
+/// The subclass of `OSError` for an error of the system, with `errno`, `strerror` and `filename`.
+fn os_error(text: &str, error: &std::io::Error, path: Option<PathBuf>) -> PyErr {
+    use std::io::ErrorKind;
+    // These numbers are the same on Linux and macOS.
+    let number = error.raw_os_error().or(match error.kind() {
+        ErrorKind::NotFound => Some(2),
+        ErrorKind::PermissionDenied => Some(13),
+        ErrorKind::AlreadyExists => Some(17),
+        ErrorKind::NotADirectory => Some(20),
+        ErrorKind::IsADirectory => Some(21),
+        ErrorKind::InvalidInput => Some(22),
+        _ => None,
+    });
+    let path = path.map(|path| shown::path(&path, true).into_owned());
+    // `OSError` chooses the subclass by the number.
+    match (number, path) {
+        (Some(number), path) => PyOSError::new_err((number, text.to_owned(), path.map(OsString::from))),
+        (None, Some(path)) => PyOSError::new_err(format!("{text}: {}", quoted(&path))),
+        (None, None) => PyOSError::new_err(text.to_owned()),
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use lockstep::tree::{Direction, Group, IfExists, Plan, PlannedFile};
 use lockstep::{Engine, Error, FileKey};
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::buffer::Input;
 use crate::engine;
-use crate::error::InvalidTag;
+use crate::error::{InvalidTag, from_library};
 use crate::forks::{Origin, detached};
 use crate::keys::file_key;
 use crate::task;
@@ -175,11 +175,5 @@ fn is_not_authentic(error: &Error) -> bool {
 }
 
 fn exception(error: Error) -> PyErr {
-    let message = error.to_string();
-    match error.errno() {
-        // `OSError` chooses the subclass by the number.
-        Some(number) => PyOSError::new_err((number, message)),
-        None if is_not_authentic(&error) => InvalidTag::new_err(message),
-        None => PyValueError::new_err(message),
-    }
+    if is_not_authentic(&error) { InvalidTag::new_err(error.to_string()) } else { from_library(error) }
 }

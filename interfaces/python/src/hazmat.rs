@@ -49,7 +49,8 @@ fn run<T: Send>(
     outcome.map_err(from_core)
 }
 
-fn direction(encrypts: bool) -> Direction {
+/// The direction of a call.
+pub(crate) fn direction(encrypts: bool) -> Direction {
     if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 

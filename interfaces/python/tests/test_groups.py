@@ -162,7 +162,7 @@ def test_plans_that_are_refused(tree, tmp_path, key):
         plan([tree / "empty"])
     with pytest.raises(ValueError, match="there is no file whose name ends in .enc in .*/a'"):
         plan([tree / "a"], encrypts=False)
-    with pytest.raises(ValueError, match="is not a folder"):
+    with pytest.raises(OSError, match="is not a folder"):
         plan([tree], tree / "zero")
     assert not (tmp_path / "out").exists()
 

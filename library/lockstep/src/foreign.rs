@@ -36,7 +36,7 @@ const UNENCRYPTED: &str = "Lockstep has not encrypted it; check the name of the 
 const BY_GPG: &str = "decrypt it with gpg";
 const BY_OPENSSL: &str = "decrypt it with openssl";
 const BY_CMS: &str = "decrypt it with `openssl cms`";
-const BY_PARQUET: &str = "use `lockstep.parquet` or another reader of Parquet";
+const BY_PARQUET: &str = "use a reader of Parquet, such as the Python module `lockstep.parquet`";
 
 /// How a format is recognised.
 enum Mark {
@@ -93,7 +93,7 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(|start| start.get(257..262) == Some(b"ustar")), "a tar archive", UNENCRYPTED),
     (Test(is_openpgp), "an OpenPGP message", BY_GPG),
     (Test(is_cms), "a CMS message", BY_CMS),
-    (Test(is_converted), CONVERTED, "its data are lost; encrypt again with -o"),
+    (Test(is_converted), CONVERTED, "its data are lost; encrypt again, directly to a file"),
     (
         Test(|start| has_line(start, AGE_ARMOR)),
         "text that contains an armored age file",

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use lockstep::Engine;
-use lockstep::aead::{self, Aead, AeadKey, Data, Direction, Error as CoreError, Message, Status, Tag};
+use lockstep::aead::{Aead, AeadKey, Data, Direction, Error as CoreError, Message, Status, Tag};
 use lockstep::hazmat::KeySize;
 use lockstep::hazmat::backend::DeviceId;
 use lockstep::hazmat::data::{DeviceSlice, PinnedBuffer};
@@ -19,12 +19,14 @@ use lockstep::hazmat::work::{FusedAead, Operation, Table, Task, Work};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::TAG;
 use super::classes::{mode_of_class, name};
-use super::{Attached, TAG};
+use super::many::{Batch, Strings};
 use crate::buffer::{Input, host_data, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
+use crate::hazmat::direction;
 use crate::tensor::{Imported, Keep, Place, start_in_background};
 
 /// The bytes of a nonce of GCM.
@@ -100,7 +102,8 @@ pub(crate) fn tensor_batch(
     }
     match call.from.place.device() {
         Some(device) if mode == Aead::Gcm => call.run_table(py, seals, device),
-        device => call.run_messages(py, seals, device),
+        Some(device) => call.run_messages(py, direction(seals), device),
+        None => call.run_on_host(py, direction(seals)),
     }
 }
 
@@ -194,59 +197,77 @@ impl Call {
         Ok(())
     }
 
-    /// Runs the messages, and returns when the work has ended.
-    fn run_messages(&self, py: Python<'_>, seals: bool, device: Option<DeviceId>) -> PyResult<()> {
+    /// Runs messages on the host.
+    fn run_on_host(&self, py: Python<'_>, direction: Direction) -> PyResult<()> {
+        let memory = |array: &Imported| match array.place {
+            Place::Host(memory) => memory,
+            Place::Device(_) => unreachable!("`check` found all arrays on the host"),
+        };
+        let (from, to, tags) = (memory(&self.from), memory(&self.to), memory(&self.tags));
+        // SAFETY: the memory is valid while the arrays are imported, and so is that of the outputs for writes. `check` has found that the
+        // outputs overlap nothing, except that `to` can be `from`; no slice of them is in use.
+        let (input, status) =
+            unsafe { (|array: &Imported| Input::of(memory(array)), slice_mut(memory(&self.status))) };
+        let key = input(&self.key);
+        let keys = match key.len() == self.key_len {
+            true => Strings::Shared(key),
+            false => Strings::Rows(key, self.key_len, self.key_len),
+        };
+        let nonces = Strings::Rows(input(&self.nonces), self.nonce_stride, self.nonce_len);
+        let (mode, count, aads) = (self.mode, self.ranges.len(), Strings::Shared(Input::EMPTY));
+        let batch = Batch { mode, direction, tag: TAG, count, keys, nonces, aads };
+        // A status of an earlier call must not look like one of this call.
+        status.fill(Status::Pending as u8);
+        let expected = input(&self.tags);
+        let statuses = batch.run(py, |index| {
+            let (range, tag) = (self.ranges[index].clone(), index * TAG..(index + 1) * TAG);
+            // SAFETY: as above. The parts of the messages are disjoint.
+            let data = unsafe { host_data(from.part(range.clone()), to.part(range))? };
+            let tag = match direction {
+                // SAFETY: as above.
+                Direction::Encrypt => Tag::Write(unsafe { slice_mut(tags.part(tag)) }),
+                Direction::Decrypt => Tag::Expect(&expected[tag]),
+            };
+            Ok(Some((data, tag)))
+        })?;
+        status.iter_mut().zip(statuses).for_each(|(to, status)| *to = status as u8);
+        Ok(())
+    }
+
+    /// Runs messages on a device that does not read a table of them, and returns when the work has ended.
+    fn run_messages(&self, py: Python<'_>, direction: Direction, device: DeviceId) -> PyResult<()> {
         let (engine, mode, stream) = (engine::current(py)?, self.mode, self.from.stream);
-        let on_stream = |device| detached(py, || OnStream::new(engine.planner(), device, stream));
-        let executor = device.map(on_stream).transpose().map_err(from_core)?;
-        let memory = || executor.as_ref().expect("`check` found all arrays on the host").device_memory();
+        let executor = detached(py, || OnStream::new(engine.planner(), device, stream)).map_err(from_core)?;
+        let memory = executor.device_memory();
         let read = |array: &Imported| match &array.place {
             // SAFETY: the memory is valid while the array is imported.
             Place::Host(bytes) => Ok(unsafe { Input::of(*bytes) }),
             Place::Device(slice) => Input::filled(slice.len(), |bytes| {
-                let memory = memory();
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)
             }),
         };
-        let write = |array: &Imported, bytes: &[u8]| match &array.place {
-            Place::Host(to) => {
-                // SAFETY: the memory is writable and valid while the array is imported, and no slice of it is in use.
-                unsafe { slice_mut(*to) }.copy_from_slice(bytes);
-                Ok(())
-            }
-            Place::Device(slice) => {
-                let memory = memory();
-                detached(py, || memory.upload(bytes, slice, stream)).map_err(from_core)
-            }
-        };
-        let data = |range: &Range<usize>| match (&self.from.place, &self.to.place) {
-            // SAFETY: the memory is valid while the arrays are imported. The ranges are disjoint, and `check` has found that the output
-            // is the data or overlaps nothing.
-            (Place::Host(from), Place::Host(to)) => unsafe {
-                host_data(from.part(range.clone()), to.part(range.clone())).map(Data::Host)
-            },
-            (Place::Device(from), Place::Device(to)) => {
-                Data::on_device(from.slice(range.clone()), to.slice(range.clone())).map_err(from_core)
-            }
-            _ => unreachable!("`check` found both at one place"),
+        let on_device =
+            |array: &Imported| array.slice().expect("`check` found the array on the device").clone();
+        let write = |array: &Imported, bytes: &[u8]| {
+            let slice = on_device(array);
+            detached(py, || memory.upload(bytes, &slice, stream)).map_err(from_core)
         };
         let (key, nonces) = (read(&self.key)?, read(&self.nonces)?);
+        let (from, to) = (on_device(&self.from), on_device(&self.to));
         let keys = key.chunks_exact(self.key_len).map(|key| AeadKey::new(mode, key));
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
+        let seals = direction == Direction::Encrypt;
         let mut tags = if seals { vec![0; self.tags.len()] } else { read(&self.tags)?.to_vec() };
         let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).enumerate();
         let messages = parts.map(|(index, (range, tag))| {
             let tag = if seals { Tag::Write(tag) } else { Tag::Expect(tag) };
             let key = &keys[if keys.len() == 1 { 0 } else { index }];
             let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
-            Ok(Message { key, nonce, aad: &[], data: data(range)?, tag, status: Status::Pending })
+            let data = Data::on_device(from.slice(range.clone()), to.slice(range.clone()))?;
+            Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
         });
-        let mut messages = messages.collect::<PyResult<Vec<_>>>()?;
-        let direction = if seals { Direction::Encrypt } else { Direction::Decrypt };
-        let outcome = match &executor {
-            Some(executor) => detached(py, || mode.run(executor, direction, &mut messages)),
-            None => aead::run(&Attached::new(py)?, direction, &mut messages),
-        };
+        let mut messages = messages.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
+        let outcome = detached(py, || mode.run(&executor, direction, &mut messages));
         let statuses: Vec<u8> = messages.iter().map(|message| message.status as u8).collect();
         drop(messages);
         let failure = match outcome {

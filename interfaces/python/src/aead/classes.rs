@@ -102,6 +102,10 @@ macro_rules! classes {
                 Ok($name(Cipher::new(Aead::$mode, &key, $tag)?))
             }
 
+            fn __repr__(&self) -> String {
+                self.0.repr()
+            }
+
             /// A random key of bit_length bits, from the operating system.
             ///
             /// Raises ValueError for a length that the mode does not have.

@@ -1,190 +1,138 @@
 //! Batches: many messages, with a key and a nonce each.
 
-use std::ops::Range;
+use std::cell::RefCell;
 
-use lockstep::aead::{self, Aead, AeadKey, Data, Direction, Error as CoreError, Message, Status, Tag};
+use lockstep::aead::{self, Aead, Direction, Error as CoreError, HostData, HostMessage, Status, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::classes::{check_nonce, has_tag, mode_of_class};
 use super::{Attached, wrong_key};
-use crate::buffer::{Export, Input, slice_mut, unfilled_bytes};
+use crate::buffer::{Export, Input, Memory, slice, slice_mut, unfilled_bytes};
 use crate::engine;
 use crate::error::from_core;
+use crate::hazmat::direction;
 
-/// Between two pieces of this many bytes, signal handlers run.
-const PIECE: usize = 32 << 20;
+/// A batch is processed in parts of this many bytes. Signal handlers run between two parts.
+const PART: usize = 32 << 20;
+/// The same if one thread does the work: the descriptions of the messages of a part then fit in its caches.
+const PART_OF_ONE_THREAD: usize = 256 << 10;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
 
-/// The number of messages whose keys and other arguments are prepared at once, if one thread does the work: those of more messages do not
-/// fit in its caches.
-const PART: usize = 256;
-/// The same for each of several threads. `aead::run` starts a thread for 256 KiB of work, which are 512 short messages.
-const PART_OF_THREAD: usize = 1024;
-
 /// An argument: strings of bytes, one for each message.
-enum Strings<'py> {
+pub(super) enum Strings<'py> {
     /// The same for all messages.
     Shared(Input<'py>),
-    /// Rows of this width.
-    Rows(Input<'py>, usize),
-    /// A list, in which None is an empty string if the flag is set.
-    List(Bound<'py, PyList>, bool),
+    /// Rows of a width, and the length of the string at the start of a row.
+    Rows(Input<'py>, usize, usize),
+    List(Objects<'py>),
 }
 
-/// The strings of a part of the messages.
-enum Part<'a> {
-    Shared(&'a [u8]),
-    Rows(&'a [u8], usize),
-    List(Vec<Input<'a>>),
+/// The objects that were in a list at the start of a call.
+pub(super) struct Objects<'py> {
+    objects: Bound<'py, PyTuple>,
+    /// If true, None is an empty string. Otherwise it is a `TypeError`, because an empty key would hide a mistake.
+    none_is_empty: bool,
+    /// Copies and exported buffers of the objects that are not `bytes`. Elements are only added.
+    kept: RefCell<Vec<Input<'py>>>,
 }
 
-impl Part<'_> {
-    /// The string of a message, by its index in the part.
-    fn get(&self, index: usize) -> &[u8] {
-        match self {
-            Part::Shared(bytes) => bytes,
-            Part::Rows(bytes, width) => &bytes[index * width..][..*width],
-            Part::List(list) => &list[index],
-        }
+impl<'py> Objects<'py> {
+    fn new(list: &Bound<'py, PyList>, none_is_empty: bool) -> Objects<'py> {
+        Objects { objects: list.to_tuple(), none_is_empty, kept: RefCell::default() }
+    }
+
+    /// The bytes of the object with an index.
+    #[inline]
+    fn get(&self, index: usize) -> PyResult<&[u8]> {
+        let object = self.objects.get_borrowed_item(index)?;
+        let memory = match object.cast_exact::<PyBytes>() {
+            Ok(bytes) => Memory::of(bytes.as_bytes()),
+            Err(_) if self.none_is_empty && object.is_none() => Memory::EMPTY,
+            Err(_) => {
+                let input = Input::owned(object.to_owned())?;
+                let memory = Memory::of(&input);
+                self.kept.borrow_mut().push(input);
+                memory
+            }
+        };
+        // SAFETY: `self` holds the object or the input, and a move of the input does not move its bytes.
+        Ok(unsafe { slice(memory) })
     }
 }
 
 impl<'py> Strings<'py> {
     /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
-    /// None in a list is an empty string if `none_is_empty`. Otherwise it is a `TypeError`, because an empty key would hide a mistake.
-    fn new(given: &Bound<'py, PyAny>, none_is_empty: bool) -> PyResult<Strings<'py>> {
-        if given.is_none() {
-            return Ok(Strings::Shared(Input::EMPTY));
-        }
-        if let Ok(rows) = given.cast::<PyTuple>() {
-            return Ok(Strings::Rows(Input::owned(rows.get_item(0)?)?, rows.get_item(1)?.extract()?));
-        }
-        match given.cast::<PyList>() {
-            Ok(list) => Ok(Strings::List(list.clone(), none_is_empty)),
-            Err(_) => Ok(Strings::Shared(Input::owned(given.clone())?)),
-        }
-    }
-
-    /// The strings of the messages in a range, which [`Strings::check`] allows. Another thread can shorten a list meanwhile, which is an
-    /// `IndexError`.
-    fn part(&self, range: Range<usize>) -> PyResult<Part<'_>> {
-        Ok(match self {
-            Strings::Shared(bytes) => Part::Shared(bytes),
-            Strings::Rows(bytes, width) => Part::Rows(&bytes[range.start * width..range.end * width], *width),
-            Strings::List(list, none_is_empty) => Part::List(inputs(list, range, *none_is_empty)?),
-        })
-    }
-
-    fn check(&self, count: usize, what: &str) -> PyResult<()> {
-        let got = match self {
-            Strings::Shared(_) => return Ok(()),
-            Strings::Rows(bytes, width) => bytes.len().checked_div(*width).unwrap_or(count),
-            Strings::List(list, _) => list.len(),
+    ///
+    /// # Errors
+    /// Those of [`Input`]; `ValueError` if there is not one string for each of `count` messages.
+    fn new(
+        given: &Bound<'py, PyAny>,
+        none_is_empty: bool,
+        count: usize,
+        what: &str,
+    ) -> PyResult<Strings<'py>> {
+        let (strings, got) = if given.is_none() {
+            (Strings::Shared(Input::EMPTY), count)
+        } else if let Ok(rows) = given.cast::<PyTuple>() {
+            let (bytes, width) = (Input::owned(rows.get_item(0)?)?, rows.get_item(1)?.extract()?);
+            let got = bytes.len().checked_div(width).unwrap_or(count);
+            (Strings::Rows(bytes, width, width), got)
+        } else if let Ok(list) = given.cast::<PyList>() {
+            let list = Objects::new(list, none_is_empty);
+            let got = list.objects.len();
+            (Strings::List(list), got)
+        } else {
+            (Strings::Shared(Input::owned(given.clone())?), count)
         };
         if got == count {
-            return Ok(());
+            return Ok(strings);
         }
         Err(PyValueError::new_err(format!("{got} {what} for {count} messages: give one for each message")))
     }
-}
 
-/// The bytes of the objects in a range of a list. None is an empty string if `none_is_empty`.
-fn inputs<'py>(
-    list: &Bound<'py, PyList>,
-    range: Range<usize>,
-    none_is_empty: bool,
-) -> PyResult<Vec<Input<'py>>> {
-    // `collect` into a result would not allocate for all of them at once.
-    let mut inputs = Vec::with_capacity(range.len());
-    for index in range {
-        let object = list.get_item(index)?;
-        let is_empty = none_is_empty && object.is_none();
-        inputs.push(if is_empty { Input::EMPTY } else { Input::owned(object)? });
+    /// The string of a message.
+    #[inline]
+    fn get(&self, index: usize) -> PyResult<&[u8]> {
+        match self {
+            Strings::Shared(bytes) => Ok(bytes),
+            Strings::Rows(bytes, width, len) => Ok(&bytes[index * width..][..*len]),
+            Strings::List(list) => list.get(index),
+        }
     }
-    Ok(inputs)
 }
 
 /// A batch of a mode, without the data.
-struct Batch<'a> {
-    mode: Aead,
-    direction: Direction,
-    tag: usize,
-    count: usize,
-    /// Keys, nonces and associated data.
-    strings: [&'a Strings<'a>; 3],
-    /// The number of messages in a part.
-    part: usize,
+pub(super) struct Batch<'py> {
+    pub(super) mode: Aead,
+    pub(super) direction: Direction,
+    /// The length of tags in bytes.
+    pub(super) tag: usize,
+    pub(super) count: usize,
+    pub(super) keys: Strings<'py>,
+    pub(super) nonces: Strings<'py>,
+    pub(super) aads: Strings<'py>,
 }
 
-/// What a part of the messages of a batch needs in addition to their data.
-struct Prepared<'a> {
-    batch: &'a Batch<'a>,
-    /// One key for each run of messages with the same key.
-    keys: Vec<AeadKey>,
-    /// The index of the key of each message.
-    numbers: Vec<usize>,
-    nonces: &'a Part<'a>,
-    aads: Vec<[&'a [u8]; 1]>,
-}
-
-impl<'a> Batch<'a> {
-    /// A batch of `count` messages. The numbers of the strings are checked.
+impl<'py> Batch<'py> {
+    /// A batch in which ciphertext and tag of a message are one string.
     fn new(
-        py: Python<'_>,
         class: &str,
         encrypts: bool,
         tag: usize,
         count: usize,
-        strings: [&'a Strings<'a>; 3],
-    ) -> PyResult<Batch<'a>> {
+        [keys, nonces, aads]: [&Bound<'py, PyAny>; 3],
+    ) -> PyResult<Batch<'py>> {
         let mode = mode_of_class(class)?;
         if !has_tag(mode, tag) {
             return Err(PyValueError::new_err(format!("{class} has no tags of {tag} bytes")));
         }
-        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        for (strings, what) in strings.iter().zip(["keys", "nonces", "strings of associated data"]) {
-            strings.check(count, what)?;
-        }
-        // The planner may choose another device for other modes, and for long messages of GCM. It needs many messages at once.
-        let is_inline = mode == Aead::Gcm && engine::inline_kernel().is_some();
-        let part = match engine::current(py)?.threads() {
-            _ if !is_inline => usize::MAX,
-            1 => PART,
-            threads => PART_OF_THREAD * threads,
-        };
-        Ok(Batch { mode, direction, tag, count, strings, part })
-    }
-
-    /// The messages of each part.
-    fn parts(&self) -> impl Iterator<Item = Range<usize>> {
-        let (count, part) = (self.count, self.part.min(self.count.max(1)));
-        (0..count).step_by(part).map(move |start| start..count.min(start + part))
-    }
-
-    /// Keys, nonces and associated data of the messages in a range.
-    fn strings_of(&self, range: Range<usize>) -> PyResult<[Part<'_>; 3]> {
-        let [keys, nonces, aads] = self.strings;
-        Ok([keys.part(range.clone())?, nonces.part(range.clone())?, aads.part(range)?])
-    }
-
-    /// Makes the keys of `count` messages, and checks the nonces.
-    fn prepare(&'a self, count: usize, [keys, nonces, aads]: &'a [Part<'a>; 3]) -> PyResult<Prepared<'a>> {
-        let mut different: Vec<&[u8]> = Vec::new();
-        let mut numbers = Vec::with_capacity(count);
-        for index in 0..count {
-            let key = keys.get(index);
-            if different.last().is_none_or(|&last| !std::ptr::eq(last, key)) {
-                different.push(key);
-            }
-            numbers.push(different.len() - 1);
-            check_nonce(self.mode, nonces.get(index))?;
-        }
-        let made = AeadKey::many(self.mode, &different).map_err(|_| wrong_key(self.mode))?;
-        let aads = (0..count).map(|index| [aads.get(index)]).collect();
-        Ok(Prepared { batch: self, keys: made, numbers, nonces, aads })
+        let keys = Strings::new(keys, false, count, "keys")?;
+        let nonces = Strings::new(nonces, false, count, "nonces")?;
+        let aads = Strings::new(aads, true, count, "strings of associated data")?;
+        Ok(Batch { mode, direction: direction(encrypts), tag, count, keys, nonces, aads })
     }
 
     /// The length of the output for an input of `len` bytes; None for an encrypted message without a whole tag.
@@ -194,51 +142,68 @@ impl<'a> Batch<'a> {
             Direction::Decrypt => len.checked_sub(self.tag),
         }
     }
-}
 
-impl Prepared<'_> {
-    /// The message of an index. The length of the output is that of [`Batch::output_len`].
+    /// Data and tag of a message. The length of the output is that of [`Batch::output_len`].
     #[inline]
-    fn message<'b>(&'b self, index: usize, from: &'b [u8], to: &'b mut [u8]) -> Message<'b> {
+    fn data<'a>(&self, from: &'a [u8], to: &'a mut [u8]) -> (HostData<'a>, Tag<'a>) {
         const CHECKED: &str = "the length of the output is that for the input";
-        let (data, tag) = match self.batch.direction {
+        let (data, tag) = match self.direction {
             Direction::Encrypt => {
-                let (body, tag) = self.batch.mode.split_mut(to, self.batch.tag).expect(CHECKED);
-                (Data::copy(from, body), Tag::Write(tag))
+                let (body, tag) = self.mode.split_mut(to, self.tag).expect(CHECKED);
+                (HostData::copy(from, body), Tag::Write(tag))
             }
             Direction::Decrypt => {
-                let (body, tag) = self.batch.mode.split(from, self.batch.tag).expect(CHECKED);
-                (Data::copy(body, to), Tag::Expect(tag))
+                let (body, tag) = self.mode.split(from, self.tag).expect(CHECKED);
+                (HostData::copy(body, to), Tag::Expect(tag))
             }
         };
-        Message {
-            key: &self.keys[self.numbers[index]],
-            nonce: self.nonces.get(index),
-            aad: &self.aads[index],
-            data: data.expect(CHECKED),
-            tag,
-            status: Status::Pending,
-        }
+        (data.expect(CHECKED), tag)
     }
 
-    /// Runs messages. Their statuses show which are authentic.
-    fn run(&self, py: Python<'_>, mut messages: &mut [Message<'_>]) -> PyResult<()> {
-        while !messages.is_empty() {
+    /// Processes the messages. `memory` returns the data and the tag of a message; None for a message without a whole tag. Returns the
+    /// outcome of each message.
+    pub(super) fn run<'a>(
+        &'a self,
+        py: Python<'_>,
+        mut memory: impl FnMut(usize) -> PyResult<Option<(HostData<'a>, Tag<'a>)>>,
+    ) -> PyResult<Vec<Status>> {
+        let caller = Attached::new(py)?;
+        // For other modes and for long messages of GCM, the planner may choose another device. It needs many messages at once.
+        let is_inline = self.mode == Aead::Gcm && engine::inline_kernel().is_some();
+        let is_of_one_thread = is_inline && engine::current(py)?.threads() == 1;
+        let part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
+        let mut statuses = vec![Status::Pending; self.count];
+        // The messages of a part, and their indices.
+        let (mut messages, mut indices) = (Vec::new(), Vec::new());
+        let mut next = 0..self.count;
+        while !next.is_empty() {
+            messages.clear();
+            indices.clear();
             let mut size = 0;
-            let fitting = messages.iter().take_while(|message| {
-                size += message.data.len() + PREPARATION;
-                size <= PIECE
-            });
-            let count = fitting.count().max(1);
-            let (piece, rest) = messages.split_at_mut(count);
-            messages = rest;
-            match aead::run(&Attached::new(py)?, self.batch.direction, piece) {
+            while size < part
+                && let Some(index) = next.next()
+            {
+                let (key, nonce, aad) =
+                    (self.keys.get(index)?, self.nonces.get(index)?, self.aads.get(index)?);
+                if !self.mode.key_lengths().contains(&key.len()) {
+                    return Err(wrong_key(self.mode));
+                }
+                check_nonce(self.mode, nonce)?;
+                let Some((data, tag)) = memory(index)? else { continue };
+                size += data.len() + PREPARATION;
+                messages.push(HostMessage { key, nonce, aad, data, tag, status: Status::Pending });
+                indices.push(index);
+            }
+            match aead::run_on_host(&caller, self.mode, self.direction, &mut messages) {
                 Ok(()) | Err(CoreError::AuthenticationFailed) => {}
                 Err(error) => return Err(from_core(error)),
             }
             py.check_signals()?;
+            for (index, message) in indices.iter().zip(&messages) {
+                statuses[*index] = message.status;
+            }
         }
-        Ok(())
+        Ok(statuses)
     }
 }
 
@@ -255,32 +220,22 @@ pub(crate) fn many_in_list<'py>(
     data: &Bound<'py, PyList>,
     aad: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let (keys, nonces, aad) =
-        (Strings::new(keys, false)?, Strings::new(nonces, false)?, Strings::new(aad, true)?);
-    let batch = Batch::new(py, class, encrypts, tag, data.len(), [&keys, &nonces, &aad])?;
-    let mut outputs: Vec<Option<Bound<'py, PyBytes>>> = Vec::with_capacity(data.len());
-    for range in batch.parts() {
-        let (strings, data) = (batch.strings_of(range.clone())?, inputs(data, range.clone(), false)?);
-        let prepared = batch.prepare(range.len(), &strings)?;
-        let mut messages = Vec::with_capacity(range.len());
-        for (index, from) in data.iter().enumerate() {
-            let Some(len) = batch.output_len(from.len()) else {
-                outputs.push(None);
-                continue;
-            };
-            let (bytes, memory) = unfilled_bytes(py, len)?;
-            outputs.push(Some(bytes));
-            // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
-            let to = unsafe { slice_mut(memory) };
-            messages.push(prepared.message(index, from, to));
-        }
-        prepared.run(py, &mut messages)?;
-        let processed = outputs[range].iter_mut().filter(|output| output.is_some());
-        for (output, _) in processed.zip(&messages).filter(|(_, message)| message.status != Status::Done) {
-            *output = None;
-        }
-    }
-    PyList::new(py, outputs)
+    let data = Objects::new(data, false);
+    let batch = Batch::new(class, encrypts, tag, data.objects.len(), [keys, nonces, aad])?;
+    let mut outputs = Vec::with_capacity(batch.count);
+    let statuses = batch.run(py, |index| {
+        let from = data.get(index)?;
+        let Some(len) = batch.output_len(from.len()) else {
+            outputs.push(None);
+            return Ok(None);
+        };
+        let (bytes, memory) = unfilled_bytes(py, len)?;
+        outputs.push(Some(bytes));
+        // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
+        Ok(Some(batch.data(from, unsafe { slice_mut(memory) })))
+    })?;
+    let outputs = outputs.into_iter().zip(statuses);
+    PyList::new(py, outputs.map(|(output, status)| output.filter(|_| status == Status::Done)))
 }
 
 /// The messages in a buffer.
@@ -309,37 +264,27 @@ pub(crate) fn many_in_buffer(
     output: &Bound<'_, PyAny>,
     statuses: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let (keys, nonces, aad) =
-        (Strings::new(keys, false)?, Strings::new(nonces, false)?, Strings::new(aad, true)?);
-    let ranges: Vec<Range<usize>> = match places {
-        Places::Rows((count, width)) => {
-            (0..count).map(|row| row.saturating_mul(width)..(row + 1).saturating_mul(width)).collect()
-        }
-        Places::Offsets(offsets) => offsets.windows(2).map(|pair| pair[0]..pair[1]).collect(),
+    let count = match &places {
+        Places::Rows((count, _)) => *count,
+        Places::Offsets(offsets) => offsets.len().saturating_sub(1),
     };
-    let batch = Batch::new(py, class, encrypts, tag, ranges.len(), [&keys, &nonces, &aad])?;
+    let batch = Batch::new(class, encrypts, tag, count, [keys, nonces, aad])?;
     let (mut output_export, mut status_export) = (Export::new(), Export::new());
     let (output, statuses) = (output_export.write(output)?, status_export.write(statuses)?);
     // SAFETY: exported writable buffers, which the Python part of this package has just made.
     let (mut output, statuses) = unsafe { (slice_mut(output), slice_mut(statuses)) };
     let bad = || PyValueError::new_err("offsets must ascend from 0 to at most len(data)");
-    for part in batch.parts() {
-        let (strings, ranges) = (batch.strings_of(part.clone())?, &ranges[part.clone()]);
-        let prepared = batch.prepare(part.len(), &strings)?;
-        let mut messages = Vec::with_capacity(part.len());
-        for (index, range) in ranges.iter().enumerate() {
-            let from = data.get(range.clone()).ok_or_else(bad)?;
-            let Some(len) = batch.output_len(from.len()) else { continue };
-            let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
-            output = rest;
-            messages.push(prepared.message(index, from, to));
-        }
-        prepared.run(py, &mut messages)?;
-        let mut done = messages.iter().map(|message| message.status == Status::Done);
-        for (status, range) in statuses[part].iter_mut().zip(ranges) {
-            let is_processed = batch.output_len(range.len()).is_some();
-            *status = u8::from(is_processed && done.next() == Some(true));
-        }
-    }
+    let outcomes = batch.run(py, |index| {
+        let range = match &places {
+            Places::Rows((_, width)) => index.saturating_mul(*width)..(index + 1).saturating_mul(*width),
+            Places::Offsets(offsets) => offsets[index]..offsets[index + 1],
+        };
+        let from = data.get(range).ok_or_else(bad)?;
+        let Some(len) = batch.output_len(from.len()) else { return Ok(None) };
+        let (to, rest) = std::mem::take(&mut output).split_at_mut_checked(len).ok_or_else(bad)?;
+        output = rest;
+        Ok(Some(batch.data(from, to)))
+    })?;
+    statuses.iter_mut().zip(outcomes).for_each(|(to, outcome)| *to = u8::from(outcome == Status::Done));
     Ok(())
 }

@@ -78,13 +78,23 @@ impl Cipher {
         if !has_tag(mode, tag) {
             return Err(PyValueError::new_err("Invalid tag_length"));
         }
-        let key = AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?;
-        let key = Key::from(key).with_tag_len(tag).map_err(from_core)?;
+        let mut key = Key::from(AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?);
+        if tag != TAG {
+            key = key.with_tag_len(tag).map_err(from_core)?;
+        }
         Ok(Cipher { key, origin: Origin::new() })
     }
 
     fn mode(&self) -> Aead {
         self.key.mode()
+    }
+
+    /// The class with the lengths of key and tag.
+    fn repr(&self) -> String {
+        let (class, tag) = (name(self.mode()), 8 * self.key.tag_len());
+        // SIV has two AES keys.
+        let bits = self.key.size().bits() * if self.mode() == Aead::Siv { 2 } else { 1 };
+        format!("<lockstep.aead.{class}: key of {bits} bits, tags of {tag} bits>")
     }
 
     /// The key for a call. In a child process it is a copy if another thread may have been expanding the key during the fork.

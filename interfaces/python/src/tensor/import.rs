@@ -1,6 +1,7 @@
 //! The memory of an array, and the stream of the caller.
 
 use std::ffi::c_void;
+use std::ops::Range;
 
 use dlpark::DlpackFlags;
 use dlpark::ffi::{DLDevice, DLDeviceType};
@@ -150,20 +151,25 @@ impl Imported {
 
     /// Bytes of the data.
     pub(crate) fn len(&self) -> usize {
-        self.addresses().len
+        match &self.place {
+            Place::Host(memory) => memory.len,
+            Place::Device(slice) => slice.len(),
+        }
     }
 
     /// True if two arrays share bytes.
     pub(crate) fn overlaps(&self, other: &Imported) -> bool {
-        self.place.device() == other.place.device() && self.addresses().overlaps(other.addresses())
+        let (a, b) = (self.addresses(), other.addresses());
+        self.place.device() == other.place.device() && a.start.max(b.start) < a.end.min(b.end)
     }
 
-    /// The addresses of the data: those of the device for data on a device.
-    pub(crate) fn addresses(&self) -> Memory {
-        match &self.place {
-            Place::Host(memory) => *memory,
-            Place::Device(slice) => Memory { start: slice.offset() as *mut u8, len: slice.len() },
-        }
+    /// The addresses of the data in the memory where they are, as numbers: those of a device are not for the host.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        let start = match &self.place {
+            Place::Host(memory) => memory.start as u64,
+            Place::Device(slice) => slice.offset(),
+        };
+        start..start + self.len() as u64
     }
 
     /// The data on a device.

@@ -6,8 +6,8 @@ use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Result, share, stack};
 use lockstep_cpu::inline::InlineKernel;
-use lockstep_modes::Direction;
 use lockstep_modes::aead::{Aead, AeadKey, Message};
+use lockstep_modes::{Direction, Executor};
 
 use super::caller::Caller;
 use super::small;
@@ -18,6 +18,22 @@ const THREAD: usize = 256 << 10;
 const TAKE: usize = 32;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
+
+/// A message of [`run_on_host`]: its data are in host memory, and its key is a string of bytes, of which no copy is made.
+pub struct HostMessage<'d> {
+    /// The bytes of the key.
+    pub key: &'d [u8],
+    /// The nonce, as in [`Message`].
+    pub nonce: &'d [u8],
+    /// The associated data.
+    pub aad: &'d [u8],
+    /// Sealing reads plaintext and writes ciphertext. Opening does the reverse.
+    pub data: HostData<'d>,
+    /// The tag.
+    pub tag: Tag<'d>,
+    /// The outcome.
+    pub status: Status,
+}
 
 /// Encrypts and authenticates each message. All keys are of one mode.
 ///
@@ -43,44 +59,78 @@ pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
 pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'_>]) -> Result<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     let engine = caller.engine()?;
+    caller.run_long(|| mode.run(engine.planner(), direction, messages))
+}
+
+/// Does the same as [`run`] for messages of a mode in host memory. It takes less time for many short messages of GCM, each with its own
+/// key: see [`Caller::batch_limit`].
+///
+/// # Errors
+/// Those of [`run`]; [`Error::ModeKey`] for a key of a length that the mode does not have.
+pub fn run_on_host(
+    caller: &impl Caller,
+    mode: Aead,
+    direction: Direction,
+    messages: &mut [HostMessage<'_>],
+) -> Result<()> {
+    let (mut bytes, mut are_inline) = (0, mode == Aead::Gcm && caller.batch_limit() > 0);
     // One loop over all messages, because those of a large batch do not fit in a cache.
-    let (mut bytes, mut are_inline) = (0, true);
     for message in &mut *messages {
         message.status = Status::Pending;
-        bytes += bytes_of(message);
+        bytes += message.data.len() + message.aad.len();
         are_inline &= is_inline(message, direction);
     }
-    let is_short = caller.batch_limit() > 0 && bytes / messages.len() <= caller.batch_limit();
+    let is_short = bytes <= caller.batch_limit().saturating_mul(messages.len());
     let kernel = if is_short && are_inline { caller.inline_kernel() } else { None };
+    let engine = caller.engine()?;
     caller.run_long(|| match kernel {
         Some(kernel) => {
             let threads = engine.threads().min((bytes + PREPARATION * messages.len()) / THREAD);
             let threads = threads.min(messages.len().div_ceil(TAKE)).max(1);
             run_inline(kernel, threads, messages)
         }
-        None => mode.run(engine.planner(), direction, messages),
+        None => run_by_executor(engine.planner(), mode, direction, messages),
     })
 }
 
-/// The bytes of data and associated data of a message.
-fn bytes_of(message: &Message<'_>) -> usize {
-    message.data.len() + message.aad.iter().map(|aad| aad.len()).sum::<usize>()
-}
-
 /// True for a message that [`small::run`] processes: its lengths are those of GCM.
-fn is_inline(message: &Message<'_>, direction: Direction) -> bool {
+#[inline]
+fn is_inline(message: &HostMessage<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
-    message.key.mode() == Aead::Gcm
-        && message.aad.len() <= 1
-        && matches!(&message.data, Data::Host(HostData::InPlace(_) | HostData::Copy { .. }))
+    row.key_lengths.contains(&message.key.len())
+        && !matches!(message.data, HostData::ReadOnly(_))
         && matches!(message.tag, Tag::Write(_)) == (direction == Direction::Encrypt)
         && row.nonces.contains(message.nonce.len())
         && row.tags.contains(message.tag.len())
         && message.data.len() as u64 <= row.max_data
 }
 
+/// Runs messages as those of [`Aead::run`], with one key for each run of messages with the same key.
+fn run_by_executor(
+    executor: &dyn Executor,
+    mode: Aead,
+    direction: Direction,
+    messages: &mut [HostMessage<'_>],
+) -> Result<()> {
+    let of_one_key = || messages.chunk_by(|first, second| std::ptr::eq(first.key, second.key));
+    let keys = of_one_key().map(|run| AeadKey::new(mode, run[0].key)).collect::<Result<Vec<_>>>()?;
+    let counts: Vec<usize> = of_one_key().map(<[_]>::len).collect();
+    let keys = keys.iter().zip(counts).flat_map(|(key, count)| std::iter::repeat_n(key, count));
+    let converted = messages.iter_mut().zip(keys).map(|(message, key)| {
+        let HostMessage { nonce, aad, data, tag, status, .. } = message;
+        let (data, tag) = (Data::Host(data.reborrow()), tag.reborrow());
+        Message { key, nonce, aad: std::slice::from_ref(aad), data, tag, status: *status }
+    });
+    let mut converted: Vec<_> = converted.collect();
+    let outcome = mode.run(executor, direction, &mut converted);
+    let statuses: Vec<Status> = converted.iter().map(|message| message.status).collect();
+    drop(converted);
+    messages.iter_mut().zip(statuses).for_each(|(message, status)| message.status = status);
+    outcome
+}
+
 /// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
-fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]) -> Result<()> {
+fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<'_>]) -> Result<()> {
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
     let no_memory = || {
@@ -91,18 +141,17 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
     let run_pieces = || -> Result<bool> {
         let Some(mut piece) = next() else { return Ok(true) };
         let (mut are_done, mut key) = (true, piece[0].key);
-        let mut gcm = small::new_in_own_frame(kernel, secret(key)).ok_or_else(no_memory)?;
+        let mut gcm = small::new_in_own_frame(kernel, key).ok_or_else(no_memory)?;
         loop {
             for message in &mut *piece {
                 if !std::ptr::eq(message.key, key) {
                     key = message.key;
-                    if !gcm.set_key(secret(key)) {
+                    if !gcm.set_key(key) {
                         return Err(no_memory());
                     }
                 }
-                let aad = message.aad.first().copied().unwrap_or_default();
-                let Data::Host(data) = &mut message.data else { return Err(Error::NotSealed) };
-                let status = small::run(&mut gcm, message.nonce, aad, data.reborrow(), &mut message.tag);
+                let HostMessage { nonce, aad, data, tag, .. } = message;
+                let status = small::run(&mut gcm, nonce, aad, data.reborrow(), tag);
                 message.status = status.ok_or(Error::NotSealed)?;
                 are_done &= message.status == Status::Done;
             }
@@ -133,9 +182,4 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [Message<'_>]
     };
     // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.
     if outcome? { Ok(()) } else { Err(Error::AuthenticationFailed) }
-}
-
-/// The bytes of a key of GCM.
-fn secret(key: &AeadKey) -> &[u8] {
-    key.key().map_or(&[], lockstep_core::Key::bytes)
 }

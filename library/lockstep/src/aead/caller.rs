@@ -23,8 +23,8 @@ pub trait Caller {
         INLINE_LIMIT
     }
 
-    /// Messages of GCM in a batch are computed by threads of the CPU without the planner if they have at most this number of
-    /// bytes on average. Default: 0, which passes all batches to the planner.
+    /// Messages of GCM in [`run_on_host`](super::run_on_host) are computed by threads of the CPU without the planner if they have at
+    /// most this number of bytes on average. Default: 0, which passes all batches to the planner.
     fn batch_limit(&self) -> usize {
         0
     }

@@ -46,6 +46,7 @@ impl Key {
     ///
     /// # Errors
     /// [`Error::TagLength`] if the mode has no tags of this length.
+    #[inline]
     pub fn with_tag_len(mut self, tag: usize) -> Result<Key> {
         let row = self.mode().row();
         row.tags.check_tag(row.name, tag)?;
@@ -216,6 +217,7 @@ impl Key {
 }
 
 impl From<AeadKey> for Key {
+    #[inline]
     fn from(key: AeadKey) -> Key {
         Key { key, tag: TAG, small: Context::new() }
     }

@@ -73,7 +73,7 @@ pub(crate) mod incremental;
 mod key;
 mod small;
 
-pub use batch::{open, run, seal};
+pub use batch::{HostMessage, open, run, run_on_host, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
 pub use incremental::Sealer;
 pub use key::Key;

@@ -147,7 +147,7 @@ impl Inputs {
         let mut names_files = false;
         for path in given {
             if path == Path::new("-") {
-                return Err(failed("standard input has no name: with -O, give files or folders"));
+                return Err(failed("standard input has no name for its output: give files or folders"));
             }
             let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::file("read", path))?;
             let name = path.file_name().unwrap_or_default();

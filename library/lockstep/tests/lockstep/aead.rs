@@ -1,7 +1,9 @@
 //! `lockstep::aead`: each row of the table against the oracle, in all forms of call, on the calling thread and by the planner.
 
 use lockstep::Engine;
-use lockstep::aead::{self, Aead, Caller, Data, Error, HostData, Key, Message, Result, Status, Tag};
+use lockstep::aead::{
+    self, Aead, Caller, Data, Direction, Error, HostData, HostMessage, Key, Message, Result, Status, Tag,
+};
 use lockstep::hazmat::inline::InlineKernel;
 use lockstep_reference::{self as reference, Aes};
 
@@ -158,6 +160,80 @@ fn batches_have_a_key_a_nonce_and_a_status_for_each_message() {
             assert!(if i == 33 { *text == vec![0; 150 * i] } else { *text == plain[i] }, "{mode}, {i}");
         }
     });
+}
+
+#[test]
+fn batches_in_host_memory_take_the_bytes_of_keys() {
+    for_each(|caller, mode, bytes| {
+        const COUNT: usize = 70;
+        let other: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+        // Runs of messages with the same key, and a key that returns.
+        let keys: Vec<&[u8]> = (0..COUNT).map(|i| if i % 7 < 4 { bytes } else { &other[..] }).collect();
+        let nonces: Vec<_> = (0..COUNT).map(|i| nonce(mode, i as u8)).collect();
+        let plain: Vec<_> = (0..COUNT).map(|i| vec![i as u8; 150 * i]).collect();
+        let (mut texts, mut tags) = (plain.clone(), vec![[0; 16]; COUNT]);
+        let run = |direction, texts: &mut [Vec<u8>], tags: &mut [[u8; 16]]| {
+            let parts = texts.iter_mut().zip(tags).zip(&keys).zip(&nonces);
+            let messages = parts.map(|(((data, tag), key), nonce)| HostMessage {
+                key,
+                nonce,
+                aad: b"header",
+                data: HostData::InPlace(data),
+                tag: match direction {
+                    Direction::Encrypt => Tag::Write(tag),
+                    Direction::Decrypt => Tag::Expect(tag),
+                },
+                status: Status::Pending,
+            });
+            let mut messages: Vec<_> = messages.collect();
+            let outcome = aead::run_on_host(caller, mode, direction, &mut messages);
+            (outcome, messages.iter().map(|message| message.status).collect::<Vec<_>>())
+        };
+        let (outcome, statuses) = run(Direction::Encrypt, &mut texts, &mut tags);
+        assert_eq!((outcome, statuses), (Ok(()), vec![Status::Done; COUNT]), "{mode}");
+        for i in 0..COUNT {
+            let oracle = expected(mode, keys[i], &nonces[i], b"header", &plain[i]);
+            assert!((&texts[i], &tags[i][..]) == (&oracle.0, &oracle.1), "{mode}, message {i}");
+        }
+        tags[33][0] ^= 1;
+        let (outcome, statuses) = run(Direction::Decrypt, &mut texts, &mut tags);
+        assert_eq!(outcome, Err(Error::AuthenticationFailed), "{mode}");
+        for i in 0..COUNT {
+            let (status, text) = if i == 33 {
+                (Status::AuthenticationFailed, vec![0; 150 * i])
+            } else {
+                (Status::Done, plain[i].clone())
+            };
+            assert!(statuses[i] == status && texts[i] == text, "{mode}, message {i}");
+        }
+    });
+}
+
+#[test]
+fn a_batch_in_host_memory_with_a_wrong_length_changes_nothing() {
+    for caller in callers() {
+        for mode in Aead::ALL {
+            let (key, nonce) = (vec![7; mode.row().key_lengths[0]], nonce(mode, 1));
+            let run = |key: &[u8], tag: usize| {
+                let (mut data, mut tag) = ([5; 20], vec![0; tag]);
+                let (data_of, tag_of) = (HostData::InPlace(&mut data), Tag::Write(&mut tag));
+                let status = Status::Pending;
+                let message =
+                    HostMessage { key, nonce: &nonce, aad: &[], data: data_of, tag: tag_of, status };
+                let outcome = aead::run_on_host(&caller, mode, Direction::Encrypt, &mut [message]);
+                assert!(outcome.is_ok() || data == [5; 20], "{mode}");
+                outcome
+            };
+            run(&key, 16).unwrap();
+            let refused = run(&key[1..], 16).unwrap_err();
+            assert!(
+                matches!(refused, Error::ModeKey { got, .. } if got == key.len() - 1),
+                "{mode}: {refused}"
+            );
+            let refused = run(&key, 17).unwrap_err();
+            assert!(matches!(refused, Error::TagLength { got: 17, .. }), "{mode}: {refused}");
+        }
+    }
 }
 
 #[test]

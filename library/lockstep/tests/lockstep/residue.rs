@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Stdio};
 
-use lockstep::aead::{self, Caller, CallingThread};
+use lockstep::aead::{self, Caller, CallingThread, Direction, HostData, HostMessage};
 use lockstep::hazmat::Key;
 use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Executor, hctr2::Hctr2Key};
@@ -82,11 +82,11 @@ fn on_calling_thread(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
 }
 
 fn batch(engine: &Engine, key: &[u8]) {
-    let key = AeadKey::new(Aead::Gcm, key).unwrap();
     let (mut data, mut tag) = ([5; 500], [0; 16]);
-    let (data, tag) = (Data::in_place(&mut data), Tag::Write(&mut tag));
-    let message = Message { key: &key, nonce: &[1; 12], aad: &[], data, tag, status: Status::Pending };
-    aead::seal(&OnCallingThread(engine.clone()), &mut [message]).unwrap();
+    let (data, tag) = (HostData::InPlace(&mut data), Tag::Write(&mut tag));
+    let message = HostMessage { key, nonce: &[1; 12], aad: &[], data, tag, status: Status::Pending };
+    let caller = OnCallingThread(engine.clone());
+    aead::run_on_host(&caller, Aead::Gcm, Direction::Encrypt, &mut [message]).unwrap();
 }
 
 fn one_mode(executor: &dyn Executor, lengths: &[usize], mode: Aead, nonce: usize, key: &[u8]) {
