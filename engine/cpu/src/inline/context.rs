@@ -288,8 +288,8 @@ mod tests {
         // One kernel of each kind, since to compile GCM for all kernels a second time takes half a minute.
         check(Soft::detect().unwrap());
         #[cfg(target_arch = "x86_64")]
-        if let Some(kernel) = crate::x86::AesNi::detect() {
-            const { assert!(<crate::x86::AesNi as Kernel>::IN_PLACE && !Soft::IN_PLACE) };
+        if let Some(kernel) = crate::vectors::AesNi::detect() {
+            const { assert!(<crate::vectors::AesNi as Kernel>::IN_PLACE && !Soft::IN_PLACE) };
             check(kernel);
         }
     }

@@ -12,7 +12,7 @@ use lockstep_reference::Aes;
 
 use super::*;
 use lockstep_cpu::kernel::Kernel;
-use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 use lockstep_cpu::{Cpu, CpuOptions};
 
 /// The vector registers: at most 32 of 64 bytes; and nine general registers.

@@ -7,7 +7,7 @@ use lockstep_core::stack;
 
 use super::*;
 use lockstep_cpu::kernel::Kernel;
-use lockstep_cpu::x86::{AesNi, Vaes256, Vaes512};
+use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 
 /// Number of bytes below a function that are searched.
 const DEPTH: usize = 12 << 10;
