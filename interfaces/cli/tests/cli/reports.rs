@@ -59,9 +59,9 @@ fn inspect_reports_errors() {
         "cut",
         &folder.pipe(["encrypt", "-k", "key"], &data(20_000)).succeeded().stdout[..HEADER + ENCRYPTED],
     );
-    let ended = folder.run(["inspect", "cut"]).failed(1, "cut off");
+    let ended = folder.run(["inspect", "cut"]).failed(1, "or it is incomplete");
     assert!(ended.text().contains("ciphertext: 16456 bytes"));
-    let ended = folder.run(["inspect", "--json", "cut"]).failed_as_json(1, "cut off");
+    let ended = folder.run(["inspect", "--json", "cut"]).failed_as_json(1, "or it is incomplete");
     assert_eq!(ended.json()["intact_length"], false);
     folder.write("cut", b"lockstep.file/v1\n\xff");
     folder.run(["inspect", "cut"]).failed(1, "envelope");
