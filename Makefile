@@ -131,9 +131,10 @@ deb-check: tools-present-peers deb
 ## make test              all tests except the longest; asks before it installs missing programs (SETUP=yes or CI: without a question; SETUP=no: never)
 test:
 	@tools/setup.sh programs browser
-	$(CARGO) test $(TESTS) --no-run --quiet
+	@mkdir -p $(TARGET)
+	$(CARGO) test $(TESTS) --no-run --message-format=json-render-diagnostics >$(TARGET)/test-programs.json
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
-	tools/in_parallel.sh "tools/test_binaries.py $(TESTS)" "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION) && $(RUN_PAGES)" \
+	tools/in_parallel.sh "tools/test_binaries.py $(TARGET)/test-programs.json" "$(CARGO) test $(WORKSPACE) --doc" "tools/python_test.sh $(PYTHON_EXTENSION) && $(RUN_PAGES)" \
 		"tools/interop/pyca.py $(TESTED) && tools/bench_page/check.py $(TESTED)" \
 		"tools/provider-test/all.sh $(TESTED_PROVIDER) $(TESTED) openssl device lifecycle" tools/gpu_check/self_test.py
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds the test programs, as `cargo test` does, and runs as many at the same time as there are processors.
+"""Runs test programs that are built, as many at the same time as there are processors.
 
-    tools/test_binaries.py CARGO_TEST_ARGUMENT...
+    cargo test --no-run --message-format=json-render-diagnostics ... >MESSAGES
+    tools/test_binaries.py MESSAGES
 
 `cargo test` runs one program after the other, and a program's longest test often leaves the other processors idle. The output
 of a program appears when it has ended. The exit status is 1 if a test failed; all programs are run in any case.
@@ -14,17 +15,10 @@ import subprocess
 import sys
 import time
 
-CARGO = os.environ.get("CARGO", "cargo")
-
-
-def programs(arguments):
-    """Builds the test programs. Returns the name, the path, the folder of the package and the main source of each."""
-    command = [CARGO, "test", "--no-run", "--message-format=json-render-diagnostics", *arguments]
-    built = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    if built.returncode:
-        sys.exit(built.returncode)
+def programs(messages):
+    """The name, the path, the folder of the package and the main source of each program in cargo's messages."""
     found = []
-    for line in built.stdout.splitlines():
+    for line in messages:
         message = json.loads(line)
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]:
             package = os.path.dirname(message["manifest_path"])
@@ -61,10 +55,13 @@ def run(program):
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) != 2:
         sys.exit(__doc__)
     failed = []
-    all_programs = sorted(programs(sys.argv[1:]), key=size, reverse=True)
+    with open(sys.argv[1], encoding="utf-8") as messages:
+        all_programs = sorted(programs(messages), key=size, reverse=True)
+    if not all_programs:
+        sys.exit(f"{sys.argv[1]} names no test program")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         running = {pool.submit(run, program): program for program in all_programs}
         for ended in concurrent.futures.as_completed(running):

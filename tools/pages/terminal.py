@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -12,8 +13,8 @@ import time
 
 # Seconds after which a block has hung.
 LIMIT = 120
-# The ends of prompts for a passphrase, and what is typed then.
-PROMPTS = (b"Passphrase: ", b"The same again: ")
+# The end of a prompt for a passphrase, and what is typed then.
+PROMPT = re.compile(rb"([Pp]assphrase for '[^']*'|[Pp]assphrase|The same again): $")
 PASSPHRASE = b"correct horse battery staple\n"
 READS_STATEMENTS = r"""
 import contextlib, io, json, os, sys, traceback
@@ -51,7 +52,7 @@ def run(code, folder, environment):
         if not piece:
             break
         printed += piece
-        if printed.endswith(PROMPTS) and len(printed) > answered:
+        if PROMPT.search(printed) and len(printed) > answered:
             answered = len(printed)
             os.write(terminal, PASSPHRASE)
     else:

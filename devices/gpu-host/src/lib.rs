@@ -17,7 +17,6 @@
 //! | [`compose`] | GCM: the steps of a chunk, and a message that is too long for a chunk, composed of passes |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
 //! | `nodes` | whether this machine has a GPU at all |
-//! | [`power`] | powers of x, for XTS |
 //! | [`table`] | messages that arrays in device memory describe |
 #![deny(unsafe_code)]
 
@@ -40,7 +39,6 @@ pub use context_thread::{ContextThread, Exclusive, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;
 pub use kind::{Chain, Kind, Tiles};
-pub use lockstep_core::xts as power;
 pub use messages::{Messages, Piece, Results, with_input, with_output};
 pub use nodes::may_have_gpu;
 pub use pipeline::{Overhead, Pipeline};

@@ -2,9 +2,9 @@
 
 use lockstep_core::data::Data;
 use lockstep_core::work::Tag;
+use lockstep_core::xts::{power_of_x, times_power_of_x};
 use lockstep_core::{Block, Result};
 use lockstep_gpu_host::compose::GcmSteps;
-use lockstep_gpu_host::power::{power_of_x, times_power_of_x};
 use lockstep_gpu_host::{Chain, Kind, Messages, Piece, with_input};
 
 use crate::allocation::WORD;

@@ -196,6 +196,8 @@ impl RoundKeys {
 ///
 /// # Panics
 /// If the key has another length.
+// Inlined, so that `sub_word` may consist of instructions that only the caller may use.
+#[inline(always)]
 pub fn expand(key: &[u8], keys: &mut [Block; 15], sub_word: impl Fn([u8; 4]) -> [u8; 4]) -> usize {
     assert!(matches!(key.len(), 16 | 24 | 32), "an AES key has 16, 24 or 32 bytes");
     let nk = key.len() / 4;

@@ -287,15 +287,16 @@ impl Planner {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The passes that the CPU computed because no named device supports them, and the total bytes of each: a mode on a
+    /// The passes that were given to the CPU because no named device supports them, and the total bytes of each: a mode on a
     /// device, such as GCM, may need GHASH.
     pub fn assisted(&self) -> Vec<(Operation, u64)> {
         let assisted = self.assisted.lock().unwrap_or_else(PoisonError::into_inner);
         assisted.iter().map(|(pass, bytes)| (Operation::Pass(*pass), *bytes)).collect()
     }
 
-    /// The CPU, for a pass that no named device supports. A mode on a device consists of at least one pass that writes data, which
-    /// the device must support. Passes without output, such as GHASH, need not be supported.
+    /// The CPU, for a pass without output that no named device supports, such as GHASH. The device must support the passes that
+    /// write data. CMAC and GMAC have none, so the CPU computes them whole; callers that must refuse this ask
+    /// [`Planner::assisted`] or the device's operations.
     pub(crate) fn assistant(&self, pass: Pass, bytes: usize) -> Option<&Planner> {
         let names_other_device =
             self.is_narrowed && self.initial.devices.iter().all(|device| !device.is_trusted());
@@ -305,7 +306,8 @@ impl Planner {
         Some(trusted)
     }
 
-    /// The devices other than the CPU that have done work, and the total bytes of the passes. Self-tests do not count.
+    /// The devices other than the CPU to which work was given that succeeded, and the total bytes of the passes. Work that the CPU has
+    /// repeated counts too ([`Planner::incidents`] has the reason); self-tests and submitted work ([`Plan::submit`]) do not.
     pub fn worked(&self) -> Vec<(DeviceId, u64)> {
         self.table().worked().collect()
     }

@@ -96,7 +96,8 @@ impl Source {
 
 /// Reads a file of a program, or standard input if it is `-`.
 fn read_data(file: &Path) -> Result<Vec<u8>> {
-    let mut data = Vec::new();
+    // A file of one MiB at most, such as a key or the local store, is not moved while it is read, so no copy of it stays in memory.
+    let mut data = Vec::with_capacity(1 << 20);
     Input::open(file)?.reader().take(MAX_LEN + 1).read_to_end(&mut data).map_err(lockstep::Error::Read)?;
     if data.len() as u64 > MAX_LEN {
         return Err(failed(format!("{} has more than 16 MiB", quoted(file))));

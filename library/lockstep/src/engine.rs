@@ -387,7 +387,7 @@ impl EngineBuilder {
                 set_launch(&mut found.devices, &selection, options)?;
             }
             let planner = Planner::new(found.devices, &selection)
-                .map_err(|error| with_reason(error, &found.missing, from_env))?;
+                .map_err(|error| with_reason(error, &found.missing, &selection, from_env))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
         };
         let planner = planner
@@ -437,16 +437,23 @@ fn set_launch(
 }
 
 /// Adds to the error the reason why the backend does not have the named device, where simulated devices are, and the
-/// environment variables that the names come from.
+/// environment variables that the refused names come from.
 fn with_reason(
     mut error: lockstep_core::Error,
     missing: &MissingBackends,
-    from_env: [Option<&str>; 2],
+    selection: &Selection,
+    [device_from, kernel_from]: [Option<&'static str>; 2],
 ) -> lockstep_core::Error {
     use lockstep_core::Error::{KernelElsewhere, UnknownDevice, UnknownKernel};
     let device = match &error {
         UnknownDevice { name, .. } => Some(DeviceSelector::from(name.as_str())),
         _ => None,
+    };
+    // A device is also unknown if the name of a kernel begins with it.
+    let from = match &error {
+        UnknownDevice { .. } if selection.device == device => [device_from, None],
+        UnknownDevice { .. } | UnknownKernel { .. } => [None, kernel_from],
+        _ => [device_from, kernel_from],
     };
     let (UnknownDevice { known, .. } | UnknownKernel { known, .. } | KernelElsewhere { known, .. }) =
         &mut error
@@ -460,7 +467,7 @@ fn with_reason(
     {
         *known += &format!("; {backend}: {why}");
     }
-    for variable in from_env.into_iter().flatten() {
+    for variable in from.into_iter().flatten() {
         *known += &format!("; the name is from {variable}");
     }
     error
@@ -568,8 +575,13 @@ mod tests {
         }
         let message = error(Engine::builder().device("cpu"), &[(ENV_KERNEL, "spu/ctr4")]);
         assert!(message.ends_with(kernel), "{message}");
-        let message = error(Engine::builder().device("abacus"), &[(ENV_DEVICE, "cpu")]);
-        assert!(!message.contains("LOCKSTEP"), "{message}");
+        for message in [
+            error(Engine::builder().device("abacus"), &[(ENV_DEVICE, "cpu")]),
+            error(Engine::builder().device("abacus"), &[(ENV_KERNEL, "cpu/soft")]),
+            error(Engine::builder().kernel("cpu/abacus"), &[(ENV_DEVICE, "cpu")]),
+        ] {
+            assert!(!message.contains("LOCKSTEP"), "{message}");
+        }
         let message = error(Engine::builder().kernel("abacus"), &[]);
         assert!(message.contains("the name of a kernel begins with"), "{message}");
     }

@@ -128,5 +128,6 @@ fn unknown_names_are_errors_that_help() {
     };
     assert_eq!(named(Some("cuda:7"), None), "no device `cuda:7`: there are mock:0");
     assert_eq!(named(None, Some("mock/fast")), "no kernel `mock/fast` on mock:0: it has mock/oracle");
-    assert_eq!(named(None, Some("gpu/fast")), "no device `gpu`: there are mock:0");
+    let expected = "no device `gpu`: there are mock:0; the name of a kernel begins with that of its device, as in cpu/soft";
+    assert_eq!(named(None, Some("gpu/fast")), expected);
 }

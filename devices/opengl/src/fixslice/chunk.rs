@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lockstep_core::chaining::{ChainingState, counter_after};
 use lockstep_core::work::{Operation, Pass};
+use lockstep_core::xts::{power_of_x, times, times_power_of_x};
 use lockstep_core::{Block, KeySize, Result};
-use lockstep_gpu_host::power::{power_of_x, times, times_power_of_x};
 use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
 use zeroize::{Zeroize, Zeroizing};
 

@@ -3,8 +3,8 @@
 
 use lockstep_core::key::Key;
 use lockstep_core::work::Segment;
+use lockstep_core::xts::{power_of_x, times, times_power_of_x};
 use lockstep_core::{Block, Error};
-use lockstep_gpu_host::power::{power_of_x, times, times_power_of_x};
 use zeroize::Zeroizing;
 
 use super::Call;

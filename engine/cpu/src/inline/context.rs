@@ -292,5 +292,9 @@ mod tests {
             const { assert!(<crate::vectors::AesNi as Kernel>::IN_PLACE && !Soft::IN_PLACE) };
             check(kernel);
         }
+        #[cfg(target_arch = "aarch64")]
+        if let Some(kernel) = crate::vectors::Armv8::detect() {
+            check(kernel);
+        }
     }
 }

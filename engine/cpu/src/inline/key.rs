@@ -9,7 +9,7 @@ use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
 /// A key, expanded for one kernel; zeroed on drop.
 ///
-/// The portable kernel and the Arm kernel store the round keys on the heap. The other kernels store the round keys in the
+/// The portable kernel stores the round keys on the heap. The other kernels store the round keys in the
 /// value itself, so moving the value leaves a copy of the round keys in the old place. Construct the value in its final
 /// place, for example in a box.
 pub struct InlineKey(pub(super) AnyKey);

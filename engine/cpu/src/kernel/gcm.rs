@@ -39,7 +39,10 @@ impl<'k, H> Powers<'k, H> {
 pub struct GcmCounter {
     pub(crate) block: Block,
     /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
-    #[allow(dead_code, reason = "only the fused loops of `vectors` have such branches")]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        allow(dead_code, reason = "only the fused loops of `vectors` have such branches")
+    )]
     pub(crate) is_public: bool,
 }
 
@@ -51,7 +54,10 @@ impl Drop for GcmCounter {
 }
 
 /// The state of a message that [`Kernel::gcm_short`] uses.
-#[allow(dead_code, reason = "only the kernels of `vectors` have the function")]
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code, reason = "only the kernels of `vectors` have the function")
+)]
 pub struct Progress<'m> {
     /// If a mask is given, `counter` is J0, and J0 is encrypted into the mask first.
     pub(crate) mask: Option<&'m mut Block>,

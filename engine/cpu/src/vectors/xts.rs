@@ -118,7 +118,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
         if N >= 4 && V::BLOCKS == 4 {
             // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
             for i in 0..N {
-                // SAFETY: a prefetch never faults, so every address is allowed. Every x86-64 processor has SSE.
+                // SAFETY: a prefetch never faults, so every address is allowed. All processors of both architectures have the instruction.
                 unsafe { prefetch(src.wrapping_add(AHEAD + i * V::BYTES)) };
             }
         }

@@ -239,7 +239,8 @@ fn programs_have_data(folder: &Folder) {
     with(&["--memory", "0x3fff0=data"]).failed(2, "32 bytes from 0x3fff0 (0x3fff0) do not fit");
     with(&["--memory", "nowhere=data"]).failed(2, "nowhere is no label of the program");
     with(&["--memory", "0=missing"]).failed(2, "missing");
-    with(&["--round-keys", "0=data"]).succeeded();
+    with(&["--round-keys", "0x2000=data", "--memory", "0x1000=data", "--main", "main"]).succeeded();
+    with(&["--round-keys", "0=data"]).failed(2, "is no instruction");
     with(&["--round-keys", "0x2000=main"]).failed(2, "a key of 64 bytes");
     with(&["--register", "5=what"]).failed(2, "what is no label");
     with(&["--register", "128=0"]).failed_usage("0 to 127");

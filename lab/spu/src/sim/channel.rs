@@ -1,8 +1,11 @@
 //! The channels of an SPU: DMA between the local store and main storage, and the mailbox for output.
 //!
 //! A DMA command takes the latency of [`Chip::CELL`], and then 8 bytes per clock. Commands overlap their latencies and
-//! share the memory. Data are transferred when a command completes, so that a program that does not wait for its tag
-//! sees the old data.
+//! share the memory. Data of complete commands are transferred at the next instruction for a channel, and at the `stop`. So a program that
+//! does not wait for its tag sees the old data in the local store, and a program that overwrites the source of a `put` before it
+//! waits writes the new data. On the chip, both would depend on the time.
+
+use zeroize::Zeroize;
 
 use super::Chip;
 use super::decoded::Decoded;
@@ -63,6 +66,7 @@ pub(super) struct Channels {
 impl Channels {
     /// Discards commands and parameters of an earlier run.
     pub(super) fn reset(&mut self) {
+        self.mailbox.zeroize();
         *self = Channels { main: std::mem::take(&mut self.main), ..Channels::default() };
     }
 
@@ -159,7 +163,7 @@ impl Channels {
             return Err(format!("{} with tag {tag}: expected a tag of 0 to 31", what()));
         }
         let end = main.checked_add(size.into()).filter(|end| *end <= self.main.len() as u64);
-        if end.is_none() || local as usize + size as usize > LOCAL_STORE {
+        if end.is_none() || u64::from(local) + u64::from(size) > LOCAL_STORE as u64 {
             let bytes = self.main.len();
             return Err(format!(
                 "{}: expected addresses in the {bytes} bytes of main storage and in the local store",
@@ -177,7 +181,7 @@ impl Channels {
         Ok(at)
     }
 
-    /// Transfers the data of all commands that are complete at a cycle. `store` writes to the local store.
+    /// Transfers the data of all commands that are complete at a cycle. `allowed` refuses writes to parts of the local store.
     pub(super) fn complete<E>(
         &mut self,
         now: u64,

@@ -224,6 +224,7 @@ impl Machine {
         self.registers.as_mut_slice().zeroize();
         self.memory.as_mut_slice().zeroize();
         self.set_main(Vec::new());
+        self.channels.reset();
         self.forget_code();
     }
 
@@ -306,6 +307,7 @@ impl Drop for Machine {
         self.registers.as_mut_slice().zeroize();
         self.memory.as_mut_slice().zeroize();
         self.channels.main.zeroize();
+        self.channels.mailbox.zeroize();
     }
 }
 

@@ -52,7 +52,7 @@ fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
 pub(super) type Slot<X> = (Piece, X);
 
 /// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
-/// last piece. The calling thread is one of the workers. With one piece, it is the only one.
+/// last piece. The calling thread is one of the workers.
 ///
 /// # Errors
 /// Those of the steps, and [`Error::Interrupted`](crate::Error::Interrupted).
