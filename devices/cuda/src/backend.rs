@@ -77,7 +77,7 @@ fn gpus() -> (Vec<Cuda>, Option<Missing>) {
     (devices, missing)
 }
 
-/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator`] offers only the kernels
+/// The emulator as a device whose GHASH multiplies by the carry-less multiply-add, for tests. [`emulator()`] offers only the kernels
 /// that the default build has on GPUs.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_carry_less() -> Cuda {

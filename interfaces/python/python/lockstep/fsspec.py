@@ -196,7 +196,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     are those of the other file system, and fo is the file of the empty path. key, context and passphrase: as in `lockstep.open`;
     recipients are used for writing, and identities for reading. fs: the file system, or target_protocol and target_options.
 
-    >>> files = LockstepFileSystem("/folder", key=bytes(32), target_protocol="memory")
+    >>> key = lockstep.generate_key()
+    >>> files = LockstepFileSystem("/folder", key=key, target_protocol="memory")
     >>> files.pipe({"name": b"data"})
     >>> files.cat_file("name", start=-2)
     b'ta'
