@@ -80,8 +80,8 @@ def test_examples_of_modules(name, tmp_path, monkeypatch):
     with_examples = {one.__name__ for one in members if ">>>" in one.__doc__}
     assert with_examples == ({"open", "encrypt_file", "decrypt_file"} if name == "lockstep._files" else {"LockstepFileSystem"})
     for one in members:
-        # Examples use the names that a program has, and not those of the module.
-        names = {"lockstep": lockstep} if name == "lockstep._files" else vars(module)
+        # Examples use the names that a program has; that of the file system also those of its module.
+        names = {"lockstep": lockstep} | (vars(module) if name == "lockstep.fsspec" else {})
         test = doctest.DocTestParser().get_doctest(one.__doc__, dict(names), one.__name__, None, 0)
         assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0
 
