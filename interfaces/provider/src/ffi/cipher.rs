@@ -220,8 +220,10 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             }
             let outcome = context.cipher.init(ENCRYPTS, key, iv);
             let Common { instance, algorithm, .. } = context.cipher.common();
-            if key.is_some() && instance.resources.device_is_for_study && algorithm.mode.is_always_inline() {
-                instance.resources.state_work_of_cpu(&format!("no device does {}", algorithm.name()));
+            let has_new_key = key.is_some() && outcome.is_ok();
+            if has_new_key && instance.resources.device_is_named && algorithm.mode.is_always_inline() {
+                let why = format_args!("the provider has {} for the CPU only", algorithm.name());
+                instance.resources.state_work_of_cpu(why);
             }
             outcome
         })
