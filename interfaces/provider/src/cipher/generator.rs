@@ -32,7 +32,7 @@ thread_local! {
 /// generator.
 pub(super) fn observe(mode: Mode, key: Option<&[u8]>, sets_iv: bool) -> bool {
     let is_key_of_derivation =
-        |key: &[u8]| (0..).zip(key).fold(0, |sum, (at, byte)| sum | (at ^ byte)).ct_eq(&0);
+        |key: &[u8]| (0u8..).zip(key).fold(0, |sum, (at, byte)| sum | (at ^ byte)).ct_eq(&0);
     let is_zero = |key: &[u8]| key.ct_eq(&[0; 32][..key.len()]);
     let (next, belongs) = match (STEP.get(), mode, key) {
         _ if sets_iv => (Step::None, false),
