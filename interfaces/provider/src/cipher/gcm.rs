@@ -408,3 +408,6 @@ impl AeadContext<GcmState> {
         Ok(text.len())
     }
 }
+
+#[cfg(test)]
+mod tests;
