@@ -120,7 +120,7 @@ impl Trace {
 
     /// Writes the totals of this process, and the lines with the totals of its devices. If a device is named, the totals include
     /// the approximate number of bytes that were processed on the caller's thread: calls are counted with their additional data and
-    /// without padding, and work of devices without additional data and with padding.
+    /// without padding, and work through the planner without additional data and in whole blocks.
     pub(crate) fn write_totals(&self, device_is_named: bool, devices: Vec<String>) {
         let process = std::process::id();
         // A child process that has processed nothing writes nothing.
