@@ -64,18 +64,23 @@ fn a_device_gets_all_blocks_of_a_large_update() {
 
 #[test]
 fn a_failure_of_the_device_leaves_no_data_in_the_output() {
-    for encrypts in [true, false] {
+    for (encrypts, is_record) in [(true, false), (false, false), (true, true), (false, true)] {
         // The first submissions are those of the self-test. If one of them fails, the CPU does the work.
         let is_zeroed = (0..).any(|number| {
             FAIL_AT.set(number);
             let (mut context, _) = started(encrypts, "16");
-            let mut data = [0x5a; 61];
-            let outcome = context.update(Buffers::in_place_of(&mut data));
-            if outcome == Ok(61) {
-                return false;
+            // The explicit IV of a record, the data, and the tag.
+            let mut data = [0x5a; 8 + 61 + 16];
+            if is_record {
+                context.mode.iv_counts = true;
+                context.record_aad = Some([0; 13]);
             }
-            assert_eq!(outcome, Err(Reason::Device));
-            assert_eq!(data, [0; 61]);
+            match context.update(Buffers::in_place_of(&mut data)) {
+                // The CPU has done the work, and the tag of a record to decrypt is wrong.
+                Ok(_) | Err(Reason::TagMismatch) => return false,
+                outcome => assert_eq!(outcome, Err(Reason::Device)),
+            }
+            assert_eq!(data[8..][..61], [0; 61]);
             assert_eq!(context.update(Buffers::in_place_of(&mut data)), Err(Reason::Finished));
             true
         });
