@@ -78,7 +78,8 @@ impl Backend for WgpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        if *name != SOFTWARE_GL {
+        // If there may be a GPU, the search for software devices starts its driver.
+        if *name != SOFTWARE_GL || may_have_gpu() {
             return None;
         }
         let found = self.find_by_opengl();

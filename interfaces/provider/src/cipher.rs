@@ -118,6 +118,12 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
 
+    /// Called before each init if the random generator of OpenSSL must be recognised. This default is for algorithms that the generator
+    /// does not use.
+    fn observe_init(&mut self, _key: Option<&[u8]>, _iv: Option<&[u8]>) {
+        generator::end();
+    }
+
     /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has
     /// checked the length of the key.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;

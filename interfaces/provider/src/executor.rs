@@ -71,7 +71,7 @@ pub(crate) fn run_planned(
             if !matches!(data, HostData::Copy { .. }) {
                 return Err(error);
             }
-            resources.state_work_of_cpu(&error.to_string());
+            resources.state_work_of_cpu(error);
             Ok(false)
         }
     }

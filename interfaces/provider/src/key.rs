@@ -152,12 +152,12 @@ impl ContextKey {
                 Ok(plan) => plan,
                 // A kernel that is chosen by name may lack a pass.
                 Err(Error::Unsupported { kernel, operation }) => {
-                    self.resources.state_work_of_cpu(&format!("{kernel} cannot do {operation}"));
+                    self.resources.state_work_of_cpu(format_args!("{kernel} cannot do {operation}"));
                     return Ok(false);
                 }
                 Err(error) => {
                     self.resources.trace_failure(&error.to_string());
-                    self.resources.state_work_of_cpu(&error.to_string());
+                    self.resources.state_work_of_cpu(error);
                     return Ok(false);
                 }
             };

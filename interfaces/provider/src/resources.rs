@@ -9,6 +9,7 @@
 
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
@@ -52,8 +53,10 @@ pub(crate) struct Resources {
     pub(crate) device_is_for_study: bool,
     /// The devices that each process has opened, or why they cannot be opened.
     engines: PerProcess<Result<Engine, String>>,
-    /// Set in processes that have stated that the CPU does work of the named device.
-    stated: PerProcess<()>,
+    /// True in processes that have stated that the CPU does work of the named device.
+    has_stated_work: PerProcess<AtomicBool>,
+    /// True in processes that have reported that the devices cannot be opened.
+    has_reported_opening: PerProcess<AtomicBool>,
     /// Number of device incidents that have been written to the trace.
     reported: AtomicUsize,
 }
@@ -102,7 +105,8 @@ impl Resources {
             device_is_named,
             device_is_for_study,
             engines,
-            stated: PerProcess::default(),
+            has_stated_work: PerProcess::default(),
+            has_reported_opening: PerProcess::default(),
             reported: AtomicUsize::new(0),
         });
         warnings.iter().for_each(|warning| resources.trace_failure(warning));
@@ -175,11 +179,10 @@ impl Resources {
     /// States that the CPU does work although a device is named, once in a process: in the trace, and for devices for study also on
     /// standard error.
     #[cold]
-    pub(crate) fn state_work_of_cpu(&self, why: &str) {
-        if !self.device_is_named || self.stated.get().is_some() {
+    pub(crate) fn state_work_of_cpu(&self, why: impl Display) {
+        if !self.device_is_named || !is_first(&self.has_stated_work) {
             return;
         }
-        let Ok(()) = self.stated.get_or_make(|| Ok::<_, Infallible>(())).copied();
         let message = format!("{why}; the CPU does this work");
         self.trace_failure(&message);
         if self.device_is_for_study {
@@ -189,18 +192,22 @@ impl Resources {
 
     /// The devices of this process, opened at the first call. `None` if they cannot be opened, which is reported once.
     pub(crate) fn engine(&self) -> Option<&Engine> {
-        let open = || {
-            let engine = engine(&self.settings);
-            if let Err(why) = &engine {
-                let message = format!("{why}; the CPU does the work");
-                self.trace_failure(&message);
-                write_message(&message, false);
-            }
-            Ok::<_, Infallible>(engine)
-        };
-        let Ok(engine) = self.engines.get_or_make(open);
+        let Ok(engine) = self.engines.get_or_make(|| Ok::<_, Infallible>(engine(&self.settings)));
+        if let Err(why) = engine
+            && is_first(&self.has_reported_opening)
+        {
+            let message = format!("{why}; the CPU does the work");
+            self.trace_failure(&message);
+            write_message(&message, false);
+        }
         engine.as_ref().ok()
     }
+}
+
+/// Sets a flag of this process. True for the one call that sets it, also if several threads call this function at once.
+fn is_first(flag: &PerProcess<AtomicBool>) -> bool {
+    let Ok(flag) = flag.get_or_make(|| Ok::<_, Infallible>(AtomicBool::new(false)));
+    !flag.swap(true, Relaxed)
 }
 
 /// Resources with a trace. When the process ends, the totals of those that still exist are written.
@@ -269,4 +276,36 @@ const BACKENDS: &[&str] = &[
 
 fn engine(settings: &Settings) -> Result<Engine, String> {
     settings.engine(BACKENDS).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_in_place_of_launch_options_is_not_shown() {
+        let key = "000102030405060708090a0b0c0d0e0f";
+        for device in [None, Some("cpu")] {
+            let mut settings = Settings { device: device.map(Into::into), ..Settings::default() };
+            settings.set("launch", key).unwrap();
+            let found = |fallback| Found { settings: settings.clone(), fallback, warnings: Vec::new() };
+            let error = choose(found(None)).err().unwrap();
+            let (.., warnings) = choose(found(Some(Settings::default()))).ok().unwrap();
+            for message in [&error, &warnings[0]] {
+                assert!(message.contains("(a key, not shown)") && !message.contains(key), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_of_several_threads_is_the_first() {
+        for _ in 0..100 {
+            let flag = PerProcess::default();
+            let firsts = std::thread::scope(|scope| {
+                let threads = [0; 4].map(|_| scope.spawn(|| is_first(&flag)));
+                threads.map(|thread| thread.join().unwrap())
+            });
+            assert_eq!(firsts.iter().filter(|first| **first).count(), 1);
+        }
+    }
 }

@@ -119,7 +119,8 @@ impl Trace {
     }
 
     /// Writes the totals of this process, and the lines with the totals of its devices. If a device is named, the totals include
-    /// the bytes that were processed on the caller's thread.
+    /// the approximate number of bytes that were processed on the caller's thread: calls are counted with their additional data and
+    /// without padding, and work through the planner without additional data and in whole blocks.
     pub(crate) fn write_totals(&self, device_is_named: bool, devices: Vec<String>) {
         let process = std::process::id();
         // A child process that has processed nothing writes nothing.
@@ -145,7 +146,7 @@ impl Trace {
             }
         }
         if device_is_named && inline > 0 {
-            self.write_line(process, &format!("{inline} bytes on cpu, on the caller's thread"));
+            self.write_line(process, &format!("about {inline} bytes on cpu, on the caller's thread"));
         }
         devices.iter().for_each(|line| self.write_line(process, line));
     }

@@ -404,15 +404,18 @@ fn of_environment(name: &'static str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// True if the named device or kernel is found without a driver of hardware, or is certainly missing.
+/// True if the named device and the named kernel are found without a driver of hardware, or are certainly missing.
 fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: &Selection) -> bool {
-    let named = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
+    let named = [device.as_ref().map(|it| it.backend()), kernel.as_ref().map(|it| it.backend())];
     let is_found_here = |backend: &dyn Backend| {
         backend.name() == PROCESSOR
             || device.as_ref().is_some_and(|device| backend.named(device).is_some())
             || backend.certainly_missing().is_some()
     };
-    backends.iter().filter(|backend| Some(backend.name()) == named).all(|backend| is_found_here(&**backend))
+    backends
+        .iter()
+        .filter(|backend| named.contains(&Some(backend.name())))
+        .all(|backend| is_found_here(&**backend))
 }
 
 /// Replaces the devices of the named backend by devices with launch options.
@@ -544,6 +547,33 @@ mod tests {
         }
         let engine = build(Engine::builder().with_backends(with_mock), &[]).unwrap();
         assert_eq!(engine.missing().iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["mock"]);
+    }
+
+    #[test]
+    fn a_device_and_a_kernel_must_both_be_found_without_a_driver() {
+        /// A backend whose devices only a driver finds.
+        struct Gpu;
+        impl Backend for Gpu {
+            fn name(&self) -> &'static str {
+                "gpu"
+            }
+            fn discover(&self) -> lockstep_core::backend::Discovery {
+                unreachable!("this starts a driver")
+            }
+        }
+        let backends: [Box<dyn Backend>; 2] =
+            [Box::new(CpuBackend::new(CpuOptions { threads: Some(1) })), Box::new(Gpu)];
+        for (device, kernel, expected) in [
+            (Some("cpu"), None, true),
+            (Some("cpu"), Some("cpu/soft"), true),
+            (Some("gpu:0"), None, false),
+            (None, Some("gpu/ctr"), false),
+            (Some("cpu"), Some("gpu/ctr"), false),
+            (Some("gpu:0"), Some("cpu/soft"), false),
+        ] {
+            let selection = Selection { device: device.map(Into::into), kernel: kernel.map(Into::into) };
+            assert_eq!(needs_no_driver(&backends, &selection), expected, "{device:?} {kernel:?}");
+        }
     }
 
     #[test]

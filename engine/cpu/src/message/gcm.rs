@@ -22,8 +22,9 @@ pub(super) const CHUNK: usize = 16 << 10;
 /// Number of steps of the shortest data for which the fused loop is used if all powers of H have been computed.
 pub(crate) const SHORTEST_FUSED: usize = 2;
 
-/// A CTR function that the caller supplies, for whole blocks.
-pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>);
+/// A CTR function that the caller supplies, for whole blocks. The flag is true for data, and false for a block of zeros that
+/// becomes the keystream of an incomplete block.
+pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>, bool);
 
 /// Indices of [`State::encrypted`]. The mask comes first, because J0 precedes the first counter.
 const MASK: usize = 0;
@@ -219,13 +220,14 @@ impl State {
     ) {
         self.ensure_mask(key);
         let (kernel, schedule) = (key.kernel, key.schedule);
-        let mut own = |counter: &mut Block, data: Span<'_>| kernel.ctr32(schedule, counter, data);
-        let ctr32: Ctr32<'_> = match ctr32 {
-            Some(ctr32) => ctr32,
-            None => &mut own,
+        let mut own = |counter: &mut Block, data: Span<'_>, _: bool| kernel.ctr32(schedule, counter, data);
+        // A function of the caller gets all blocks at once, because a device needs large calls.
+        let (ctr32, longest): (Ctr32<'_>, usize) = match ctr32 {
+            Some(ctr32) => (ctr32, usize::MAX),
+            None => (&mut own, CHUNK),
         };
         while data.len() >= 16 {
-            let at = (data.len() & !15).min(CHUNK);
+            let at = data.len().min(longest) & !15;
             let (blocks, rest) = data.split_at(at);
             let (src, dst) = (blocks.src(), blocks.dst());
             if !encrypt {
@@ -233,7 +235,7 @@ impl State {
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.hash.absorb(key, ciphertext);
             }
-            ctr32(&mut self.counter.block, blocks);
+            ctr32(&mut self.counter.block, blocks, true);
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
@@ -244,7 +246,7 @@ impl State {
         if !data.is_empty() {
             let keystream = &mut self.encrypted[KEYSTREAM];
             *keystream = [0; 16];
-            ctr32(&mut self.counter.block, Span::in_place(keystream));
+            ctr32(&mut self.counter.block, Span::in_place(keystream), false);
             self.last_block(key, encrypt, data);
         }
     }

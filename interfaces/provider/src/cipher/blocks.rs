@@ -33,9 +33,12 @@ impl Cipher for Blocks {
         Ok(Blocks { raw: self.raw.duplicate()?, buffer, records })
     }
 
+    fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        self.raw.observe_init(key, iv);
+    }
+
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.encrypts = encrypts;
-        self.raw.observe_init(key, iv);
         self.buffer.discard();
         self.raw.num = 0;
         if self.raw.common.algorithm.mode != Mode::Ecb {

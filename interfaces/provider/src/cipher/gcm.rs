@@ -224,28 +224,39 @@ impl AeadMode for GcmState {
 }
 
 impl AeadContext<GcmState> {
-    /// Encrypts or decrypts the next bytes of the message. After a failure of a device, the message cannot continue.
+    /// Encrypts or decrypts the next bytes of the message. After a failure of a device, the output is zeroed, and the message cannot
+    /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
         let GcmState { gcm, ahead, .. } = &mut self.mode;
         let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
-        let Some((key, keystream)) = ahead.0.first_mut() else {
+        let instance = &self.common.instance;
+        let Some((key, keystream)) = ahead
+            .0
+            .first_mut()
+            // Without keystream computed ahead, the fused loop of the kernel processes small updates.
+            .filter(|(key, _)| instance.keystream_pool.is_some() || key.is_large(data.len()))
+        else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
-        let instance = &self.common.instance;
         let mut outcome = Ok(());
-        let mut ctr32 = |counter: &mut Block, blocks: Span<'_>| match &instance.keystream_pool {
-            _ if key.is_large(blocks.len()) => {
-                outcome = outcome.and(key.run(Pass::Ctr32, counter, blocks));
-            }
+        let mut ctr32 = |counter: &mut Block, blocks: Span<'_>, is_data: bool| match &instance.keystream_pool
+        {
+            _ if is_data && key.is_large(blocks.len()) => outcome = key.run(Pass::Ctr32, counter, blocks),
             Some(pool) => keystream.apply(pool, &instance.resources, key, counter, blocks),
             None => key.run_inline(Pass::Ctr32, counter, blocks),
         };
+        let mut data = data.into_host();
         // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
-        if !run_and_wipe(self.iv_len != 12, || gcm.update_by(data, &mut ctr32)) {
+        let update = || gcm.update_by(data.reborrow().into_span(), &mut ctr32);
+        if !run_and_wipe(self.iv_len != 12, update) {
             return Err(Reason::MessageTooLong);
         }
-        outcome.inspect_err(|_| self.iv_state = IvState::Used)
+        if outcome.is_err() {
+            data.output().zeroize();
+            self.iv_state = IvState::Used;
+        }
+        outcome
     }
 
     /// Returns the current message. Starts it if necessary.
@@ -397,3 +408,6 @@ impl AeadContext<GcmState> {
         Ok(text.len())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -48,15 +48,11 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
-    /// Called at each init: determines whether the context belongs to OpenSSL's random generator. The calls of the generator stay
-    /// on the CPU.
+    /// Determines whether the context belongs to OpenSSL's random generator. The calls of the generator stay on the CPU. While a
+    /// generator is made, its parent, which is a generator too, may be used.
     pub(super) fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
-        if self.common.instance.resources.device_is_for_study {
-            let Raw { common, key: current, .. } = &*self;
-            let is_next =
-                generator::observe(common.algorithm.mode, key.is_some(), iv.is_some(), current.is_some());
-            self.is_of_generator |= is_next;
-        }
+        self.is_of_generator =
+            self.is_of_generator || generator::observe(self.common.algorithm.mode, key, iv.is_some());
     }
 
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.

@@ -40,9 +40,12 @@ impl Cipher for Streams {
         Ok(Streams { raw, counts_bits, state, ahead: None })
     }
 
+    fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        self.raw.observe_init(key, iv);
+    }
+
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.raw.common.encrypts = encrypts;
-        self.raw.observe_init(key, iv);
         self.raw.num = 0;
         self.ahead = None;
         let next = match (iv, self.raw.iv) {

@@ -16,6 +16,7 @@ use crate::libcrypto::param::{END, SIZE, UINT, entry, iter_get_params, iter_set_
 use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED_INTEGER};
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
+use crate::resources::Resources;
 use crate::system::stack::{in_own_frame, run_and_wipe};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
@@ -24,6 +25,8 @@ pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
 /// The object behind OpenSSL's context pointer.
 struct Context<C> {
     cipher: C,
+    /// Longest update in bytes that is not guarded against panics: see [`max_unguarded`].
+    max_unguarded: usize,
     /// True if calls are counted.
     traced: bool,
     /// True if a call has panicked. The state may then be that of an unfinished step, which could use keystream twice.
@@ -117,6 +120,12 @@ impl<C: Cipher> Context<C> {
 /// not unwind into C: Rust aborts the process if a panic reaches the boundary of an `extern "C"` function.
 const MAX_UNGUARDED: usize = 256;
 
+/// Longest update in bytes of a context that is not guarded. If an update of at most [`MAX_UNGUARDED`] bytes, together with a
+/// buffered block, may go through the planner, all updates with data are guarded.
+fn max_unguarded(resources: &Resources) -> usize {
+    if resources.threshold > MAX_UNGUARDED + 16 { MAX_UNGUARDED } else { 0 }
+}
+
 /// Runs a call on a context and reports its error, if any. After a panic, all later calls fail.
 ///
 /// # Safety
@@ -145,9 +154,10 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
     guarded(null_mut(), || {
         // SAFETY: OpenSSL passes the context of the provider.
         let instance = unsafe { instance(provider) };
-        let traced = instance.resources.trace.is_some();
+        let (traced, max_unguarded) =
+            (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
         let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
-        match object::allocate(Context { cipher, traced, broken: false }) {
+        match object::allocate(Context { cipher, max_unguarded, traced, broken: false }) {
             Ok(context) => context.cast(),
             Err(reason) => {
                 // SAFETY: as above.
@@ -175,7 +185,7 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
         let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.cipher.duplicate() {
-            Ok(cipher) => object::allocate(Context { cipher, traced: old.traced, broken: false }),
+            Ok(cipher) => object::allocate(Context { cipher, broken: false, ..*old }),
             Err(reason) => Err(reason),
         });
         match copy {
@@ -208,10 +218,18 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);
             }
+            if context.cipher.common().instance.resources.device_is_for_study {
+                context.cipher.observe_init(key, iv);
+            }
             let outcome = context.cipher.init(ENCRYPTS, key, iv);
             let Common { instance, algorithm, .. } = context.cipher.common();
-            if key.is_some() && instance.resources.device_is_for_study && algorithm.mode.is_always_inline() {
-                instance.resources.state_work_of_cpu(&format!("no device does {}", algorithm.name()));
+            let has_new_key = key.is_some() && outcome.is_ok();
+            if has_new_key && instance.resources.device_is_named && algorithm.mode.is_always_inline() {
+                let resources = &instance.resources;
+                resources.state_work_of_cpu(format_args!(
+                    "the provider has {} for the CPU only",
+                    algorithm.name()
+                ));
             }
             outcome
         })
@@ -235,7 +253,7 @@ unsafe extern "C" fn update<C: Cipher>(
 ) -> c_int {
     // SAFETY: OpenSSL passes a context of this provider.
     let context = unsafe { context::<C>(pointer) };
-    if len > MAX_UNGUARDED || output.is_null() || context.broken || context.cipher.counts_bits() {
+    if len > context.max_unguarded || output.is_null() || context.broken || context.cipher.counts_bits() {
         let body = move |context: &mut Context<C>| {
             if output.is_null()
                 && let Some(outcome) = context.cipher.query_output_len(!input.is_null(), len)

@@ -87,11 +87,19 @@ impl Cipher for Faulty {
 
 /// A context of [`Faulty`], and a value that counts its copies.
 fn faulty(panics_in: &'static str) -> (*mut c_void, Arc<()>) {
-    let instance = Instance::new(Core::none(), |_| None).unwrap();
+    faulty_with(panics_in, "auto")
+}
+
+/// A context of [`Faulty`] with a setting `threshold`.
+fn faulty_with(panics_in: &'static str, threshold: &str) -> (*mut c_void, Arc<()>) {
+    let settings = |name: &str| (name == "LOCKSTEP_THRESHOLD").then(|| threshold.into());
+    let instance = Instance::new(Core::none(), settings).unwrap();
+    let max_unguarded = max_unguarded(&instance.resources);
     let value = Arc::new(());
     let common = Common { instance, algorithm: &ALGORITHMS[0], encrypts: true };
     let cipher = Faulty { common, panics_in, values: Some(Arc::clone(&value)) };
-    (object::allocate(Context { cipher, traced: false, broken: false }).unwrap().cast(), value)
+    let context = Context { cipher, max_unguarded, traced: false, broken: false };
+    (object::allocate(context).unwrap().cast(), value)
 }
 
 /// Calls a method through its entry point. `len` is the number of bytes of an update.
@@ -136,6 +144,21 @@ fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
             free_context::<Faulty>(copy);
         }
         assert_eq!(Arc::strong_count(&value), 1, "freed once after a panic in {panics_in}");
+    }
+}
+
+#[test]
+fn a_panic_in_a_small_update_is_an_error_if_small_updates_go_through_the_planner() {
+    for threshold in ["1", "16", "256"] {
+        let (context, _) = faulty_with("update", threshold);
+        // SAFETY: the context is one of `Faulty`, and each is freed once.
+        unsafe {
+            let copy = duplicate_context::<Faulty>(context);
+            for context in [copy, context] {
+                assert_eq!(call_method(context, "update", 16), 0, "threshold {threshold}");
+                free_context::<Faulty>(context);
+            }
+        }
     }
 }
 
