@@ -76,7 +76,7 @@ pub struct Encrypt {
     context: Option<OsString>,
 
     /// With -r, -R or a passphrase: write a plain age file, which the program `age` reads; one thread, no device
-    #[arg(long, conflicts_with_all = ["key", "context", "output_dir"])]
+    #[arg(long, conflicts_with_all = ["key", "context", "output_dir", "device", "kernel", "threads", "verify"])]
     age: bool,
 
     /// The file to encrypt (`-` or none is standard input); with -O, files and folders

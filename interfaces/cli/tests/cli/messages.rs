@@ -86,6 +86,7 @@ fn errors() {
         "encrypt --passphrase-file empty plain",
         "encrypt --age plain",
         "encrypt --age -k key plain",
+        "encrypt --age -R empty --threads 2 --device cpu plain",
         "encrypt --age -r age1bogus plain",
         "encrypt --age -R empty -O new plain",
         "encrypt --age --context a -R empty plain",
