@@ -136,6 +136,9 @@ fn manual_pages() {
             assert!(page.contains(section), "{name}: {section}");
         }
         assert_eq!(page.contains(".SH EXAMPLES"), name != "lockstep.1", "{name}");
+        for note in ["error is one JSON object", "An output file appears complete or not at all."] {
+            assert_eq!(page.contains(note), name == "lockstep.1", "{name}: {note}");
+        }
     }
     if have("man") {
         let shown = folder.shell("man -l pages/man1/lockstep-encrypt.1 | cat").succeeded();
