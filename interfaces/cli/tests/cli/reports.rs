@@ -66,7 +66,7 @@ fn inspect_reports_errors() {
     folder.write("cut", b"lockstep.file/v1\n\xff");
     folder.run(["inspect", "cut"]).failed(1, "envelope");
     folder.write("cut", "");
-    folder.run(["inspect", "cut"]).failed(1, "after 0 bytes");
+    folder.run(["inspect", "cut"]).failed(1, "no message has this length");
     folder.run(["inspect"]).failed_usage("FILE");
 }
 
