@@ -122,6 +122,27 @@ def test_a_writer_that_fails_leaves_the_old_file(files):
         assert files.cat_file("name") == b"old" and files.find("") == ["name"]
 
 
+def test_a_transaction_of_the_other_file_system(tmp_path):
+    other = fsspec.filesystem("file", skip_instance_cache=True)
+    files = lockstep.fsspec.LockstepFileSystem(str(tmp_path), key=KEY, fs=other)
+    with other.transaction:
+        other.pipe_file(str(tmp_path / "a"), b"1")
+        files.pipe_file("b", b"2")
+        other.pipe_file(str(tmp_path / "c"), b"3")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"] and files.cat_file("b") == b"2"
+    for _ in range(100):
+        files.pipe_file("b", b"2")
+    assert not other.transaction.files
+
+
+def test_a_transaction_on_files_that_do_not_wait_for_it(tmp_path):
+    other = fsspec.filesystem("zip", fo=str(tmp_path / "archive.zip"), mode="w")
+    files = lockstep.fsspec.LockstepFileSystem("folder", key=KEY, fs=other)
+    with pytest.raises(NotImplementedError, match="ZipFileSystem"), files.transaction:
+        files.pipe_file("name", b"1")
+    other.close()
+
+
 @pytest.mark.parametrize("compression", ["infer", "gzip"])
 def test_compression(files, compression):
     with files.open("name.gz", "wb", compression=compression) as file:

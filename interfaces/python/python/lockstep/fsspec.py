@@ -21,6 +21,7 @@ An installed package registers the protocol by itself; `import lockstep.fsspec` 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import io
@@ -51,7 +52,15 @@ class _Target:
         # On the file system in memory, a file would appear when it is opened.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
-        self._file: Any = files.open(path, "wb", autocommit=False, **options) if self._content is None else self._content
+        self._file: Any = self._content
+        if self._content is None:
+            self._file = files.open(path, "wb", autocommit=False, **options)
+            # `open` has added the file to the transaction of `files`, which would commit it a second time.
+            with contextlib.suppress(AttributeError, ValueError):
+                files.transaction.files.remove(self._file)
+            if not commits and not hasattr(self._file, "commit"):
+                self._file.close()
+                raise NotImplementedError(f"files of {type(files).__name__} cannot appear at the end of a transaction: write without one")
         self._is_raw = isinstance(self._file, io.RawIOBase)
         self._commits = commits
         self._is_pending = True
