@@ -3,6 +3,7 @@
 import gc
 import gzip
 import os
+import pathlib
 import pickle
 
 import fsspec
@@ -141,6 +142,12 @@ def test_a_transaction_on_files_that_do_not_wait_for_it(tmp_path):
     with pytest.raises(NotImplementedError, match="ZipFileSystem"), files.transaction:
         files.pipe_file("name", b"1")
     other.close()
+
+
+def test_a_path_object_is_moved(files):
+    files.pipe_file("a", b"1")
+    files.mv(pathlib.Path("a"), "b")
+    assert files.find("") == ["b"]
 
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])

@@ -387,7 +387,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.rm([self._target(one) for one in paths], recursive=recursive, maxdepth=maxdepth)
 
     def mv(self, path1: Any, path2: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
-        if isinstance(path1, list) or has_magic(path1):
+        if isinstance(path1, list) or has_magic(self._strip_protocol(path1)):
             super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
             return
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)
