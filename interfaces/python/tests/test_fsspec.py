@@ -95,16 +95,19 @@ def test_transactions(files):
         files.pipe_file("new", b"new")
         with files.open("packed.gz", "wb", compression="infer") as file:
             file.write(b"packed")
+        with files.open("text", "w") as file:
+            file.write("text")
+        del file
         gc.collect()
         assert files.cat_file("old") == b"old" and files.find("") == ["old"]
     assert files.cat(["old", "new"]) == {"old": b"new", "new": b"new"}
-    assert gzip.decompress(files.cat_file("packed.gz")) == b"packed"
+    assert gzip.decompress(files.cat_file("packed.gz")) == b"packed" and files.cat_file("text") == b"text"
     with pytest.raises(ZeroDivisionError), files.transaction:
         files.pipe_file("old", b"newer")
         files.pipe_file("other", b"other")
         files.open("unfinished", "wb").write(b"x")
         raise ZeroDivisionError
-    assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz"]
+    assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz", "text"]
     # After a transaction, files appear at once again.
     files.pipe_file("other", b"other")
     assert files.exists("other")
@@ -121,6 +124,23 @@ def test_a_writer_that_fails_leaves_the_old_file(files):
         del dropped
         gc.collect()
         assert files.cat_file("name") == b"old" and files.find("") == ["name"]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_text_writer_that_fails_leaves_the_old_file(files, compression):
+    files.pipe_file("name", b"old")
+    with pytest.raises(ZeroDivisionError), files.open("name", "w", compression=compression, newline="") as file:
+        file.write("new")
+        raise ZeroDivisionError
+    dropped = files.open("name", "wt", compression=compression)
+    dropped.write("new")
+    del dropped
+    gc.collect()
+    assert files.cat_file("name") == b"old"
+    with files.open("name", "w", compression=compression, encoding="utf-16-le") as file:
+        file.write("new")
+    with files.open("name", "r", compression=compression, encoding="utf-16-le") as file:
+        assert file.read() == "new"
 
 
 def test_a_transaction_of_the_other_file_system(tmp_path):

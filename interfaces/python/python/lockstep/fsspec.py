@@ -175,6 +175,26 @@ class _CompressedWriter(io.BufferedIOBase):
             self.discard()
 
 
+class _TextWriter(io.TextIOWrapper):
+    """A text file, which is discarded as the binary file is."""
+
+    def discard(self) -> None:
+        # The binary file: a `_Writer` or a `_CompressedWriter`.
+        cast(Any, self.buffer).discard()
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # The finalizer of the base class would complete the file. A closed file can be waiting for the end of a transaction.
+        with contextlib.suppress(AttributeError, ValueError):
+            if not self.closed:
+                self.discard()
+
+
 def _without_protocol(path: Any) -> str:
     """The path of a URL `lockstep://path` or `lockstep::path`."""
     if not isinstance(path, (str, os.PathLike)):
@@ -330,8 +350,12 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         compression: str | None = None,
         **kwargs: Any,
     ) -> Any:
+        if "b" not in mode:
+            text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
+            file = self.open(path, f"{mode.replace('t', '')}b", block_size, cache_options, compression, **kwargs)
+            return (io.TextIOWrapper if "r" in mode else _TextWriter)(file, **text)
         compression = get_compression(self._strip_protocol(path), compression)
-        if compression is None or "b" not in mode or "r" in mode:
+        if compression is None or "r" in mode:
             return super().open(path, mode, block_size, cache_options, compression, **kwargs)
         file = super().open(path, mode, block_size, cache_options, **kwargs)
         return _CompressedWriter(compr[compression](file, mode=mode[0]), file)
