@@ -22,6 +22,7 @@ An installed package registers the protocol by itself; `import lockstep.fsspec` 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import io
@@ -38,7 +39,7 @@ from fsspec.spec import AbstractFileSystem
 from ._file_keys import Keys
 from ._files import RawReader, Writer, open_with
 from ._native import plaintext_len
-from ._shown import shown
+from ._shown import shown, shown_path
 
 
 # Of this process only, so that nobody can try passphrases on a token.
@@ -377,7 +378,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         if mode not in ("wb", "xb"):
             raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
         if mode == "xb" and self.fs.exists(target):
-            raise FileExistsError(target)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), shown_path(target))
         parent = self.fs._parent(target)
         if parent:
             self.fs.makedirs(parent, exist_ok=True)
