@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use lockstep::aead::{self, Aead, Direction, Error as CoreError, HostData, HostMessage, Status, Tag};
+use lockstep::aead::{self, Aead, Caller, Direction, Error as CoreError, HostData, HostMessage, Status, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -16,7 +16,7 @@ use crate::hazmat::direction;
 
 /// A batch is processed in parts of this many bytes.
 const PART: usize = 32 << 20;
-/// The same if one thread does the work: the descriptions of the messages of a part then fit in its caches.
+/// The same for short messages if one thread does the work: the descriptions of the messages of a part then fit in its caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
@@ -182,7 +182,8 @@ impl<'py> Batch<'py> {
             messages.clear();
             indices.clear();
             let mut size = 0;
-            let part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
+            // One long message is enough for a larger part: the planner, which may process it, needs many at once.
+            let mut part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
             while size < part
                 && let Some(index) = next.next()
             {
@@ -194,6 +195,9 @@ impl<'py> Batch<'py> {
                 check_nonce(self.mode, nonce)?;
                 let Some((data, tag)) = memory(index)? else { continue };
                 size += data.len() + PREPARATION;
+                if data.len() > caller.batch_limit() {
+                    part = PART;
+                }
                 messages.push(HostMessage { key, nonce, aad, data, tag, status: Status::Pending });
                 indices.push(index);
             }
