@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs shell commands at the same time. Prints the output of the first at once, and that of each other command when it has ended, in the
 # order of the arguments.
-# If a command fails, the script fails after all commands have ended. A command that has not ended after LIMIT is killed, and has failed.
+# If a command fails, the script fails after all commands have ended. A command that has not ended after its limit is killed, and has
+# failed.
 # A signal ends all commands.
 #
 #   tools/in_parallel.sh COMMAND...     each COMMAND is one argument
@@ -11,8 +12,11 @@ set -euo pipefail
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
 }
-# Several times what the longest command takes on 2 cores.
-readonly LIMIT=25m
+# Several times what the commands take on 2 cores. The first command can be all test programs.
+limits=(60m)
+for _ in "${@:2}"; do
+    limits+=(25m)
+done
 logs=$(mktemp -d)
 jobs=()
 # Each job has its own process group, which is ended with this script.
@@ -20,7 +24,7 @@ set -m
 trap 'for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done; rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 run() {
-    exec timeout --kill-after=10 "$LIMIT" bash -c "$1" 2>&1 </dev/null
+    exec timeout --kill-after=10 "${limits[${#jobs[@]}]}" bash -c "$1" 2>&1 </dev/null
 }
 run "$1" &
 jobs+=($!)
@@ -37,7 +41,7 @@ for index in "${!jobs[@]}"; do
     # `timeout` returns 124 after SIGTERM and 137 after SIGKILL.
     case $status in
     0) ;;
-    124 | 137) failed+=("${*:$index+1:1} (status $status: probably it had not ended after $LIMIT)") ;;
+    124 | 137) failed+=("${*:$index+1:1} (status $status: probably it had not ended after ${limits[$index]})") ;;
     *) failed+=("${*:$index+1:1}") ;;
     esac
 done

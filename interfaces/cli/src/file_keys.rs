@@ -20,7 +20,7 @@ pub struct KeyError {
     pub is_not_authentic: bool,
 }
 
-/// Options of the command in messages, and what other programs call them.
+/// Options of the command in messages, and their names in Python.
 const WORDS: [(&str, &str); 7] = [
     ("-r: ", "recipients: "),
     (" with -r or -R", ""),
@@ -33,9 +33,34 @@ const WORDS: [(&str, &str); 7] = [
 
 impl From<Error> for KeyError {
     fn from(error: Error) -> KeyError {
-        let message = WORDS.iter().fold(error.to_string(), |text, (option, word)| text.replace(option, word));
-        KeyError { message, is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
+        KeyError { message: error.to_string(), is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
     }
+}
+
+/// An error with the names of Python.
+fn in_python(error: Error) -> KeyError {
+    let error = KeyError::from(error);
+    KeyError { message: replace_options(&error.message), ..error }
+}
+
+/// Replaces the options of the command by the names of Python, but not in quoted names of files, where a backslash is before
+/// each quote and each backslash.
+fn replace_options(message: &str) -> String {
+    let (mut is_escaped, mut is_quoted) = (false, false);
+    let parts = message.split_inclusive(|c| {
+        let ends_part = c == '\'' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends_part
+    });
+    let replaced = parts.map(|part| {
+        let is_name = is_quoted;
+        is_quoted = !is_quoted;
+        match is_name {
+            true => part.to_owned(),
+            false => WORDS.iter().fold(part.to_owned(), |text, (option, word)| text.replace(option, word)),
+        }
+    });
+    replaced.collect()
 }
 
 impl From<KeyError> for tree::Error {
@@ -49,8 +74,9 @@ impl From<KeyError> for tree::Error {
 /// # Errors
 /// If there is no recipient, or if one is not valid.
 pub fn wrap(key: &FileKey, given: &[&str]) -> std::result::Result<Envelope, KeyError> {
-    let found = recipients::read(given, &[], &Answers::new(None, MAX_WORK, false), true)?;
-    Ok(wrapping::wrap(key, &found)?)
+    recipients::read(given, &[], &Answers::new(None, MAX_WORK, false), true)
+        .and_then(|found| wrapping::wrap(key, &found))
+        .map_err(in_python)
 }
 
 /// Wraps a key with a passphrase by scrypt, which takes about a second and 256 MiB of memory. The passphrase is used as given,
@@ -63,7 +89,9 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> std::result::Res
     if passphrase.is_empty() {
         return Err(failed("an empty passphrase protects nothing: give one").into());
     }
-    Ok(wrapping::wrap(key, &[wrapping::by_passphrase(&passphrase)?])?)
+    wrapping::by_passphrase(&passphrase)
+        .and_then(|recipient| wrapping::wrap(key, &[recipient]))
+        .map_err(in_python)
 }
 
 /// True if a passphrase begins with a byte order mark before other characters, which [`wrap_with_passphrase`] leaves out. The caller
@@ -93,8 +121,27 @@ pub fn unwrap(
             let answers = Answers::new(passphrase, MAX_WORK, false);
             // The name `-` is a file here.
             let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
-            identities::read(&files.iter().map(absolute).collect::<Result<Vec<_>>>()?, answers, true)?
+            let files = files.iter().map(absolute).collect::<Result<Vec<_>>>();
+            files.and_then(|files| identities::read(&files, answers, true)).map_err(in_python)?
         }
     };
-    Ok(wrapping::unwrap(envelope, &unlock, stop)?)
+    wrapping::unwrap(envelope, &unlock, stop).map_err(in_python)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_replaced_outside_of_names() {
+        for (message, expected) in [
+            ("'a' is a Lockstep key file: give it with -k", "'a' is a Lockstep key file: give it as the key"),
+            (
+                "'omit -i' and '\\'omit -i\\\\': omit -i",
+                "'omit -i' and '\\'omit -i\\\\': give its passphrase instead",
+            ),
+        ] {
+            assert_eq!(replace_options(message), expected);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
 use crate::error::{Error, Result, failed};
-use crate::options::OutputArgs;
+use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
 /// An opened input.
@@ -162,10 +162,6 @@ pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
         return Err(failed("standard input can be read once: give a file for one of the two"));
     }
     Ok(())
-}
-
-fn is_stdin(path: &Path) -> bool {
-    path == Path::new("-")
 }
 
 pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {

@@ -33,7 +33,7 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
 pub(crate) fn report_assisted(planner: &Planner, quiet: bool) {
     for (pass, bytes) in planner.assisted() {
         let device = planner.devices_so_far().first().map_or_else(String::new, |it| it.id().to_string());
-        let bytes = text::bytes(bytes);
+        let (pass, bytes) = (text::operation(pass), text::bytes(bytes));
         terminal::warn(quiet, &format!("{device} cannot do {pass}: the CPU did it ({bytes})"));
     }
 }

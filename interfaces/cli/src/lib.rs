@@ -79,7 +79,7 @@ pub fn run_program<C: Parser>(
         Err(message) if message.kind() == ErrorKind::DisplayVersion && json::is_requested() => {
             print_version()
         }
-        Err(message) => return usage(&message),
+        Err(message) => return usage::<C>(&message),
     };
     match done {
         Ok(()) => {
@@ -112,7 +112,7 @@ fn print_version() -> program::Result<()> {
 }
 
 /// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
-fn usage(message: &clap::Error) -> u8 {
+fn usage<C: Parser>(message: &clap::Error) -> u8 {
     if !message.use_stderr() {
         return match standard::check_output().map(|()| message.print()) {
             Err(error) => fail(&error),
@@ -121,14 +121,10 @@ fn usage(message: &clap::Error) -> u8 {
         };
     }
     let rendered = match message.kind() {
-        // clap does not name the argument.
         ErrorKind::InvalidUtf8 => {
-            let is_other = |argument: &&OsString| argument.to_str().is_none();
-            let others = invocation::arguments().iter().filter(is_other);
-            let others: Vec<_> = others.map(|argument| lockstep::quoted(argument).to_string()).collect();
-            let others = others.join(", ");
+            let number = number_not_utf8::<C>();
             format!(
-                "error: {others} is not UTF-8: only the names of files and the context may be other bytes"
+                "error: argument {number} is not UTF-8: only the names of files and the context may be other bytes"
             )
         }
         _ => message.render().to_string(),
@@ -146,6 +142,19 @@ fn usage(message: &clap::Error) -> u8 {
         let _ = write!(std::io::stderr(), "{rendered}");
     }
     error::FAILED
+}
+
+/// The number of the argument, counted from 1, for which the parser returned [`ErrorKind::InvalidUtf8`]. clap does not name
+/// the argument, and its value can be a key. The parser reads the arguments in order, so that this is the last argument of
+/// the shortest command line with this error.
+fn number_not_utf8<C: Parser>() -> usize {
+    let arguments = invocation::arguments();
+    let is_refused = |number: &usize| {
+        let line =
+            std::iter::once(&OsString::new()).chain(&arguments[..*number]).cloned().collect::<Vec<_>>();
+        C::try_parse_from(line).is_err_and(|error| error.kind() == ErrorKind::InvalidUtf8)
+    };
+    (1..arguments.len()).find(is_refused).unwrap_or(arguments.len())
 }
 
 fn fail(error: &Error) -> u8 {

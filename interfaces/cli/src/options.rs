@@ -89,7 +89,7 @@ impl ManyArgs {
             )));
         }
         Err(failed(match inputs {
-            [input] if input.is_dir() => {
+            [input] if input.is_dir() && !is_stdin(input) => {
                 let input = quoted(input);
                 format!(
                     "{input} is a folder: to {verb} its files, give -r -O FOLDER, where FOLDER is for the outputs"
@@ -106,6 +106,11 @@ impl ManyArgs {
             _ => "-r needs a folder for the outputs: give -O FOLDER".into(),
         }))
     }
+}
+
+/// True if the path of an input or of a key file stands for standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Options that select device, kernel and threads.

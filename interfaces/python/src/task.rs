@@ -83,8 +83,9 @@ fn receive<T: Send>(
 }
 
 /// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread. The
-/// arguments of the callback are the number of bytes that are done, and `total`, the number of all bytes if it is known. If one of them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work
-/// stops after the current piece of at most a megabyte.
+/// arguments of the callback are the number of bytes that are done, and `total`, the number of all bytes if it is known. If one of
+/// them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work stops after
+/// the current piece of at most a megabyte.
 ///
 /// # Errors
 /// The exception of a signal handler or of the callback, or that for the error of the work.

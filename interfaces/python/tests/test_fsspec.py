@@ -3,6 +3,7 @@
 import gc
 import gzip
 import os
+import pathlib
 import pickle
 
 import fsspec
@@ -94,16 +95,19 @@ def test_transactions(files):
         files.pipe_file("new", b"new")
         with files.open("packed.gz", "wb", compression="infer") as file:
             file.write(b"packed")
+        with files.open("text", "w") as file:
+            file.write("text")
+        del file
         gc.collect()
         assert files.cat_file("old") == b"old" and files.find("") == ["old"]
     assert files.cat(["old", "new"]) == {"old": b"new", "new": b"new"}
-    assert gzip.decompress(files.cat_file("packed.gz")) == b"packed"
+    assert gzip.decompress(files.cat_file("packed.gz")) == b"packed" and files.cat_file("text") == b"text"
     with pytest.raises(ZeroDivisionError), files.transaction:
         files.pipe_file("old", b"newer")
         files.pipe_file("other", b"other")
         files.open("unfinished", "wb").write(b"x")
         raise ZeroDivisionError
-    assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz"]
+    assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz", "text"]
     # After a transaction, files appear at once again.
     files.pipe_file("other", b"other")
     assert files.exists("other")
@@ -120,6 +124,50 @@ def test_a_writer_that_fails_leaves_the_old_file(files):
         del dropped
         gc.collect()
         assert files.cat_file("name") == b"old" and files.find("") == ["name"]
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_text_writer_that_fails_leaves_the_old_file(files, compression):
+    files.pipe_file("name", b"old")
+    with pytest.raises(ZeroDivisionError), files.open("name", "w", compression=compression, newline="") as file:
+        file.write("new")
+        raise ZeroDivisionError
+    dropped = files.open("name", "wt", compression=compression)
+    dropped.write("new")
+    del dropped
+    gc.collect()
+    assert files.cat_file("name") == b"old"
+    with files.open("name", "w", compression=compression, encoding="utf-16-le") as file:
+        file.write("new")
+    with files.open("name", "r", compression=compression, encoding="utf-16-le") as file:
+        assert file.read() == "new"
+
+
+def test_a_transaction_of_the_other_file_system(tmp_path):
+    other = fsspec.filesystem("file", skip_instance_cache=True)
+    files = lockstep.fsspec.LockstepFileSystem(str(tmp_path), key=KEY, fs=other)
+    with other.transaction:
+        other.pipe_file(str(tmp_path / "a"), b"1")
+        files.pipe_file("b", b"2")
+        other.pipe_file(str(tmp_path / "c"), b"3")
+    assert sorted(os.listdir(tmp_path)) == ["a", "b", "c"] and files.cat_file("b") == b"2"
+    for _ in range(100):
+        files.pipe_file("b", b"2")
+    assert not other.transaction.files
+
+
+def test_a_transaction_on_files_that_do_not_wait_for_it(tmp_path):
+    other = fsspec.filesystem("zip", fo=str(tmp_path / "archive.zip"), mode="w")
+    files = lockstep.fsspec.LockstepFileSystem("folder", key=KEY, fs=other)
+    with pytest.raises(NotImplementedError, match="ZipFileSystem"), files.transaction:
+        files.pipe_file("name", b"1")
+    other.close()
+
+
+def test_a_path_object_is_moved(files):
+    files.pipe_file("a", b"1")
+    files.mv(pathlib.Path("a"), "b")
+    assert files.find("") == ["b"]
 
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])

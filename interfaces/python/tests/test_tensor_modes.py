@@ -1,5 +1,7 @@
 """Arrays of other libraries with modes other than GCM: lockstep.tensor, lockstep.hazmat and batches of lockstep.aead, against pyca."""
 
+import signal
+
 import numpy
 import pytest
 from conftest import CudaArray, Dlpack, data, on_device
@@ -37,6 +39,27 @@ def test_batches_on_the_host(mode, key_size, nonce_size, own_keys):
     opened = tensor.open(key, nonces, result.data, tags, mode=kind)
     assert bytes(opened.status) == bytes([1, 1, 1, 1, 1, 2, 1])
     assert bytes(opened.data) == plain[:5].tobytes() + bytes(SIZE) + plain[6:].tobytes()
+
+
+def test_a_batch_in_place_is_not_interrupted():
+    """A part of the only copy of the data would be encrypted."""
+    count = 96
+    key, nonces, plain = data(32), rows(count, 12), numpy.zeros((count, 1 << 20), numpy.uint8)
+    expected, work = bytes(tensor.seal(key, nonces, plain).data), plain.copy()
+
+    def stop(_number, _frame):
+        raise ZeroDivisionError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            tensor.seal(key, nonces, work, out=work)
+            signal.pause()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    # The signal can come before the call.
+    assert work.tobytes() in (expected, plain.tobytes())
 
 
 @pytest.mark.parametrize(("mode", "key_size", "nonce_size"), MODES[1:])

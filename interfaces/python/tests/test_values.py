@@ -3,10 +3,11 @@
 import errno
 import os
 
+import fsspec
 import pytest
 
 import lockstep
-from lockstep import aead
+from lockstep import _manifest, aead
 
 
 def test_devices_are_values():
@@ -43,6 +44,7 @@ def test_exceptions_of_the_system_name_error_and_file(tmp_path):
     key, missing, source, existing = bytes(32), tmp_path / "none", tmp_path / "source", tmp_path / "existing"
     source.write_bytes(b"data")
     existing.write_bytes(b"other data")
+    files = fsspec.filesystem("lockstep", target_protocol="file", key=key, full_paths=True)
     cases = [
         (FileNotFoundError, errno.ENOENT, missing, lambda: lockstep.encrypt_file(missing, tmp_path / "out", key)),
         (FileNotFoundError, errno.ENOENT, missing, lambda: lockstep.open(missing, "rb", key=key)),
@@ -51,6 +53,9 @@ def test_exceptions_of_the_system_name_error_and_file(tmp_path):
         (IsADirectoryError, errno.EISDIR, tmp_path, lambda: lockstep.encrypt_file(tmp_path, tmp_path / "out", key)),
         (FileExistsError, errno.EEXIST, existing, lambda: lockstep.encrypt_file(source, existing, key)),
         (FileExistsError, errno.EEXIST, existing, lambda: lockstep.open(existing, "xb", key=key)),
+        (FileExistsError, errno.EEXIST, existing, lambda: files.open(existing, "xb")),
+        (FileNotFoundError, errno.ENOENT, missing, lambda: _manifest.read(missing)),
+        (FileExistsError, errno.EEXIST, existing, lambda: _manifest.Journal(str(existing), "encrypt", False)),
     ]
     for kind, number, path, call in cases:
         with pytest.raises(kind) as caught:

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use crate::foreign::Foreign;
 use crate::quoted::quoted;
 
+/// Bytes of a message before its first chunk. The module of the format, which this module must not import, checks it.
+pub(crate) const HEADER: u64 = 56;
+
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -35,7 +38,7 @@ pub enum Error {
     /// The message is truncated. The plaintext that was released before is a prefix of the original.
     #[error("the encrypted data end too early, after {got} bytes: they were cut off{or}; get a complete copy", or = match got {
         // Before the end of the header, nothing shows that this is a message.
-        1..56 => ", or this is not a Lockstep file",
+        1..HEADER => ", or this is not a Lockstep file",
         _ => "",
     })]
     Truncated {

@@ -118,6 +118,13 @@ fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
         roff.control("SH", ["EXAMPLES"]).control("nf", []);
         roff.text([roman(examples.trim_start_matches("Examples:\n"))]).control("fi", []);
     }
+    // The help of the program repeats the exit codes.
+    if command.get_after_help().is_some() {
+        roff.control("SH", ["NOTES"]);
+        for paragraph in super::AFTER.split("\n\n") {
+            roff.control("PP", []).text([roman(paragraph)]);
+        }
+    }
     for (title, rows) in [("EXIT STATUS", &EXIT_CODES[..]), ("FILES", &FILES), ("SEE ALSO", &SEE_ALSO)] {
         roff.control("SH", [title]);
         for (term, meaning) in rows {

@@ -76,7 +76,7 @@ pub struct Encrypt {
     context: Option<OsString>,
 
     /// With -r, -R or a passphrase: write a plain age file, which the program `age` reads; one thread, no device
-    #[arg(long, conflicts_with_all = ["key", "context", "output_dir"])]
+    #[arg(long, conflicts_with_all = ["key", "context", "output_dir", "device", "kernel", "threads", "verify"])]
     age: bool,
 
     /// The file to encrypt (`-` or none is standard input); with -O, files and folders
@@ -207,9 +207,9 @@ impl<'a> Request<'a> {
         for value in &args.recipient {
             if value == NO_VALUE {
                 request.recursive = true;
-            } else if is_cluster(value) {
+            } else if let Some(option) = attached_option(value) {
                 return Err(failed(format!(
-                    "-r{value} is -r with the value `{value}`: write `-r -{value}`, since -r may have a value"
+                    "-{option} directly after -r is a value of -r: write `-r -{option}`"
                 )));
             } else if excludes_recipients && !value.is_empty() && !is_recipient(value) {
                 request.recursive = true;
@@ -219,8 +219,7 @@ impl<'a> Request<'a> {
                     "--recipient cannot be used with --key, --passphrase or --passphrase-file",
                 ));
             } else if args.many.output_dir.is_some() && !is_recipient(value) {
-                let value = lockstep::quoted(value);
-                return Err(failed(format!("-r {value}: this is not a recipient; folders need --recursive")));
+                return Err(failed("-r: this is not a recipient; folders need --recursive"));
             } else {
                 request.recipients.push(value);
             }
@@ -241,10 +240,12 @@ fn is_recipient(value: &str) -> bool {
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
 }
 
-/// True if the value of `-r` is meant as other options, as in `-rO FOLDER`.
-fn is_cluster(value: &str) -> bool {
+/// The first letter of a value of `-r` that is meant as other options, as in `-rO FOLDER`. Other values can be a passphrase or a
+/// key, of which no part may be shown.
+fn attached_option(value: &str) -> Option<char> {
     let is_attached = || invocation::arguments().iter().any(|argument| *argument == *format!("-r{value}"));
-    value.starts_with(['O', 'o', 'f', 'q', 'k', 'p', 'R']) && is_attached() && !Path::new(value).exists()
+    let are_options = value.chars().all(|letter| "OofqkprRh".contains(letter));
+    value.chars().next().filter(|_| are_options && is_attached() && !Path::new(value).exists())
 }
 
 fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {

@@ -32,6 +32,7 @@ pub fn after_help(program: &str) -> String {
     format!("Exit codes: {codes}.\n\n{AFTER} See `{program} help COMMAND` for details.")
 }
 
+/// What holds for all commands, for the help and the manual page of the program.
 const AFTER: &str = "\
 With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 

@@ -86,6 +86,7 @@ fn errors() {
         "encrypt --passphrase-file empty plain",
         "encrypt --age plain",
         "encrypt --age -k key plain",
+        "encrypt --age -R empty --threads 2 --device cpu plain",
         "encrypt --age -r age1bogus plain",
         "encrypt --age -R empty -O new plain",
         "encrypt --age --context a -R empty plain",
@@ -147,7 +148,7 @@ fn a_wrong_variable_is_named() {
     assert!(!folder.has("out"));
 }
 
-/// A context is a string of bytes. Other values that are not UTF-8 are named.
+/// A context is a string of bytes. Of other values that are not UTF-8, which can be keys, messages have the position.
 #[test]
 fn arguments_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
@@ -161,7 +162,15 @@ fn arguments_that_are_not_utf8() {
     assert_eq!(with(&["decrypt", "-k", "key", "cipher"], context).succeeded().stdout, b"hello");
     with(&["decrypt", "-k", "key", "cipher"], "name".as_ref()).failed(1, "wrong key or context");
     let ended = Ended::from(folder.command(["encrypt", "plain", "-r"]).arg(context).output().unwrap());
-    ended.failed(2, "'name \\xff' is not UTF-8");
+    ended.failed(2, "argument 4 is not UTF-8");
+    for json in [&[][..], &["--json"]] {
+        let mut command = folder.command(["encrypt", "-k", "key", "--context"]);
+        command.arg(context).args(json).arg("--threads").arg(context).arg(context);
+        let ended = Ended::from(command.output().unwrap());
+        let number = 7 + json.len();
+        assert!(ended.stderr.contains(&format!("argument {number} is not UTF-8")), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("xff"), "{}", ended.stderr);
+    }
 }
 
 /// The examples of the help, as they are printed.

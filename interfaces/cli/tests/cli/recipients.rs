@@ -186,6 +186,8 @@ fn invalid_identities() {
     folder
         .pipe(["decrypt", "-k", "key"], &cipher)
         .failed(2, "to recipients (X25519): give an identity with -i");
+    folder.write("cipher.enc", &cipher);
+    folder.run(["decrypt", "-k", "key", "-O", "back", "cipher.enc"]).failed(2, "give an identity with -i");
     let plugin = age::plugin::Identity::default_for_plugin("lockstep-none").unwrap();
     folder.write("plugin", plugin.to_string());
     with("plugin").failed(2, "age-plugin-lockstep-none");

@@ -66,7 +66,7 @@ fn inspect_reports_errors() {
     folder.write("cut", b"lockstep.file/v1\n\xff");
     folder.run(["inspect", "cut"]).failed(1, "envelope");
     folder.write("cut", "");
-    folder.run(["inspect", "cut"]).failed(1, "after 0 bytes");
+    folder.run(["inspect", "cut"]).failed(1, "no message has this length");
     folder.run(["inspect"]).failed_usage("FILE");
 }
 
@@ -136,6 +136,9 @@ fn manual_pages() {
             assert!(page.contains(section), "{name}: {section}");
         }
         assert_eq!(page.contains(".SH EXAMPLES"), name != "lockstep.1", "{name}");
+        for note in ["error is one JSON object", "An output file appears complete or not at all."] {
+            assert_eq!(page.contains(note), name == "lockstep.1", "{name}: {note}");
+        }
     }
     if have("man") {
         let shown = folder.shell("man -l pages/man1/lockstep-encrypt.1 | cat").succeeded();

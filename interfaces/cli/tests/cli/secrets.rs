@@ -159,6 +159,26 @@ fn a_key_in_a_file_of_another_kind_is_not_shown() {
     }
 }
 
+/// Also no part of a value that is attached to `-r`.
+#[test]
+fn a_value_of_recipient_is_not_shown() {
+    let folder = Folder::with_keys();
+    folder.write("plain", "hello");
+    for value in ["pswordfish", "kswordfish", "swordfish"] {
+        for more in [&[][..], &["--json"], &["-O", "new"]] {
+            let ended = folder.run([&["encrypt", &format!("-r{value}"), "plain"][..], more].concat());
+            assert_eq!(ended.code, 2);
+            assert!(!ended.stderr.contains("word"), "{}", ended.stderr);
+        }
+    }
+    for digits in ["k", "000102030405060708090a0b0c0d0e0f"] {
+        let ended = folder.run(["encrypt", &format!("-r{digits}"), "plain"]).failed(2, "-r");
+        assert!(!ended.stderr.contains("0001"), "{}", ended.stderr);
+    }
+    let ended = folder.run(["encrypt", "-k", "key", "-rphotos", "-O", "new"]).failed(2, "'photos'");
+    assert!(!ended.stderr.contains("-photos"), "{}", ended.stderr);
+}
+
 #[test]
 fn the_message_states_that_a_key_was_given() {
     let folder = Folder::with_keys();

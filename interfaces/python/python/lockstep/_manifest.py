@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ._shown import shown
+from ._shown import shown, shown_path
 
 FORMAT = "lockstep.files/v1"
 DONE = "done"
@@ -49,7 +49,7 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
         text = file.read()
     if text is None:
         # The exception of Python has the name, which can be a key.
-        raise FileNotFoundError(errno.ENOENT, f"there is no manifest {shown(os.fspath(manifest))}")
+        raise FileNotFoundError(errno.ENOENT, "there is no manifest", shown_path(manifest))
     lines = _parse(text.splitlines(), os.fspath(manifest), None)
     entries = {}
     for path, text in lines.items():
@@ -98,11 +98,13 @@ class Journal:
         self._head = json.dumps({"format": FORMAT, "operation": operation})
         if os.path.lexists(manifest):
             if not continues:
-                raise FileExistsError(f"the manifest {manifest} exists: continue with resume=True, or give another one")
+                message = "the manifest exists: continue with resume=True, or give another one"
+                raise FileExistsError(errno.EEXIST, message, shown_path(manifest))
             with open(manifest, encoding="utf-8") as file:
                 self._lines.update(_parse(file.read().splitlines(), manifest, operation))
         if not continues and os.path.lexists(self._part):
-            raise FileExistsError(f"{self._part} exists: an earlier run was stopped; continue it with resume=True")
+            message = "an earlier run was stopped: continue it with resume=True"
+            raise FileExistsError(errno.EEXIST, message, shown_path(self._part))
         self._file = open(self._part, "a+", encoding="utf-8")
         self._process = os.getpid()
         try:
@@ -117,7 +119,8 @@ class Journal:
             self._file.flush()
         except BlockingIOError:
             self._file.close()
-            raise BlockingIOError(f"another program is writing the manifest {manifest}: wait for its end") from None
+            message = "another program is writing the manifest: wait for its end"
+            raise BlockingIOError(errno.EAGAIN, message, shown_path(manifest)) from None
         except BaseException:
             self._file.close()
             raise

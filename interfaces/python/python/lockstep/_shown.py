@@ -1,6 +1,17 @@
 """What messages show of the values of arguments."""
 
+import os
+
 from ._native import shown_name
+
+
+def shown_path(path: str | os.PathLike[str]) -> str:
+    """The name of a file for an OSError, unless it can be a key."""
+    try:
+        return shown_name(os.fspath(path))
+    except ValueError:
+        # It has surrogates.
+        return "(a text, not shown)"
 
 
 def shown(value: object) -> str:

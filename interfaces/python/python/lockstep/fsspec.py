@@ -21,6 +21,8 @@ An installed package registers the protocol by itself; `import lockstep.fsspec` 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import functools
 import hashlib
 import io
@@ -37,7 +39,7 @@ from fsspec.spec import AbstractFileSystem
 from ._file_keys import Keys
 from ._files import RawReader, Writer, open_with
 from ._native import plaintext_len
-from ._shown import shown
+from ._shown import shown, shown_path
 
 
 # Of this process only, so that nobody can try passphrases on a token.
@@ -51,7 +53,15 @@ class _Target:
         # On the file system in memory, a file would appear when it is opened.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
-        self._file: Any = files.open(path, "wb", autocommit=False, **options) if self._content is None else self._content
+        self._file: Any = self._content
+        if self._content is None:
+            self._file = files.open(path, "wb", autocommit=False, **options)
+            # `open` has added the file to the transaction of `files`, which would commit it a second time.
+            with contextlib.suppress(AttributeError, ValueError):
+                files.transaction.files.remove(self._file)
+            if not commits and not hasattr(self._file, "commit"):
+                self._file.close()
+                raise NotImplementedError(f"files of {type(files).__name__} cannot appear at the end of a transaction: write without one")
         self._is_raw = isinstance(self._file, io.RawIOBase)
         self._commits = commits
         self._is_pending = True
@@ -164,6 +174,26 @@ class _CompressedWriter(io.BufferedIOBase):
     def __del__(self) -> None:
         if hasattr(self, "_file") and not self.closed:
             self.discard()
+
+
+class _TextWriter(io.TextIOWrapper):
+    """A text file, which is discarded as the binary file is."""
+
+    def discard(self) -> None:
+        # The binary file: a `_Writer` or a `_CompressedWriter`.
+        cast(Any, self.buffer).discard()
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # The finalizer of the base class would complete the file. A closed file can be waiting for the end of a transaction.
+        with contextlib.suppress(AttributeError, ValueError):
+            if not self.closed:
+                self.discard()
 
 
 def _without_protocol(path: Any) -> str:
@@ -322,8 +352,12 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         compression: str | None = None,
         **kwargs: Any,
     ) -> Any:
+        if "b" not in mode:
+            text = {name: kwargs.pop(name) for name in ("encoding", "errors", "newline") if name in kwargs}
+            file = self.open(path, f"{mode.replace('t', '')}b", block_size, cache_options, compression, **kwargs)
+            return (io.TextIOWrapper if "r" in mode else _TextWriter)(file, **text)
         compression = get_compression(self._strip_protocol(path), compression)
-        if compression is None or "b" not in mode or "r" in mode:
+        if compression is None or "r" in mode:
             return super().open(path, mode, block_size, cache_options, compression, **kwargs)
         file = super().open(path, mode, block_size, cache_options, **kwargs)
         return _CompressedWriter(compr[compression](file, mode=mode[0]), file)
@@ -345,7 +379,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         if mode not in ("wb", "xb"):
             raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
         if mode == "xb" and self.fs.exists(target):
-            raise FileExistsError(target)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), shown_path(target))
         parent = self.fs._parent(target)
         if parent:
             self.fs.makedirs(parent, exist_ok=True)
@@ -379,7 +413,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.rm([self._target(one) for one in paths], recursive=recursive, maxdepth=maxdepth)
 
     def mv(self, path1: Any, path2: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
-        if isinstance(path1, list) or has_magic(path1):
+        if isinstance(path1, list) or has_magic(self._strip_protocol(path1)):
             super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
             return
         self.fs.mv(self._target(path1), self._target(path2), recursive=recursive, maxdepth=maxdepth, **kwargs)

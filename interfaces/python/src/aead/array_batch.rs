@@ -215,7 +215,8 @@ impl Call {
         };
         let nonces = Strings::Rows(input(&self.nonces), self.nonce_stride, self.nonce_len);
         let (mode, count, aads) = (self.mode, self.ranges.len(), Strings::Shared(Input::EMPTY));
-        let batch = Batch { mode, direction, tag: TAG, count, keys, nonces, aads };
+        // An exception would leave an unknown part of the data encrypted if `to` is `from`.
+        let batch = Batch { mode, direction, tag: TAG, count, keys, nonces, aads, is_interruptible: false };
         // A status of an earlier call must not look like one of this call.
         status.fill(Status::Pending as u8);
         let expected = input(&self.tags);

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use lockstep::aead::{self, Aead, Direction, Error as CoreError, HostData, HostMessage, Status, Tag};
+use lockstep::aead::{self, Aead, Caller, Direction, Error as CoreError, HostData, HostMessage, Status, Tag};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -14,9 +14,9 @@ use crate::engine;
 use crate::error::from_core;
 use crate::hazmat::direction;
 
-/// A batch is processed in parts of this many bytes. Signal handlers run between two parts.
+/// A batch is processed in parts of this many bytes.
 const PART: usize = 32 << 20;
-/// The same if one thread does the work: the descriptions of the messages of a part then fit in its caches.
+/// The same for short messages if one thread does the work: the descriptions of the messages of a part then fit in its caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
@@ -114,6 +114,8 @@ pub(super) struct Batch<'py> {
     pub(super) keys: Strings<'py>,
     pub(super) nonces: Strings<'py>,
     pub(super) aads: Strings<'py>,
+    /// If true, signal handlers run between parts, so that an exception can leave a part of the outputs.
+    pub(super) is_interruptible: bool,
 }
 
 impl<'py> Batch<'py> {
@@ -132,7 +134,8 @@ impl<'py> Batch<'py> {
         let keys = Strings::new(keys, false, count, "keys")?;
         let nonces = Strings::new(nonces, false, count, "nonces")?;
         let aads = Strings::new(aads, true, count, "strings of associated data")?;
-        Ok(Batch { mode, direction: direction(encrypts), tag, count, keys, nonces, aads })
+        let direction = direction(encrypts);
+        Ok(Batch { mode, direction, tag, count, keys, nonces, aads, is_interruptible: true })
     }
 
     /// The length of the output for an input of `len` bytes; None for an encrypted message without a whole tag.
@@ -171,7 +174,6 @@ impl<'py> Batch<'py> {
         // For other modes and for long messages of GCM, the planner may choose another device. It needs many messages at once.
         let is_inline = self.mode == Aead::Gcm && engine::inline_kernel().is_some();
         let is_of_one_thread = is_inline && engine::current(py)?.threads() == 1;
-        let part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
         let mut statuses = vec![Status::Pending; self.count];
         // The messages of a part, and their indices.
         let (mut messages, mut indices) = (Vec::new(), Vec::new());
@@ -180,6 +182,8 @@ impl<'py> Batch<'py> {
             messages.clear();
             indices.clear();
             let mut size = 0;
+            // One long message is enough for a larger part: the planner, which may process it, needs many at once.
+            let mut part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
             while size < part
                 && let Some(index) = next.next()
             {
@@ -191,6 +195,9 @@ impl<'py> Batch<'py> {
                 check_nonce(self.mode, nonce)?;
                 let Some((data, tag)) = memory(index)? else { continue };
                 size += data.len() + PREPARATION;
+                if data.len() > caller.batch_limit() {
+                    part = PART;
+                }
                 messages.push(HostMessage { key, nonce, aad, data, tag, status: Status::Pending });
                 indices.push(index);
             }
@@ -198,7 +205,9 @@ impl<'py> Batch<'py> {
                 Ok(()) | Err(CoreError::AuthenticationFailed) => {}
                 Err(error) => return Err(from_core(error)),
             }
-            py.check_signals()?;
+            if self.is_interruptible {
+                py.check_signals()?;
+            }
             for (index, message) in indices.iter().zip(&messages) {
                 statuses[*index] = message.status;
             }

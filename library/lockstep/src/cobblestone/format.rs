@@ -14,6 +14,7 @@ pub(super) const SALT: usize = 24;
 pub(super) const COMMITMENT: usize = 32;
 /// Bytes before the first chunk: salt and commitment.
 pub const HEADER: usize = SALT + COMMITMENT;
+const _: () = assert!(HEADER as u64 == crate::error::HEADER);
 /// Maximum number of chunks of a message.
 pub const MAX_CHUNKS: u64 = 1 << 38;
 /// Maximum plaintext bytes of a message. This is one byte less than the size of all chunks, since the last chunk is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import secrets
@@ -213,7 +214,8 @@ def _with_commitments(
     inputs = {file[1] for file in files}
     missing = [path for path in known if path not in inputs]
     if missing:
-        raise FileNotFoundError(f"{len(missing)} of the files in the manifest are missing; the first is {missing[0]}")
+        message = f"{len(missing)} of the files in the manifest are missing; the first is"
+        raise FileNotFoundError(errno.ENOENT, message, missing[0])
     listed: list[_worker.File] = []
     for root, path, output, size, _ in files:
         entry = known.get(path)
