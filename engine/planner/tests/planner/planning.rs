@@ -21,6 +21,8 @@ struct Pretend {
     broken: Vec<usize>,
     hardware: Option<HardwareId>,
     is_trusted: bool,
+    /// A pass that the device does not support.
+    lacks: Option<Pass>,
     /// The kernel of the last submission.
     last: Arc<AtomicUsize>,
     right: MockAsyncDevice,
@@ -43,6 +45,7 @@ impl Pretend {
             broken: broken.into(),
             hardware: None,
             is_trusted: false,
+            lacks: None,
             last: Arc::default(),
             right: MockAsyncDevice::default(),
             wrong: MockAsyncDevice::new(Behaviour { corrupt_at: Some(0), ..Behaviour::default() }),
@@ -68,6 +71,7 @@ impl Device for Pretend {
     }
     fn cost(&self, kernel: KernelId, operation: Operation, _key: KeySize) -> Option<Cost> {
         match operation {
+            Operation::Pass(pass) if self.lacks == Some(pass) => None,
             Operation::Pass(_) => Some(self.costs[usize::from(kernel.0)]),
             Operation::Fused(_) => None,
         }
@@ -299,4 +303,37 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
     // A backend without a kernel for the GPU does not exclude other backends.
     let all = [("cuda", 0, h100, pci[0], "cuda/missing"), ("wgpu", 0, h100, pci[0], "wgpu/fast")];
     assert_eq!(candidates(&all), ["cuda:0", "wgpu:0"]);
+}
+
+/// The result of a pass on 48 bytes by a planner with a trusted device and a device that lacks `lacks`.
+fn run_without(lacks: Pass, device: Option<&str>, pass: Pass) -> (Planner, Result<()>, [u8; 48]) {
+    let cpu =
+        Pretend { is_trusted: true, ..Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]) };
+    let gpu = Pretend { lacks: Some(lacks), ..Pretend::new("gpu", &[("gpu/bitslice", false, FAST)], &[]) };
+    let planner = planner(vec![cpu, gpu], device, None).unwrap();
+    let (key, mut state, mut data) = (Key::new(&[7; 16]).unwrap(), [3; 16], [1; 48]);
+    let segment = Segment { key: &key, tweak: None, state: &mut state, data: Data::in_place(&mut data) };
+    let outcome = planner.run_pass(pass, &mut [segment]);
+    (planner, outcome, data)
+}
+
+#[test]
+fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
+    let (planner, outcome, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ghash);
+    outcome.unwrap();
+    assert_eq!(planner.assisted(), [(Operation::Pass(Pass::Ghash), 48)]);
+    // A pass that writes data is refused, and its data stay.
+    let (planner, outcome, data) = run_without(Pass::Ctr, Some("gpu"), Pass::Ctr);
+    assert!(matches!(outcome, Err(Error::Unsupported { .. })));
+    assert_eq!((data, planner.assisted()), ([1; 48], vec![]));
+    // Work that the device supports, and work without a named device, is not assisted.
+    for (device, pass) in [(Some("gpu"), Pass::Ctr), (None, Pass::Ghash), (Some("mock-cpu"), Pass::Ghash)] {
+        let (planner, outcome, _) = run_without(Pass::Ghash, device, pass);
+        outcome.unwrap();
+        assert_eq!(planner.assisted(), [], "{device:?} {pass:?}");
+    }
+    // The bytes of passes that the device has done.
+    let (planner, _, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
+    let worked: Vec<_> = planner.worked().into_iter().map(|(id, bytes)| (id.backend, bytes)).collect();
+    assert_eq!(worked, [("gpu", 48)]);
 }
