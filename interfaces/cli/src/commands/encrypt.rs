@@ -240,8 +240,8 @@ fn is_recipient(value: &str) -> bool {
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
 }
 
-/// The first letter of a value of `-r` that is meant as other options, as in `-rO FOLDER`. Other values can be a passphrase or a
-/// key, of which no part may be shown.
+/// The first letter of a value of `-r` that is meant as other options, as in `-rO FOLDER`. Another value can be a passphrase or a
+/// key, and messages must not show any part of it.
 fn attached_option(value: &str) -> Option<char> {
     let is_attached = || invocation::arguments().iter().any(|argument| *argument == *format!("-r{value}"));
     let are_options = value.chars().all(|letter| "OofqkprRh".contains(letter));

@@ -97,8 +97,8 @@ fn the_qpus_as_a_device() {
         .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
 }
 
-/// A mode whose passes over data the device has works on the device, and the CPU's part is stated once. A mode or a kernel of which
-/// nothing would be left for the device is refused.
+/// A mode works on the device if the device supports its passes over data, and the CPU's part is stated once. A mode or a kernel is
+/// refused if the device could do no part of it.
 #[test]
 fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
     let folder = Folder::new();

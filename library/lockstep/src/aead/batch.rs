@@ -19,7 +19,7 @@ const TAKE: usize = 32;
 /// The number of bytes that a message counts in addition to its data, for the preparation of its key.
 const PREPARATION: usize = 512;
 
-/// A message of [`run_on_host`]: its data are in host memory, and its key is a string of bytes, of which no copy is made.
+/// A message of [`run_on_host`]: its data are in host memory, and its key is a string of bytes, which is not copied.
 pub struct HostMessage<'d> {
     /// The bytes of the key.
     pub key: &'d [u8],

@@ -309,7 +309,7 @@ fn a_failed_sync_is_an_error_only_if_requested() {
     assert!(steps.borrow().ends_with(&last), "{steps:?}");
 }
 
-/// Files can be created in a folder of which the process has only the permissions to write and to search.
+/// Files can be created in a folder that the process may write to and search, but not list.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_is_synced_in_a_folder_that_cannot_be_listed() {
