@@ -38,27 +38,4 @@ pub fn times_power_of_x(mut element: u128, count: u32) -> u128 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn doubling_reduces() {
-        assert_eq!(double(1), 2);
-        assert_eq!(double(1 << 127), 0x87);
-        assert_eq!(double((1 << 127) | 1), 0x85);
-    }
-
-    #[test]
-    fn powers_are_repeated_products() {
-        let mut power = 1u128;
-        for exponent in 0..2000u64 {
-            assert_eq!(power_of_x(exponent), power);
-            assert_eq!(times_power_of_x(1, exponent as u32), power);
-            power = double(power);
-        }
-        // x^(2^128) = x, so x^(2^64) squared 64 times is x again.
-        let mut power = times_power_of_x(power_of_x(u64::MAX), 1);
-        (0..64).for_each(|_| power = times(power, power));
-        assert_eq!(power, 2);
-    }
-}
+mod tests;

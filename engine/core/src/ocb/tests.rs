@@ -1,0 +1,60 @@
+
+use super::*;
+
+fn masks() -> Masks {
+    let mut masks = Masks::default();
+    masks.fill(&[0xA5; 16]);
+    masks
+}
+
+#[test]
+fn offsets_can_be_computed_directly() {
+    let masks = masks();
+    let first = [7; 16];
+    let mut offset = first;
+    assert_eq!(masks.offset(&first, 0), first);
+    for number in 1..1000 {
+        masks.advance(&mut offset, number);
+        assert_eq!(masks.offset(&first, number), offset, "block {number}");
+    }
+}
+
+/// Doubling, bit by bit (RFC 7253, section 2).
+fn doubled_by_bits(block: &Block) -> Block {
+    let mut result: Block =
+        std::array::from_fn(|i| block[i] << 1 | block.get(i + 1).map_or(0, |next| next >> 7));
+    if block[0] >> 7 == 1 {
+        result[15] ^= 0b1000_0111;
+    }
+    result
+}
+
+#[test]
+fn masks_up_to_the_last_are_doubled() {
+    let masks = masks();
+    let first = [7; 16];
+    let mut expected = doubled_by_bits(&masks.dollar);
+    assert_eq!(masks.dollar, doubled_by_bits(&masks.star));
+    for i in 0..48 {
+        assert_eq!(*masks.l(i), expected, "L_{i}");
+        let mut offset = masks.offset(&first, (1 << i) - 1);
+        masks.advance(&mut offset, 1 << i);
+        assert_eq!(masks.offset(&first, 1 << i), offset, "block 2^{i}");
+        expected = doubled_by_bits(&expected);
+    }
+}
+
+/// RFC 7253, section 4.2: the nonce is preceded by the length of the tag in bits modulo 128, zeros and a one.
+#[test]
+fn nonces_of_all_lengths() {
+    assert_eq!(
+        nonce_block(&[0x7F], 8),
+        ([[0x80, 0].as_slice(), &[0; 12], &[1, 0x40]].concat()[..].try_into().unwrap(), 0x3F)
+    );
+    let nonce: [u8; 15] = std::array::from_fn(|i| i as u8 + 0x11);
+    let mut expected = [[0x01].as_slice(), &nonce].concat();
+    expected[15] &= 0xC0;
+    assert_eq!(nonce_block(&nonce, 16), (expected[..].try_into().unwrap(), 0x1F));
+    expected[0] = 0x81;
+    assert_eq!(nonce_block(&nonce, 8), (expected[..].try_into().unwrap(), 0x1F));
+}

@@ -1,0 +1,43 @@
+
+use super::*;
+use crate::soft::Soft;
+
+/// Encrypts a message that is long enough to need all powers, and returns its tag.
+fn tag_of(context: &mut dyn Context) -> Block {
+    let mut data = [7; 5000];
+    context.start(&[1; 12]);
+    context.update(true, true, Span::in_place(&mut data), None);
+    context.tag(0, 5000)
+}
+
+fn check<K: Kernel + 'static>(kernel: K) {
+    let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::idle() };
+    let expected = tag_of(&mut context());
+    // Another thread is computing the powers: its keys are neither waited for nor read.
+    let original = context();
+    original.keys.powers.store(IN_PROGRESS, Ordering::Relaxed);
+    let mut copy = original.duplicate().unwrap();
+    assert_eq!(tag_of(&mut *copy), expected);
+    assert_eq!(original.keys.powers.load(Ordering::Relaxed), IN_PROGRESS);
+    // In a forked process, that thread does not exist.
+    let mut forked = original;
+    assert_eq!(tag_of(&mut forked), expected);
+    assert!(forked.keys.complete());
+    assert_eq!(tag_of(&mut forked), expected);
+    assert_eq!(tag_of(&mut *copy), expected);
+}
+
+#[test]
+fn an_incomplete_computation_of_powers_does_not_block() {
+    // One kernel of each kind, since to compile GCM for all kernels a second time takes half a minute.
+    check(Soft::detect().unwrap());
+    #[cfg(target_arch = "x86_64")]
+    if let Some(kernel) = crate::vectors::AesNi::detect() {
+        const { assert!(<crate::vectors::AesNi as Kernel>::IN_PLACE && !Soft::IN_PLACE) };
+        check(kernel);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(kernel) = crate::vectors::Armv8::detect() {
+        check(kernel);
+    }
+}

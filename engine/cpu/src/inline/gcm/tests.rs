@@ -1,0 +1,25 @@
+
+use super::*;
+use crate::kernel::Kernel;
+use crate::soft::Soft;
+
+#[test]
+fn messages_have_a_maximum_length() {
+    // The kernel does not matter; `InlineGcm::new` would compile all kernels a second time.
+    let gcm = context::new(Soft::detect().unwrap(), &[7; 16]).unwrap();
+    let mut gcm = InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 };
+    assert!(gcm.start(true, &[0; 12]));
+    // Setting `gcm.data` simulates a long message.
+    let mut data = [0; 64];
+    assert!(gcm.update(Span::in_place(&mut data[..32])));
+    gcm.data = (1 << 36) - 32 - 33;
+    assert!(!gcm.update(Span::in_place(&mut data[..34])));
+    assert!(gcm.update(Span::in_place(&mut data[..33])));
+    assert!(!gcm.update(Span::in_place(&mut data[..1])));
+    assert!(gcm.update(Span::in_place(&mut [])));
+    // This span is invalid, but `update` refuses its length before reading it.
+    assert!(gcm.start(true, &[0; 12]));
+    let place = data.as_mut_ptr();
+    // SAFETY: the span is refused, so it is never read or written.
+    assert!(!gcm.update(unsafe { Span::from_raw(place, place, (1 << 36) - 31) }));
+}

@@ -1,0 +1,56 @@
+
+use super::*;
+
+/// Counts its drops.
+struct Tally<'a>(&'a AtomicUsize);
+
+impl Drop for Tally<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_last_reference_drops_the_value() {
+    for last in 0..3 {
+        let drops = AtomicUsize::new(0);
+        let one = Shared::try_new(|| Tally(&drops)).unwrap();
+        let mut references = [Some(one.clone()), Some(one.clone()), Some(one)];
+        for at in (0..3).filter(|at| *at != last) {
+            references[at] = None;
+            assert_eq!(drops.load(Ordering::Relaxed), 0);
+        }
+        references[last] = None;
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+    }
+}
+
+#[test]
+fn only_a_single_reference_may_change_the_value() {
+    let mut one = Shared::try_new(|| 1).unwrap();
+    *one.get_mut().unwrap() = 2;
+    let mut other = one.clone();
+    assert!(one.get_mut().is_none() && other.get_mut().is_none());
+    drop(one);
+    *other.get_mut().unwrap() += 1;
+    assert_eq!(*other, 3);
+}
+
+#[test]
+fn threads_share_a_value() {
+    let drops = AtomicUsize::new(0);
+    let value = Shared::try_new(|| (Tally(&drops), 7)).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let value = value.clone();
+            scope.spawn(move || {
+                for _ in 0..1000 {
+                    assert_eq!(value.clone().1, 7);
+                }
+            });
+        }
+    });
+    assert_eq!(drops.load(Ordering::Relaxed), 0);
+    drop(value);
+    assert_eq!(drops.load(Ordering::Relaxed), 1);
+}

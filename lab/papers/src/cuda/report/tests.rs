@@ -1,0 +1,39 @@
+
+use super::*;
+
+/// Rates of fine and coarse grain at 4, 8, 16 KiB.
+fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
+    let mut sizes = Vec::new();
+    for (index, rates) in fine.into_iter().zip(coarse).enumerate() {
+        let bytes = 4096 << index;
+        for (kernel, rate) in [("cuda/fine-shared", rates.0), ("cuda/coarse-shared", rates.1)] {
+            sizes.push(Point { kernel, bytes, threads: Some(64), seconds: bytes as f64 / rate / 1e9 });
+        }
+    }
+    let hosts = vec![Point { kernel: "cuda/bitslice", bytes: 32 << 10, threads: None, seconds: 32768e-9 }];
+    let (device, cpu) = ("a <device>".into(), "cpu/any".into());
+    let measured = Measured { device, cpu, sizes, threads: Vec::new(), hosts };
+    Report { measured, date: "2026-01-31".into(), worth: Worth { dollars: Some(100.0), watts: Some(50.0) } }
+}
+
+#[test]
+fn break_even_is_permanent() {
+    assert_eq!(report([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]).break_even(), Some(8192));
+    assert_eq!(report([2.0, 2.0, 2.0], [3.0, 1.0, 3.0]).break_even(), Some(16_384));
+    assert_eq!(report([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).break_even(), Some(4096));
+    assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
+}
+
+#[test]
+fn the_table_has_lockstep_below_the_paper() {
+    let report = report([1.0; 3], [2.0; 3]);
+    let table = report.table_1();
+    let row = |name: &str| table.rows.iter().find(|row| row[0] == name).unwrap()[2..].join(" ");
+    assert_eq!(row("NVIDIA 8800 GT"), "2917 6591 12075 12412 170 73.0 -");
+    assert_eq!(row("cuda/bitslice"), "8000 - - - 100 80.0 160.0");
+    assert_eq!(row("the CPU, one thread"), "- - - - - - -");
+    assert!(report.html().contains("a &lt;device&gt;") && report.html().contains("<svg"));
+    assert_eq!(report.json()["break_even_bytes"], 4096);
+    let text = report.text();
+    assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+}

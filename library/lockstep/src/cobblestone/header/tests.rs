@@ -1,0 +1,36 @@
+
+use super::*;
+
+#[test]
+fn nonces_are_the_base_xor_the_number() {
+    let key = MessageKey::from_parts(&[0; 16], [0xff; 12]);
+    assert_eq!(key.nonce(0), [0xff; 12]);
+    assert_eq!(key.nonce(1)[11], 0xfe);
+    assert_eq!(key.nonce((1 << 38) - 1), [255, 255, 255, 255, 255, 255, 255, 0xc0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn the_commitment_binds_key_context_and_suite() {
+    let key = FileKey::from_bytes(&[7; 32]).unwrap();
+    let (header, _) = create(&key, b"context").unwrap();
+    assert!(verify(&key, b"context", &header).is_some());
+    assert!(verify(&key, b"contexT", &header).is_none());
+    assert!(verify(&key, b"", &header).is_none());
+    for other in [FileKey::from_bytes(&[8; 32]).unwrap(), FileKey::from_bytes(&[7; 16]).unwrap()] {
+        assert!(verify(&other, b"context", &header).is_none());
+    }
+    for at in 0..HEADER {
+        let mut changed = header;
+        changed[at] ^= 1;
+        assert!(verify(&key, b"context", &changed).is_none());
+    }
+    assert_ne!(create(&key, b"context").unwrap().0, header, "salts repeat");
+}
+
+#[test]
+fn long_contexts_work() {
+    let key = FileKey::from_bytes(&[7; 32]).unwrap();
+    let context = vec![1; 70_000];
+    let (header, _) = create(&key, &context).unwrap();
+    assert!(verify(&key, &context, &header).is_some());
+}
