@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the architecture: dependencies between crates follow the floors, and no modules of a crate import each other in circles.
+"""Checks the architecture: crates use only crates that the rules for their layer permit, and no modules of a crate import each
+other in circles.
 
-    tools/architecture/check.py              fails on a new circle, on a dependency against the floors, on a line of known.txt
+    tools/architecture/check.py              fails on a new circle, on a dependency against the order of the layers, on a line of known.txt
                                              that is no longer true, and if the picture of docs/architecture.md is old
     tools/architecture/check.py --write      draws the picture, and removes from known.txt what is no longer true; then checks
     tools/architecture/check.py --self-test  tests this tool
@@ -31,7 +32,7 @@ LIST = HERE / "known.txt"
 
 
 def survey(crates):
-    """The circles of all crates, as pairs of a crate and its modules, and the dependencies against the floors."""
+    """The circles of all crates, as pairs of a crate and its modules, and the dependencies against the layers."""
     circles = {(crate.name, group) for crate in crates.values() for group in modules.circles(modules.imports(crate.folder))}
     return circles, workspace.wrong_dependencies(crates)
 

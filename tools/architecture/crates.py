@@ -1,11 +1,11 @@
-"""The crates of the workspace, their floors, and the rules for the dependencies between floors."""
+"""The crates of the workspace, their layers, and the rules for the dependencies between layers."""
 
 import json
 import pathlib
 import subprocess
 from dataclasses import dataclass
 
-# The floors from the bottom to the top, each with the floors that its crates may use. A floor is a folder of the repository.
+# The layers from the bottom to the top, each with the layers that its crates may use. A layer is a folder of the repository.
 # Development dependencies are not subject to the rules, so `dev` is in no list but its own: only tests use it.
 RULES = {
     "engine": ("engine",),
@@ -21,9 +21,9 @@ RULES = {
 class Crate:
     """A crate of the workspace."""
 
-    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower floor has a folder of that name.
+    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower layer has a folder of that name.
     name: str
-    floor: str
+    layer: str
     folder: pathlib.Path
     # The names of the crates of the workspace that it uses outside of its tests, with the features of the workspace's
     # crates: optional dependencies count.
@@ -42,17 +42,17 @@ def read(root):
 def from_metadata(metadata, root):
     """The crates by name."""
     folders = {package["name"]: pathlib.Path(package["manifest_path"]).parent for package in metadata["packages"]}
-    floors = {package: folder.relative_to(root).parts[0] for package, folder in folders.items()}
+    layers = {package: folder.relative_to(root).parts[0] for package, folder in folders.items()}
     names, order = {}, list(RULES)
-    for package in sorted(folders, key=lambda name: (order.index(floors[name]) if floors[name] in order else -1, name)):
+    for package in sorted(folders, key=lambda name: (order.index(layers[name]) if layers[name] in order else -1, name)):
         name = folders[package].name
-        # A folder may have the name of a folder on a lower floor.
-        names[package] = f"{floors[package]}/{name}" if name in names.values() else name
+        # A folder may have the name of a folder on a lower layer.
+        names[package] = f"{layers[package]}/{name}" if name in names.values() else name
     crates = {}
     for package in metadata["packages"]:
         name = package["name"]
         uses = {d["name"] for d in package["dependencies"] if d["kind"] != "dev" and d["name"] in folders}
-        crates[names[name]] = Crate(names[name], floors[name], folders[name], frozenset(names[used] for used in uses))
+        crates[names[name]] = Crate(names[name], layers[name], folders[name], frozenset(names[used] for used in uses))
     return crates
 
 
@@ -60,11 +60,11 @@ def wrong_dependencies(crates):
     """The pairs of crates of which the first uses the second although the rules forbid it, and the reason of each."""
     wrong = {}
     for crate in crates.values():
-        if crate.floor not in RULES:
-            wrong[crate.name, crate.name] = f"{crate.name} is in the folder {crate.floor}/, which has no rule"
+        if crate.layer not in RULES:
+            wrong[crate.name, crate.name] = f"{crate.name} is in the folder {crate.layer}/, which has no rule"
             continue
         for used in crate.uses:
-            if crates[used].floor not in RULES[crate.floor]:
-                reason = f"a crate in {crate.floor}/ must not use a crate in {crates[used].floor}/"
+            if crates[used].layer not in RULES[crate.layer]:
+                reason = f"a crate in {crate.layer}/ must not use a crate in {crates[used].layer}/"
                 wrong[crate.name, used] = f"{crate.name} uses {used}: {reason}"
     return wrong

@@ -1,4 +1,4 @@
-"""The picture of the crates by floors, as a Mermaid diagram between two markers of docs/architecture.md."""
+"""The picture of the crates by layers, as a Mermaid diagram between two markers of docs/architecture.md."""
 
 from crates import RULES
 
@@ -25,12 +25,12 @@ def reduced(edges):
 
 
 def diagram(crates):
-    """The crates as boxes in their floors, the highest floor first, and the dependencies that no longer path implies."""
+    """The crates as boxes in their layers, the highest layer first, and the dependencies that no longer path implies."""
     node = lambda name: name.replace("-", "_").replace("/", "_")
     lines = ["```mermaid", "graph TD"]
-    for floor in reversed(RULES):
-        lines.append(f"    subgraph {floor}_floor[{floor}]")
-        lines.append("        " + "; ".join(f"{node(name)}[{name}]" for name in sorted(crates) if crates[name].floor == floor))
+    for layer in reversed(RULES):
+        lines.append(f"    subgraph {layer}_layer[{layer}]")
+        lines.append("        " + "; ".join(f"{node(name)}[{name}]" for name in sorted(crates) if crates[name].layer == layer))
         lines.append("    end")
     edges = reduced({name: set(crate.uses) for name, crate in crates.items()})
     lines += [f"    {node(name)} --> {' & '.join(map(node, sorted(edges[name])))}" for name in sorted(edges) if edges[name]]

@@ -289,30 +289,31 @@ def common(name, one):
 TEXT = """\
 # Kernels, by their machine code
 
-`make kernel-report` writes this page and `devices/cuda/kernels/report.json`; edit neither. `tools/kernel_report.py --check`
-fails if they differ from the report of the current sources, or if a value does not meet its bar, the limit in the tables below.
+`make kernel-report` writes this page and `devices/cuda/kernels/report.json`. Do not edit these files. `tools/kernel_report.py
+--check` fails if the files differ from a report on the current sources, or if a value violates its limit in the tables below.
 
 Every kernel is compiled for sm_90 by the pinned compiler. No GPU is needed. An interpreter of the machine code
 (`tools/kernel_report/`) runs a thread block on a representative input, compares the result with AES, and counts the executed
-instructions. The counts therefore need no assumption about the number of iterations of a loop, and an error of the
-interpreter would lead to a wrong ciphertext. The input is a tile in the middle of a large, aligned message. XTS has data units
-of 4 KiB, or of one tile if a tile is larger. Serial modes have 1024 messages in parallel. Some kernels make tables and then
-process several tiles in each thread block. For these kernels, the counts are those of one additional tile, without the tables.
-The papers' kernels run with 64 threads per thread block, and `global_sbox` with 10 AES blocks per thread.
+instructions. The interpreter executes all iterations of a loop, so their number is counted and not assumed. An error of the
+interpreter would lead to a wrong ciphertext. The input is a tile in the middle of a large, aligned message. Data units of XTS
+have 4 KiB, or the size of a tile if a tile is larger. For serial modes, the input is 1024 messages that are processed in
+parallel. Some kernels make tables and then process several tiles in each thread block. For these kernels, only one additional
+tile is counted, without the tables. The kernels of the papers run with 64 threads per thread block, and `global_sbox` with 10 AES
+blocks per thread.
 
-Numbers are per byte of data, in instructions of one thread: a warp instruction counts as 32.
+The tables have the numbers of instructions per byte of data, for one thread: an instruction of a warp counts as 32.
 
-- **ALU**: logic, shifts, permutations, additions, comparisons; 64 lanes per clock and multiprocessor.
-- **FMA**: the multiplier, which also executes moves and shifts to the left; 64 lanes.
-- **tensor**: products of bit matrices by the tensor units. Their rate is that of an A100: a multiprocessor takes 2 clocks for
-  each. No rate is published for an H100.
+- **ALU**: logic, shifts, permutations, additions, comparisons. A multiprocessor executes 64 of them per clock.
+- **FMA**: multiplications, and the moves and left shifts that the multiplier executes; 64 per clock and multiprocessor.
+- **tensor**: products of bit matrices by the tensor units. A multiprocessor takes 2 clocks for each product. This is the rate of
+  an A100, because no rate is published for an H100.
 - **shared loads**: lanes that load from shared memory. **shared passes**: 32 for each clock in which shared memory is busy. There
   are more passes than loads if lanes access different words of one bank, and fewer if lanes access the same word.
 - **issued**: all instructions; 4 warp instructions per clock.
-- **limit**, **GB/s**: the resource that is used up first on an H100 (132 multiprocessors, 1.755 GHz, 3.35 TB/s of memory for
-  both directions together), and the rate that it allows. The rate is a bound, not a measurement: it assumes that no
-  instruction waits.
-- **by secret**: the lookups (addresses of loads and stores), branches, and accesses under a predicate that depend on keys,
-  key schedules or data. Data flow analysis finds them on all paths of the machine code. Default kernels must have none. The
-  analysis finds the lookups of the table kernels, which shows that it works.
+- **limit**, **GB/s**: the resource that limits the speed on an H100 (132 multiprocessors, 1.755 GHz, 3.35 TB/s of memory for both
+  directions together), and the rate at this limit. The rate is an upper bound, not a measurement: it assumes that no instruction
+  waits.
+- **by secret**: the lookups (addresses of loads and stores), branches, and accesses under a predicate that depend on keys, key
+  schedules or data. Data flow analysis searches all paths of the machine code for them. Default kernels must not contain such
+  lookups, branches or accesses. The analysis finds the lookups of the table kernels, which shows that it works.
 """

@@ -1,4 +1,4 @@
-"""Tests of the check of the architecture: it must find a new circle and a dependency against the floors."""
+"""Tests of the check of the architecture: it must find a new circle and a dependency against the layers."""
 
 import pathlib
 import tempfile
@@ -31,25 +31,25 @@ def workspace(*packages):
     return crates.from_metadata(metadata(*packages), pathlib.Path("/root"))
 
 
-class Floors(unittest.TestCase):
+class Layers(unittest.TestCase):
     def wrong(self, user, used, kind=None):
         return crates.wrong_dependencies(workspace((user, [(used, kind)]), (used, [])))
 
     def test_the_rules(self):
-        floors = list(crates.RULES)
+        layers = list(crates.RULES)
         allowed = {
-            (user, used) for user in floors for used in floors if not self.wrong(f"{user}/a", f"{used}/b")
+            (user, used) for user in layers for used in layers if not self.wrong(f"{user}/a", f"{used}/b")
         }
         below = ["engine", "devices", "library", "interfaces"]
         wanted = {(user, used) for number, user in enumerate(below) for used in below[: number + 1]}
-        wanted |= {("lab", used) for used in floors if used != "dev"} | {("dev", used) for used in floors}
+        wanted |= {("lab", used) for used in layers if used != "dev"} | {("dev", used) for used in layers}
         self.assertEqual(allowed, wanted)
 
-    def test_only_dependencies_of_tests_are_free(self):
+    def test_only_dependencies_of_tests_are_not_restricted(self):
         self.assertEqual(list(self.wrong("library/a", "lab/b", "build")), [("a", "b")])
         self.assertEqual(self.wrong("engine/a", "dev/b", "dev"), {})
 
-    def test_a_folder_can_have_the_name_of_one_on_a_lower_floor(self):
+    def test_a_folder_can_have_the_name_of_one_on_a_lower_layer(self):
         found = workspace(("lab/provider", [("interfaces/provider", None)]), ("interfaces/provider", []))
         self.assertEqual({name: set(crate.uses) for name, crate in found.items()}, {"provider": set(), "lab/provider": {"provider"}})
         self.assertIn("    lab_provider --> provider\n", picture.diagram(found))
@@ -135,11 +135,11 @@ class List(unittest.TestCase):
 
 
 class Picture(unittest.TestCase):
-    def test_boxes_stand_in_floors_and_implied_arrows_are_left_out(self):
+    def test_boxes_stand_in_layers_and_implied_arrows_are_left_out(self):
         found = workspace(("engine/a", []), ("devices/b-c", [("engine/a", None)]), ("library/d", [("engine/a", None), ("devices/b-c", None)]))
         page = picture.replaced(f"x\n{picture.BEGIN}\nold\n{picture.END}\ny\n", found)
         self.assertTrue(page.startswith("x\n") and page.endswith("\ny\n") and "old" not in page)
-        self.assertIn("subgraph devices_floor[devices]\n        b_c[b-c]\n    end", page)
+        self.assertIn("subgraph devices_layer[devices]\n        b_c[b-c]\n    end", page)
         self.assertIn("    d --> b_c\n", page)
         self.assertEqual(page.count("-->"), 2 + page.count("<!--"))
         with self.assertRaises(ValueError):
