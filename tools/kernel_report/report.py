@@ -303,7 +303,7 @@ blocks per thread.
 
 The tables have the numbers of instructions per byte of data, for one thread: an instruction of a warp counts as 32.
 
-- **ALU**: logic, shifts, permutations, additions, comparisons. A multiprocessor executes 64 of them per clock.
+- **ALU**: logic, shifts, permutations, additions, comparisons. A multiprocessor executes 64 such instructions per clock.
 - **FMA**: multiplications, and the moves and left shifts that the multiplier executes; 64 per clock and multiprocessor.
 - **tensor**: products of bit matrices by the tensor units. A multiprocessor takes 2 clocks for each product. This is the rate of
   an A100, because no rate is published for an H100.
