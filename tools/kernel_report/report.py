@@ -264,7 +264,7 @@ def as_markdown(facts):
     for name, what, bar in BARS:
         label = {"alu": "ALU instructions", "shared_loads": "loads from shared memory"}[what]
         rows.append([f"`{name}`", label, f"{facts[name][what]:.2f}" if name in facts else "missing", f"{bar}"])
-    parts.append("## Bars\n\n" + table(["kernel", "a byte", "counted", "at most"], rows))
+    parts.append("## Limits\n\n" + table(["kernel", "per byte", "counted", "at most"], rows))
     rows = [[mode, ", ".join(f"`{name}`" for name in kernels), f"{together(facts, kernels):.0f}", f"{bar or ''}"]
             for mode, kernels, bar in MODES if all(name in facts for name in kernels)]  # fmt: skip
     parts.append("## Modes\n\nThe kernels of a mode run one after the other over the same data.\n\n" + table(["mode", "kernels", "GB/s", "at least"], rows))
@@ -274,10 +274,10 @@ def as_markdown(facts):
                  f"{passes[n]['issued']:.2f}", passes[n]["limit"], f"{passes[n]['rate']:.0f}", secrets(passes[n])] for n in names]  # fmt: skip
         parts.append(f"## {title}\n\n" + table(head, rows))
     rows = [[*common(n, f), f"{f['issued']:.0f}", f["limit"], f"{1000 * f['rate']:.0f}", secrets(f)] for n, f in keys.items()]
-    parts.append("## Key expansion, by the key\n\n" + table(["kernel", "registers", "spills", "ALU", "FMA", "issued", "limit", "million keys/s", "by secret"], rows))
+    parts.append("## Key expansion, per key\n\n" + table(["kernel", "registers", "spills", "ALU", "FMA", "issued", "limit", "million keys/s", "by secret"], rows))
     if rest:
         rows = [[f"`{n}`", str(f["registers"]), str(f["spill_stores"] + f["spill_loads"]), str(f["instructions"]), secrets(f)] for n, f in rest.items()]
-        parts.append("## Helpers\n\n" + table(["kernel", "registers", "spills", "instructions, not run", "by secret"], rows))
+        parts.append("## Helpers\n\n" + table(["kernel", "registers", "spills", "instructions in the code (not executed)", "by secret"], rows))
     return "\n".join(parts)
 
 
