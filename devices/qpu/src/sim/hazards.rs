@@ -342,7 +342,7 @@ impl Hazards {
         self.check_properties(&Properties::of(instruction))
     }
 
-    /// The same for an instruction whose properties are known.
+    /// Checks and records an instruction whose properties are known, as [`Hazards::check`].
     #[inline]
     pub(super) fn check_properties(&mut self, next: &Properties) -> Result<(), Hazard> {
         let too_early = [self.written[0] & next.reads[0], self.written[1] & next.reads[1]];

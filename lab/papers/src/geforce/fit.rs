@@ -30,7 +30,7 @@ pub fn measured(file: u32) -> f64 {
     typical(file, &runs(&A5_6800, file)) - copies(file)
 }
 
-/// The same for the shortest and the longest run of Table A5.
+/// Seconds of the shader for a file in the thesis, by the shortest and by the longest run of Table A5.
 pub fn measured_range(file: u32) -> (f64, f64) {
     let (low, high) = runs(&A5_6800, file).range();
     (low - copies(file), high - copies(file))
