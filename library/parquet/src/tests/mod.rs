@@ -50,7 +50,7 @@ fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
 
-/// The same file with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
+/// The file of [`plain_file`] with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
 /// dictionary page, and with these pages by row group and column.
 fn plain_file_with(
     paths: [&str; 3],
