@@ -90,7 +90,6 @@ struct Write {
     condition: Condition,
 }
 
-/// The writes of an instruction.
 fn writes(instruction: &Instruction) -> impl Iterator<Item = Write> {
     let of = |to: &Destination| {
         let add = Write { is_b: to.is_swapped, address: to.add, condition: to.add_condition };

@@ -116,7 +116,6 @@ impl State {
         0
     }
 
-    /// The response to a tag.
     fn response(&mut self, tag: u32, values: &[u32]) -> u32 {
         match (tag, values) {
             (0x3000c, &[bytes, alignment, flags]) => {

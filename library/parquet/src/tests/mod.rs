@@ -190,7 +190,6 @@ fn read_with(
     Ok(plain)
 }
 
-/// The range of the footer of a file.
 fn footer_range(file: &[u8]) -> std::ops::Range<usize> {
     let end = file.len() - 8;
     let len = u32::from_le_bytes(file[end..].first_chunk().copied().unwrap()) as usize;
