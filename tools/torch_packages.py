@@ -36,7 +36,7 @@ PACKAGES = [
     "setuptools>=77.0.3",
     "sympy>=1.13.3",
     "typing-extensions>=4.13",
-    # SciPy, which JAX requires too, is not imported.
+    # JAX also requires SciPy. It is not listed, because the tests do not import it.
     "jax>=0.10",
     "jaxlib>=0.10",
     "opt_einsum",

@@ -12,7 +12,7 @@ from sass import Problem
 
 TOOLS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(TOOLS)
-# The options of src/compile.rs and build.rs for a release.
+# The options of the crate `lockstep-cuda` (its src/compile.rs and build.rs) for a release.
 FLAGS = ["-std=c++17", "-O3", "-cubin", "-Xptxas", "-v"]
 
 

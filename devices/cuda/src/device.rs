@@ -60,7 +60,7 @@ impl Cuda {
         self.pool.device()
     }
 
-    /// The same device with other launch options.
+    /// This device with other launch options.
     pub fn launched(&self, options: LaunchOptions) -> Cuda {
         Cuda { options, ..self.clone() }
     }

@@ -203,6 +203,5 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Makes work that is queued on the stream from now on wait for the event.
     fn order(&self, stream: StreamHandle, event: EventHandle) -> Outcome<()>;
 
-    /// Frees an event.
     fn free_event(&self, event: EventHandle);
 }

@@ -196,7 +196,6 @@ impl Drop for Owned {
 }
 
 impl Functions {
-    /// The functions of the library.
     fn of(library: Library) -> Result<Functions, String> {
         // The library is never closed, because its functions are used until the program ends.
         let library: &'static Library = Box::leak(Box::new(library));

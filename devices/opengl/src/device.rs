@@ -76,25 +76,25 @@ impl OpenGlDevice {
         }
     }
 
-    /// The same device with chunks of another size in bytes, for tests.
+    /// This device with chunks of another size in bytes, for tests.
     pub fn with_chunk(mut self, bytes: usize) -> OpenGlDevice {
         self.chunk = bytes.max(1);
         self
     }
 
-    /// The same device with other draws by the kernels of the GeForce 6800.
+    /// This device with other draws by the kernels of the GeForce 6800.
     pub fn with_experiment(mut self, experiment: Experiment) -> OpenGlDevice {
         self.experiment = experiment;
         self
     }
 
-    /// The same device with OpenGL ES instead of OpenGL, for tests.
+    /// This device with OpenGL ES instead of OpenGL, for tests.
     pub fn by_opengl_es(mut self) -> OpenGlDevice {
         self.place.is_embedded = true;
         self
     }
 
-    /// The same device with a limit for the width and height of textures that differs from the limit that the driver
+    /// This device with a limit for the width and height of textures that differs from the limit that the driver
     /// states, for tests.
     pub fn with_texture_limit(mut self, texels: usize) -> OpenGlDevice {
         self.place.largest = Some(texels);

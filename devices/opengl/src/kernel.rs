@@ -2,7 +2,6 @@
 
 use crate::blocks::{self, Stage, Tables, Variant};
 
-/// A kernel.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,

@@ -12,7 +12,6 @@ pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 /// All allocations of callers.
 pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 
-/// An allocation.
 pub(crate) struct Allocation {
     pub(crate) buffers: Vec<wgpu::Buffer>,
     /// Number of bytes of each buffer but the last.

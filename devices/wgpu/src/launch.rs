@@ -110,7 +110,6 @@ impl Launch {
         bytes
     }
 
-    /// Workgroups.
     pub(crate) fn workgroups(&self) -> u32 {
         self.invocations.div_ceil(self.program.workgroup()) as u32
     }

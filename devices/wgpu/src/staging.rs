@@ -106,7 +106,6 @@ impl GrowingBuffer {
         Ok(true)
     }
 
-    /// The buffer.
     pub(crate) fn get(&self, gpu: &Gpu) -> Result<&wgpu::Buffer> {
         self.buffer.as_ref().ok_or_else(|| gpu.failed("a buffer was not created: please report this"))
     }

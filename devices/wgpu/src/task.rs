@@ -45,7 +45,7 @@ impl Task {
         self.pool.device()
     }
 
-    /// The same call with a pass in place of its operation.
+    /// This call with `pass` in place of its operation.
     pub(crate) fn with_pass(&self, pass: Pass) -> Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }

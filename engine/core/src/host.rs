@@ -94,7 +94,7 @@ impl<'a> HostData<'a> {
         }
     }
 
-    /// The same memory as a pair of pointers.
+    /// This memory as a pair of pointers.
     ///
     /// # Panics
     /// If the data are read-only.
@@ -259,7 +259,7 @@ impl<'a> Span<'a> {
         )
     }
 
-    /// The same span with a shorter lifetime.
+    /// This span with a shorter lifetime.
     #[inline]
     pub fn reborrow(&mut self) -> Span<'_> {
         Span { src: self.src, dst: self.dst, len: self.len, owner: PhantomData }

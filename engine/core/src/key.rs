@@ -145,7 +145,7 @@ fn form_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<Form
 }
 
 impl Clone for Key {
-    /// The same key, without its expanded forms.
+    /// A key of these bytes, without the expanded forms of this key.
     fn clone(&self) -> Key {
         Key::new(self.bytes()).expect("the length was checked when the key was made")
     }

@@ -333,7 +333,6 @@ impl std::fmt::Display for Aead {
     }
 }
 
-/// Nonces of any length.
 const ANY_NONCES: Lengths = Lengths { ranges: &[0..=usize::MAX], words: "any number of" };
 
 /// A key of an authenticated mode. It is wiped on drop.

@@ -48,7 +48,6 @@ struct State {
 }
 
 impl State {
-    /// The states of all messages.
     fn of_all(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<State>> {
         let nonces = omac(executor, messages, 0, |message| message.nonce)?;
         let aads = omac(executor, messages, 1, |message| message.aad)?;

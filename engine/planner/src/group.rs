@@ -53,7 +53,7 @@ impl Group {
         Group { id, members, kernels, min_share: MIN_SHARE }
     }
 
-    /// The same group with smaller shares, for tests.
+    /// This group with smaller shares, for tests.
     pub fn with_min_share(mut self, bytes: usize) -> Group {
         self.min_share = bytes.max(1);
         self

@@ -275,7 +275,6 @@ pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
-/// A path.
 pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
     check_pointer(text, name)?;
     // SAFETY: the contract of the module.

@@ -32,7 +32,6 @@ struct Callback {
     size: u64,
 }
 
-/// A source that a callback reads.
 pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
     match read_at {
         Some(_) => Ok(Arc::new(Callback { read_at, user: User(user), size })),

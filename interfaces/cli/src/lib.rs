@@ -62,7 +62,7 @@ pub fn run(arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     run_program(arguments, program, commands::run)
 }
 
-/// The same for a program whose command line is `C`: `run_command` runs the parsed command.
+/// Parses the arguments as the command line `C`, calls `run_command` with the result, and otherwise does as [`run`].
 pub fn run_program<C: Parser>(
     arguments: Vec<OsString>,
     program: Option<PathBuf>,

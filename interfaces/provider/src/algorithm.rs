@@ -64,7 +64,6 @@ pub(crate) struct Algorithm {
     pub(crate) names: &'static CStr,
     /// A description for messages and lists.
     pub(crate) description: &'static CStr,
-    /// The mode.
     pub(crate) mode: Mode,
     /// `EVP_CIPH_*_MODE` of `openssl/evp.h`.
     pub(crate) mode_number: u64,

@@ -39,7 +39,6 @@ macro_rules! reasons {
                 }
             }
 
-            /// The text.
             pub(crate) fn text(self) -> &'static CStr {
                 match self {
                     $($(Reason::$name => $own,)? $(Reason::$name => $shared,)?)*

@@ -141,8 +141,9 @@ impl Resources {
         })
     }
 
-    /// Writes the totals of the trace, if there is a trace. They include the totals of the devices of this process that were used:
-    /// the bytes of the work, and for each entry point of a kernel the bytes with those of self-tests.
+    /// Writes the totals of the trace, if there is a trace. They include, for each device that this process used, the bytes of
+    /// its work; for each pass, the bytes that the CPU processed; and for each entry point of a kernel, the bytes, including the
+    /// bytes of self-tests.
     pub(crate) fn write_totals(&self) {
         let Some(trace) = &self.trace else { return };
         let engine = self.engines.get().and_then(|engine| engine.as_ref().ok());

@@ -60,7 +60,6 @@ impl Memory {
     /// No memory.
     pub(crate) const EMPTY: Memory = Memory { start: std::ptr::null_mut(), len: 0 };
 
-    /// The memory of a slice.
     pub(crate) fn of(slice: &[u8]) -> Memory {
         Memory { start: slice.as_ptr().cast_mut(), len: slice.len() }
     }

@@ -26,7 +26,6 @@ pub(crate) struct MessageKey {
 }
 
 impl MessageKey {
-    /// The key of a message with an envelope.
     fn wrapped(key: FileKey, envelope: Envelope) -> MessageKey {
         MessageKey { key, context: envelope.as_bytes().to_vec(), envelope: Some(envelope) }
     }

@@ -150,7 +150,7 @@ fn read(file: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<usize> {
 /// A number that a method of a file object has returned.
 ///
 /// # Errors
-/// `OSError` for a number that is not allowed, `TypeError` for what is no integer.
+/// `OSError` for a number that is not allowed, `TypeError` for an object that is not an integer.
 fn number(result: &Bound<'_, PyAny>, method: &str, allowed: RangeInclusive<u64>) -> PyResult<u64> {
     let py = result.py();
     match result.extract::<u64>() {

@@ -46,7 +46,7 @@ pub enum Error {
         /// Bytes given.
         got: usize,
     },
-    /// A name that is no column of the file.
+    /// A name that is not a column of the file.
     #[error("the file has no column {name}; its columns are {known}")]
     UnknownColumn {
         /// The name given.

@@ -105,7 +105,6 @@ pub(crate) mod column {
     pub(crate) const BLOOM_FILTER_OFFSET: i16 = 14;
     pub(crate) const BLOOM_FILTER_LENGTH: i16 = 15;
 
-    /// A Bloom filter.
     pub(crate) const BLOOM_FILTER: Part =
         (&[Module::BloomFilterHeader, Module::BloomFilterBitset], BLOOM_FILTER_OFFSET, BLOOM_FILTER_LENGTH);
 

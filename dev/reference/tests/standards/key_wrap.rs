@@ -68,7 +68,7 @@ fn rfc_5649() {
     check_kwp(Direction::Forward, key, "466f7250617369", "afbeb0f07dfbf5419200f2ccb50bb24f");
 }
 
-/// NIST's files KW_AE_128_inv to KW_AE_256_inv, and KW_AD_128_inv: decryption wraps.
+/// NIST's files KW_AE_128_inv to KW_AE_256_inv, and KW_AD_128_inv: in these vectors, wrapping uses the AES decryption function and unwrapping uses encryption.
 #[test]
 fn inverse_kw() {
     for (key, plaintext, ciphertext) in [
@@ -101,7 +101,7 @@ fn inverse_kw() {
     assert_eq!(unwrap(&aes, Direction::Inverse, &ICV1, &wrong), None);
 }
 
-/// NIST's files KWP_AE_128_inv to KWP_AE_256_inv, and KWP_AD_256_inv: decryption wraps.
+/// NIST's files KWP_AE_128_inv to KWP_AE_256_inv, and KWP_AD_256_inv: in these vectors, wrapping uses the AES decryption function and unwrapping uses encryption.
 #[test]
 fn inverse_kwp() {
     for (key, plaintext, ciphertext) in [

@@ -264,7 +264,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// The same device without its fused AEADs.
+/// A device without the fused AEADs that the device inside of it has.
 struct Unfused(Arc<dyn Device>);
 
 impl Device for Unfused {

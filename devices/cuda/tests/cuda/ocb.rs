@@ -271,7 +271,7 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
         bottom,
         ..Extra::default()
     };
-    // The arrays consist of their last elements only.
+    // Only the elements with the index `count - 1` exist, so the pointers to the starts of the arrays are before them.
     let begin = Begin {
         segments: (&raw mut segment).wrapping_sub(count - 1),
         extras: (&raw const extra).wrapping_sub(count - 1),

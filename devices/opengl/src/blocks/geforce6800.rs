@@ -21,7 +21,6 @@ pub(crate) enum Variant {
     Xor2,
 }
 
-/// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Program {
     variant: Variant,

@@ -25,7 +25,6 @@ pub(crate) enum Tables {
     Uniforms,
 }
 
-/// A program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Program {
     stage: Stage,
@@ -149,7 +148,6 @@ fn set_uniforms(gl: &Gl, compiled: &Compiled, program: Program, run: &Run) {
     }
 }
 
-/// Makes a table of 256 words.
 fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), String> {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let table = match gl.interface() {

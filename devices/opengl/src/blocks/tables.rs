@@ -44,7 +44,8 @@ pub(crate) static INVERSE_SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
 /// to 3, with row 0 in the low bits. For a byte in row r, the word is rotated by r bytes.
 pub(crate) static MIX_COLUMNS: LazyLock<[u32; 256]> = LazyLock::new(|| column([2, 1, 1, 3]));
 
-/// The same for InvMixColumns (FIPS 197, section 5.3.3).
+/// The contribution of a byte in row 0 to its column in InvMixColumns (FIPS 197, section 5.3.3), in the form of
+/// [`MIX_COLUMNS`].
 pub(crate) static INVERSE_MIX_COLUMNS: LazyLock<[u32; 256]> = LazyLock::new(|| column([14, 9, 13, 11]));
 
 fn column(factors: [u8; 4]) -> [u32; 256] {

@@ -34,7 +34,6 @@ impl Tiling {
         2 * self.half()
     }
 
-    /// Tiles of a piece.
     pub(crate) fn tiles_of(self, piece: &Piece) -> usize {
         piece.range.len().div_ceil(self.bytes())
     }

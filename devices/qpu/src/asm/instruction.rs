@@ -268,7 +268,7 @@ fn set_add(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     alu.add.inputs()
 }
 
-/// The same for the mul ALU.
+/// Sets the operation of the mul ALU. Returns the number of inputs that the text of the operation has.
 fn set_mul(alu: &mut Alu, operation: &Operation<'_>) -> usize {
     if operation.name == "mov" {
         alu.mul = MulOp::V8min;

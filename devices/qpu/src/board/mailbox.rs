@@ -80,7 +80,7 @@ impl Mailbox {
         Ok(message[5])
     }
 
-    /// The same for requests whose response is zero on success.
+    /// Sends a tag whose response is zero on success.
     fn command(
         &mut self,
         what: &str,

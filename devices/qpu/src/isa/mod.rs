@@ -177,7 +177,7 @@ pub enum ImmediateKind {
     Word,
     /// Two bits for each element, signed: bit 16 + i is the upper bit of element i, and bit i the lower one.
     PairsSigned,
-    /// The same, unsigned.
+    /// Two bits for each element, unsigned, with the places of [`ImmediateKind::PairsSigned`].
     PairsUnsigned,
 }
 

@@ -49,7 +49,7 @@ pub const EXPONENT: u8 = 54;
 pub const LOGARITHM: u8 = 55;
 /// Written: coordinate S, or the addresses of a direct lookup, of texture unit 0. T, R and B follow.
 pub const TMU0_S: u8 = 56;
-/// The same for texture unit 1.
+/// Written: coordinate S, or the addresses of a direct lookup, of texture unit 1. T, R and B follow.
 pub const TMU1_S: u8 = 60;
 
 /// The name in assembly text of a register that is read.

@@ -195,7 +195,7 @@ impl fmt::Display for Instruction {
     }
 }
 
-/// The lines of a program at address 0: address, word and text. A word that is no instruction is shown as data.
+/// The lines of a program at address 0: address, word and text. A word that is not an instruction is shown as data.
 pub fn disassemble(words: &[u64]) -> String {
     let mut text = String::new();
     for (address, &word) in (0..).step_by(INSTRUCTION_BYTES as usize).zip(words) {

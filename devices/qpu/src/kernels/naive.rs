@@ -11,7 +11,7 @@ use crate::lang::{Int, Kernel, Var, element, rotate, uniform};
 /// this column, rotated by one to three elements.
 pub const MATRIX: [u32; 16] = [2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3, 2, 1, 1, 3];
 
-/// The same for InvMixColumns (section 5.3.3).
+/// The first column of the matrix of InvMixColumns (FIPS 197, section 5.3.3), for each column of a block.
 pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 11];
 
 /// ShiftRows, or InvShiftRows, takes the byte of an element from another element. The number of that element is the number of the

@@ -67,7 +67,7 @@ pub fn decrypt_as_published() -> Code {
     decrypt(inverse_mix_columns)
 }
 
-/// The same with an InvMixColumns for all bytes at once, which the thesis leaves to future work (its chapter 6).
+/// Decryption with an InvMixColumns for all bytes of an element at once, which the thesis leaves to future work (its chapter 6).
 pub fn decrypt_fast() -> Code {
     decrypt(fast_inverse_mix_columns)
 }

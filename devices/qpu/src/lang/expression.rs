@@ -260,13 +260,13 @@ macro_rules! conversions {
 }
 
 conversions! {
-    /// The same bits as four bytes.
+    /// Interprets the bits as four bytes.
     Int to_char Char;
-    /// The same bits as an integer.
+    /// Interprets the bits as an integer.
     Char to_int Int;
-    /// The same bits as a float.
+    /// Interprets the bits as a float.
     Int to_float_bits Float;
-    /// The same bits as an integer.
+    /// Interprets the bits as an integer.
     Float to_int_bits Int;
 }
 

@@ -100,7 +100,7 @@ impl Kernel {
         self.where_else(condition, body, |_| ());
     }
 
-    /// The same, with assignments for the other elements.
+    /// Executes assignments for the elements that meet a condition, and other assignments for the other elements.
     pub fn where_else(
         &mut self,
         condition: Boolean,
@@ -157,7 +157,7 @@ impl Kernel {
         });
     }
 
-    /// The same with a variable that decreases by a step, while it is greater than a limit.
+    /// A loop with a variable that decreases by a step, while it is greater than a limit.
     pub fn for_down(
         &mut self,
         start: impl Into<Expression<Int>>,
@@ -209,7 +209,7 @@ impl Kernel {
         self.start_store(value, address);
     }
 
-    /// The same, and waits until this store has ended.
+    /// Stores all elements as [`Kernel::store`], and waits until this store has ended.
     pub fn store_and_wait<T>(
         &mut self,
         value: impl Into<Expression<T>>,

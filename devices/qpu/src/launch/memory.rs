@@ -68,7 +68,7 @@ impl Memory {
         self.aligned_room(ALIGNMENT, bytes)
     }
 
-    /// The same at a multiple of `alignment`.
+    /// Reserves bytes, which are zero, at a multiple of `alignment`.
     pub(super) fn aligned_room(&mut self, alignment: usize, bytes: usize) -> u32 {
         let start = (self.base as usize + self.bytes.len()).next_multiple_of(alignment) - self.base as usize;
         debug_assert!(start + bytes <= self.bytes.capacity(), "the memory is not moved");

@@ -90,7 +90,6 @@ struct Write {
     condition: Condition,
 }
 
-/// The writes of an instruction.
 fn writes(instruction: &Instruction) -> impl Iterator<Item = Write> {
     let of = |to: &Destination| {
         let add = Write { is_b: to.is_swapped, address: to.add, condition: to.add_condition };
@@ -342,7 +341,7 @@ impl Hazards {
         self.check_properties(&Properties::of(instruction))
     }
 
-    /// The same for an instruction whose properties are known.
+    /// Checks and records an instruction whose properties are known, as [`Hazards::check`].
     #[inline]
     pub(super) fn check_properties(&mut self, next: &Properties) -> Result<(), Hazard> {
         let too_early = [self.written[0] & next.reads[0], self.written[1] & next.reads[1]];

@@ -99,7 +99,7 @@ impl Machine<'_> {
         self.run_observed(memory, budget, &mut ())
     }
 
-    /// The same with an observer, which receives each executed instruction.
+    /// Runs as [`Machine::run`]. The observer receives each executed instruction.
     ///
     /// # Errors
     /// As [`Machine::run`].

@@ -110,7 +110,6 @@ impl Qpu {
         &self.files[usize::from(is_b)][usize::from(number)]
     }
 
-    /// An accumulator.
     pub(super) fn accumulator(&self, number: u8) -> &Vector {
         &self.accumulators[usize::from(number)]
     }

@@ -19,7 +19,6 @@ const L2_CACHE: (u32, usize) = (32 << 10, 4);
 /// Texture units of a slice.
 const UNITS: usize = 2;
 
-/// The caches of a slice.
 struct SliceCaches {
     instructions: Cache,
     uniforms: Cache,

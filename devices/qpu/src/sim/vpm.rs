@@ -80,7 +80,6 @@ impl Access {
     }
 }
 
-/// The VPM.
 pub(super) struct Vpm {
     cells: Vec<Cell>,
 }

@@ -35,7 +35,7 @@ enum Failure {
     Call(io::ErrorKind),
     /// The system call of a run fails by a timeout of the kernel, and the QPUs continue to run.
     Timeout,
-    /// The same, and the QPUs cannot be switched off.
+    /// The failure [`Failure::Timeout`], after which the QPUs cannot be switched off.
     Endless,
     /// The message is refused as a whole.
     Refused,
@@ -116,7 +116,6 @@ impl State {
         0
     }
 
-    /// The response to a tag.
     fn response(&mut self, tag: u32, values: &[u32]) -> u32 {
         match (tag, values) {
             (0x3000c, &[bytes, alignment, flags]) => {
@@ -514,7 +513,7 @@ fn a_failure_leaves_no_result() {
     assert!(fake.0.lock().unwrap().is_idle());
 }
 
-/// The same for each way of processing segments. The chaining state is the state before the call, and data that no run has
+/// A failed call restores the chaining state from before the call, for each way of processing segments. Data that no run has
 /// written are unchanged.
 #[test]
 fn a_failure_undoes_chaining_states() {

@@ -169,7 +169,7 @@ fn bytes_of_one_word_have_several_owners() {
     }
 }
 
-/// The same if one of the threads runs a kernel.
+/// Uploads by several threads into words that they share, while one of the threads runs a kernel that writes these words.
 #[test]
 fn results_share_words_with_what_is_uploaded() {
     let Some(device) = device() else { return };

@@ -192,7 +192,7 @@ fn messages_of_any_length() {
     check(&device, KeySize::Aes128, &[(12, 1, 5 * 16_384 + 35, 16); 2], &[Where::InPlace]);
 }
 
-/// The same shaders through OpenGL ES.
+/// The shaders of OCB3 give the same results through OpenGL ES instead of Vulkan.
 #[test]
 fn opengl_gives_the_same_results() {
     let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };

@@ -119,7 +119,7 @@ fn copies_are_unchanged() {
     }
 }
 
-/// The same shaders through OpenGL ES, the interface of old and small GPUs.
+/// The shaders give the same results through OpenGL ES, the interface of old and small GPUs.
 #[test]
 fn opengl_gives_the_same_results() {
     let Some(device) = software::by_name(&SOFTWARE_GL.to_string()) else { return };

@@ -149,7 +149,6 @@ pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
 }
 
 impl<K: Kernel> Gcm<K> {
-    /// The key of a message and its state.
     #[inline(always)]
     fn parts(&mut self) -> (MessageKey<'_, K>, &mut State) {
         let Gcm { keys, state } = self;

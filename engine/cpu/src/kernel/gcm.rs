@@ -13,7 +13,7 @@ pub enum Powers<'k, H> {
 }
 
 impl<'k, H> Powers<'k, H> {
-    /// The same powers, borrowed for a call.
+    /// These powers, borrowed for a call.
     #[inline(always)]
     pub(crate) fn reborrow(&mut self) -> Powers<'_, H> {
         match self {

@@ -87,7 +87,6 @@ fn byte_of<S: Step>(step: usize) -> usize {
     if S::BITS == 1 { step / 8 } else { step * (S::BITS / 8) }
 }
 
-/// The text of a step.
 #[inline]
 fn text<S: Step>(data: &HostData<'_>, step: usize) -> u128 {
     let input = &data.input()[byte_of::<S>(step)..];

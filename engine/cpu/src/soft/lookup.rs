@@ -49,7 +49,6 @@ pub(super) trait Lookup {
     fn fold(sum: Self::Sum) -> Self::Row;
 }
 
-/// The tables of a factor.
 pub(super) fn tables(factor: u128, tables: &mut Tables) {
     for (half, table) in [0, 16].into_iter().zip([0, 4]) {
         for nibble in 0..16 {

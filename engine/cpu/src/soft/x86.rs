@@ -11,7 +11,7 @@ use super::vector::Vector;
 use crate::kernel::Block;
 use crate::kernel::counter::Counting;
 
-/// The same 128 bits in each part of a register.
+/// Repeats 128 bits in each part of a register: the form for registers of one part.
 #[inline(always)]
 unsafe fn identity(part: __m128i) -> __m128i {
     part

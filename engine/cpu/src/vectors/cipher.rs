@@ -54,7 +54,7 @@ impl Keys {
         Keys { first: keys.as_ptr(), rounds: schedule.rounds }
     }
 
-    /// The same keys, with their origin hidden from the compiler: see [`opaque`].
+    /// These keys, with their origin hidden from the compiler: see [`opaque`].
     #[inline(always)]
     pub(super) fn opaque(self) -> Keys {
         Keys { first: opaque(self.first), ..self }

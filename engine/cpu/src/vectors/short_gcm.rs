@@ -115,7 +115,8 @@ pub(super) unsafe fn crypt<V: Vector>(
         if let Some(mask) = mask {
             single_stream::encrypted(schedule, Single::number(number).reversed()).store(mask.as_mut_ptr());
         }
-        // Two groups with half of the powers take less time than one group with all of them.
+        // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
+        // group that needs all of them.
         let vectors = blocks.div_ceil(V::BLOCKS);
         let needed = (V::BLOCKS * vectors.div_ceil(2).min(4)).max(before.len() / 16);
         let hash_key = with_powers::<V>(powers, needed);

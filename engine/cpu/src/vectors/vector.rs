@@ -137,7 +137,6 @@ impl Single {
         unsafe { Single::number(value.into()) }
     }
 
-    /// The first byte.
     #[inline(always)]
     pub(super) fn first_byte(self) -> u8 {
         self.to_number() as u8

@@ -33,7 +33,6 @@ impl Mac {
         &mut self.state
     }
 
-    /// The pass.
     pub(crate) fn pass(&self) -> Pass {
         self.pass
     }

@@ -105,7 +105,7 @@ impl Batch {
         }
     }
 
-    /// The same messages to be opened. `is_forged` changes the tag of one.
+    /// The sealed form of these messages, to be opened. `is_forged` changes the tag of one.
     fn to_open(&self, is_forged: bool) -> Batch {
         let sealed = self.run(&Failing::new(usize::MAX, false));
         sealed.outcome.unwrap();

@@ -117,7 +117,6 @@ const MAX_METADATA: usize = 16 << 20;
 /// Size of a disk sector in bytes.
 const SECTOR: usize = 512;
 
-/// A picture.
 #[derive(Debug)]
 struct Picture {
     info: OutputInfo,

@@ -82,7 +82,7 @@ impl Folder {
         for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
             command.env_remove(name);
         }
-        // Without the variable Mesa's drivers print warnings, as on a machine without a desktop.
+        // Mesa's drivers then print warnings, as on a machine without a desktop: the tests must pass with these warnings.
         command.env_remove("XDG_RUNTIME_DIR");
         // The cache is not that of the user.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));

@@ -12,7 +12,7 @@ use crate::reason::{Outcome, Reason};
 /// The values of `cts_mode`, in the order of the variants.
 const NAMES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
-/// A context of CBC with ciphertext stealing. As in the default provider, a message without an update is no error.
+/// A context of CBC with ciphertext stealing. As in the default provider, a message without an update is not an error.
 pub(crate) struct Cts {
     /// Key, IV and parameters are those of CBC. `EVP_Cipher` is plain CBC, as in the default provider.
     cbc: Blocks,

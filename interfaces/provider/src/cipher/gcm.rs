@@ -16,7 +16,6 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
-/// The state of GCM.
 #[derive(Default)]
 pub(crate) struct GcmState {
     gcm: Option<InlineGcm>,

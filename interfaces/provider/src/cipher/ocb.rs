@@ -12,7 +12,6 @@ use crate::key::PassFn;
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The state of OCB.
 pub(crate) struct OcbState {
     ocb: Option<InlineOcb>,
     /// A partial block between two updates.

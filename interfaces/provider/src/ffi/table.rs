@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::instance::Instance;
 use crate::libcrypto::types::{Dispatch, Item, OsslAlgorithm, OsslParam};
 
-/// The end of a table of functions.
 pub(super) const END_OF_TABLE: Dispatch = Dispatch { id: 0, function: null() };
 
 /// For each function that this module provides: a function that makes its entry of a table. The compiler checks the type.

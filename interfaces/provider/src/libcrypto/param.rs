@@ -111,7 +111,6 @@ fn name<'a>(param: &OsslParam) -> &'a [u8] {
 }
 
 impl SetParam<'_> {
-    /// The name.
     pub(crate) fn name(&self) -> &[u8] {
         name(self.0)
     }
@@ -186,7 +185,6 @@ impl SetParam<'_> {
 }
 
 impl<'a> GetParam<'a> {
-    /// The name.
     pub(crate) fn name(&self) -> &'a [u8] {
         name(self.0)
     }

@@ -12,7 +12,6 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 /// number alone is not sufficient: the first process of a container can have the same number as a process outside of the container.
 pub(crate) type Process = (u32, u32);
 
-/// The current process.
 pub(crate) fn current() -> Process {
     (std::process::id(), FORKS.load(Ordering::Relaxed))
 }

@@ -99,7 +99,7 @@ fn the_provider_has_name_and_version_and_passes_its_self_test() {
     assert_eq!(params.first_number(), 1);
 }
 
-/// The same test with the crate `openssl`, as a Rust program would use it.
+/// Loads the provider and fetches a cipher with the crate `openssl`, as a Rust program would.
 #[test]
 fn the_crate_openssl_loads_and_fetches_it() {
     use openssl::cipher::Cipher;

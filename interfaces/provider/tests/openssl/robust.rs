@@ -379,7 +379,7 @@ fn contexts_are_freed_in_any_state() {
                 drop(context);
                 if let (Some(mut copy), Some(_), Some(_)) = (copy, key, iv) {
                     let fine = copy.update(&[0; 32]).is_some();
-                    // CCM needs the tag before decryption, and zeros are no wrapped key.
+                    // CCM needs the tag before decryption, and zeros are not a wrapped key.
                     let refuses = matches!(algorithm.mode, Mode::Ccm | Mode::Wrap) && way == DECRYPT;
                     assert!(fine != refuses, "{name}");
                 }

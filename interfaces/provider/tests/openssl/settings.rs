@@ -96,7 +96,7 @@ fn works(library: &Arc<Library>) -> bool {
     ours.is_some() && ours == theirs
 }
 
-/// A program for [`a_bad_environment_is_reported_once_and_ignored`]: it loads the provider three times.
+/// [`a_bad_environment_is_reported_once_and_ignored`] runs this test in a child process, which loads the provider three times.
 #[test]
 fn a_program_with_a_bad_environment() {
     if env::var_os("LOCKSTEP_TEST_BAD").is_none() {

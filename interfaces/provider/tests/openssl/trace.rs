@@ -100,7 +100,7 @@ fn exits_normally(mut program: Command, stderr: impl Into<Stdio>) {
     assert!(output.status.success() && out.contains("1 passed"), "{program:?}: {}\n{out}", output.status);
 }
 
-/// The same check for a trace that fails: one line reports the failure.
+/// Checks that a program whose trace fails exits normally: one line reports the failure.
 #[track_caller]
 fn runs_normally_without_trace(role: Role, trace: impl AsRef<Path>, why: &str) {
     let (_, error) = runs_normally(program(role, trace));
@@ -454,7 +454,7 @@ fn files_that_the_program_opens_are_not_written() {
     runs_normally_without_trace(Role::ClosesAll, &file, "the program has closed it");
 }
 
-/// With standard error closed, the next file that the program opens gets its number.
+/// If standard error is closed, the next file that the program opens gets descriptor 2. Messages must not go there.
 #[test]
 fn messages_do_not_go_to_a_file_of_the_program() {
     let Some(folder) = folder() else { return };

@@ -16,14 +16,16 @@ use crate::hazmat::direction;
 
 /// A batch is processed in parts of this many bytes.
 const PART: usize = 32 << 20;
-/// The same for short messages if one thread does the work: the descriptions of the messages of a part then fit in its caches.
+/// If one thread processes short messages, parts have this many bytes: the descriptions of the messages of a part then fit in
+/// the caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
-/// The number of bytes that a message counts in addition to its data, for the preparation of its key.
+/// The number of bytes by which the size of a message exceeds that of its data when parts are formed: it stands for the time of
+/// the preparation of the message's key.
 const PREPARATION: usize = 512;
 
 /// An argument: strings of bytes, one for each message.
 pub(super) enum Strings<'py> {
-    /// The same for all messages.
+    /// One string for all messages.
     Shared(Input<'py>),
     /// Rows of a width, and the length of the string at the start of a row.
     Rows(Input<'py>, usize, usize),

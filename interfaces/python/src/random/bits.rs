@@ -31,7 +31,7 @@ struct Interface {
 /// The keystream from which numpy takes words.
 struct State {
     key: StreamKey,
-    /// The block after the buffer.
+    /// The number of the first block of the keystream after those in the buffer.
     next: u128,
     buffer: Zeroizing<[u8; BUFFER]>,
     /// The bytes of the buffer that are used up.

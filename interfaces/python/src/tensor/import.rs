@@ -46,11 +46,11 @@ pub(crate) struct Imported {
     pub(crate) item: usize,
     /// The stream of the caller, for memory of a device.
     pub(crate) stream: Stream,
-    /// What work on the memory holds.
+    /// The owner that keeps the memory valid. Each operation on the memory holds it until the operation ends.
     pub(crate) keep: Keep,
 }
 
-/// What keeps the memory of an array valid. It is dropped while the thread is attached to the interpreter.
+/// The owner that keeps the memory of an array valid. It is dropped while the thread is attached to the interpreter.
 #[allow(dead_code, reason = "held until it is dropped")]
 pub(crate) enum Keep {
     Buffer(Box<Export>),
@@ -135,7 +135,7 @@ impl Imported {
     /// The memory of an array, to read. The stream is the caller's: None, a number or an object, as `lockstep.tensor` documents.
     ///
     /// # Errors
-    /// `TypeError` for an object that is no array, `BufferError` for one that is not contiguous, `ValueError` for a device that
+    /// `TypeError` for an object that is not an array, `BufferError` for one that is not contiguous, `ValueError` for a device that
     /// is not supported.
     pub(crate) fn read(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Imported> {
         Imported::new(array, stream, false)

@@ -3,7 +3,6 @@
 
 /// A processor of the paper's Table 1.
 pub struct Processor {
-    /// Its name.
     pub name: &'static str,
     /// Mbit/s at each of [`SIZES`].
     pub rates: [u32; 4],

@@ -7,7 +7,6 @@ use super::paper::{A5_6800, A7_COPIES_6800, A7_NULL, CLOCK_HZ, EDGE, PIXEL_PIPES
 /// The greatest number of quads in flight that is tried: 1024 fragments of a quad pipeline.
 pub const MOST_QUADS: u32 = 256;
 
-/// The sample for tuning.
 const TUNING: Sample = Sample { stretches: 1, quads: MOST_QUADS };
 
 /// The file of [`A7_COPIES_6800`] and [`A7_NULL`] with the length of this file.
@@ -30,7 +29,7 @@ pub fn measured(file: u32) -> f64 {
     typical(file, &runs(&A5_6800, file)) - copies(file)
 }
 
-/// The same for the shortest and the longest run of Table A5.
+/// Seconds of the shader for a file in the thesis, by the shortest and by the longest run of Table A5.
 pub fn measured_range(file: u32) -> (f64, f64) {
     let (low, high) = runs(&A5_6800, file).range();
     (low - copies(file), high - copies(file))

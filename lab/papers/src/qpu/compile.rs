@@ -16,7 +16,8 @@ pub struct Compiled {
     /// Seconds of the sequential compiler, which translates one operation after the other as the thesis's compiler did, and the
     /// number of instructions. `None` if the program needs more registers than this compiler finds.
     pub sequential: Option<(f64, usize)>,
-    /// The same for the scheduling compiler. `None` for the thesis's kernels, which are never scheduled.
+    /// Seconds of the scheduling compiler, and the number of instructions. `None` for the thesis's kernels, which are never
+    /// scheduled.
     pub scheduled: Option<(f64, usize)>,
 }
 

@@ -30,7 +30,7 @@ pub struct Named {
 /// Numbers of iterations, after which the QPUs of a chip use the shared units in a periodic order.
 const TURNS: [usize; 2] = [10, 30];
 
-/// The same for kernels whose iterations are long.
+/// Numbers of iterations for kernels whose iterations are long: fewer, because the simulator takes longer for each.
 const FEW_TURNS: [usize; 2] = [4, 12];
 
 const fn of_bitslice(mode: &'static str, decrypts: bool, launch: Launch) -> Named {

@@ -83,7 +83,6 @@ fn colour(alu: &Alu, to: u8, is_move: bool) -> usize {
     }
 }
 
-/// The columns of a window.
 fn columns(window: &Window) -> Vec<Column> {
     let mut columns = Vec::new();
     for event in &window.events {

@@ -57,7 +57,7 @@ pub(super) fn multiplication(of: Multiplication) -> Code {
 pub enum Multiplication {
     /// The product of any bytes, with one step for each bit of the largest byte.
     Any,
-    /// The same with a step for each bit of the largest number.
+    /// [`Multiplication::Any`] with exchanged operands: one step for each bit of the largest factor, which is at most 3.
     Exchanged,
     /// The product of a number from 0 to 3 and a byte, without a loop.
     Small,

@@ -14,7 +14,7 @@ use super::paper::{self, Decryption, Encryption};
 pub struct Rates {
     /// The thesis's kernel with one QPU and the copies by the host.
     pub one: f64,
-    /// The same with 12 QPUs.
+    /// The thesis's kernel with 12 QPUs and the copies by the host.
     pub twelve: f64,
     /// The thesis's kernel with 12 QPUs, without the copies.
     pub kernel: f64,

@@ -71,7 +71,6 @@ impl Window {
         Window { title, events, instructions, has_several: qpus > 1 }
     }
 
-    /// The instruction of an event.
     pub(super) fn instruction(&self, event: &Event) -> &Instruction {
         &self.instructions[(event.address / INSTRUCTION_BYTES) as usize]
     }
@@ -112,7 +111,6 @@ fn start_of(event: &Event) -> u64 {
     event.clock - event.stalls.total()
 }
 
-/// The instructions of words.
 fn decoded(words: &[u64]) -> Result<Vec<Instruction>, Error> {
     let decode = |word: &u64| Instruction::decode(*word).map_err(|error| Error::Kernel(error.to_string()));
     words.iter().map(decode).collect()

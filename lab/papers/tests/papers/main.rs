@@ -10,13 +10,13 @@ mod geforce;
 mod page;
 mod qpu;
 
-/// One measurement for all tests: it takes seconds.
+/// The measurement of the Cell kernels. All tests share it, because it takes seconds.
 static REPORT: LazyLock<Report> = LazyLock::new(|| Report::measure().unwrap());
 
-/// The same for the model of the GeForce 6800.
+/// The model of the GeForce 6800 and its sweep, which all tests share.
 static MODEL: LazyLock<Model> = LazyLock::new(Model::run);
 static SWEEP: LazyLock<Sweep> = LazyLock::new(Sweep::run);
 
-/// The same for VideoCore IV.
+/// The measurement of VideoCore IV, which all tests share.
 static QPU_REPORT: LazyLock<lockstep_papers::qpu::Report> =
     LazyLock::new(|| lockstep_papers::qpu::Report::measure().unwrap());

@@ -4,7 +4,6 @@ use super::expression::{Place, Symbols, Value, evaluate};
 use super::{set_branch, set_target};
 use crate::isa::{Format, Inst, Op, Reg};
 
-/// The text of an operand.
 pub(super) struct OperandText {
     pub text: String,
     /// True if the value was known when the operand was read.

@@ -55,7 +55,7 @@ fn output_waits_for_its_buffer() {
     // 11 to 111, and only then is the third piece computed, at 112. The second output is written until 211, and the
     // third until 311.
     assert_eq!(clocks(&CHIP, &[row(3, 0, 1, 800)]), 311);
-    // The same from the view of the processor: the fifth computation starts when the third output has been written.
+    // The buffer also delays the processor: the fifth computation starts when the third output has been written.
     let mut pieces = row(5, 0, 1, 800);
     pieces[4] = Transfer { bytes_in: 0, clocks: 1000, bytes_out: 0, exclusive: false };
     assert_eq!(clocks(&CHIP, &[pieces]), 311 + 1000);

@@ -140,7 +140,6 @@ impl Bench {
     }
 }
 
-/// The device of this name.
 pub(crate) fn device(name: &str) -> Result<Arc<dyn Device>> {
     let engine = Engine::builder().device(name).build()?;
     let found = engine.devices().iter().find(|device| device.id().to_string() == name);

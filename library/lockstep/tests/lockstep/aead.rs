@@ -38,7 +38,6 @@ fn callers() -> [Limits; 2] {
     [usize::MAX, 0].map(|limit| Limits { engine: engine.clone(), inline: limit, batch: limit })
 }
 
-/// A nonce of the mode.
 fn nonce(mode: Aead, seed: u8) -> Vec<u8> {
     let len = if mode.row().nonces.contains(12) { 12 } else { *mode.row().nonces.ranges[0].start() };
     vec![seed; len]

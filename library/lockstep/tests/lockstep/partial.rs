@@ -109,7 +109,7 @@ fn a_file_appears_only_with_the_option_and_with_content() {
         let error = run(&key(SUITE), &at("out"), partial, true);
         assert!(matches!(error, Error::Partial { verified: 0, .. }), "{error}");
     }
-    // An interrupted call and a full disk are no damage of the message.
+    // An interrupted call and a full disk are not reported as damage of the message.
     fs::write(at("in"), &message[..message.len() - 1]).unwrap();
     let stop = AtomicBool::new(true);
     let error = run(&key(SUITE), &at("out"), partial.interrupt(&stop), true);

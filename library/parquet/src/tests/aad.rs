@@ -179,7 +179,7 @@ fn a_stored_prefix_is_not_used() {
             }
         }
         check(&read_with(&engine, file.clone(), &keys(), options(Some(prefix))).unwrap(), None);
-        // A long prefix is cut off in the message.
+        // A long prefix is shortened in the error message.
         let long = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&vec![b'x'; 10_000])));
         let what = refused(&long, None);
         assert!(what.contains("xxx...\" (10000 bytes)") && what.len() < 400, "{what}");

@@ -50,7 +50,7 @@ fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
 
-/// The same file with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
+/// The file of [`plain_file`] with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
 /// dictionary page, and with these pages by row group and column.
 fn plain_file_with(
     paths: [&str; 3],
@@ -190,7 +190,6 @@ fn read_with(
     Ok(plain)
 }
 
-/// The range of the footer of a file.
 fn footer_range(file: &[u8]) -> std::ops::Range<usize> {
     let end = file.len() - 8;
     let len = u32::from_le_bytes(file[end..].first_chunk().copied().unwrap()) as usize;

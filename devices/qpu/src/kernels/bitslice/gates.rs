@@ -129,7 +129,7 @@ impl Circuit {
         tables
     }
 
-    /// The same circuit with fewer gates of the add ALU, as far as the rules below allow.
+    /// A circuit with the same outputs and fewer gates of the add ALU, as far as the rules below allow.
     fn rewritten(mut self) -> Circuit {
         let tables = self.tables();
         for place in 0..self.gates.len() {

@@ -56,7 +56,8 @@ fn shift_rows_in_place(ops: &mut Ops<'_>, planes: Planes, is_inverse: bool) {
     }
 }
 
-/// The same for planes that may be in any register, with one more operation for each plane. `rows` has the words [`ROWS`].
+/// ShiftRows, or InvShiftRows, of planes that may be in any register, with one operation for each plane more than
+/// [`shift_rows_in_place`]. `rows` has the words [`ROWS`].
 fn shift_rows(ops: &mut Ops<'_>, planes: Planes, rows: Variable, is_inverse: bool) {
     ops.flags(AddOp::Shl, Input::Variable(rows), 1);
     for plane in planes {

@@ -9,7 +9,7 @@ use super::*;
 use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 
-/// Number of bytes below a function that are searched.
+/// Number of bytes of the stack below the caller's frame that are searched.
 const DEPTH: usize = 12 << 10;
 
 /// Copies bytes by an instruction, because the compiler does not allow reads of padding and of the stack below a function.

@@ -54,7 +54,7 @@ fn other_devices_are_discovered_after_enough_work() {
     }
     assert_eq!(chosen(&first, 1 << 20), "mock");
     assert_eq!(discovered.load(Ordering::Relaxed), 1);
-    // Devices that are used by name only are no candidates.
+    // Devices that are used by name only are not candidates.
     assert_eq!(
         first.devices().iter().map(|device| device.id()).collect::<Vec<_>>(),
         [id("mock-cpu"), id("mock")]

@@ -17,7 +17,6 @@ use super::workload::Shape;
 use crate::error::{Error, Result, check_stopped, failed};
 use crate::signals;
 
-/// A suite.
 struct Suite {
     /// The name on the command line.
     name: &'static str,

@@ -71,7 +71,6 @@ const MODES: [(&str, Mode); 10] = [
     ("ocb", Mode::Aead(Aead::Ocb)),
 ];
 
-/// All workloads.
 pub(super) fn all() -> Vec<Workload> {
     let mut works = Vec::new();
     for (mode_name, mode) in MODES {
@@ -288,7 +287,6 @@ pub(super) fn iv(call: u64) -> Block {
     (u128::from_be_bytes(IV) ^ (u128::from(call) << 64)).to_be_bytes()
 }
 
-/// The nonce of a call.
 pub(super) fn nonce(call: u64) -> [u8; 12] {
     iv(call)[..12].try_into().expect("12 bytes of 16")
 }

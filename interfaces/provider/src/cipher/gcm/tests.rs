@@ -54,7 +54,7 @@ fn a_device_gets_all_blocks_of_a_large_update() {
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY).unwrap();
     assert!(gcm.start(true, &IV) && gcm.update(Span::in_place(&mut expected)));
     assert!(data == expected);
-    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes are no block.
+    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes do not fill a block.
     let worked = instance.resources.engine().unwrap().planner().worked();
     let worked: Vec<_> = worked.into_iter().map(|(id, bytes)| (id.to_string(), bytes)).collect();
     assert_eq!(worked, [("mock:0".into(), 99_984)]);

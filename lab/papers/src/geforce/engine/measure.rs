@@ -49,12 +49,12 @@ pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A3", blocks: 240, threads: 256, rounds: 10, buffer: 9_830_400 },
 ];
 
-/// What is measured.
+/// The conditions of a measurement.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     /// The files have this fraction of their size in Table 6.2.1.
     pub scale: u64,
-    /// The same for the 8800.
+    /// The files for the 8800 have this fraction of their size in the thesis.
     pub scale_8800: u64,
     /// Number of runs whose mean is reported.
     pub runs: usize,
