@@ -1,7 +1,7 @@
 //! The clocks of every kernel compared with the paper's: `cargo run --release -p lockstep-spu --example clocks
 //! [KERNEL]`.
 
-use lockstep_spu::kernels::{KERNELS, measure};
+use lockstep_spu::kernels::{KERNELS, PUBLISHED, measure};
 use lockstep_spu::schedule::Effort;
 
 fn main() {
@@ -10,7 +10,11 @@ fn main() {
         "{:<16} {:<14} {:>14} {:>16} {:>26} {:>20} dual",
         "kernel", "pass", "paper", "round, last", "clocks a block", "Gbit/s"
     );
-    for kernel in KERNELS.iter().filter(|kernel| only.as_ref().is_none_or(|only| only == kernel.name)) {
+    for kernel in KERNELS
+        .iter()
+        .chain(PUBLISHED)
+        .filter(|kernel| only.as_ref().is_none_or(|only| kernel.name.contains(only.as_str())))
+    {
         let mut seen = Vec::new();
         for &(pass, of) in kernel.loops {
             if seen.contains(&of) {

@@ -6,6 +6,7 @@ mod page;
 pub mod paper;
 mod picture;
 mod program;
+mod published;
 mod report;
 mod sections;
 mod variants;
@@ -13,7 +14,7 @@ mod window;
 
 use lockstep_core::work::{Operation, Pass};
 use lockstep_spu::asm::AsmError;
-use lockstep_spu::kernels::{KERNELS, Loop, Named, Refused};
+use lockstep_spu::kernels::{KERNELS, Loop, Named, PUBLISHED, Refused};
 use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
@@ -71,9 +72,14 @@ impl From<Refused> for Error {
     }
 }
 
+/// The kernels of the device, and the paper's kernels as published.
+fn all() -> impl Iterator<Item = &'static Named> {
+    KERNELS.iter().chain(PUBLISHED)
+}
+
 /// The names of all kernels.
 pub fn names() -> Vec<&'static str> {
-    KERNELS.iter().map(|kernel| kernel.name).collect()
+    all().map(|kernel| kernel.name).collect()
 }
 
 /// Finds a kernel by its name; the prefix `spu/` is optional.
@@ -82,12 +88,12 @@ pub fn names() -> Vec<&'static str> {
 /// [`Error::UnknownKernel`].
 pub fn kernel(name: &str) -> Result<&'static Named, Error> {
     let same = |kernel: &&Named| kernel.name == name || kernel.name.strip_prefix("spu/") == Some(name);
-    KERNELS.iter().find(same).ok_or_else(|| Error::UnknownKernel { name: name.into() })
+    all().find(same).ok_or_else(|| Error::UnknownKernel { name: name.into() })
 }
 
 /// The passes of a kernel, as arguments of `--pass`.
 fn passes(name: &str) -> Vec<String> {
-    let kernel = KERNELS.iter().find(|kernel| kernel.name == name);
+    let kernel = all().find(|kernel| kernel.name == name);
     kernel
         .into_iter()
         .flat_map(|kernel| kernel.loops)

@@ -58,6 +58,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
     for (name, table) in [
         ("table_1", report.table_1()),
         ("table_2", report.table_2()),
+        ("causes", report.causes()),
         ("table_3", report.table_3()),
         ("further", report.further()),
         ("composed", report.composed()),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::measured::{self, BLOCKS, Measured};
 use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
+use super::published::{self, Published};
 use super::variants::{self, OtherRules, Rolled};
 use super::{Error, paper};
 use lockstep_core::work::Pass;
@@ -13,6 +14,7 @@ use lockstep_spu::sim::CLOCK_HZ;
 /// All kernels, measured.
 pub struct Report {
     measured: Vec<Measured>,
+    published: Vec<Published>,
     rolled: Vec<Rolled>,
     other_rules: Vec<OtherRules>,
 }
@@ -59,6 +61,7 @@ impl Report {
     pub fn measure() -> Result<Report, Error> {
         let mut report = Report::empty();
         report.measure_kernels()?;
+        report.measure_published()?;
         report.measure_rolled()?;
         report.measure_other_rules()?;
         Ok(report)
@@ -66,12 +69,18 @@ impl Report {
 
     /// A report without measurements.
     pub(super) fn empty() -> Report {
-        Report { measured: Vec::new(), rolled: Vec::new(), other_rules: Vec::new() }
+        Report { measured: Vec::new(), published: Vec::new(), rolled: Vec::new(), other_rules: Vec::new() }
     }
 
     /// Measures all kernels.
     pub(super) fn measure_kernels(&mut self) -> Result<(), Error> {
         self.measure_loops(|_, _| true)
+    }
+
+    /// Measures the figures of [`Report::causes`], after the kernels of Table 2.
+    pub(super) fn measure_published(&mut self) -> Result<(), Error> {
+        self.published = published::measure()?;
+        Ok(())
     }
 
     /// Measures the figures of [`Report::rolled`], after the kernels.
@@ -131,6 +140,11 @@ impl Report {
     /// Table 2.
     pub fn table_2(&self) -> Table {
         self.rates("Table 2: the paper's kernels, and Lockstep's of the same design", TABLE_2, "paper")
+    }
+
+    /// The steps from the paper's rows of Table 2 to Lockstep's.
+    pub fn causes(&self) -> Table {
+        published::table(&self.published, |row| self.ours(row))
     }
 
     /// Table 3: Lockstep's row appears once for each mode.
@@ -309,6 +323,7 @@ impl Report {
                     })
                 })
                 .collect::<Value>(),
+            "as_published": self.published.iter().map(Published::json).collect::<Value>(),
             "rolled": self.rolled.iter().map(Rolled::json).collect::<Value>(),
             "other_rules": self.other_rules.iter().map(OtherRules::json).collect::<Value>(),
             "kernels": self.measured.iter().map(measured_json).collect::<Value>(),

@@ -35,6 +35,23 @@ fn every_figure_of_the_paper_is_reached() {
 }
 
 #[test]
+fn kernels_as_published_take_the_clocks_of_the_paper() {
+    let json = crate::REPORT.json();
+    let rows = json["as_published"].as_array().unwrap();
+    assert_eq!(rows.len(), paper::TABLE_2.len() - 1, "all but CTR0, which is not scheduled");
+    for row in rows {
+        let name = row["name"].as_str().unwrap();
+        let theirs = paper::TABLE_2.iter().find(|row| row.name == name).unwrap().clocks();
+        for (theirs, ours) in theirs.into_iter().zip(row["clocks"].as_array().unwrap()) {
+            let ratio = ours.as_f64().unwrap() / theirs;
+            assert!(ratio < 1.03, "{name}: {ratio}");
+            let is_full = ["CTR4", "CBC2", "ECB4", "Tab2"].contains(&name);
+            assert!(!is_full || ratio > 0.97, "{name}: {ratio}");
+        }
+    }
+}
+
+#[test]
 fn the_first_section_needs_no_measurement() {
     let mut sections = cell::sections();
     let first = sections.next().unwrap().unwrap();
@@ -90,7 +107,7 @@ fn text_and_json_contain_the_figures_of_the_page() {
     let text = cell::sections().map(Result::unwrap).collect::<String>();
     for table in [report.table_1(), report.table_2(), report.table_3(), report.further(), report.composed()]
         .into_iter()
-        .chain([report.besides(), report.cycles(), report.rolled(), report.other_rules()])
+        .chain([report.causes(), report.besides(), report.cycles(), report.rolled(), report.other_rules()])
     {
         assert!(text.contains(&table.text()), "{}", table.title);
     }

@@ -30,7 +30,7 @@ fn table(quarter: usize, part: usize, flipped: bool) -> Block {
 
 impl Lookup {
     /// SubBytes.
-    fn substitute(&self, f: &mut Flow, x: Value) -> Value {
+    pub(super) fn substitute(&self, f: &mut Flow, x: Value) -> Value {
         let flipped = f.xor_bytes(x, 0x80);
         let quarters: [Value; 4] = std::array::from_fn(|quarter| {
             let mut half = |index, is_flipped| {

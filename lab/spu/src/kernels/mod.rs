@@ -9,6 +9,7 @@ mod modes;
 mod named;
 mod permutation;
 mod plain;
+mod published;
 mod rolled;
 mod tables;
 mod vperm;
@@ -19,7 +20,9 @@ use std::sync::LazyLock;
 use aes::{AesRounds, Block};
 use lookup::Lookup;
 pub use modes::{Mode, Parameter};
-pub use named::{KERNELS, Named};
+pub use named::{KERNELS, Named, PUBLISHED};
+use published::Published;
+pub use published::{Columns, Substitution};
 pub use rolled::RoundLoop;
 use tables::Tables;
 use vperm::Vperm;
@@ -37,12 +40,19 @@ pub enum Way {
     Lookup,
     /// Lookups in registers, with alternatives for both pipes.
     LookupBalanced,
+    /// Lookups in registers with the paper's operations.
+    Published(Substitution, Columns),
     /// Vector permutation.
     Vperm,
     /// The inverse cipher by vector permutation.
     VpermInverse,
     /// Tables in the local store.
     Tables,
+    /// Tables in the local store for one block in flight, as in the paper. `balanced`: addresses are computed by both pipes.
+    PublishedTables {
+        /// False if each address has a rotation of its own.
+        balanced: bool,
+    },
     /// GHASH by tables in the local store. The mode of the loop has no effect.
     Ghash,
     /// GHASH bit by bit, without data-dependent addresses.
@@ -55,9 +65,11 @@ impl Way {
             // GHASH does not use a cipher, so any cipher can be returned for it.
             Way::Plain | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup { balanced: false }),
             Way::LookupBalanced => Box::new(Lookup { balanced: true }),
+            Way::Published(substitution, columns) => Box::new(Published(substitution, columns)),
             Way::Vperm => Box::new(Vperm::encryption()),
             Way::VpermInverse => Box::new(Vperm::decryption()),
             Way::Tables => Box::new(Tables { shared: 2 }),
+            Way::PublishedTables { balanced } => Box::new(Tables { shared: if balanced { 3 } else { 0 } }),
         }
     }
 }
@@ -71,7 +83,7 @@ impl Way {
     /// Bytes of the tables, which are at the start of the local store.
     fn tables(self) -> usize {
         match self {
-            Way::Tables | Way::Ghash => tables::TABLES,
+            Way::Tables | Way::PublishedTables { .. } | Way::Ghash => tables::TABLES,
             Way::GhashBits => ghash::POWERS,
             _ => 0,
         }
@@ -205,7 +217,7 @@ impl Compiled {
     pub fn load(&self, machine: &mut Machine, keys: &[Block]) -> Result<(), Refused> {
         self.check_keys(keys)?;
         machine.load(&self.program.image);
-        if self.of.way == Way::Tables {
+        if matches!(self.of.way, Way::Tables | Way::PublishedTables { .. }) {
             static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
             machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&CONTENTS);
         }

@@ -2,7 +2,7 @@
 
 use lockstep_core::work::Pass;
 
-use super::{Loop, Mode, Way};
+use super::{Columns, Loop, Mode, Substitution, Way};
 
 /// A kernel with its name.
 #[derive(Debug)]
@@ -204,6 +204,101 @@ pub const KERNELS: &[Named] = &[
         paper: None,
         loops: &[(Pass::CbcDecrypt, one(Way::VpermInverse, Mode::CbcDecrypt, 4))],
     },
+];
+
+const fn as_published(columns: Columns) -> Way {
+    Way::Published(Substitution::Selections, columns)
+}
+
+const fn published(
+    name: &'static str,
+    description: &'static str,
+    paper: (f64, f64),
+    constant_time: bool,
+    loops: &'static [(Pass, Loop)],
+) -> Named {
+    Named { name, description, constant_time, paper: Some(paper), loops }
+}
+
+/// The paper's kernels with the paper's operations, for measurements. The device does not have them.
+pub const PUBLISHED: &[Named] = &[
+    published(
+        "published/ctr1",
+        "CTR, MixColumns in version 1",
+        (44.0, 31.0),
+        true,
+        &[(Pass::Ctr, exclusive(as_published(Columns::Direct), Mode::Ctr, 1))],
+    ),
+    published(
+        "published/ctr2",
+        "CTR, MixColumns in version 2, 2 blocks in flight",
+        (28.0, 5.5),
+        true,
+        &[(Pass::Ctr, exclusive(as_published(Columns::Rows), Mode::Ctr, 2))],
+    ),
+    published(
+        "published/ctr4a",
+        "CTR, MixColumns in version 2, 4 blocks in flight",
+        (22.25, -4.25),
+        true,
+        &[(Pass::Ctr, exclusive(as_published(Columns::Rows), Mode::Ctr, 4))],
+    ),
+    published(
+        "published/ctr4",
+        "CTR, MixColumns in version 4, iterations overlap",
+        (20.0, -2.75),
+        true,
+        &[(Pass::Ctr, one(as_published(Columns::FewEven), Mode::Ctr, 4))],
+    ),
+    published(
+        "published/tab1",
+        "CTR by tables of 64 KiB, a rotation for each address",
+        (48.0, 14.0),
+        false,
+        &[(Pass::Ctr, exclusive(Way::PublishedTables { balanced: false }, Mode::Ctr, 1))],
+    ),
+    published(
+        "published/tab2",
+        "CTR by tables of 64 KiB, addresses by both pipes",
+        (35.0, 27.0),
+        false,
+        &[(Pass::Ctr, exclusive(Way::PublishedTables { balanced: true }, Mode::Ctr, 1))],
+    ),
+    published(
+        "published/cbc1",
+        "CBC encryption, MixColumns in version 1",
+        (44.0, 15.0),
+        true,
+        &[(Pass::CbcEncrypt, one(as_published(Columns::Direct), Mode::CbcEncrypt, 1))],
+    ),
+    published(
+        "published/cbc2",
+        "CBC encryption, MixColumns for feedback",
+        (35.0, -7.0),
+        true,
+        &[(Pass::CbcEncrypt, one(as_published(Columns::Feedback), Mode::CbcEncrypt, 1))],
+    ),
+    published(
+        "published/ecb1",
+        "ECB encryption, MixColumns in version 2",
+        (38.0, 6.0),
+        true,
+        &[(Pass::EcbEncrypt, exclusive(as_published(Columns::Rows), Mode::Ecb, 1))],
+    ),
+    published(
+        "published/ecb4a",
+        "ECB encryption, MixColumns in version 2, 4 blocks in flight",
+        (21.25, -5.75),
+        true,
+        &[(Pass::EcbEncrypt, exclusive(as_published(Columns::Rows), Mode::Ecb, 4))],
+    ),
+    published(
+        "published/ecb4",
+        "ECB encryption, MixColumns in version 4, iterations overlap",
+        (20.0, -4.75),
+        true,
+        &[(Pass::EcbEncrypt, one(as_published(Columns::FewEven), Mode::Ecb, 4))],
+    ),
 ];
 
 impl Named {

@@ -116,6 +116,11 @@ impl Flow {
         self.lane = number;
     }
 
+    /// The number of the block in flight to which the following instructions belong.
+    pub fn current_block(&self) -> u32 {
+        self.lane
+    }
+
     /// A value that either of two alternatives can compute. The scheduler chooses the alternative that balances the
     /// pipes.
     pub fn either(
@@ -239,6 +244,11 @@ impl Flow {
         self.shuffle(a, a, control)
     }
 
+    /// The low bits of the 16 bytes in the low 16 bits of the preferred slot, that of byte 0 leftmost.
+    pub fn gather_low_bits(&mut self, a: Value) -> Value {
+        self.node(Op::Gbb, [Some(a), None, None], 0)
+    }
+
     /// Expands each of the low 16 bits of the preferred slot to a byte of ones or zeros, the leftmost bit first.
     pub fn spread_bits(&mut self, a: Value) -> Value {
         self.node(Op::Fsmb, [Some(a), None, None], 0)
@@ -247,6 +257,11 @@ impl Flow {
     /// A quadword shifted left by up to 7 bits.
     pub fn shift_left(&mut self, a: Value, bits: i32) -> Value {
         self.with(Op::Shlqbii, a, bits)
+    }
+
+    /// A quadword rotated left by up to 7 bits.
+    pub fn rotate_left(&mut self, a: Value, bits: i32) -> Value {
+        self.with(Op::Rotqbii, a, bits)
     }
 
     /// A quadword shifted right by up to 7 bits.

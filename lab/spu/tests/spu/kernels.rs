@@ -1,7 +1,7 @@
 //! Every loop, compared with the reference implementation.
 
 use lockstep_reference as reference;
-use lockstep_spu::kernels::{Loop, Mode, Way};
+use lockstep_spu::kernels::{Loop, Mode, PUBLISHED, Substitution, Way};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::Machine;
 
@@ -47,6 +47,18 @@ fn check(way: Way, mode: Mode, blocks: u32, effort: Effort) {
                 data, right,
                 "{way:?} {mode:?} x{blocks}, {rounds} rounds, {count} blocks, {effort:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn encryption_as_published() {
+    for of in PUBLISHED.iter().map(|kernel| kernel.loops[0].1) {
+        check(of.way, of.mode, of.blocks, Effort::Full);
+        if let Way::Published(_, columns) = of.way {
+            for own in [Substitution::Lookup, Substitution::LookupBalanced] {
+                check(Way::Published(own, columns), of.mode, of.blocks, Effort::Full);
+            }
         }
     }
 }

@@ -1,0 +1,88 @@
+//! The paper's kernels with the paper's operations: the steps from the paper's rows to Lockstep's kernels.
+
+use lockstep_report::Table;
+use lockstep_spu::kernels::measure::{Clocks, clocks};
+use lockstep_spu::kernels::{Loop, Named, PUBLISHED, Substitution, Way};
+use lockstep_spu::schedule::Effort;
+use serde_json::{Value, json};
+
+use super::Error;
+use super::measured::Measured;
+use super::paper::{Row, TABLE_2};
+
+/// A row of Table 2 and the kernels between it and Lockstep's kernel.
+pub(super) struct Published {
+    row: &'static Row,
+    /// The paper's operations, arranged by Lockstep's scheduler.
+    clocks: Clocks,
+    /// With Lockstep's SubBytes in addition; `None` for kernels by tables.
+    with_own_substitution: Option<Clocks>,
+}
+
+/// Measures all of [`PUBLISHED`].
+///
+/// # Errors
+/// [`Error::Kernel`] if a kernel does not run, which is a bug.
+pub(super) fn measure() -> Result<Vec<Published>, Error> {
+    PUBLISHED.iter().map(Published::of).collect()
+}
+
+impl Published {
+    fn of(kernel: &'static Named) -> Result<Published, Error> {
+        let name = kernel.name.strip_prefix("published/").expect("all of these names have it");
+        let row = TABLE_2.iter().find(|row| row.name.eq_ignore_ascii_case(name)).expect("a row of Table 2");
+        let of = kernel.loops[0].1;
+        let clocks = |of| clocks(of, Effort::Full).map_err(Error::Kernel);
+        let own = match of.way {
+            Way::Published(_, columns) => {
+                // The SubBytes of Lockstep's kernel of this row.
+                let balanced = super::kernel(row.kernel)?.loops[0].1.way == Way::LookupBalanced;
+                let own = if balanced { Substitution::LookupBalanced } else { Substitution::Lookup };
+                Some(clocks(Loop { way: Way::Published(own, columns), ..of })?)
+            }
+            _ => None,
+        };
+        Ok(Published { row, clocks: clocks(of)?, with_own_substitution: own })
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "name": self.row.name,
+            "clocks": self.clocks.block,
+            "with_own_substitution": self.with_own_substitution.map(|clocks| clocks.block),
+        })
+    }
+}
+
+/// The steps, each with the change of the clocks in percent.
+pub(super) fn table<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> Table {
+    let head = [
+        "",
+        "paper 128",
+        "192",
+        "256",
+        "as published 128",
+        "192",
+        "256",
+        "schedule %",
+        "our SubBytes 128",
+        "%",
+        "our kernel 128",
+        "%",
+    ];
+    let mut table = Table::new("Table 2 by cause: clocks of a block", &head, 1);
+    let change = |from: f64, to: f64| format!("{:+.1}", 100.0 * (to / from - 1.0));
+    for one in published {
+        let (theirs, clocks, last) = (one.row.clocks(), one.clocks.block, ours(one.row).clocks.block[0]);
+        let mut row = vec![one.row.name.to_string()];
+        row.extend(theirs.into_iter().chain(clocks).map(super::report::number));
+        row.push(change(theirs[0], clocks[0]));
+        let own = one.with_own_substitution.map(|clocks| clocks.block[0]);
+        row.push(own.map_or("-".into(), super::report::number));
+        row.push(own.map_or("-".into(), |own| change(clocks[0], own)));
+        row.push(super::report::number(last));
+        row.push(change(own.unwrap_or(clocks[0]), last));
+        table.rows.push(row);
+    }
+    table
+}
