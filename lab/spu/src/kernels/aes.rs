@@ -1,5 +1,6 @@
 //! The common interface of the kernels' AES implementations.
 
+use lockstep_core::key::inverse_mix_columns;
 use zeroize::Zeroizing;
 
 use crate::schedule::{Flow, Value};
@@ -69,4 +70,15 @@ pub(crate) trait Caching {
 
     /// The contribution of the first three words of a counter block and of the second round key to the first round.
     fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Zeroizing<Block>;
+}
+
+/// The round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5), in the order of their use. Constant time.
+pub(crate) fn inverse_key_form(keys: &[Block]) -> Zeroizing<Vec<Block>> {
+    let last = keys.len() - 1;
+    let form = |(round, key): (usize, &Block)| match round {
+        0 => *key,
+        round if round == last => *key,
+        _ => inverse_mix_columns(key),
+    };
+    Zeroizing::new(keys.iter().rev().enumerate().map(form).collect())
 }

@@ -35,6 +35,12 @@ pub(crate) fn sbox(a: u8) -> u8 {
     affine_linear(inverse(a)) ^ 0x63
 }
 
+/// The inverse of the S-box.
+pub(crate) fn inverse_sbox(a: u8) -> u8 {
+    let inverse_affine = |a: u8| a.rotate_left(1) ^ a.rotate_left(3) ^ a.rotate_left(6);
+    inverse(inverse_affine(a ^ 0x63))
+}
+
 /// A linear map of bytes, stored as the images of the eight bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Linear(pub [u8; 8]);

@@ -24,7 +24,7 @@ pub use named::{KERNELS, Named, PUBLISHED};
 use published::Published;
 pub use published::{Columns, Substitution};
 pub use rolled::RoundLoop;
-use tables::Tables;
+use tables::{InverseTables, Tables};
 use vperm::Vperm;
 use zeroize::Zeroizing;
 
@@ -53,6 +53,8 @@ pub enum Way {
         /// False if each address has a rotation of its own.
         balanced: bool,
     },
+    /// The inverse cipher by tables in the local store.
+    TablesInverse,
     /// GHASH by tables in the local store. The mode of the loop has no effect.
     Ghash,
     /// GHASH bit by bit, without data-dependent addresses.
@@ -69,6 +71,7 @@ impl Way {
             Way::Vperm => Box::new(Vperm::encryption()),
             Way::VpermInverse => Box::new(Vperm::decryption()),
             Way::Tables => Box::new(Tables { shared: 2 }),
+            Way::TablesInverse => Box::new(InverseTables),
             Way::PublishedTables { balanced } => Box::new(Tables { shared: if balanced { 3 } else { 0 } }),
         }
     }
@@ -83,7 +86,7 @@ impl Way {
     /// Bytes of the tables, which are at the start of the local store.
     fn tables(self) -> usize {
         match self {
-            Way::Tables | Way::PublishedTables { .. } | Way::Ghash => tables::TABLES,
+            Way::Tables | Way::PublishedTables { .. } | Way::TablesInverse | Way::Ghash => tables::TABLES,
             Way::GhashBits => ghash::POWERS,
             _ => 0,
         }
@@ -217,9 +220,15 @@ impl Compiled {
     pub fn load(&self, machine: &mut Machine, keys: &[Block]) -> Result<(), Refused> {
         self.check_keys(keys)?;
         machine.load(&self.program.image);
-        if matches!(self.of.way, Way::Tables | Way::PublishedTables { .. }) {
-            static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
-            machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&CONTENTS);
+        static TABLES: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
+        static INVERSE_TABLES: LazyLock<Vec<u8>> = LazyLock::new(tables::inverse_contents);
+        let tables = match self.of.way {
+            Way::Tables | Way::PublishedTables { .. } => Some(&TABLES),
+            Way::TablesInverse => Some(&INVERSE_TABLES),
+            _ => None,
+        };
+        if let Some(tables) = tables {
+            machine.memory_mut(range(0, tables.len())).copy_from_slice(tables);
         }
         if self.of.way.is_hash() {
             return Ok(());

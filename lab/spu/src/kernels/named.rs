@@ -156,6 +156,16 @@ pub const KERNELS: &[Named] = &[
         ],
     },
     Named {
+        name: "spu/tab4-decrypt",
+        description: "decryption by tables of 64 KiB, 2 blocks per iteration, iterations overlap",
+        constant_time: false,
+        paper: None,
+        loops: &[
+            (Pass::EcbDecrypt, one(Way::TablesInverse, Mode::Ecb, 2)),
+            (Pass::CbcDecrypt, one(Way::TablesInverse, Mode::CbcDecrypt, 2)),
+        ],
+    },
+    Named {
         name: "spu/cbc1",
         description: "CBC encryption by lookups in registers, fewest instructions",
         constant_time: true,

@@ -43,15 +43,15 @@ pub(super) struct Published(pub Substitution, pub Columns);
 impl Published {
     fn substitute(&self, f: &mut Flow, x: Value) -> Value {
         match self.0 {
-            Substitution::Selections => selections(f, x),
+            Substitution::Selections => selections(f, x, sbox),
             Substitution::Lookup => Lookup { balanced: false }.substitute(f, x),
             Substitution::LookupBalanced => Lookup { balanced: true }.substitute(f, x),
         }
     }
 }
 
-/// SubBytes.
-fn selections(f: &mut Flow, x: Value) -> Value {
+/// SubBytes, or InvSubBytes, by the programming handbook's lookup in a table of 256 bytes.
+pub(super) fn selections(f: &mut Flow, x: Value, table: fn(u8) -> u8) -> Value {
     let index = f.and_bytes(x, 0x1f);
     let bit = |f: &mut Flow, bit: u8| {
         let bits = f.and_bytes(x, bit);
@@ -61,8 +61,8 @@ fn selections(f: &mut Flow, x: Value) -> Value {
     let bit7 = f.top_bit_set(x);
     let mut parts: Vec<Value> = (0..8)
         .map(|part| {
-            let [low, high] =
-                [0, 16].map(|start| f.constant(std::array::from_fn(|i| sbox((32 * part + start + i) as u8))));
+            let [low, high] = [0, 16]
+                .map(|start| f.constant(std::array::from_fn(|i| table((32 * part + start + i) as u8))));
             f.shuffle(low, high, index)
         })
         .collect();

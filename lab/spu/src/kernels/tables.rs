@@ -12,9 +12,10 @@
 
 use zeroize::Zeroizing;
 
-use super::aes::{AesRounds, Block, Caching};
-use super::field::{mul, sbox};
-use super::permutation::{SHIFT_ROWS, inverse, rotated};
+use super::aes::{AesRounds, Block, Caching, inverse_key_form};
+use super::field::{inverse_sbox, mul, sbox};
+use super::permutation::{Permutation, SHIFT_ROWS, inverse, rotated};
+use super::published::selections;
 use crate::schedule::{Flow, Value};
 
 /// Bytes of all tables.
@@ -31,21 +32,68 @@ pub(crate) struct Tables {
 /// A row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
 const ROW_OF_ONE: usize = 1;
 
-/// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
-fn entry(place: usize, value: u8) -> Block {
-    // The position after ShiftRows.
-    let to = usize::from(inverse(&SHIFT_ROWS)[place]);
-    let (column, row) = (to / 4, to % 4);
+/// A column: `value` times each of `factors`, from the row of the byte downwards. `to` is the position of the byte after the
+/// permutation of the rows.
+fn column(to: u8, value: u8, factors: [u8; 4]) -> Block {
+    let (column, row) = (usize::from(to / 4), usize::from(to % 4));
     let mut entry = [0; 16];
-    for (down, by) in [2, 1, 1, 3].into_iter().enumerate() {
-        entry[column * 4 + (row + down) % 4] = mul(sbox(value), by);
+    for (down, by) in factors.into_iter().enumerate() {
+        entry[column * 4 + (row + down) % 4] = mul(value, by);
     }
     entry
 }
 
-/// All tables.
-pub(crate) fn contents() -> Vec<u8> {
+/// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
+fn entry(place: usize, value: u8) -> Block {
+    column(inverse(&SHIFT_ROWS)[place], sbox(value), [2, 1, 1, 3])
+}
+
+/// The result of InvSubBytes, InvShiftRows and InvMixColumns for a byte at a position.
+fn inverse_entry(place: usize, value: u8) -> Block {
+    column(SHIFT_ROWS[place], inverse_sbox(value), [14, 9, 13, 11])
+}
+
+fn contents_of(entry: fn(usize, u8) -> Block) -> Vec<u8> {
     (0..=255).flat_map(|value| (0..16).flat_map(move |place| entry(place, value))).collect()
+}
+
+/// All tables of the cipher.
+pub(crate) fn contents() -> Vec<u8> {
+    contents_of(entry)
+}
+
+/// All tables of the inverse cipher.
+pub(crate) fn inverse_contents() -> Vec<u8> {
+    contents_of(inverse_entry)
+}
+
+/// The equivalent inverse cipher (FIPS 197, section 5.3.5) by tables. No entry has a byte multiplied by 1, so the last round
+/// looks up the inverse S-box in registers, as the paper suggests for CBC (section 2.3).
+pub(crate) struct InverseTables;
+
+impl AesRounds for InverseTables {
+    fn key_form(&self, keys: &[Block]) -> Zeroizing<Vec<Block>> {
+        inverse_key_form(keys)
+    }
+
+    fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
+        let entries = entries(f, x, 2);
+        add(f, key, &entries)
+    }
+
+    fn last_round(
+        &self,
+        f: &mut Flow,
+        _: usize,
+        x: Value,
+        key: Value,
+        chained: bool,
+    ) -> (Value, Option<Value>) {
+        let s = selections(f, x, inverse_sbox);
+        let back: Permutation = inverse(&SHIFT_ROWS);
+        let shifted = f.permute(s, back);
+        (f.xor(shifted, key), chained.then_some(shifted))
+    }
 }
 
 /// The entries of the tables for the 16 bytes of `x`.

@@ -21,6 +21,7 @@ lockstep_testkit::backend_suite!(tab1, spes(1), "spu/tab1");
 lockstep_testkit::backend_suite!(tab2, spes(8), "spu/tab2");
 lockstep_testkit::backend_suite!(tab4, spes(8), "spu/tab4");
 lockstep_testkit::backend_suite!(tab4_cached, spes(8), "spu/tab4-cached");
+lockstep_testkit::backend_suite!(tab4_decrypt, spes(8), "spu/tab4-decrypt");
 lockstep_testkit::backend_suite!(cbc1, spes(8), "spu/cbc1");
 lockstep_testkit::backend_suite!(cbc2, spes(1), "spu/cbc2");
 lockstep_testkit::backend_suite!(ecb1, spes(1), "spu/ecb1");
