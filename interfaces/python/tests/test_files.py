@@ -225,7 +225,7 @@ def test_whole_files(tmp_path, key):
 
 
 def test_an_exception_in_the_callback_stops_the_work(tmp_path, key):
-    # The pipe stays open: without the exception the work would never end.
+    # The source has 20 GiB, so that the exception arrives long before the end of the work.
     source = tmp_path / "source"
     with open(source, "wb") as file:
         file.truncate(20 << 30)
@@ -258,7 +258,7 @@ def test_fsspec(tmp_path, key, place):
         pass
     files, path = fsspec.url_to_fs(f"lockstep://::{root}", **options)
     files = lockstep.fsspec.LockstepFileSystem(path, key, fs=files.fs)
-    # Nothing of a file whose writer fails.
+    # If the writer of a file fails, no file appears.
     with pytest.raises(ZeroDivisionError), files.open("other", "wb") as file:
         file.write(plain)
         raise ZeroDivisionError
