@@ -25,7 +25,7 @@ test_program() {
         sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p" | tail -n 1
 }
 
-# What is the same in both kinds of folders: scripts, the Python package, and the loaders of Vulkan and EGL.
+# Copies the content that both kinds of folders have: scripts, the Python package, and the loaders of Vulkan and EGL.
 copy_scripts() {
     local folder=$1 library path
     install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh} "$root/tools/gpu_ratio.py" "$folder/"

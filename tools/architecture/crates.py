@@ -5,8 +5,9 @@ import pathlib
 import subprocess
 from dataclasses import dataclass
 
-# The floors from the bottom to the top, each with the floors that its crates may use. A floor is a folder of the repository.
-# Development dependencies are not subject to the rules, so `dev` is in no list but its own: only tests use it.
+# The layers of the crates (`floor` in this code) from the bottom to the top, each with the layers that its crates may
+# use. A layer is a folder of the repository. The rules do not apply to development dependencies. So only the tests of
+# other layers may use `dev`.
 RULES = {
     "engine": ("engine",),
     "devices": ("engine", "devices"),
@@ -21,12 +22,11 @@ RULES = {
 class Crate:
     """A crate of the workspace."""
 
-    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower floor has a folder of that name.
+    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower layer has a folder of this name.
     name: str
     floor: str
     folder: pathlib.Path
-    # The names of the crates of the workspace that it uses outside of its tests, with the features of the workspace's
-    # crates: optional dependencies count.
+    # The names of the workspace's crates that it uses outside of its tests. Optional dependencies count.
     uses: frozenset
 
 
@@ -46,7 +46,7 @@ def from_metadata(metadata, root):
     names, order = {}, list(RULES)
     for package in sorted(folders, key=lambda name: (order.index(floors[name]) if floors[name] in order else -1, name)):
         name = folders[package].name
-        # A folder may have the name of a folder on a lower floor.
+        # A folder may have the same name as a folder of a lower layer.
         names[package] = f"{floors[package]}/{name}" if name in names.values() else name
     crates = {}
     for package in metadata["packages"]:

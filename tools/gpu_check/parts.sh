@@ -225,7 +225,7 @@ part_messages() {
 
 part_papers() {
     local watts=${WATTS:-}
-    # The largest power that was measured.
+    # If the user gives no power, it is the largest power that was measured.
     [ -n "$watts" ] || watts=$(sed -n 's/.*"watts":\([0-9.]*\).*/\1/p' "$out/rates.jsonl" 2>/dev/null | sort -n | tail -n 1)
     step_to "$out/papers.cuda.json" "the CUDA paper's figures and table" 280 "$lockstep" lab cuda --device "$device" --json --force \
         --html "$out/papers.cuda.html" ${DOLLARS:+--dollars "$DOLLARS"} ${watts:+--watts "$watts"} ${QUICK:+--largest 4096}

@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# A stand-in for nvidia-smi: the clocks and the power that rows must have.
+# A program in place of nvidia-smi. It prints the clocks and the power that the rows must contain.
 mkdir "$temporary/bin"
 cat >"$temporary/bin/nvidia-smi" <<'END'
 #!/bin/sh

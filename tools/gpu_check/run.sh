@@ -63,7 +63,7 @@ state_of() {
     sed -n 's/^ *"state": "\(.*\)",$/\1/p' "$out/$1.json" 2>/dev/null
 }
 
-# True if the files of a part are those of this build and of this device.
+# True if the files of a part belong to this build and to this device.
 is_of_this_run() {
     grep -q -x -F "  \"build\": $(quoted "$build")," "$out/$1.json" 2>/dev/null &&
         grep -q -x -F "  \"device\": $(quoted "$device")," "$out/$1.json"

@@ -15,7 +15,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What a part does: the commands in the file of its name in the folder `orders`.
+# A parts.sh for this test. If the folder `orders` has a file with the name of the part, the part runs the commands in
+# this file.
 PARTS = """#!/usr/bin/env bash
 echo "$1 on $3"
 echo '{"step": "s", "command": "say \\"x\\"", "seconds": 0, "exit": 0}' >>"$2/.$1.steps"

@@ -46,7 +46,7 @@ FLAWS = {
     (FORKS + "code", "failed"),
     (FORKS + "early", "early"),
     (FORKS + "refused", "refused"),
-    # No device has failed.
+    # This soak reports that no device has failed.
     ("soak", "idle"),
 }
 
@@ -154,7 +154,7 @@ def short(module, **more):
         try:
             out, err = running.communicate()
         except BaseException:
-            # The soak ends its own processes.
+            # The soak ends the processes that it has started.
             running.terminate()
             raise
     lines = out.splitlines()

@@ -67,7 +67,7 @@ PROBLEMS = ("failed", "wrong", "hung")
 ABORTED_SHARE = 0.6
 # With fewer requests or rounds, the share is not significant.
 LEAST_TRIES = 20
-# Settings of a server: see servers.py.
+# The number of worker processes of a server, as in tools/provider-test/servers.py.
 WORKERS = 3
 WORKER_BEGINS = re.compile(r"start worker process \d")
 CRASH = re.compile(r"exited on signal|exited with (?:fatal )?code [1-9]|core dumped|\[emerg\]")
@@ -142,7 +142,8 @@ class Soak:
         self.series = []
         self.running = {}
         self.servers = []
-        # Requests of each suite and direction: succeeded, on servers that fail, and aborted.
+        # For each suite and direction: the number of requests that succeeded, and for servers whose device fails, the
+        # number of all requests and of aborted requests.
         self.kinds = {}
         self.slowest = (0, "none")
         self.ended = []
@@ -184,7 +185,7 @@ class Soak:
         self.series.append(memory.Series(name, lambda: [process.running.pid]))
 
     def client(self, number, subject, flaw="none"):
-        # Flaws of requests that a device may abort.
+        # These flaws are possible only in requests that a device may abort.
         aborts = flaw in ("aborted", "refused")
         settings = {
             "seed": number,

@@ -104,12 +104,12 @@ pub fn random_bytes(len: usize) -> Vec<u8> {
     out
 }
 
-/// A key for tests.
+/// A pseudo-random key of this size. Equal seeds give equal keys.
 pub fn test_key(seed: u64, size: KeySize) -> Key {
     Key::new(&noise(seed ^ 0x6b65_7900, size.bytes())).expect("a length of AES")
 }
 
-/// A block for tests.
+/// A pseudo-random block. Equal seeds give equal blocks.
 pub fn test_block(seed: u64) -> Block {
     noise(seed ^ 0x626c_6f63, 16).try_into().expect("16 bytes")
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-/// A function of the shader code.
 pub(crate) struct Shader {
     lets: Vec<(String, String)>,
     /// Names of the results, row by row, bit 0 first.

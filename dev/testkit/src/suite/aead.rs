@@ -264,7 +264,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// A device without the fused AEADs that the device inside of it has.
+/// Wraps a device, and hides its fused AEADs.
 struct Unfused(Arc<dyn Device>);
 
 impl Device for Unfused {

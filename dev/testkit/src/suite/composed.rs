@@ -16,7 +16,7 @@ use lockstep_modes::{AeadKey, Direction};
 /// Key, nonce, associated data and plaintext; returns ciphertext and tag.
 type Oracle = fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block);
 
-/// An AEAD and what it requires.
+/// An AEAD, the passes and key sizes that it needs, and its reference implementation.
 struct Aead {
     name: &'static str,
     mode: lockstep_modes::Aead,
@@ -81,7 +81,7 @@ fn lengths(subject: &Subject) -> Vec<usize> {
     lengths
 }
 
-/// The values of a message.
+/// The inputs of a message, and the result that the oracle computes.
 struct Case {
     key: Key,
     nonce: Vec<u8>,

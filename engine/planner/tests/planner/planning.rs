@@ -268,7 +268,8 @@ fn a_group_does_large_work_and_one_device_the_rest() {
     assert_eq!(there.device.id(), second);
 }
 
-/// The devices that `auto` chooses from, of those with these backends, models, PCI addresses and kernels.
+/// The devices that `auto` chooses from. Each of the given devices has a backend, a number, a model, a PCI address
+/// and a kernel.
 fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<String> {
     let devices = devices.iter().map(|&(backend, number, model, pci, kernel)| {
         let id = DeviceId { backend, unit: Unit::Number(number) };
@@ -305,7 +306,8 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
     assert_eq!(candidates(&all), ["cuda:0", "wgpu:0"]);
 }
 
-/// The result of a pass on 48 bytes by a planner with a trusted device and a device that lacks `lacks`.
+/// Runs a pass on 48 bytes by a planner that has a trusted device and a device without support for the pass `lacks`.
+/// Returns the planner, the outcome and the data.
 fn run_without(lacks: Pass, device: Option<&str>, pass: Pass) -> (Planner, Result<()>, [u8; 48]) {
     let cpu =
         Pretend { is_trusted: true, ..Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]) };

@@ -33,7 +33,7 @@ fn sections_are_written_as_they_are_measured() {
     assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
     assert!(third.contains("CTR0") && third.contains("824"), "{third}");
     let mut text = first + &second + &third;
-    // The last row of the last table.
+    // `loads take 7` is in the last row of the last table.
     while !text.contains("loads take 7") {
         text += &next();
     }
@@ -154,7 +154,8 @@ fn the_files_of_the_geforce_thesis() {
     let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
     let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
     let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
-    // Eight files by edge; four for Table A7; three configurations of the 8800.
+    // Eight files with the CPU, eight files with each of two edges, four files of Table A7, and eight files with each
+    // of three configurations of the 8800.
     let rows = |name: &str| report[name].as_array().unwrap().len();
     assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
     assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);

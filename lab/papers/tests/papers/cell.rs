@@ -73,7 +73,8 @@ fn fixed_costs_are_reported() {
             _ => 0,
         };
         assert_eq!(one.loaded[1], tables);
-        // Code and at least 11 keys; some hundred clocks for start and end.
+        // The loaded data contain the code and at least 11 round keys. A call takes some hundred clocks for its start
+        // and its end.
         assert!(one.loaded[0] > 500 && one.loaded[0] < 32768, "{}: {:?}", one.kernel.name, one.loaded);
         let once = one.once_a_call();
         assert!(once > 0.0 && once < 400.0, "{}: {once}", one.kernel.name);
@@ -108,7 +109,7 @@ fn text_and_json_contain_the_figures_of_the_page() {
 
 #[test]
 fn an_iteration_takes_the_measured_cycles() {
-    // A block in ten rounds, as measured by the difference of two calls.
+    // The number of cycles of a block with ten rounds. The clock counts of two calls have the same difference.
     for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
         let window = window(name, 128, None);
         assert_eq!(window.cycles.len(), cycles, "{}", window.title);
@@ -129,7 +130,7 @@ fn causes_are_reported() {
 
     let text = window("ctr0", 128, Some(100)).to_string();
     let lines: Vec<_> = text.lines().collect();
-    // Title, legend, names of columns, cycles, totals.
+    // Four lines with the title, the legend and the names of the columns; 100 cycles; and two lines of totals.
     assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
     assert!(lines.iter().any(|line| line.contains("shufb $")));
     assert!(lines.iter().any(|line| line.ends_with(".  branch")));

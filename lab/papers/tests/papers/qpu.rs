@@ -20,7 +20,8 @@ fn assert_close(what: &str, found: f64, expected: f64, percent: f64) {
 fn encryption_takes_the_times_of_the_thesis() {
     for (row, model) in QPU_REPORT.encryption() {
         assert_close(&format!("{} bytes", row.bytes), model.kernel, row.kernel, 2.0);
-        // The host's part is linear in the model, and not in the thesis.
+        // In the model, the time of the host is a linear function of the number of bytes. In the thesis it is not, so
+        // lengths in the middle are not compared.
         let is_middle = (1 << 14..1 << 24).contains(&row.bytes);
         if !is_middle {
             assert_close(&format!("{} bytes with copies", row.bytes), model.twelve, row.twelve, 4.0);
@@ -41,7 +42,7 @@ fn decryption_takes_the_times_of_the_thesis() {
             assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 5.0);
         }
     }
-    // Only the fits of encryption are used.
+    // The model predicts these times: its parameters are fitted to the times of encryption only.
     for (thesis, model) in paper::CALL_MICROSECONDS.into_iter().zip(QPU_REPORT.one_block()) {
         assert_close("one block", model[0], thesis, 1.0);
     }
@@ -89,7 +90,7 @@ fn small_programs_take_the_times_of_the_thesis() {
         for column in [1, 2] {
             // The thesis has a longer time for nine QPUs than for eight.
             if (column, qpus) != (1, 9) {
-                // Whole milliseconds, and programs that are not known.
+                // The thesis prints whole milliseconds, and its programs for this table are not known.
                 let tolerance = 1.0 + 0.25 * thesis[column];
                 let (found, expected) = (row[column], thesis[column]);
                 assert!((found - expected).abs() <= tolerance, "7.3 column {column}, {qpus}: {found:.1} ms");
@@ -184,13 +185,14 @@ fn the_first_section_needs_no_measurement() {
 fn traces_show_an_iteration() {
     let window = Window::of_kernel(kernel("packed", None).unwrap(), 128, 12, None).unwrap();
     let [none, one, two] = window.operations();
-    // QPULib's scheme has one operation in an instruction.
+    // The published kernel is compiled like the thesis's (QPULib), with one operation in each instruction.
     assert_eq!((none + one, two), (window.events.len(), 0));
     assert!(window.stalls().texture > 0);
     let text = window.to_string();
     assert!(text.contains("add t0s, ") && text.contains("clocks lost: texture unit"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-    // A title of two lines and the names of columns; causes; instructions; two lines of totals.
+    // In addition to the instructions and the causes of lost clocks, there are two lines of title, the names of the
+    // columns, and two lines of totals.
     assert!(text.lines().count() > window.events.len() + 5);
 
     let round = Window::of_kernel(kernel("qpu/bitslice", Some("ctr")).unwrap(), 128, 1, None).unwrap();
@@ -232,7 +234,7 @@ fn programs_are_listed_and_run() {
     assert!(text.contains("       74   0 0x0018  nop;  ldtmu0\n"), "{text}");
     assert!(text.contains("10 instructions in 40 clocks"), "{text}");
     assert!(text.contains("          16  instructions of all QPUs\n"), "{text}");
-    // Fewer instructions than the limit.
+    // The program has fewer instructions than the limit.
     let text = qpu::run("a.qasm", REQUEST, 1, 1000, 1000).unwrap();
     assert!(text.contains("8 instructions in 32 clocks") && !text.contains("QPU  "), "{text}");
 }

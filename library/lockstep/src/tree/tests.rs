@@ -121,13 +121,13 @@ fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguis
         let failed = scene.copy(false, force, |_| ());
         assert!(failed > 0);
         assert_eq!(scene.outputs("in"), expected);
-        // A later run does not take the output for that of another input.
+        // A later run does not treat the output of one input as the output of the other.
         for resume in [true, false] {
             let failed = scene.copy(resume, force || !resume, |_| ());
             assert!(failed > 0);
             assert_eq!(scene.outputs("in"), expected);
         }
-        // Nor if the other input does not exist any more.
+        // This also holds if the other input does not exist any more.
         fs::remove_file(scene.path("in/REPORT")).unwrap();
         let failed = scene.copy(true, force, |_| ());
         assert!(failed > 0);

@@ -82,7 +82,7 @@ fn nothing_is_left_after_a_failure() {
         assert!(decrypt(&input, &output, FileOptions::default()).unwrap_err().is_authentication_failure());
         assert_eq!(folder.names(), ["input"]);
     }
-    // An output that would be replaced is unchanged.
+    // If an output would be replaced, a failure leaves it unchanged.
     folder.write("output", b"precious");
     assert!(decrypt(&folder.path("input"), &output, FORCE()).is_err());
     assert_eq!(fs::read(&output).unwrap(), b"precious");
@@ -294,7 +294,7 @@ fn devices_without_a_length_are_read_as_streams() {
     encrypt(Path::new("/dev/null"), &output, FileOptions::default()).unwrap();
     assert_eq!(oracle_open(SUITE, b"", &fs::read(&output).unwrap()).unwrap(), b"");
     if cfg!(target_os = "linux") {
-        // A regular file that reports length 0.
+        // Files in /proc are regular files that report the length 0, but have content.
         encrypt(Path::new("/proc/self/status"), &output, FORCE()).unwrap();
         assert!(fs::metadata(&output).unwrap().len() > 200);
     }
@@ -324,7 +324,7 @@ fn an_envelope_and_its_message_in_one_file() {
             .unwrap();
         assert!(back == data);
 
-        // The position of a bare message is unchanged.
+        // If the file has no envelope, its position is unchanged, so that the message can be read from its start.
         let bare = File::open(folder.write("bare", &oracle_seal(SUITE, b"", &data))).unwrap();
         assert!(Envelope::read_file(&bare).unwrap().is_none());
         back.clear();
@@ -435,7 +435,7 @@ fn zeros_become_holes_unless_they_are_refused() {
     }
     // The two blocks with content, in pages or blocks of up to 16 KiB.
     assert!(holes <= 64 << 10, "{holes}");
-    // A file that ends with a hole has its length.
+    // A file that ends with a hole must have the full length.
     let zeros = folder.write("zeros", &vec![0; 1 << 20]);
     encrypt(&zeros, &folder.path("cipher"), FORCE()).unwrap();
     decrypt(&folder.path("cipher"), &folder.path("back"), FORCE()).unwrap();

@@ -62,7 +62,8 @@ impl Setting {
         Setting { engine, file, found }
     }
 
-    /// Decrypts the modules. Returns the outcome, the statuses and the outputs. The outputs are not zeros before the call.
+    /// Decrypts the modules. Returns the outcome, the statuses and the outputs, which are filled with nonzero bytes
+    /// before the call.
     fn decrypt(&self) -> (crate::Result<()>, Vec<Status>, Vec<Vec<u8>>) {
         let keys = [Key::new(FOOTER).unwrap(), Key::new(COLUMN).unwrap()];
         let len = |found: &Found| ciphertext(found.kind, found.range.len()).unwrap().len();

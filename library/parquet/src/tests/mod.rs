@@ -20,7 +20,8 @@ const FOOTER: &[u8] = &[7; 32];
 const COLUMN: &[u8] = &[9; 16];
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
 const GROUPS: usize = 2;
-/// Field numbers of `ColumnMetaData`: statistics, and a number that no version of the format has.
+/// Field numbers of `ColumnMetaData`. STATISTICS is a field of the format. UNKNOWN is a number that no version of the
+/// format uses.
 const STATISTICS: i16 = 12;
 const UNKNOWN: i16 = 77;
 
@@ -50,8 +51,8 @@ fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
 
-/// The file of [`plain_file`] with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
-/// dictionary page, and with these pages by row group and column.
+/// The file of [`plain_file`] with other properties: `paths` are in the metadata of the column chunks, the header of
+/// each dictionary page is longer by `header_bytes` bytes, and `bodies` returns the pages by row group and column.
 fn plain_file_with(
     paths: [&str; 3],
     header_bytes: usize,
@@ -67,7 +68,8 @@ fn plain_file_with(
                 starts.push(out.len());
                 let kind = if index == 0 { page::DICTIONARY } else { page::DATA };
                 let len = Value::i32(body.len() as i32);
-                // Field 2 is the size before compression, field 7 or 5 the header of the type.
+                // Field 2 is the size before compression. Field 7 (of dictionary pages) or field 5 (of data pages) is
+                // the header of the type.
                 let of_type = if index == 0 { 7 } else { 5 };
                 let inner = thrift::structure(&fields(&[(1, Value::i32(1)), (9, Value::TRUE)]));
                 let crc = Value::i32(-5);
@@ -208,7 +210,7 @@ fn encryption(file: &[u8], id: i16) -> Struct {
     [1, 2].iter().find_map(|id| union.structure(*id).unwrap()).unwrap()
 }
 
-/// Compares the pages, page locations and filters of a plain form with those of the plain file.
+/// Checks that the pages, page locations and filters of a plain form equal those of the plain file.
 fn check(plain: &[u8], plain_column: Option<usize>) {
     let footer = Struct::read_whole(&plain[footer_range(plain)], "footer").unwrap();
     assert_eq!(footer.binary(99), Some(&b"unknown"[..]));
@@ -396,7 +398,8 @@ fn a_column_without_a_key_is_hidden() {
     let offset = meta.int(column::DATA_PAGE_OFFSET).unwrap() as u64;
     let refused = view.read_at(offset, &mut [0; 10]);
     assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "column b"));
-    // A part of a copy of the whole view may start there.
+    // A copy of the whole view is made in parts, so `read_part` also starts within a column without a key and returns
+    // zeros.
     let mut part = [1; 10];
     assert_eq!(view.read_part(offset, &mut part, false).unwrap(), 10);
     assert_eq!(part, [0; 10]);
@@ -430,7 +433,7 @@ fn padding_fills_any_length_that_a_header_needs() {
     let len = header.encode().len();
     for padded in len..len + 120 {
         let bytes = header.encode_padded(padded);
-        // One byte is less than a field takes.
+        // A field takes at least two bytes, so a padding of one byte is impossible.
         let Some(bytes) = bytes else {
             assert_eq!(padded, len + 1);
             continue;
@@ -464,7 +467,7 @@ fn padding_ends_with_the_header() {
         let plain = read_all(&engine, encrypted, &Keys::new().footer(FOOTER)).unwrap();
         let (header, used) = Struct::read(&plain[4..]).unwrap().unwrap();
         assert_eq!((header.int(id), &plain[4 + used..][..body.len()]), (Some(4), &body[..]), "field {id}");
-        // The padding has the next number.
+        // The padding is a field whose number follows the last one. After the largest number there is no such field.
         let again = encrypt(&engine, &plain, Vec::new(), &Policy::uniform(FOOTER));
         assert_eq!(again.is_err(), id == i16::MAX - 1);
     }

@@ -29,7 +29,7 @@ fn pages_of(view: &PlainView<Vec<u8>>, name: &str) -> Option<Vec<Vec<Vec<u8>>>> 
             }
             let start = meta.int(column::DICTIONARY_PAGE_OFFSET)? as usize;
             let end = start + meta.int(column::TOTAL_COMPRESSED_SIZE)? as usize;
-            // A change of a plain column or of its place has any effect on the bytes.
+            // The footer may be changed, so each offset and length may be wrong, and every read is checked.
             let (mut at, mut pages) = (start, Vec::new());
             while at < end {
                 let (header, used) = Struct::read(plain.get(at..end)?).ok()??;

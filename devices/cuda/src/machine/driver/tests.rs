@@ -28,8 +28,8 @@ fn archive(takes: impl Fn(&str) -> bool) -> &'static Archive {
     archive_of(|_, target| takes(target))
 }
 
-/// An archive with some modules of `SIZES`, each with its name and target, in units of the same sizes that are stored. The
-/// code is zeros.
+/// An archive with some modules of `SIZES`, selected by name and target. Their units have the sizes that `SIZES`
+/// states, but are not compressed. The code consists of zeros.
 fn archive_of(takes: impl Fn(&str, &str) -> bool) -> &'static Archive {
     let (mut index, mut len) = ("lockstep-kernels 1".to_owned(), 0usize);
     let lines: Vec<Vec<&str>> = SIZES.lines().skip(2).map(|line| line.split(' ').collect()).collect();
@@ -58,7 +58,7 @@ fn expected(len: usize) -> Vec<u8> {
     lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[1; 16]), &[2; 16], &vec![5; len])
 }
 
-/// CTR by the device itself.
+/// Encrypts in CTR mode by the device itself, without a planner.
 fn ctr(device: &Cuda, data: &mut [u8]) -> Result<()> {
     run_ctr(data, |task| device.submit(lockstep_core::backend::KernelId(0), task.into())?.wait())
 }

@@ -98,7 +98,7 @@ fn whole_messages() {
             let plaintext = bytes(number + 2, len);
             let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
             let cut = &tag[..1 + number % 16];
-            // A message in pieces that is not finished does not matter.
+            // An unfinished message in pieces does not affect a later message.
             assert!(gcm.start(true, b"other") && gcm.aad(b"other"));
             let (mut sealed, mut made) = (plaintext.clone(), vec![0; cut.len()]);
             let done = gcm.message(&iv, &aad, Span::in_place(&mut sealed), &mut Tag::Write(&mut made));
@@ -189,7 +189,7 @@ fn duplicates_are_independent() {
             drop(copy);
             assert_eq!(early.finish_seal().unwrap(), gcm::gmac(aes, &iv, &aad[..5]), "{what}");
         }
-        // A copy that is made when no message is in progress.
+        // A context can also be copied when no message is in progress.
         let mut idle = gcm.duplicate().unwrap();
         assert_eq!(idle.finish_seal(), None);
         assert!(idle.start(true, &iv) && idle.aad(&aad));
@@ -216,14 +216,14 @@ fn a_new_key_does_not_change_copies() {
             let other = Aes::new(&key);
             let mut copy = gcm.duplicate().unwrap();
             let mut second = copy.duplicate().unwrap();
-            // Replaces the key of the copy.
+            // A new key for the copy does not affect the other contexts.
             assert!(gcm.copies_in_place() && copy.copies_in_place());
             assert!(!copy.set_key(&key[1..]) && copy.set_key(&key));
             assert!(!copy.update(Span::in_place(&mut [0])), "{what}: a new key has no message");
             check_message(&mut copy, &other, what);
             check_message(&mut gcm, aes, what);
             check_message(&mut second, aes, what);
-            // Replaces the key of the original.
+            // A new key for the original does not affect its copies.
             let mut original = copy.duplicate().unwrap();
             assert!(original.set_key(&bytes(len + 60, 16)));
             let mut copies = [original.duplicate().unwrap(), original.duplicate().unwrap()];
