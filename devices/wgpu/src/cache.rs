@@ -50,7 +50,7 @@ impl Programs {
         Some(Programs { cache, file: file.clone(), name, kept: Mutex::new(kept) })
     }
 
-    /// The cache for compilation.
+    /// The cache of the driver, which compilations use.
     pub(crate) fn cache(&self) -> &wgpu::PipelineCache {
         &self.cache
     }

@@ -34,7 +34,7 @@ const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 /// empty.
 const WIDE_FROM: usize = 8 << 10;
 
-/// A GPU, or a software device.
+/// A device of wgpu: a GPU, or software that implements the same interfaces.
 pub struct WgpuDevice {
     id: DeviceId,
     pub(crate) adapter: wgpu::Adapter,
@@ -44,7 +44,7 @@ pub struct WgpuDevice {
     pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
-    /// Stores compiled programs.
+    /// Where compiled programs are stored. If `None`, they are not stored.
     cache: Option<Cache>,
 }
 

@@ -16,7 +16,7 @@ use crate::kernel::Program;
 use crate::launch::Launch;
 use crate::shader;
 
-/// An open device.
+/// An open device of wgpu, with its compiled programs.
 pub(crate) struct Gpu {
     id: DeviceId,
     device: wgpu::Device,
@@ -25,7 +25,7 @@ pub(crate) struct Gpu {
     layout: wgpu::PipelineLayout,
     pipelines: Mutex<HashMap<Program, Arc<Mutex<Option<wgpu::ComputePipeline>>>>>,
     programs: Option<Programs>,
-    /// Device memory of callers.
+    /// The device memory that callers have allocated.
     pub(crate) allocations: Allocations,
     /// Locked while words of callers' memory are read and written back with only some of their bytes changed.
     pub(crate) parts_of_words: Mutex<()>,

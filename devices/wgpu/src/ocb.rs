@@ -47,7 +47,7 @@ impl OcbMasks {
 }
 
 impl Work<'_, '_, '_> {
-    /// OCB3 of whole messages.
+    /// Adds the launches of OCB3 for whole messages.
     pub(crate) fn ocb(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) {
         let count = self.pieces.len();
         let mut keys: Vec<u32> = (0..self.keys as u32).collect();
@@ -290,7 +290,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// `state` of a tile.
+/// The field `state` of a tile that consists of four words.
 fn words(words: [u32; 4]) -> Block {
     let mut block = Block::default();
     for (place, word) in block.chunks_exact_mut(4).zip(words) {

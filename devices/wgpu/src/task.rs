@@ -24,7 +24,7 @@ pub(crate) struct Chunks {
     pub(crate) device: usize,
 }
 
-/// One call.
+/// A call: its operation, its kernel, and how its data are divided.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,

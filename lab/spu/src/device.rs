@@ -23,7 +23,6 @@ use crate::sim::{Chip, Machine, Transfer, clocks};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpuBackend;
 
-/// The backend's name.
 const NAME: &str = "spu";
 
 impl Backend for SpuBackend {
@@ -53,15 +52,15 @@ impl Backend for SpuBackend {
 /// Totals of a simulated Cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simulated {
-    /// Bytes processed.
+    /// Bytes of data that the device has processed.
     pub bytes: u64,
     /// Clocks from the start of a call until its last SPE finishes, including transfers, summed over all calls.
     pub clocks: u64,
-    /// Instructions of all SPEs.
+    /// Instructions that all SPEs together have executed.
     pub instructions: u64,
 }
 
-/// The simulated Cell.
+/// A simulated Cell, as a device.
 pub struct Spu {
     id: DeviceId,
     kernels: Vec<KernelInfo>,
@@ -100,7 +99,7 @@ fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>, String> {
 }
 
 impl Default for Spu {
-    /// One chip: eight SPEs.
+    /// A Cell with one chip, which has eight SPEs.
     fn default() -> Spu {
         Spu::new(DeviceId { backend: NAME, unit: Unit::Only }, Chip::SPES)
     }
@@ -130,7 +129,7 @@ impl Spu {
         }
     }
 
-    /// The totals so far.
+    /// The totals of all calls so far.
     pub fn simulated(&self) -> Simulated {
         *lock(&self.done)
     }

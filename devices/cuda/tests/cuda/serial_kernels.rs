@@ -152,7 +152,7 @@ struct Extra {
     place: u64,
     tag_bytes: u32,
     opens: u32,
-    /// Only for OCB3.
+    /// For OCB3: the number of bits by which Ktop is shifted, from 0 to 63. Otherwise not used.
     bottom: u32,
 }
 

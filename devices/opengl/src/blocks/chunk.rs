@@ -31,13 +31,13 @@ pub(crate) struct Chunk {
     mask: Zeroizing<Vec<u8>>,
 }
 
-/// One call.
+/// A call, which is processed in chunks by a kernel that encrypts blocks.
 pub(crate) struct Task {
     pub(crate) pool: Arc<StagingPool<Driver<Chunk>>>,
     pub(crate) kernel: Kernel,
     pub(crate) pass: Pass,
     pub(crate) size: KeySize,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub(crate) chunk: usize,
     pub(crate) experiment: Experiment,
 }

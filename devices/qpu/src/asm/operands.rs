@@ -66,7 +66,8 @@ pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
 impl Destination {
     /// Sets the outputs of both ALUs.
     ///
-    /// # Errors A message if both outputs need the same file, or a mode of packing that the word cannot have.
+    /// # Errors
+    /// A message if both outputs need the same file, or a mode of packing that the word cannot have.
     pub(super) fn set_outputs(&mut self, outputs: [Option<Output>; 2]) -> Result<(), String> {
         let fits = |is_swapped: bool| {
             (outputs.iter().zip([is_swapped, !is_swapped])).all(|(output, is_b)| {
@@ -106,6 +107,7 @@ impl Destination {
 impl Alu {
     /// Sets the inputs of both ALUs, first the inputs that need a certain file, then the inputs that both files have.
     ///
+    /// # Errors
     /// A message if the inputs need more registers, constants, rotations or modes of unpacking than a word has.
     pub(super) fn set_inputs(&mut self, inputs: &[[Option<Input>; 2]; 2]) -> Result<(), String> {
         let mut files = Files::default();

@@ -19,7 +19,7 @@ use crate::launch::{Job, Launch, MAX_RUN_BYTES};
 /// The number of messages in a unit.
 const LANES: usize = UNIT / 16;
 
-/// A message.
+/// A message of a serial pass, and its state during the pass.
 struct Chain<'s> {
     host: HostData<'s>,
     state: &'s mut Block,

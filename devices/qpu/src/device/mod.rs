@@ -32,10 +32,9 @@ pub struct QpuBackend {
     pub simulator: Option<fn() -> Qpu>,
 }
 
-/// The backend's name.
 const NAME: &str = "qpu";
 
-/// The number of the board.
+/// The number of the board among the backend's devices: `qpu:0`.
 const BOARD: u16 = 0;
 
 /// The cost on a board. The first two constants are the nanoseconds of a call, and those of a byte that is copied to and from
@@ -82,11 +81,11 @@ impl Backend for QpuBackend {
 /// Totals of the simulated QPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simulated {
-    /// Bytes processed.
+    /// Bytes of data that the device has processed.
     pub bytes: u64,
-    /// Clocks of all runs.
+    /// Clocks of all runs, each counted until its last QPU has ended.
     pub clocks: u64,
-    /// Instructions of all QPUs.
+    /// Instructions that all QPUs together have executed.
     pub instructions: u64,
 }
 

@@ -120,7 +120,7 @@ impl ImmediateKind {
 const OF_SEMAPHORE: u8 = 4;
 
 impl Instruction {
-    /// The word.
+    /// Encodes the instruction as a word of 64 bits.
     ///
     /// # Panics
     /// In builds with debug assertions, if a field has a value that does not fit.
@@ -164,9 +164,11 @@ impl Instruction {
         }
     }
 
-    /// The instruction of a word.
+    /// Decodes a word of 64 bits.
     ///
-    /// [`DecodeError`] if a field has a value without a meaning, or if bits outside the fields of the instruction are set.
+    /// # Errors
+    /// [`DecodeError`] if a field has a value without a meaning, or if bits outside the fields of the instruction are
+    /// set.
     pub fn decode(word: u64) -> Result<Instruction, DecodeError> {
         let decoded = Self::decode_fields(word)?;
         // This check detects set bits outside the fields of semaphores and branches.

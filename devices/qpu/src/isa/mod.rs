@@ -15,15 +15,15 @@ pub use show::disassemble;
 /// The number of elements of a register.
 pub const ELEMENTS: usize = 16;
 
-/// Bytes of an instruction.
+/// Number of bytes of an instruction in memory.
 pub const INSTRUCTION_BYTES: u32 = 8;
 
 /// An instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Instruction {
-    /// Operations of both ALUs.
+    /// An operation of each ALU, and a signal.
     Alu(Alu),
-    /// A constant.
+    /// Writes a constant to registers.
     LoadImmediate(LoadImmediate),
     /// Increments or decrements a semaphore.
     Semaphore(Semaphore),
@@ -54,7 +54,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Writes nothing.
+    /// The destinations of an instruction that writes nothing.
     pub const NONE: Destination = Destination {
         pack: 0,
         pm: false,
@@ -67,7 +67,7 @@ impl Destination {
     };
 }
 
-/// Operations of both ALUs.
+/// An instruction with an operation of each ALU, and a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alu {
     /// The signal, which is an additional effect of the instruction.
@@ -93,7 +93,7 @@ pub struct Alu {
 }
 
 impl Alu {
-    /// No operation.
+    /// An instruction without operations and signals.
     pub const NOP: Alu = Alu {
         signal: Signal::None,
         unpack: 0,
@@ -155,7 +155,7 @@ impl SmallImmediate {
         }
     }
 
-    /// The code.  `None` for a value that has none.
+    /// The code in the instruction. `None` for a value that no code stands for.
     pub fn code(self) -> Option<u8> {
         (0..64).find(|code| SmallImmediate::of_code(*code) == self)
     }
@@ -181,14 +181,14 @@ pub enum ImmediateKind {
     PairsUnsigned,
 }
 
-/// A constant.
+/// An instruction that writes a constant to registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoadImmediate {
     /// The interpretation of the value.
     pub kind: ImmediateKind,
     /// The destination of the constant.
     pub to: Destination,
-    /// The 32 bits.
+    /// The 32 bits of the constant, which `kind` interprets.
     pub value: u32,
 }
 
@@ -210,13 +210,13 @@ impl LoadImmediate {
 pub struct Semaphore {
     /// Where the 32 bits of the immediate are written.
     pub to: Destination,
-    /// The number, from 0 to 15.
+    /// The number of the semaphore, from 0 to 15.
     pub number: u8,
     /// True if the semaphore is decremented.
     pub decrements: bool,
 }
 
-/// A branch.
+/// A branch, which can depend on flags and can write its return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Branch {
     /// The flags that elements must have for the branch to be taken.

@@ -8,7 +8,7 @@ macro_rules! define {
         pub enum $type { $($(#[$about])* $name = $code,)* }
 
         impl $type {
-            /// All values.
+            /// All values, in the order of their codes.
             pub const ALL: &'static [$type] = &[$($type::$name),*];
 
             /// The value of the field.
@@ -57,7 +57,7 @@ define! {
 define! {
     /// Operations of the add ALU (the guide, table 8).
     AddOp {
-        /// None.
+        /// No operation.
         Nop = 0 "nop",
         /// Sum of floats.
         Fadd = 1 "fadd",
@@ -75,9 +75,9 @@ define! {
         Ftoi = 7 "ftoi",
         /// Signed integer to float.
         Itof = 8 "itof",
-        /// Sum.
+        /// Sum of integers.
         Add = 12 "add",
-        /// Difference.
+        /// Difference of integers.
         Sub = 13 "sub",
         /// Logical shift right.
         Shr = 14 "shr",
@@ -111,7 +111,7 @@ define! {
 define! {
     /// Operations of the mul ALU (the guide, table 9).
     MulOp {
-        /// None.
+        /// No operation.
         Nop = 0 "nop",
         /// Product of floats.
         Fmul = 1 "fmul",
@@ -133,9 +133,9 @@ define! {
 define! {
     /// The elements for which a result is written, selected by their flags.
     Condition {
-        /// No elements.
+        /// The result is written for no element.
         Never = 0 ".never",
-        /// All elements.
+        /// The result is written for all elements.
         Always = 1 "",
         /// Elements whose flags say that the result was zero.
         Zero = 2 ".ifz",
@@ -179,7 +179,7 @@ define! {
         AnyCarry = 10 ".anyc",
         /// C is clear in some elements.
         AnyNoCarry = 11 ".anycc",
-        /// Always.
+        /// The branch is always taken.
         Always = 15 "",
     }
 }
@@ -190,7 +190,7 @@ define! {
     Signal {
         /// Stops the program for a debugger.
         Breakpoint = 0 "bkpt",
-        /// Nothing.
+        /// No additional effect.
         None = 1 "",
         /// Switches to the other thread.
         ThreadSwitch = 2 "thrsw",
@@ -220,7 +220,7 @@ define! {
 }
 
 impl AddOp {
-    /// The number of inputs.
+    /// The number of inputs that the operation reads, from 0 to 2.
     pub const fn inputs(self) -> usize {
         match self {
             AddOp::Nop => 0,
@@ -231,7 +231,7 @@ impl AddOp {
 }
 
 impl MulOp {
-    /// The number of inputs.
+    /// The number of inputs that the operation reads, from 0 to 2.
     pub const fn inputs(self) -> usize {
         match self {
             MulOp::Nop => 0,

@@ -19,7 +19,7 @@ pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 
 const SHIFT: i32 = 5;
 const INVERSE_SHIFT: i32 = 13;
 
-/// Encryption, as published.
+/// Encryption by the first kernel of the thesis, as published.
 pub fn encrypt_as_published() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -51,7 +51,7 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
-/// Decryption by the same method. The thesis has no such kernel.
+/// Decryption by the method of the published encryption. The thesis has no such kernel.
 pub fn decrypt() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));

@@ -42,7 +42,7 @@ const QPUS_PER_SLICE: usize = 4;
 /// The result of an operation for one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The result.
+    /// The 32 bits of the result.
     pub value: u32,
     /// The flag C. The flags Z and N are those of the value.
     pub carry: bool,

@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub(super) is_shared: bool,
 }
 
-/// A program.
+/// A program for the simulator, with the properties of each instruction.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(super) steps: Vec<Step>,

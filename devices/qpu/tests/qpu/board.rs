@@ -24,14 +24,14 @@ const PHYSICAL: u32 = 0x1e00_0000;
 const CACHED: u32 = 0x4000_0000;
 const UNCACHED: u32 = 0xc000_0000;
 const HANDLE: u32 = 17;
-/// The GPU's memory.
+/// The number of bytes of the memory of the GPU.
 const BYTES: usize = 4 << 20;
 
-/// A failure of the firmware.
+/// A failure of the firmware or of the operating system that the test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     None,
-    /// The system call fails.
+    /// The system call fails with this error.
     Call(io::ErrorKind),
     /// The system call of a run fails by a timeout of the kernel, and the QPUs continue to run.
     Timeout,
@@ -45,7 +45,7 @@ enum Failure {
     Short(u32),
     /// A tag gets this value.
     Value(u32, u32),
-    /// Runs fail after this number of them.
+    /// Runs fail after this number of runs.
     RunsAfter(usize),
     /// The memory cannot be mapped.
     Map,

@@ -40,7 +40,7 @@ impl Fetch for Fetched {
     }
 }
 
-/// A caller's allocation.
+/// Device memory that a caller has allocated. It is wiped on drop.
 struct Owned {
     gpu: Arc<Gpu>,
     slice: DeviceSlice,

@@ -29,7 +29,7 @@ pub struct Machine {
     pub order: Order,
     /// Bytes of a texel of the tables.
     pub texel: u32,
-    /// Quads in flight.
+    /// The number of quads in flight.
     pub quads: u32,
     /// The distribution of the quads.
     pub distribution: Distribution,
@@ -74,7 +74,7 @@ pub struct Cost {
 }
 
 impl Misses {
-    /// Misses per lookup.
+    /// The number of misses divided by the number of lookups.
     pub fn rate(&self) -> f64 {
         self.misses.iter().sum::<u64>() as f64 / self.lookups.iter().sum::<u64>() as f64
     }
@@ -99,9 +99,10 @@ pub fn lookups(file: &File, edge: u32) -> f64 {
 
 /// The lookups of a sample of a file.
 pub struct Traces {
-    /// Fragments of a stretch.
+    /// The number of fragments of a stretch.
     fragments: usize,
-    /// For each stretch the texels, as `256 * y + x`: for each lookup in the order of the shader, that of each fragment.
+    /// For each stretch, the texels that are read, as `256 * y + x`: first by lookup, in the order of the shader, and
+    /// then by fragment.
     stretches: Vec<Vec<u16>>,
     /// The step of each lookup.
     steps: Vec<Step>,

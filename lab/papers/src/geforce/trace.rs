@@ -12,11 +12,11 @@ pub const LOOKUPS: usize = 1056;
 pub enum Step {
     /// AddRoundKey: a byte of the state, XOR a byte of the round key.
     Key,
-    /// SubBytes.
+    /// SubBytes: the S-box of a byte of the state.
     Sbox,
-    /// The xtime of MixColumns.
+    /// MixColumns: the product of a byte and x.
     Xtime,
-    /// An XOR of MixColumns.
+    /// MixColumns: the XOR of two bytes.
     Mix,
 }
 
@@ -34,7 +34,7 @@ pub enum Texture {
 /// A read of a texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup {
-    /// Its purpose.
+    /// The purpose of the lookup.
     pub step: Step,
     /// The column of the texel.
     pub x: u8,
@@ -57,7 +57,7 @@ impl Step {
 }
 
 impl Lookup {
-    /// The byte in the texel.
+    /// The byte that the texel contains.
     pub fn value(self) -> u8 {
         match self.step.texture() {
             Texture::Xor => self.x ^ self.y,

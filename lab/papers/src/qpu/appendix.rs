@@ -27,17 +27,17 @@ fn times<const COLUMNS: usize>(programs: [Code; COLUMNS], vectors: u32) -> Resul
     Ok(times)
 }
 
-/// Table 7.1.
+/// Table 7.1 by the model: sums of two arrays.
 pub(super) fn table_7_1() -> Result<Times<2>, Error> {
     times([Access::Blocking, Access::Ahead].map(sums), paper::TRANSFER_VECTORS)
 }
 
-/// Table 7.2.
+/// Table 7.2 by the model: products in the field of AES.
 pub(super) fn table_7_2() -> Result<Times<2>, Error> {
     times([Access::Blocking, Access::Ahead].map(products), paper::TRANSFER_VECTORS)
 }
 
-/// Table 7.3.
+/// Table 7.3 by the model: products by three programs.
 pub(super) fn table_7_3() -> Result<Times<3>, Error> {
     use Multiplication::{Any, Exchanged, Small};
     times([Any, Exchanged, Small].map(multiplication), paper::VECTORS)
@@ -52,7 +52,7 @@ pub struct FirstKernel {
     pub clocks: [f64; 2],
 }
 
-/// Table 7.4.
+/// Table 7.4 by the model: the first kernel, by 1 to 12 QPUs.
 pub(super) fn table_7_4() -> Result<Vec<FirstKernel>, Error> {
     let named = Named::of(Launch::Naive { decrypts: false });
     let [short, long] = named.turns;

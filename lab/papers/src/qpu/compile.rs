@@ -24,7 +24,7 @@ pub struct Compiled {
 /// The rounds of a key of 128 bits.
 const ROUNDS: u8 = 10;
 
-/// Compiles all programs.
+/// Compiles all programs, and measures the times.
 pub(super) fn measure() -> Vec<Compiled> {
     let mut all = Vec::new();
     for program in PROGRAMS {

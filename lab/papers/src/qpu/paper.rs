@@ -27,7 +27,7 @@ const fn known(rate: f64) -> Option<f64> {
     if rate == NONE { None } else { Some(rate) }
 }
 
-/// Table 5.1.
+/// Table 5.1: encryption, by the number of bytes of a call.
 pub const TABLE_5_1: [Encryption; 13] = [
     encryption(4, 19068.0, 65.0, 65.0, 153.0),
     encryption(6, 21435.0, 261.0, 265.0, 615.0),
@@ -51,9 +51,9 @@ pub struct Decryption {
     pub bytes: u64,
     /// OpenSSL on the board's ARM processor, in kB/s.
     pub openssl: Option<f64>,
-    /// One QPU, in kB/s.
+    /// One QPU with the copies by the host, in kB/s.
     pub one: Option<f64>,
-    /// 12 QPUs, in kB/s.
+    /// 12 QPUs with the copies by the host, in kB/s.
     pub twelve: f64,
 }
 
@@ -61,7 +61,7 @@ const fn decryption(power: u32, openssl: f64, one: f64, twelve: f64) -> Decrypti
     Decryption { bytes: 1 << power, openssl: known(openssl), one: known(one), twelve }
 }
 
-/// Table 5.2.
+/// Table 5.2: decryption, by the number of bytes of a call.
 pub const TABLE_5_2: [Decryption; 11] = [
     decryption(4, 17083.0, 38.0, 37.0),
     decryption(6, 20629.0, 149.0, 143.0),
@@ -108,7 +108,8 @@ pub const TABLE_7_1: [[f64; 2]; 12] = [
     [184.0, 63.0],
 ];
 
-/// Table 7.2: milliseconds of products in the field of AES by 1 to 12 QPUs, with the same two ways of access to memory.
+/// Table 7.2: milliseconds of products in the field of AES by 1 to 12 QPUs, with the two ways of access to memory of
+/// Table 7.1.
 pub const TABLE_7_2: [[f64; 2]; 12] = [
     [591.0, 350.0],
     [345.0, 175.0],

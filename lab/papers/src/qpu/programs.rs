@@ -20,7 +20,7 @@ pub enum Access {
     Ahead,
 }
 
-/// What a program computes of two values.
+/// Appends the operations that compute a value from two values.
 type Operation = fn(&mut Kernel, Var<Int>, Var<Int>) -> Var<Int>;
 
 /// The programs of Table 7.1.

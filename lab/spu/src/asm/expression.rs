@@ -274,7 +274,7 @@ fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
     Ok(Value { number, addresses, run })
 }
 
-/// The shift count.
+/// Checks a shift count, which is from 0 to 63.
 fn count(right: i64) -> Result<u32, String> {
     let count = u32::try_from(right).ok().filter(|count| *count < 64);
     count.ok_or_else(|| format!("a shift by {right}: expected 0 to 63"))

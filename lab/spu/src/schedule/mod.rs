@@ -23,7 +23,7 @@ use crate::isa::{Op, Reg};
 pub use flow::{Carried, Flow, Value};
 use place::Placement;
 
-/// The optimisation level.
+/// How much the scheduler optimises a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.
@@ -34,10 +34,10 @@ pub enum Effort {
     Full,
 }
 
-/// A compiled kernel.
+/// A compiled kernel, with the addresses of its parameters.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Code and constants.
+    /// The code, the constants and the parameters.
     pub image: Image,
     /// The address of each parameter of the flow, in the order of creation.
     pub parameters: Vec<u32>,
@@ -60,7 +60,7 @@ pub struct Program {
 #[derive(Debug, Clone, Copy)]
 struct Node {
     op: Op,
-    /// The result.
+    /// The value that the instruction computes.
     out: Option<Value>,
     /// RA, RB, RC; for stores RA, RB and the stored value.
     sources: [Option<Value>; 3],

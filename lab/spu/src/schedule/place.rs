@@ -51,7 +51,7 @@ pub(super) fn in_order(body: &Body) -> Placement {
     Placement::new(body.nodes.len() + 4, times)
 }
 
-/// Schedules, the best first.
+/// Possible schedules in which at most `stages` iterations overlap, with the best schedule first.
 pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Placement> {
     let mut graph = Graph::new(body);
     graph.stages = stages;

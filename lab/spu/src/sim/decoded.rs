@@ -83,7 +83,7 @@ impl Decoded {
     }
 }
 
-/// The value of [`Decoded::wide`].
+/// Computes the field [`Decoded::wide`].
 fn wide(inst: &Inst, pc: u32) -> u128 {
     let bytes = |byte: u32| u128::from(byte & 0xff) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
     let words = |word: u32| u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;

@@ -37,7 +37,7 @@ impl Chip {
 pub struct Transfer {
     /// Bytes read from memory before the computation.
     pub bytes_in: u64,
-    /// Clocks of the kernel.
+    /// Clocks that the kernel computes.
     pub clocks: u64,
     /// Bytes written to memory after the computation.
     pub bytes_out: u64,
@@ -47,7 +47,7 @@ pub struct Transfer {
     pub exclusive: bool,
 }
 
-/// Buffers for each direction.
+/// Number of buffers of an SPE for each direction.
 const BUFFERS: usize = 2;
 
 /// A command of the memory flow controller.

@@ -32,7 +32,7 @@ pub(super) enum Next {
 
 type Registers = [u128; 256];
 
-/// The preferred slot.
+/// The word in the preferred slot of a register.
 fn scalar(value: u128) -> u32 {
     (value >> 96) as u32
 }

@@ -56,11 +56,12 @@ struct Placer<'g> {
     instructions: Vec<Instruction>,
 }
 
-/// Fills words with the operations of a part. The operations do not use the register of the return address. Returns the
-/// words, and the word of the last operation that sets flags.
+/// Fills words with the operations of a part. The operations do not use the register of the return address. Returns
+/// the words, and the word of the last operation that sets flags.
 ///
-/// # Errors [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if a value was
-/// never written.
+/// # Errors
+/// [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if a value
+/// was never written.
 pub(super) fn place(
     graph: &Graph,
     hints: &Hints,

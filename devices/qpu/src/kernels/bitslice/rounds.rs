@@ -23,7 +23,7 @@ impl Round {
     }
 }
 
-/// Applies a circuit.
+/// The planes after each of their bytes has been replaced by the circuit, which is the S-box or its inverse.
 fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     let mut values: Vec<Option<Variable>> = vec![None; circuit.values];
     for (value, plane) in values.iter_mut().zip(planes) {

@@ -30,7 +30,7 @@ struct HotCard {
     inner: Arc<dyn Device>,
     kernels: Vec<KernelInfo>,
     hot_from: u64,
-    /// False during the self-test.
+    /// False during the self-test, whose bytes are not counted.
     is_counting: AtomicBool,
     bytes: AtomicU64,
     calls: AtomicU64,
@@ -76,13 +76,13 @@ impl Device for HotCard {
 /// What happened to a file.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// How results were verified.
+    /// The kind of verification: `off`, `sample` or `full`.
     pub verify: &'static str,
-    /// Bytes of the file.
+    /// The number of bytes of the file.
     pub bytes: u64,
-    /// Bytes after which results of the device are wrong.
+    /// The number of bytes after which results of the device are wrong.
     pub hot_from: u64,
-    /// Wrong blocks in the output.
+    /// The number of wrong blocks in the output.
     pub wrong_blocks: u64,
     /// The number of calls that encrypted the file, and the number of those calls that ran on the device, with right or
     /// wrong results.
