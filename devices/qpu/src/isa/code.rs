@@ -1,4 +1,4 @@
-//! Instructions as words of 64 bits (the guide, figures 4 to 7). In memory a word is little-endian.
+//! Instructions as words of 64 bits (Broadcom's guide, figures 4 to 7). In memory a word is little-endian.
 
 use super::{
     AddOp, Alu, Branch, BranchCondition, Condition, Destination, ImmediateKind, Instruction, LoadImmediate,
@@ -8,7 +8,7 @@ use super::{
 /// The reason why a word is not an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The field whose value has no meaning, with its name in the guide.
+    /// The field whose value has no meaning, with its name in Broadcom's guide.
     pub field: &'static str,
     /// The value of the field.
     pub value: u8,

@@ -128,15 +128,15 @@ impl Alu {
     }
 }
 
-/// The meaning of the code of a small immediate (the guide, table 5).
+/// The meaning of the code of a small immediate (Broadcom's guide, table 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SmallImmediate {
     /// A value of all elements, as bits: -16 to 15, or a power of two from 2^-8 to 2^7 as a float.
     Value(u32),
     /// The result of the mul ALU is rotated by the lower four bits of element 0 of r5. As an input, the value is -16.
     RotateByR5,
-    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an input,
-    /// the value is n - 16 (the addendum).
+    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an
+    /// input, the value is n - 16 (vc4asm's addendum).
     Rotate(u8),
 }
 
@@ -223,7 +223,7 @@ pub struct Branch {
     pub condition: BranchCondition,
     /// True if the target is relative to the address of the branch plus four instructions.
     pub is_relative: bool,
-    /// The register of file A, from 0 to 31, whose element 15 is added to the target (the addendum), if any.
+    /// The register of file A, from 0 to 31, whose element 15 is added to the target (vc4asm's addendum), if any.
     pub register: Option<u8>,
     /// False if the field `link_add` is a register of file A and `link_mul` a register of file B. True if the files are
     /// exchanged.

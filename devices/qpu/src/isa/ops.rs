@@ -55,7 +55,7 @@ define! {
 }
 
 define! {
-    /// Operations of the add ALU (the guide, table 8).
+    /// Operations of the add ALU (Broadcom's guide, table 8).
     AddOp {
         /// No operation.
         Nop = 0 "nop",
@@ -109,7 +109,7 @@ define! {
 }
 
 define! {
-    /// Operations of the mul ALU (the guide, table 9).
+    /// Operations of the mul ALU (Broadcom's guide, table 9).
     MulOp {
         /// No operation.
         Nop = 0 "nop",
@@ -185,8 +185,8 @@ define! {
 }
 
 define! {
-    /// An effect of an instruction in addition to its operations (the guide, table 3). The codes 14 and 15 mark constants and
-    /// branches.
+    /// An effect of an instruction in addition to its operations (Broadcom's guide, table 3). The codes 14 and 15
+    /// mark constants and branches.
     Signal {
         /// Stops the program for a debugger.
         Breakpoint = 0 "bkpt",

@@ -313,7 +313,7 @@ impl Qpu {
                 }
             }
             registers::HOST_INTERRUPT => {
-                // Only a nonzero value causes an interrupt (the addendum).
+                // Only a nonzero value causes an interrupt (vc4asm's addendum).
                 if (0..ELEMENTS).any(|index| values[index] & mask[index] != 0) {
                     shared.interrupt(self.clocks);
                 }
@@ -375,7 +375,7 @@ impl Qpu {
                 shared.vpm.write(access, values, now)
             }
             (registers::VPM_SETUP, false) if word >> 31 == 0 => {
-                // The setups cannot be queued (the addendum).
+                // The setups cannot be queued (vc4asm's addendum).
                 if self.vpm_reads.is_some_and(|access| access.left > 0) {
                     return Err(FaultKind::Setup(word));
                 }

@@ -1,5 +1,5 @@
-//! Sequences of instructions with undefined results, which the simulator refuses (the guide, section 3 "Instruction
-//! restrictions", as Mesa's validator for the same hardware quotes it; and the addendum).
+//! Sequences of instructions with undefined results, which the simulator refuses (Broadcom's guide, section 3
+//! "Instruction restrictions", as Mesa's validator for the same hardware quotes it; and vc4asm's addendum).
 
 use std::fmt;
 

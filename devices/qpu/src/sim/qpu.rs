@@ -198,7 +198,7 @@ impl Qpu {
             return None;
         }
         let after = self.address.wrapping_add(4 * INSTRUCTION_BYTES);
-        // The value of element 15 is used (the addendum).
+        // The value of element 15 is used (vc4asm's addendum).
         let base = branch.register.map_or(0, |number| self.files[0][usize::from(number)][ELEMENTS - 1]);
         let start = if branch.is_relative { after } else { 0 };
         for (is_b, address) in [(branch.is_swapped, branch.link_add), (!branch.is_swapped, branch.link_mul)] {

@@ -12,7 +12,8 @@ use super::{FaultKind, QPUS_PER_SLICE, SLICES};
 /// The largest value of a semaphore, which has four bits.
 const MOST: u8 = 15;
 
-/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (the addendum).
+/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (vc4asm's
+/// addendum).
 const SLICE_CACHE: (u32, usize) = (4096, 4);
 const L2_CACHE: (u32, usize) = (32 << 10, 4);
 

@@ -1,4 +1,5 @@
-//! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (the guide, section 7).
+//! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (Broadcom's
+//! guide, section 7).
 
 use zeroize::Zeroize;
 

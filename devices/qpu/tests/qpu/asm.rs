@@ -128,7 +128,7 @@ fn constants() {
     ] {
         assert_eq!(one(text).to_string(), expected);
     }
-    // The code of a rotation is also a value, which another operation may use (the addendum).
+    // The code of a rotation is also a value, which another operation may use (vc4asm's addendum).
     let both = alu("shl.setf -, elem_num, -2; mov r0, r0 << 2");
     assert_eq!((both.read_b, both.add_inputs[1]), (62, Mux::B));
 }

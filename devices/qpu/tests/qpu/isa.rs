@@ -134,7 +134,7 @@ fn fields_without_a_meaning_are_named() {
 
 #[test]
 fn small_immediates() {
-    // The values are from table 5 of the guide and from the addendum.
+    // The values are from table 5 of Broadcom's guide and from vc4asm's addendum.
     let values = [
         (0, 0),
         (15, 15),
