@@ -102,7 +102,7 @@ rehearsal() {
         ln -s "$(test_program $backend "${options[@]}")" "$folder/tests-$backend"
     done
     "$cargo" build --quiet "${options[@]:0:2}" --example device_speed_lab
-    # The programs with simulated devices, under the names of the others.
+    # The programs with simulated devices get the names of the programs without them.
     ln -s "$target/debug/lockstep-lab" "$folder/lockstep"
     ln -s "$target/debug/lockstep-lab" "$folder/"
     ln -s "$target/debug/examples/device_speed_lab" "$folder/device_speed"

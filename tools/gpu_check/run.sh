@@ -14,7 +14,8 @@
 # 3 some are left for the next call.
 set -uo pipefail
 
-# The parts in their order: name, seconds that must be left when it begins, and its limit in seconds.
+# The parts in their order. Each has a name, the number of seconds that must be left when it begins, and its limit in
+# seconds.
 PARTS='
 machine     20  90
 devices     15  90
@@ -195,7 +196,7 @@ while read -r name least limit <&3; do
         echo "$name: complete in an earlier call"
         continue
     fi
-    # Measurements do not continue with those of another build or device.
+    # Measurements of another build or device are moved away, so that they are not continued.
     [ ! -e "$out/$name.json" ] || is_of_this_run "$name" || to_earlier "$name"
     left=$((limit_total - SECONDS))
     if [ "$left" -lt "$least" ]; then

@@ -117,7 +117,7 @@ def parts_and_repetition(folder):
 def limits(folder):
     output = folder.run(3, LIMIT_TOTAL="25")
     assert "machine" in folder.ran() and "suite: left for the next call: it needs 100 s" in output
-    # A part that the limit of the call ends is no failure. It runs again in the next call.
+    # A part that is ended by the limit of the call has not failed. It runs again in the next call.
     folder.order("selftest", "sleep 60")
     folder.change("selftest", 1, 9)
     output = folder.run(3, "cuda:0", "selftest", LIMIT_TOTAL="2")

@@ -45,7 +45,7 @@ SUITES = {
 # Exit codes of lockstep.
 DONE, NOT_AUTHENTIC = 0, 1
 
-# The same data in each run; they are not secret.
+# The generator has a fixed seed, so each run has the same data. These data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 

@@ -37,7 +37,7 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The first block of docs/data.md that needs a cluster. The blocks after it need the cluster too.
+# The first block of docs/data.md that needs a cluster. All later blocks of this page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
 # A page, a part of the text of a block, and the reason why the block is not run.
 LEFT_OUT = [

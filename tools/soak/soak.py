@@ -46,8 +46,9 @@ import memory
 import servers
 
 OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
-# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The device processes the
-# records of CBC, and the CTR part of those of GCM; the processor processes those of CCM (docs/provider.md).
+# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The
+# device processes records with CBC, and the CTR part of records with GCM. The processor processes records with CCM
+# (docs/provider.md).
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", True),
     ("TLSv1_2", "AES256-GCM-SHA384", True),

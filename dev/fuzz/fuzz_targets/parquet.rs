@@ -77,7 +77,7 @@ fn arbitrary(bytes: &[u8], choice: u8) {
     if let Ok(plain) = read_all(bytes, &keys(has_column), options(choice & 8 != 0, true)) {
         let _ = encrypt(&*ENGINE, &File(&plain), Vec::new(), &policy(choice));
     }
-    // The same bytes, without a footer key and without a check of the footer.
+    // Reads the file again, without a footer key and without a check of the footer.
     let unsigned = ReadOptions { allows_unauthenticated_footer: true, ..options(choice & 8 != 0, true) };
     let _ = read_all(bytes, &if has_column { Keys::new().column(NAMED, &COLUMN) } else { Keys::new() }, unsigned);
     let _ = encrypt(&*ENGINE, &File(bytes), Vec::new(), &policy(choice));

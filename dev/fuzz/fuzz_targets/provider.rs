@@ -18,8 +18,8 @@ use fake_core::{
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// The settings of each instance: all kernels, keystream computed ahead, and thresholds so low that the planner is used
-/// too.
+/// The settings of each instance. Together they select all kernels, keystream that is computed ahead, and thresholds
+/// so low that the planner is used.
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
     &[("kernel", "cpu/soft")],
@@ -35,7 +35,7 @@ static PROVIDERS: LazyLock<Vec<Provider<'static>>> = LazyLock::new(|| {
     SETTINGS.into_iter().map(load).collect()
 });
 
-/// All parameter names of ciphers that the provider supports, and some others.
+/// All names of parameters that ciphers of the provider support, and some names that they do not support.
 const NAMES: [&CStr; 31] = [
     c"padding",
     c"num",
@@ -208,7 +208,7 @@ struct Call {
     place: Place,
 }
 
-/// Where the output is in memory.
+/// The position of the output in memory.
 #[derive(Clone, Copy)]
 enum Place {
     /// In separate memory, which ends with the output buffer.

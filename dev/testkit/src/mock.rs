@@ -27,7 +27,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stat
 
 use memory::Memory;
 
-/// How a [`MockAsyncDevice`] behaves.
+/// The behaviour of a [`MockAsyncDevice`]: its speed, its failures and its operations.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     /// The time of a call, in addition to the time of its bytes.

@@ -64,7 +64,7 @@ impl std::error::Error for ChipError {}
 pub struct BoardError {
     /// The request that the board refused, or the failure.
     pub reason: String,
-    /// What the user can do about it.
+    /// A remedy: the action by which the user can solve the problem.
     pub remedy: &'static str,
 }
 

@@ -186,7 +186,8 @@ pub(crate) static FAMILIES: [Family; 2] = [
     },
 ];
 
-/// How work is submitted to a device, for measurements and tests. The defaults are the best known values.
+/// Options for the submission of work to a device, for measurements and tests. The defaults are the best known
+/// values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
     /// `Some(true)` always uses 32 invocations for each tile, which is best for long messages on a GPU. `Some(false)` never

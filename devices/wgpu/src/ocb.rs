@@ -175,8 +175,8 @@ impl Work<'_, '_, '_> {
         sums
     }
 
-    /// The whole blocks of the pieces. `places` has the place of the first offset and that of the checksum of each piece.
-    /// Returns the sums that are still to be computed.
+    /// Adds the launches for the whole blocks of the pieces. `places` has two places for each piece: of the first
+    /// offset, and of the checksum. Returns the sums that are still to be computed.
     fn ocb_tiles(
         &self,
         list: &mut DispatchList,

@@ -360,7 +360,8 @@ fn finish(part: Part) -> String {
     })
 }
 
-/// `start` and `finish` of OCB3. The checksum is that of the plaintext: of the input when encrypting, otherwise of the output.
+/// `start` and `finish` of OCB3. The checksum is computed from the plaintext, which is the input of encryption and
+/// the output of decryption.
 fn rows_of_ocb(part: Part) -> String {
     let encrypts = part == Part::OcbEncrypt;
     let walk = "    var walk = first_row(tile, lane);\n";

@@ -50,8 +50,8 @@ impl Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }
 
-    /// How the chaining state changes from tile to tile. GCM uses a counter, although its messages have no final chaining
-    /// state.
+    /// The change of the chaining state from tile to tile. GCM uses a counter, although its messages have no final
+    /// chaining state.
     pub(crate) fn chaining(&self) -> ChainingState {
         match self.operation {
             Operation::Pass(pass) => ChainingState::of(pass),

@@ -95,7 +95,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     path.write_bytes(message[:-1])
     with pytest.raises(lockstep.InvalidTag):
         lockstep.open(path, key=key)
-    # The chunk of byte 20000 is changed, the others are not.
+    # Only the chunk with byte 20000 is changed.
     changed = bytearray(message)
     changed[20_000 + 56 + 16] ^= 1
     path.write_bytes(changed)

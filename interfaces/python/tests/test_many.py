@@ -103,7 +103,7 @@ def test_one_buffer_with_offsets(name, key):
     plain, starts, statuses = decrypt_many(kind, key, nonces, output, offsets=ends)
     assert statuses.dtype == numpy.bool_ and statuses.all() and len(statuses) == count
     assert plain.tobytes() == b"".join(messages) and list(starts) == [a - 3 for a in offsets]
-    # The same call without types of numpy: `bytes` and a list of integers.
+    # The call also accepts `bytes` and a list of integers instead of types of numpy.
     output, ends = encrypt_many(kind, key, nonces, buffer.tobytes(), offsets=offsets.tolist())
     assert type(output) is bytearray and output == b"".join(expected)
     output[ends[7]] ^= 1

@@ -172,7 +172,7 @@ fn measure(full: usize) -> Vec<(String, usize, usize, Limits)> {
     measured
 }
 
-/// One test, because other threads would be counted too.
+/// There is only one test, because the allocations of other test threads would be counted too.
 #[test]
 fn footers_take_memory_in_proportion_to_their_length() {
     let [short, long] = LENS.map(measure);

@@ -113,7 +113,8 @@ struct Lengths {
     data: usize,
 }
 
-/// Seals messages, compares them with the oracle, and opens them: one message in a call, or all of them on a slow device.
+/// Seals messages, compares the results with the oracle, and opens the results. Each call has one message, or on a
+/// slow device all messages.
 fn check_lengths(
     subject: &Subject,
     mode: Aead,

@@ -156,7 +156,7 @@ struct Extra {
     bottom: u32,
 }
 
-/// How segments are hashed.
+/// The parameters by which segments are hashed: the function, and the ways to multiply.
 #[derive(Debug, Clone, Copy)]
 struct How {
     polyval: bool,

@@ -126,7 +126,7 @@ fn output(text: &str) -> Result<(Output, Option<Condition>), String> {
     let name = parts.next().unwrap_or_default();
     let register = match name {
         "-" => Register { file: File::Either, address: registers::NOP },
-        // A name without a suffix for quads: r5 is the same in all elements.
+        // `r5` without a suffix for quads: all elements of r5 get the value of element 0.
         "r5" => Register { file: File::B, address: registers::R5 },
         name => register(name, true).ok_or_else(|| format!("unknown register `{name}` to write to"))?,
     };
@@ -221,7 +221,8 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         }
     }
     if alu.to.sets_flags && alu.add == AddOp::Nop {
-        // vc4asm uses this condition too. The operation writes nothing.
+        // The add ALU writes nothing, so its condition has no effect. vc4asm sets this condition, and the words must
+        // be equal.
         alu.to.set_condition(false, Condition::Always);
     }
     alu.to.set_outputs(outputs)?;

@@ -17,7 +17,7 @@ pub enum Read {
     Uniform,
     /// The number of each element.
     Element,
-    /// The number of the QPU.
+    /// The number of the QPU on the chip, from 0 to 11.
     Qpu,
     /// The next vector of the VPM.
     Vpm,
@@ -186,7 +186,7 @@ impl Op {
     }
 }
 
-/// An item of a program.
+/// An item of a program: an instruction, a label, or the end of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
     /// An instruction that is not a branch.

@@ -208,7 +208,7 @@ impl LoadImmediate {
 /// Increments a semaphore, or waits until it is not zero and decrements it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Semaphore {
-    /// Where the 32 bits of the immediate are written.
+    /// The registers to which the 32 bits of the immediate are written.
     pub to: Destination,
     /// The number of the semaphore, from 0 to 15.
     pub number: u8,

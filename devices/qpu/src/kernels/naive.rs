@@ -105,8 +105,8 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     state
 }
 
-/// A product is that of a column of the matrix and a byte of the block. The byte is first copied to the elements of its
-/// column.
+/// MixColumns by products. A product multiplies a column of the matrix by a byte of the block, which is first copied
+/// to the elements of its column.
 fn mix_columns(
     k: &mut Kernel,
     argument: Var<Int>,

@@ -90,8 +90,8 @@ impl Machine<'_> {
 
     /// Runs until all QPUs have ended.
     ///
-    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the order
-    /// is that of the numbers of the QPUs. The other instructions of a QPU do not depend on other QPUs.
+    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the QPU
+    /// with the smaller number is first. The other instructions of a QPU do not depend on other QPUs.
     ///
     /// # Errors
     /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
@@ -216,7 +216,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A general register of a QPU. It belongs to file B if `is_b` is true.
+    /// A general register of a QPU, of file B if `is_b` is true and otherwise of file A.
     ///
     /// # Panics
     /// If there is no such QPU or register.

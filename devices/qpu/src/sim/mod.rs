@@ -45,6 +45,6 @@ const QPUS_PER_SLICE: usize = 4;
 pub struct Outcome {
     /// The 32 bits of the result.
     pub value: u32,
-    /// The flag C. The flags Z and N are those of the value.
+    /// The flag C. The flags Z and N follow from the value.
     pub carry: bool,
 }

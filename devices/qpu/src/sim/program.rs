@@ -36,7 +36,7 @@ impl Program {
 }
 
 fn is_shared(instruction: &Instruction) -> bool {
-    // All registers from the VPM on use shared state, except those of the special functions.
+    // The registers from the VPM on use shared state, except the registers of the special functions.
     let is_shared_read = |address: u8| address >= registers::VPM;
     let is_shared_write = |address: u8| {
         address >= registers::VPM && !(registers::RECIPROCAL..=registers::LOGARITHM).contains(&address)

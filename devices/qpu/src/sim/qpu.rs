@@ -105,7 +105,7 @@ impl Qpu {
         self.accumulators = [[value; ELEMENTS]; 6];
     }
 
-    /// A general register.
+    /// The content of a general register, of file B if `is_b` is true and otherwise of file A.
     pub(super) fn register(&self, is_b: bool, number: u8) -> &Vector {
         &self.files[usize::from(is_b)][usize::from(number)]
     }

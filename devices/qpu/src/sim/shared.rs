@@ -164,7 +164,7 @@ impl<'m> Shared<'m> {
         Ok((words, self.units[physical].request(now)))
     }
 
-    /// Starts a DMA load.
+    /// Starts a DMA load at a clock, and records when it ends.
     pub(super) fn start_load(
         &mut self,
         engine: &mut Engine,
@@ -175,7 +175,7 @@ impl<'m> Shared<'m> {
         engine.load(address, now, &mut self.load_free_at, &self.memory, &mut self.vpm)
     }
 
-    /// Starts a DMA store.
+    /// Starts a DMA store at a clock, and records when it ends.
     pub(super) fn start_store(
         &mut self,
         engine: &mut Engine,

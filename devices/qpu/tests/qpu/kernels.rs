@@ -129,7 +129,7 @@ fn packed_decryption_as_published() {
     }
 }
 
-/// The thesis expects that its decryption can be nearly as fast as its encryption. This decryption reaches three quarters of
+/// The thesis expects that decryption can be nearly as fast as encryption. This decryption reaches three quarters of
 /// the rate of encryption.
 #[test]
 fn packed_fast_decryption() {
@@ -251,7 +251,7 @@ fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
         Combination::Chain => {
             let mut output = Vec::new();
             for unit in input.chunks(UNIT) {
-                // The previous unit of the same QPU.
+                // The result of the previous unit that this QPU has encrypted.
                 let before = output.len().checked_sub(2 * UNIT);
                 let before = before.map_or(vec![0; UNIT], |start| output[start..start + UNIT].to_vec());
                 output.extend(cipher(&xor(unit, &before)));

@@ -252,7 +252,7 @@ fn columns_are_loaded_and_stored() {
 
 #[test]
 fn clocks_of_transfers() {
-    // The clocks are those of two instructions before the start, of the transfer, and of the wait.
+    // The clocks are the sum of two instructions before the start, the transfer, and the wait.
     let loads = |rows: u32| clocks(1, &format!("{}mov -, vr_wait", load(rows)));
     assert_eq!((loads(1), loads(4)), (4 + 135 + 15 + 4, 4 + 135 + 60 + 4));
     let stores = |rows: u32| clocks(1, &format!("{}mov -, vw_wait", store(rows, 4096)));

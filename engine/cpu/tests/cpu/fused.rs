@@ -128,7 +128,7 @@ fn each_kernel(test: impl Fn(&Cpu, &str)) {
     }
 }
 
-/// Lengths around those of blocks and of the steps of all kernels.
+/// Lengths around the lengths of blocks, and around the steps of all kernels.
 fn lengths() -> Vec<usize> {
     let steps =
         [96, 128, 192, 512, 1024].into_iter().flat_map(|step| [step - 1, step, step + 1, 2 * step + 17]);

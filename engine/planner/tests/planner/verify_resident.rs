@@ -32,7 +32,7 @@ enum Place {
     Pinned,
 }
 
-/// Ciphertext and tag.
+/// The ciphertext and the tag of a message by the reference implementation.
 fn sealed(fused: FusedAead, plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     if fused.is_gcm() {
@@ -88,7 +88,7 @@ fn run_with(
                     assert!(outcome.is_ok() || state == [9; 16], "the state is as it was");
                     outcome
                 }
-                // Only the completion reports wrong results.
+                // Wrong results are reported when the completion is waited for, not by the submission.
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
@@ -159,7 +159,8 @@ fn tails_are_compared_fully() {
     }
 }
 
-/// One message of OCB3. The lengths are those of the nonce and the tag. The data are in place, in device memory or pinned.
+/// Seals or opens one message of OCB3 with these lengths of the nonce and the tag. The data are pinned if `pinned` is
+/// true, and otherwise in device memory.
 fn run_ocb(
     planner: &Planner,
     fused: FusedAead,

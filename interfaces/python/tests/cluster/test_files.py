@@ -344,8 +344,8 @@ def test_columns(cluster, tmp_path, key_file):
     for batch_format in ["pyarrow", "numpy"]:
         opened = sealed.map_batches(lockstep.ray.Decrypt, batch_format=batch_format, **made)
         assert sorted(opened.take_all(), key=lambda row: row["id"]) == rows
-    # The same classes without Ray, in this process. A cell is refused if it comes from another row or column,
-    # or was changed.
+    # Encrypt and Decrypt also work without Ray, in this process. A cell is refused if it comes from another row or
+    # column, or was changed.
     with lockstep.use(threads=1):
         decrypt, encrypt = lockstep.ray.Decrypt(**arguments), lockstep.ray.Encrypt(**arguments)
         cipher = lockstep.aead.XAES256GCM(key_file.read_bytes())

@@ -1,4 +1,4 @@
-//! `lockstep-lab lab cell`
+//! The subcommand `lockstep-lab lab cell`.
 
 use std::path::{Path, PathBuf};
 

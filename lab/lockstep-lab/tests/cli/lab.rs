@@ -1,4 +1,4 @@
-//! `lockstep-lab lab`.
+//! Tests of the subcommand `lockstep-lab lab`.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;

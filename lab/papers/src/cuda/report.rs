@@ -42,8 +42,8 @@ fn mbit(point: Option<&Point>) -> String {
 }
 
 impl Report {
-    /// The size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory; `None`
-    /// if there is no such size.
+    /// The smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared
+    /// memory. `None` if coarse grain is slower at the largest size.
     pub fn break_even(&self) -> Option<usize> {
         let points = &self.measured.sizes;
         let ahead = |bytes| {

@@ -65,7 +65,8 @@ impl Cache {
     /// Reads a line, given by its address divided by the bytes of a line. Returns whether the line was absent.
     pub fn misses(&mut self, line: u32) -> bool {
         let first = (line & self.set) as usize * self.ways;
-        // The line moves to the front of its set; lines before its old place, or all of them, move back by one.
+        // The line moves to the front of its set. The lines that were before it move back by one place; if the line
+        // was absent, all lines do, and the last one is dropped.
         let mut moved = line;
         for place in &mut self.lines[first..first + self.ways] {
             std::mem::swap(place, &mut moved);

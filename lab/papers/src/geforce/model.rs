@@ -11,7 +11,7 @@ use super::files::File;
 use super::paper::{CLOCK_HZ, KEY, PIXEL_PIPES, QUAD_PIPES};
 use super::trace::{LOOKUPS, Lookup, Step, Texture, encrypt, trace};
 
-/// How the quads of a texture are distributed to the quad pipelines.
+/// The distribution of the quads of a texture to the quad pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     /// Successive quads of a row of quads go to the same pipeline.

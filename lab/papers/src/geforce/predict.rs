@@ -1,5 +1,5 @@
-//! What the model states: times of the files, which of them are fitted, tuned or predicted, and times of experiments that the
-//! thesis did not make.
+//! The results of the model: times of the files, which are fitted, tuned or predicted, and times of experiments that
+//! the thesis did not make.
 
 use super::cache::Geometry;
 use super::files::File;
@@ -51,7 +51,7 @@ pub struct Row {
     pub file: u32,
     /// The edge of the data texture, in texels.
     pub edge: u32,
-    /// True if the times are those of the whole program, false if they are those of the shader.
+    /// True for times of the whole program, false for times of the shader.
     pub whole: bool,
     /// The relation of the time of the model to the time of the thesis.
     pub basis: Basis,
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// A mechanism other than that of the model, with costs fitted on files 2 and 4.
+/// Another mechanism than the cache of the model, with costs fitted on files 2 and 4.
 #[derive(Debug, Clone)]
 pub struct Other {
     /// A short description of the mechanism.

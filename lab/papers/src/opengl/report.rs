@@ -97,7 +97,7 @@ impl Report {
         }
     }
 
-    /// How the fragment program compares with the vertex program, here and in the chapter.
+    /// A comparison of the fragment program with the vertex program, here and in the chapter.
     fn findings(&self) -> String {
         let rate = |name| self.measured.find(name, paper::BATCH).map(|point| point.rate);
         let [vertex, fragment] = [rate(paper::KERNELS[0]), rate(paper::KERNELS[1])];

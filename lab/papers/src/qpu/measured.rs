@@ -61,8 +61,8 @@ impl Sub for Spent {
     }
 }
 
-/// The number of operations of an instruction: those of the ALUs; or one for a constant, a semaphore, a branch, and for the load of
-/// a result of a texture unit without an operation.
+/// The number of operations of an instruction: 0 to 2 operations of the ALUs. A constant, a semaphore and a branch
+/// count as one. So does the load of a result of a texture unit, if the instruction has no operation.
 pub(super) fn operations(instruction: &Instruction) -> usize {
     let Instruction::Alu(alu) = instruction else { return 1 };
     let of_alus = usize::from(alu.add != AddOp::Nop) + usize::from(alu.mul != MulOp::Nop);
@@ -134,7 +134,7 @@ fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Re
     Ok((run.clocks, spent))
 }
 
-/// How often each instruction was executed, and the stalls.
+/// For each instruction, how often it was executed; and the sum of all stalls.
 struct Counts {
     executed: Vec<u64>,
     stalls: Stalls,

@@ -67,7 +67,8 @@ impl Lengths {
         if turns <= SIMULATED {
             return Ok(self.simulated(units)? as f64);
         }
-        // Two shorter runs, whose last, partial iteration has as many units as that of the long run.
+        // Two shorter runs are simulated. Their last, partial iteration has as many units as the last iteration of
+        // the long run.
         let rest = units % qpus;
         let [short, long] = [SIMULATED - PERIOD, SIMULATED].map(|turns| turns * qpus + rest);
         let (short, long) = (self.simulated(short)?, self.simulated(long)?);

@@ -11,7 +11,7 @@ use lockstep_qpu::sim::{Machine, Program};
 
 use super::Error;
 
-/// How a program accesses memory.
+/// The access of a program to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// By DMA loads and stores, each of which is waited for.

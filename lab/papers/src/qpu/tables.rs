@@ -26,7 +26,7 @@ fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), whole)
 }
 
-/// The figure of the thesis, that of the model, and the difference.
+/// Three cells: the figure of the thesis, the figure of the model, and the difference.
 fn compared(thesis: Option<f64>, model: f64, show: fn(f64) -> String) -> [String; 3] {
     let percent = thesis.map_or_else(|| "-".into(), |thesis| difference(model, thesis));
     [thesis.map_or_else(|| "-".into(), show), show(model), percent]
@@ -247,7 +247,7 @@ impl Report {
         table
     }
 
-    /// What the clocks are spent on.
+    /// For each kernel, the shares of the clocks that are spent on operations and on each kind of waiting.
     pub fn spent_table(&self) -> Table {
         let head = [
             "kernel",

@@ -21,7 +21,7 @@ pub struct Window {
     pub events: Vec<Event>,
     /// The instructions of the program, from address 0.
     instructions: Vec<Instruction>,
-    /// True if the events are those of several QPUs.
+    /// True if the events belong to several QPUs.
     has_several: bool,
 }
 
@@ -132,7 +132,7 @@ fn iteration(events: &[Event]) -> Option<Range<usize>> {
     turns.nth(turns.clone().count() / 2)
 }
 
-/// An observer that keeps events, at most a number of each QPU.
+/// An observer that keeps at most `most` events of each QPU.
 pub(super) struct Recorded<F> {
     is_kept: F,
     most: usize,

@@ -172,7 +172,8 @@ fn programs_are_listed_and_run() {
 
 #[test]
 fn programs_read_and_write_data() {
-    // Adds the words at `data` to those of main storage, and writes the sums to main storage and to the mailbox.
+    // The program adds the words at `data` to words in main storage, and writes the sums to main storage and to the
+    // mailbox.
     let source = "\
         wrch $ch16,$4\nwrch $ch18,$3\nil $5,16\nwrch $ch19,$5\nil $6,0x40\nwrch $ch21,$6\n\
         il $6,1\nwrch $ch22,$6\nil $6,2\nwrch $ch23,$6\nrdch $7,$ch24\n\

@@ -110,7 +110,7 @@ fn sizes_and_lines_that_the_times_cannot_tell_apart() {
     ] {
         assert!(explains(name), "{name}");
     }
-    // Too few lines, too few ways, and room for the whole table.
+    // These caches do not explain the time of file 1: they have too few lines or ways, or hold the whole table.
     for name in ["1 KB", "lines of 256 bytes", "1 way", "64 KB"] {
         assert!(!explains(name), "{name}");
     }

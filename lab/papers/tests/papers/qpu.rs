@@ -140,7 +140,8 @@ fn json_has_the_figures_of_the_page() {
     let json = QPU_REPORT.json();
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), qpu::KERNELS.len() * 3 * 2);
-    // The fields identify a row. `argument` is that of `trace --mode`: two decryptions of one kernel differ only in this field.
+    // These fields identify a row. `argument` is the value for `trace --mode`. Two decryptions of one kernel differ
+    // only in this field.
     let names =
         kernels.iter().map(|row| ["kernel", "argument", "bits", "qpus"].map(|field| row[field].to_string()));
     assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), kernels.len());

@@ -171,7 +171,7 @@ impl Parser<'_> {
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(token)?;
-            // Up to 64 bits, signed or unsigned.
+            // An integer has up to 64 bits, signed or unsigned.
             let value = u64::try_from(value).map(|value| Value::number(value as i64));
             return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }

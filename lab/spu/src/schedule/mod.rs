@@ -23,7 +23,7 @@ use crate::isa::{Op, Reg};
 pub use flow::{Carried, Flow, Value};
 use place::Placement;
 
-/// How much the scheduler optimises a program.
+/// The kind of schedule, from the slowest program to the fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.

@@ -34,7 +34,7 @@ pub enum Cause {
     Hint,
     /// A branch was not predicted by a hint.
     Branch,
-    /// The instruction waits for a channel, such as that of completed DMA commands.
+    /// The instruction waits for a channel, such as the channel of completed DMA commands.
     Channel,
 }
 

@@ -101,9 +101,9 @@ fn long_calls_are_exact() {
         (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
     };
     let rows = [uneven(1 << 32), uneven((1 << 32) + 12_345), uneven((1 << 31) + 77)];
-    // Each computation of the second SPE takes 12 345 clocks longer than that of the first. At the end of its sequence no
-    // other SPE transfers anything, and its last output has 1008 bytes. At the start, three inputs are transferred at once,
-    // each with a third of 8 bytes per clock.
+    // Each computation of the second SPE takes 12 345 clocks longer than a computation of the first. At the end of
+    // its sequence no other SPE transfers anything, and its last output has 1008 bytes. At the start, three inputs
+    // are transferred at once, each with a third of 8 bytes per clock.
     let first = 10 + 3 * 801_u64.div_ceil(8);
     let computing = 9 * ((1 << 32) + 12_345) + 7 * 36;
     let found = clocks(&CHIP, &rows);

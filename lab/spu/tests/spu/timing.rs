@@ -11,7 +11,7 @@ fn run(source: &str) -> Run {
     machine.run(10_000).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// Cycles from the issue of the first instruction to that of the stop, inclusive.
+/// Cycles from the issue of the first instruction to the issue of the stop, inclusive.
 fn cycles(source: &str) -> u64 {
     run(source).cycles
 }

@@ -171,7 +171,7 @@ fn permissions_while_writing_and_afterwards() {
     assert!(!path.exists());
     assert_eq!(output.as_file().metadata().unwrap().mode() & 0o777, 0o600);
     output.commit().unwrap();
-    // The permissions are those of any new file here, whatever the umask is.
+    // The permissions equal the permissions of any other new file, whatever the umask of the tests is.
     let usual = File::create(folder.path("usual")).unwrap().metadata().unwrap().mode();
     assert_eq!(fs::metadata(&path).unwrap().mode(), usual);
 }

@@ -18,7 +18,7 @@ const ENCRYPTED: usize = CHUNK + 16;
 /// More pieces than threads: a piece has at most 32 chunks.
 const CHUNKS: usize = 70;
 
-/// What was damaged, the damaged message, and the number of chunks before the damage.
+/// A description of the damage, the damaged message, and the number of chunks before the damage.
 type Damaged = (String, Vec<u8>, usize);
 
 /// A plaintext, and damaged copies of its message.

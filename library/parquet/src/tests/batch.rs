@@ -16,7 +16,8 @@ struct Found {
     plain: Option<Vec<u8>>,
 }
 
-/// The page headers and pages of all column chunks, by their length fields. The plaintexts of pages are those of `bodies`.
+/// The page headers and pages of all column chunks, found by their length fields. Each page must have the plaintext
+/// that `bodies` returns.
 fn modules_of(file: &[u8], plain: &[u8], algorithm: Algorithm) -> Vec<Found> {
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
     // The view has the offsets of the encrypted file.

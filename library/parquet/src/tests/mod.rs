@@ -45,8 +45,8 @@ fn bits(group: usize, column: usize) -> Vec<u8> {
     vec![200 + (group * 10 + column) as u8; 32]
 }
 
-/// A plain file with indexes and a Bloom filter for each chunk. Its pages are not those of a table, but encryption does not
-/// read the content of pages.
+/// A plain file with indexes and a Bloom filter for each chunk. The pages are not pages of a real table, because
+/// encryption does not read their content.
 fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
@@ -281,7 +281,7 @@ fn an_offset_index_without_locations_is_kept() {
     const OTHER: i16 = 2;
     let (engine, mut plain, mut file) = (Engine::new().unwrap(), plain_file(), Vec::new());
     for at in offset_indexes(&plain) {
-        // The header of field 1, a list, becomes that of another field.
+        // Field 1 of the index is a list. Its header is replaced by the header of field 2.
         assert_eq!(std::mem::replace(&mut plain[at], 0x29), 0x19);
     }
     encrypt(&engine, &plain, &mut file, &policy(Algorithm::GcmV1, false)).unwrap();

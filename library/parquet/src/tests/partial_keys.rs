@@ -3,7 +3,7 @@
 use super::*;
 use crate::KeySource;
 
-/// A plaintext footer; `a` has the footer key, `b` a key of its own, and `c` is plain.
+/// A file with a plaintext footer. Column `a` has the footer key, `b` has a separate key, and `c` is plain.
 fn signed_file(engine: &Engine) -> Vec<u8> {
     encrypted(engine, &Policy { plain_columns: vec!["c".into()], ..policy(Algorithm::GcmV1, true) })
 }
@@ -91,7 +91,7 @@ fn a_signature_is_checked_whenever_there_is_a_footer_key() {
     }
 }
 
-/// With a footer that is not authentic, the values of a column with a key are those of the writer, or they are refused.
+/// If the footer is not authentic, a column with a key still has the values that the writer wrote, or it is refused.
 #[test]
 fn columns_with_keys_are_authentic_without_a_footer_key() {
     let engine = Engine::new().unwrap();
@@ -115,7 +115,7 @@ fn columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(same > 500 && missing > 0, "{same} {missing}");
 }
 
-/// The columns `a` and `b` have one key, and the names or types of the schema are not those of the writer.
+/// The columns `a` and `b` have one key. The names or types in the schema are changed after the file was written.
 #[test]
 fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
     let engine = Engine::new().unwrap();

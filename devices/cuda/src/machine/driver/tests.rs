@@ -88,7 +88,8 @@ fn a_driver_without_an_entry_point_is_told_its_version() {
     }
 }
 
-/// What a driver does is decided by what it exports and loads. Its version is only a part of messages.
+/// The behaviour of a driver depends on the functions that it exports and the modules that it loads. Its version only
+/// appears in messages.
 #[test]
 fn a_wrong_version_changes_nothing() {
     for version in [0, -1, 7_050, 11_040, 12_020, 99_990] {
@@ -103,7 +104,7 @@ fn a_wrong_version_changes_nothing() {
 #[test]
 fn a_module_that_does_not_load_is_an_error_and_may_load_later() {
     let archive = archive(|target| target == "sm_80");
-    // The first module is that of the key expansion, the second one that of CTR.
+    // The first module contains the key expansion, and the second module contains CTR.
     for (at, code, wanted) in [
         (
             0,

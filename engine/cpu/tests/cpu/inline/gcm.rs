@@ -390,7 +390,8 @@ fn another_key_before_each_message() {
             let aes = Aes::new(&key);
             assert!(gcm.set_key(&key));
             let (iv, aad) = (bytes(number, 12), bytes(number, [0, 16, 200][number % 3]));
-            // The second message under the same key is longer or shorter than the first; the third uses a copy.
+            // The second message is longer or shorter than the first. The third message is processed by a copy of the
+            // context.
             for (turn, len) in [len, lengths[lengths.len() - 1 - number], len + 512].into_iter().enumerate() {
                 let plaintext = bytes(number + turn, len);
                 let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);

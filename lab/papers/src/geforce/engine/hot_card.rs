@@ -44,7 +44,8 @@ impl Device for HotCard {
         self.inner.description()
     }
     fn properties(&self) -> DeviceProperties {
-        // A software device, too, is chosen without being named.
+        // With the default properties, the planner may choose the device even if it is a software device. Software
+        // devices are otherwise used by name only.
         DeviceProperties::default()
     }
     fn kernels(&self) -> &[KernelInfo] {
@@ -73,7 +74,7 @@ impl Device for HotCard {
     }
 }
 
-/// What happened to a file.
+/// The result of the encryption of a file on the hot card.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The kind of verification: `off`, `sample` or `full`.

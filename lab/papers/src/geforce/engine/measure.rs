@@ -147,7 +147,8 @@ pub struct Measured {
     pub on_6800: Vec<Geforce6800>,
     /// The times of the padding, for each edge.
     pub padding: Vec<Padding>,
-    /// The edge of the data texture of `overhead`: that of Table A5 if it is measured, else the largest one.
+    /// The edge of the data texture for `overhead`: the edge of Table A5 if it is measured, otherwise the largest
+    /// edge.
     pub overhead_edge: usize,
     /// Table A7: the times without encryption, for the files of that table.
     pub overhead: Vec<Overhead>,
