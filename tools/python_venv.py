@@ -46,7 +46,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
 FOLDER = os.path.abspath(os.path.join(TARGET, "python-venv"))
 PYTHON = os.path.join(FOLDER, "bin", "python")
-# The lists that are installed, with the interpreter.
+# The file with a hash of the installed list of packages and of the interpreter's version.
 STAMP = os.path.join(FOLDER, "packages")
 CLUSTER_STAMP = os.path.join(FOLDER, "packages-cluster")
 # Binary packages only: a build takes minutes and requires libraries that are rarely installed.

@@ -75,7 +75,7 @@ is_complete() {
     case "$(state_of "$1")" in done | 'not tested') true ;; *) false ;; esac
 }
 
-# Moves the files of a part away.
+# Moves the files of a part to OUT/earlier.
 to_earlier() {
     local earlier
     earlier=$out/earlier/$(date -u +%F-%H%M%S)

@@ -58,7 +58,7 @@ LOGGED = {
     "[notice] 8#8: worker process 9 exited with code 0": False,
     "[notice] 9#9: exiting": False,
 }
-# The minimum number of processes of a soak: three servers with two workers, clients, forking programs.
+# The minimum number of processes of a soak: servers with their workers, clients, and forking programs.
 PROCESSES = 12
 PATIENCE = 60
 # A soak has started all of its processes after some two seconds.

@@ -117,7 +117,7 @@ fn columns_are_equal_on_random_inputs() {
     both("inverse_column", |compute| check_column(compute, inverse, [14, 11, 13, 9]));
 }
 
-/// The whole cipher computed from these columns, which checks that the table and the factors above are those of AES.
+/// Computes the whole cipher by these columns. This checks that the table and the factors above belong to AES.
 #[test]
 fn columns_make_the_oracles_cipher() {
     let key: [u8; 16] = std::array::from_fn(|i| (17 * i + 3) as u8);

@@ -545,8 +545,8 @@ fn both(
     Ok(last)
 }
 
-/// Encrypts a message with one instance in pieces and with another one in other pieces, compares the results, and
-/// decrypts.
+/// Encrypts a message in pieces with one instance, and in other pieces with another instance. Compares the results,
+/// and decrypts them.
 fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     let (first, cipher) = choose(u)?;
     let second: &Provider<'static> = u.choose(&PROVIDERS)?;

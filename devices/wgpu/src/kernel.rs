@@ -2,7 +2,7 @@
 
 use lockstep_gpu_host::Tiles;
 
-/// A function that every family of kernels has.
+/// The functions that each family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     EcbEncrypt,

@@ -243,7 +243,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The partial blocks, and the blocks that are encrypted to the tags.
+    /// Adds the launches for the partial blocks, and for the blocks that are encrypted to the tags.
     fn ocb_end(
         &self,
         list: &mut DispatchList,

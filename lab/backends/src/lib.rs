@@ -8,7 +8,7 @@ use lockstep_cuda::CudaBackend;
 use lockstep_qpu::device::{Qpu, QpuBackend};
 use lockstep_spu::device::SpuBackend;
 
-/// The backends of the laboratory. Those of CUDA and of the QPUs also have the real devices.
+/// The backends of the laboratory. The backends of CUDA and of the QPUs also find real devices.
 pub fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CudaBackend { has_emulator: true }),

@@ -64,7 +64,7 @@ pub struct Simulated {
 pub struct Spu {
     id: DeviceId,
     kernels: Vec<KernelInfo>,
-    /// Created on first use, so that discovery is cheap.
+    /// Each SPE is created at its first use, so that discovery is cheap.
     spes: Vec<Mutex<Option<Machine>>>,
     done: Mutex<Simulated>,
     counts: Mutex<Vec<Counter>>,

@@ -105,7 +105,7 @@ pub fn mixed_key_sizes(subject: &Subject) {
     }
 }
 
-/// The lengths of a message.
+/// The lengths of the parts of a message, in bytes.
 struct Lengths {
     nonce: usize,
     tag: usize,

@@ -25,7 +25,7 @@ const MOST_EDGE: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Chunk {
     runs: Vec<Run>,
-    /// For each piece: the index of its run, and the position of its blocks there in bytes.
+    /// For each piece: the index of its run, and the position of its blocks within this run, in bytes.
     places: Vec<(usize, usize)>,
     /// For CTR and CBC: the addends of the results of all pieces, in whole blocks.
     mask: Zeroizing<Vec<u8>>,

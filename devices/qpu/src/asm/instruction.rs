@@ -12,7 +12,7 @@ pub(super) struct Parsed {
     pub(super) label: Option<String>,
 }
 
-/// An operation in the form of the text.
+/// The parts of an operation in the text.
 struct Operation<'t> {
     name: &'t str,
     suffixes: Vec<&'t str>,
@@ -61,7 +61,7 @@ impl<'t> Operation<'t> {
         source.starts_with('[') || value(source).is_some_and(|value| small_immediate(value).is_none())
     }
 
-    /// The condition, and true if the flags are set.
+    /// The condition that the suffixes state, and true if the operation sets the flags.
     fn suffixes(&self) -> Result<(Condition, bool), String> {
         let (mut condition, mut sets_flags) = (Condition::Always, false);
         for suffix in &self.suffixes {

@@ -40,7 +40,8 @@ pub(super) struct Output {
     pub(super) pack: u8,
 }
 
-/// The register with a name, for reads or for writes.
+/// The register that a name stands for. Some names stand for different registers when they are read and when they are
+/// written.
 pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
     // General registers come first. The other names are those of the addresses from 32 on.
     for (prefix, file) in [("ra", File::A), ("rb", File::B)] {

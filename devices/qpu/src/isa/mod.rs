@@ -232,6 +232,6 @@ pub struct Branch {
     pub link_add: u8,
     /// A second register to which the return address is written.
     pub link_mul: u8,
-    /// Added to the target, in bytes.
+    /// The number of bytes that is added to the target.
     pub offset: i32,
 }

@@ -131,23 +131,24 @@ define! {
 }
 
 define! {
-    /// The elements for which a result is written, selected by their flags.
+    /// The elements for which a result is written, selected by their flags. The flags belong to the last result that
+    /// has set flags.
     Condition {
         /// The result is written for no element.
         Never = 0 ".never",
         /// The result is written for all elements.
         Always = 1 "",
-        /// Elements whose flags say that the result was zero.
+        /// Elements with the flag Z: the result was zero.
         Zero = 2 ".ifz",
-        /// Elements whose result was not zero.
+        /// Elements without the flag Z: the result was not zero.
         NotZero = 3 ".ifnz",
-        /// Elements whose result was negative.
+        /// Elements with the flag N: the result was negative.
         Negative = 4 ".ifn",
-        /// Elements whose result was not negative.
+        /// Elements without the flag N: the result was not negative.
         NotNegative = 5 ".ifnn",
-        /// Elements with a carry.
+        /// Elements with the flag C, the carry.
         Carry = 6 ".ifc",
-        /// Elements without a carry.
+        /// Elements without the flag C, the carry.
         NoCarry = 7 ".ifcc",
     }
 }

@@ -65,7 +65,7 @@ impl Qpu {
             }
             _ => None,
         };
-        // The flags are still those from before the instruction.
+        // This instruction has not changed the flags yet.
         if alu.add != AddOp::Nop && self.is_written(alu.to.add, alu.to.add_condition) {
             self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
         }
@@ -206,7 +206,7 @@ impl Qpu {
                 shared.counters.load_stall_clocks += self.wait_until(self.loads.done_at);
                 [0; ELEMENTS]
             }
-            // The mutex has been locked before.
+            // The QPU has locked the mutex before it executes the instruction, so the read only returns zeros.
             registers::MUTEX => [0; ELEMENTS],
             _ => return Err(FaultKind::NotSimulated("a register of shaders")),
         })

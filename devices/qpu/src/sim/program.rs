@@ -29,7 +29,7 @@ impl Program {
         Program { steps: instructions.iter().map(step).collect() }
     }
 
-    /// The words of the instructions.
+    /// The instructions, each encoded as a word of 64 bits.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         self.steps.iter().map(|step| step.instruction.encode())
     }

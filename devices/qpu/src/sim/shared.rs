@@ -128,7 +128,7 @@ impl<'m> Shared<'m> {
         self.counters.instruction_misses += u64::from(!hit);
     }
 
-    /// Reads a uniform.
+    /// Reads the uniform at an address, and counts a hit or a miss of the uniforms cache.
     pub(super) fn uniform(&mut self, qpu: u8, address: u32) -> Result<u32, FaultKind> {
         let value = self.memory.load(address)?;
         let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].uniforms.read(address);

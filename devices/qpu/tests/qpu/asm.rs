@@ -1,4 +1,4 @@
-//! Programs as text.
+//! Tests of the assembler, and of the text of instructions.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::isa::{AddOp, Alu, Condition, Instruction, MulOp, Mux, Signal, registers};

@@ -39,11 +39,11 @@ enum Failure {
     Endless,
     /// The message is refused as a whole.
     Refused,
-    /// A tag gets no response.
+    /// The response does not answer a tag.
     Unknown(u32),
-    /// A tag gets a response without a value.
+    /// The response to a tag has no value.
     Short(u32),
-    /// A tag gets this value.
+    /// The response to a tag has this value.
     Value(u32, u32),
     /// Runs fail after this number of runs.
     RunsAfter(usize),

@@ -155,7 +155,7 @@ fn bytes_and_halves_of_the_vpm() {
     // Elements of 8 bits. Packed elements are bytes 16 to 31 of row 1, and laned elements are byte 1 of each word.
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
-    // Elements of 16 bits.
+    // The packed and the laned setup for elements of 16 bits.
     let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));

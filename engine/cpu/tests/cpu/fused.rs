@@ -8,7 +8,7 @@ use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_reference::{Aes, gcm, gcm_siv, ocb};
 use lockstep_testkit::suite::{noise, test_key};
 
-/// The AEADs: sealing and opening.
+/// Each AEAD, with its operation for sealing and its operation for opening.
 const AEADS: [(FusedAead, FusedAead); 3] = [
     (FusedAead::GcmSeal, FusedAead::GcmOpen),
     (FusedAead::GcmSivSeal, FusedAead::GcmSivOpen),

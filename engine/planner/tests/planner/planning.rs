@@ -226,7 +226,8 @@ fn a_kernel_of_another_device_is_refused() {
     assert!(planner(devices(), Some("gpu"), Some("gpu/bitslice")).is_ok());
 }
 
-/// Devices of one backend, by number.
+/// The names of the devices of a planner that is limited to `device`. The machine has a device for each name of a
+/// backend, numbered from 0.
 fn several(names: &[&str], device: &str) -> Result<Vec<String>> {
     let devices = names.iter().enumerate().map(|(number, &backend)| {
         let backend: &'static str = if backend == "gpu" { "gpu" } else { "other" };

@@ -24,7 +24,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251 + 1) as u8).collect()
 }
 
-/// The memory of the data.
+/// The kind of memory in which the data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Same,
@@ -136,7 +136,8 @@ fn wrong_results_are_detected_and_zeroed() {
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The last submission was that work, and the self-test came before it.
+                // The self-test came before the work, so the last submission was the work. In the next run, its
+                // result is wrong.
                 let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(

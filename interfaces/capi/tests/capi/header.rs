@@ -1,4 +1,4 @@
-//! The checked-in header is the one that cbindgen writes from the sources. C and C++ compilers accept it.
+//! The checked-in header equals the header that cbindgen writes from the sources. C and C++ compilers accept it.
 
 use std::path::Path;
 use std::process::Command;

@@ -182,7 +182,7 @@ def test_keys_that_are_refused_before_anything_is_written(tmp_path):
             lockstep.ray.encrypt_files(tmp_path / "file", tmp_path / "out", key=function)
         assert key.hex() not in str(caught.value) and repr(key) not in str(caught.value) and text not in str(caught.value), number
     assert os.listdir(tmp_path) == ["file"]
-    # Pickled code of any length, and bytes that are not a key, are not taken for a key.
+    # A function is accepted if its code contains constants that cannot be a key.
     assert _keys.fetch(_keys.pickled(lambda: bytes(16))) == bytes(16)
     assert b"arn" in _keys.pickled(functools.partial(len, b"arn:aws:kms:eu-west-1:111122223333:key/1234abcd"))
 

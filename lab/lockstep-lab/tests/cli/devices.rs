@@ -122,7 +122,7 @@ fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
     cipher("cmac", &["--device", "qpu"]).succeeded();
     cipher("gmac", &["--device", "qpu"]).failed(2, "qpu cannot do GHASH");
     cipher("gcm-siv", &["--device", "qpu"]).failed(2, "qpu cannot do");
-    // The kernel has ECB only.
+    // This kernel supports ECB only, so no part of GCM can run on the device.
     cipher("gcm", &["--device", "qpu", "--kernel", "qpu/packed"])
         .failed(2, "qpu/packed cannot do CTR of GCM");
     folder.run(["keygen", "-o", "file.key"]).succeeded();

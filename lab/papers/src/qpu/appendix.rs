@@ -12,7 +12,7 @@ use super::{Error, paper};
 /// Milliseconds by 1 to 12 QPUs, for each column of a table.
 pub type Times<const COLUMNS: usize> = [[f64; COLUMNS]; 12];
 
-/// Milliseconds of a number of vectors, if the QPUs process one each in a number of clocks.
+/// Milliseconds of the processing of `vectors` vectors, if each QPU processes one vector in `clocks` clocks.
 fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
     clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
 }

@@ -85,10 +85,11 @@ pub const FAST_BYTES: u64 = 1 << 26;
 /// Encryption and decryption with that clock: rates with the copies by the host and without them, in kB/s (section 5.2).
 pub const FAST: [[f64; 2]; 2] = [[38567.0, 66274.0], [7512.0, 8180.0]];
 
-/// Values of Tables 7.1 and 7.2, as vectors of 16: 1.6 million.
+/// The number of vectors of 16 values in Tables 7.1 and 7.2: 1.6 million values.
 pub const TRANSFER_VECTORS: u32 = 100_000;
 
-/// Values of Table 7.3, as vectors of 16, and of Table 7.4, as blocks: 1.0 million.
+/// The number of vectors of 16 values in Table 7.3, and of blocks of 16 bytes in Table 7.4: 1.0 million values or
+/// bytes.
 pub const VECTORS: u32 = 62_500;
 
 /// Table 7.1: milliseconds of sums of two arrays by 1 to 12 QPUs, with blocking loads and stores, and with requests ahead and stores

@@ -124,12 +124,12 @@ impl Report {
         self.table_7_3
     }
 
-    /// Table 7.4 by the model.
+    /// Table 7.4 (the first kernel) by the model, by 1 to 12 QPUs.
     pub fn first_kernel(&self) -> &[FirstKernel] {
         &self.table_7_4
     }
 
-    /// Rates at 500 MHz by the model in kB/s, as [`paper::FAST`] has them.
+    /// Rates at 500 MHz by the model in kB/s, in the order of [`paper::FAST`].
     pub fn overclocked(&self) -> [[f64; 2]; 2] {
         self.overclocked
     }

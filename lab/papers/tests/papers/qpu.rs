@@ -129,7 +129,8 @@ fn kernels_take_the_expected_clocks() {
         let all = one.clocks_of_turn * turns * f64::from(one.qpus);
         assert_close(one.named.kernel, one.spent.total() as f64, all, 1.0);
     }
-    // A quarter of a vector has a quarter of the rate, and chains of four messages fill it.
+    // A single message uses a quarter of a vector, so it has a quarter of the rate. Chains of four messages fill the
+    // vector.
     let chains = QPU_REPORT.chains();
     assert_eq!(chains[0].rate * paper::CHAIN_FACTOR, chains[1].rate);
     assert_eq!(chains[3].messages, 48);
@@ -254,7 +255,7 @@ fn programs_with_mistakes_are_refused() {
     assert_eq!(run(hazard), expected);
     // Instructions after a branch that is always taken are not executed after the branch.
     assert!(qpu::listing("a.qasm", "brr -, :b\nnop\nnop\nmov ra0, 1\n:a\nmov r0, ra0\n:b\nnop\n").is_ok());
-    // A hazard in the order of execution, but not in the order of the text.
+    // There is a hazard in the order of execution, but not in the order of the text.
     let taken = "brr -, :a\nnop\nnop\nmov ra0, 1\nnop\n:a\nmov r0, ra0\nnop; thrend\nnop\nnop\n";
     let error = run(taken);
     assert!(error.starts_with("a.qasm:7: QPU 0 at 0x0028: ") && error.contains("reads ra0"), "{error}");

@@ -57,9 +57,9 @@ pub enum Class {
     Fi,
     /// Shuffles and quadword rotates and shifts.
     Sh,
-    /// Loads.
+    /// Loads from the local store.
     Ls,
-    /// Stores.
+    /// Stores to the local store.
     St,
     /// Reads and writes of channels.
     Ch,

@@ -146,8 +146,8 @@ fn sections_have_the_alignment_of_their_data() {
 
 #[test]
 fn exported_source_has_unique_labels() {
-    // Labels that look like those that the export generates, a branch that ignores a register, and immediates without
-    // a textual form.
+    // The source has labels that look like the labels of the export, a branch that ignores a register, and immediates
+    // without a textual form.
     let source =
         ".L8: nop\n lnop\n.L_8: br .L8\n .long 0x32000203\n .long 0x0f0ac203\n .long 0x16ff8203\n .byte 1\n";
     let image = assemble("labels.s", source).unwrap();

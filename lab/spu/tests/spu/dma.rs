@@ -22,7 +22,7 @@ fn one_piece_waits_for_everything() {
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    // All computations, the first transfer to the SPE, and the last transfer from the SPE.
+    // The time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
     assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 

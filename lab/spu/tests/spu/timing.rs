@@ -142,7 +142,7 @@ fn bad_programs_stop_with_a_message() {
     assert!(fault("l: br l", 1000).contains("still running after 1000 cycles"));
     assert!(fault("nop\n .long 0xffffffff", 100).contains("0x00004: 0xffffffff is no instruction"));
     assert!(fault("nop\n stqa $3,0\n stop 0", 100).contains("0x00004: a store to 0x00000 overwrites code"));
-    // Code that has not been executed yet, and data that have been executed.
+    // A store must overwrite neither code that has not been executed yet, nor data that have been executed.
     let later = "nop\n stqa $3,later\n.align 4\nlater: stop 0";
     assert!(fault(later, 100).contains("0x00004: a store to 0x00010 overwrites code"));
     let data = " br data\n.align 4\ndata: .long 0x40200000\n .long 0x00200000\n stqa $3,data\n stop 0";

@@ -86,8 +86,9 @@ fn temporary_names(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
 }
 
-/// Repeats the write once for each of its system calls, with the attack immediately before this call: with a file that has
-/// no name until it is complete, and with one that has a temporary name. `check` receives the result of each write.
+/// Repeats the write once for each of its system calls, with the attack immediately before this call. This is done
+/// for a file that has no name until it is complete, and for a file with a temporary name. `check` receives the
+/// result of each write.
 fn attack_every_step(
     options: OutputOptions,
     attack: fn(&Scene),

@@ -413,7 +413,7 @@ fn a_message_that_becomes_longer_while_it_is_decrypted_is_refused() {
 #[test]
 fn zeros_become_holes_unless_they_are_refused() {
     let folder = Folder::new();
-    // The content is at no multiple of a chunk.
+    // The content does not start at a multiple of the length of a chunk.
     let len = (8 << 20) + 777;
     let mut data = vec![0; len];
     data[(3 << 20) + 5000..(3 << 20) + 5100].fill(1);

@@ -98,7 +98,7 @@ fn a_file_appears_only_with_the_option_and_with_content() {
             fs::remove_file(at("out")).unwrap();
         }
     }
-    // Nothing is verified: another key, and a header that is damaged or cut off.
+    // With another key, or with a header that is damaged or cut off, nothing can be verified.
     let partial = Options::new().partial(true);
     fs::write(at("out"), "precious").unwrap();
     let error = run(&FileKey::generate().unwrap(), &at("out"), partial, true);

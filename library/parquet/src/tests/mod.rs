@@ -417,7 +417,8 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     // A part of the fields can be read.
     let (part, len) = Struct::read_only(bytes, |id| id == file::SCHEMA || id == 99).unwrap().unwrap();
     assert_eq!((part.has(file::SCHEMA), part.has(file::ROW_GROUPS), len), (true, false, bytes.len()));
-    // Structures within structures, lists of lists, and a list that states more elements than there are bytes.
+    // Structures that are nested too deeply, lists that are nested too deeply, and a list that states more elements
+    // than there are bytes.
     assert!(Struct::read(&vec![0x1c; 10_000]).is_err());
     assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
     assert!(Struct::read(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]).unwrap().is_none());

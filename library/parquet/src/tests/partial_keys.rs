@@ -72,7 +72,7 @@ fn plain_columns_are_read_without_a_footer_key_if_the_caller_allows_it() {
     // A column with a given key must not be plain.
     let refused = open(&Keys::new().column("c", COLUMN), UNSIGNED);
     assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
-    // An encrypted footer needs its key.
+    // Without its key, an encrypted footer cannot be read.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let refused = PlainView::open(&engine, file, &column, UNSIGNED);
     assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "the footer"));

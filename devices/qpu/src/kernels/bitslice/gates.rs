@@ -14,9 +14,9 @@ pub enum Kind {
     And,
     /// XOR, on the add ALU.
     Xor,
-    /// The sum of two values without a common bit, on either ALU.
+    /// The sum of two values that have no bit in common, on either ALU.
     Sum,
-    /// The difference of two values, the first of which has all bits of the second, on either ALU.
+    /// The difference of two values, on either ALU. The first value has all bits of the second value.
     Difference,
 }
 

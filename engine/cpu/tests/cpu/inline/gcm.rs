@@ -197,7 +197,7 @@ fn duplicates_are_independent() {
     });
 }
 
-/// A message under a key, compared with the reference.
+/// Encrypts messages under the key of `aes`, and compares the results with the reference implementation.
 fn check_message(gcm: &mut InlineGcm, aes: &Aes, what: &str) {
     for len in [5, 100, 1024, 5000] {
         let (iv, plaintext) = (bytes(len, 12), bytes(len + 1, len));

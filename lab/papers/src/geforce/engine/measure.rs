@@ -1,4 +1,4 @@
-//! Times of the thesis's files.
+//! Measures the times of the thesis's files on this machine.
 
 use std::time::{Duration, Instant};
 
