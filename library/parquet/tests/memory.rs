@@ -96,7 +96,7 @@ fn footers(full: usize) -> Vec<(String, Vec<u8>)> {
         footers.push((format!("the schema: {name}"), list(0x29, 12, element, count)));
     }
     for (name, group) in [("chunks", &group[..]), ("encrypted", &encrypted), ("no columns", &no_column)] {
-        // Fewer than 32768, which is the number of ordinals.
+        // There are fewer row groups than 32768, which is the number of ordinals.
         let groups = list(0x29, 12, group, full / group.len());
         footers.push((format!("row groups: {name}"), [&schema[..], &groups].concat()));
     }
@@ -128,7 +128,7 @@ fn footers(full: usize) -> Vec<(String, Vec<u8>)> {
 /// A file with this footer. If `is_encrypted` is true, the footer also contains the fields that state the encryption,
 /// followed by 28 bytes in place of a signature.
 fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
-    // Field 8, after any other: AES_GCM_V1 with an identifier.
+    // Field 8, which follows all other fields: the algorithm AES_GCM_V1 with an identifier.
     let algorithm = [&[0x0c, 16, 0x1c, 0x28, 8][..], &[7; 8], &[0, 0]].concat();
     let mut footer = footer.to_vec();
     if is_encrypted {

@@ -54,7 +54,7 @@ fn chunks_are_full_and_tiles_whole() {
         assert_eq!(lengths(&[3500, 1000]), [vec![3500], vec![1000]]);
         assert_eq!(lengths(&[0; 101]).len(), 2);
     }
-    // The tile is larger than the limit of a chunk.
+    // A tile is larger than the limit of a chunk, so each chunk has one tile.
     assert_eq!(lengths(Pass::Ctr, Limits { bytes: 100, ..LIMITS }, &[700]), [vec![512], vec![188]]);
 }
 

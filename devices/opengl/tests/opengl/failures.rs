@@ -63,7 +63,7 @@ fn thousands_of_short_messages_with_a_key_each() {
 }
 
 fn many_keys(device: &dyn Device, kernel: KernelId) {
-    // A kernel that encrypts blocks draws once for each key.
+    // Kernels that encrypt blocks draw once for each key, so they get fewer messages.
     let count = if kernel.0 == 0 { 9000 } else { 700u32 };
     let keys: Vec<Key> =
         (0..count).map(|number| Key::new(&[number.to_le_bytes(); 4].concat()).unwrap()).collect();

@@ -18,7 +18,7 @@ const LOAD_ROW: u32 = 0;
 struct Setups {
     stride: Variable,
     dma: Variable,
-    /// For loads: the setup of the read of the VPM.
+    /// For loads: the setup by which a vector is read from the VPM.
     vpm: Option<Variable>,
 }
 

@@ -98,7 +98,7 @@ impl Qpu {
     fn load_result(&mut self, unit: usize, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let (words, ready_at) = self.requests[unit].front_mut().ok_or(FaultKind::NoRequest)?;
         self.accumulators[4] = *words;
-        // The queue does not wipe values that have been removed.
+        // The words are wiped here, because the queue does not wipe values that it removes.
         words.zeroize();
         let ready_at = *ready_at;
         self.requests[unit].pop_front();

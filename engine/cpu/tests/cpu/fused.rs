@@ -147,7 +147,8 @@ fn a_key_each() {
 
 #[test]
 fn keys_of_one_and_of_several_messages() {
-    // Messages 0 to 4, 5 to 9 and so on have three keys: the first key has one message, the second three, and the third one.
+    // Each group of five messages has three keys: its first message has one key, the next three messages share
+    // another key, and the last message has a third key.
     let key_of = |i: usize| i / 5 * 3 + [0, 1, 1, 1, 2][i % 5];
     for aead in AEADS {
         let batch = Batch::new(aead, &lengths(), KeySize::Aes256, key_of);

@@ -51,7 +51,7 @@ impl Runs {
     }
 }
 
-/// The runs on a file in a table.
+/// The runs on the file with this number, from a table.
 ///
 /// # Panics
 /// If the table has no such file.

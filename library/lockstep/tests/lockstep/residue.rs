@@ -184,7 +184,7 @@ fn uses_keys() {
     }
     wait();
     (0..32).for_each(|index| key[index] = byte(STEPS.len(), index));
-    // The control: a key that is alive.
+    // The control: this key is still in use, so the search must find it.
     let alive = Key::new(&key).unwrap();
     key.fill(0);
     println!("step control");

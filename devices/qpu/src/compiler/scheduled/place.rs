@@ -93,7 +93,8 @@ impl<'g> Placer<'g> {
         let mut registers = Registers::new(graph.written_homes.iter().map(height).collect());
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
-            // The last word of the previous part writes no variable.
+            // The last word of the previous part writes no variable, so the first word of this part can read all
+            // variables.
             copies[*value].push(Place { location: *location, from: 0 });
             if let Some(holder) = registers.holder(*location) {
                 *holder = Some(*value);
@@ -223,7 +224,7 @@ impl<'g> Placer<'g> {
             {
                 self.try_alu(number, word, now, true);
             }
-            // Only the mul ALU rotates.
+            // Only the mul ALU can rotate, so an operation with a rotation does not go to the add ALU.
             Action::Move | Action::Either(..)
                 if in_add && node.op.rotation.is_none() && word.add.is_none() =>
             {
