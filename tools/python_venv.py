@@ -27,11 +27,11 @@ PACKAGES = [
     "dask[dataframe]>=2026",
     # The tests of stores that zarr publishes are coroutines.
     "pytest-asyncio>=1",
-    # Other implementations of encrypted Parquet.
+    # These packages also implement encrypted Parquet, so they are compared with Lockstep.
     "pyarrow>=26",
     "duckdb>=2",
     "polars>=2",
-    # The other implementation of safetensors, and its types that numpy does not have.
+    # The original implementation of safetensors, and its types that numpy does not have.
     "safetensors>=0.8",
     "ml_dtypes>=0.6",
     "mypy>=1.15",
@@ -39,7 +39,7 @@ PACKAGES = [
 ]
 CLUSTER = [
     "ray[data]>=2.50,<3",
-    # The example in docs/data.md.
+    # An example in docs/data.md uses this package.
     "distributed>=2026",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -43,7 +43,7 @@ def paths(tree):
     head, brace, rest = tree.partition("{")
     names = [name.strip() for name in head.split("::") if name.strip()]
     if not brace:
-        # `a as b`
+        # In `a as b`, only `a` is a part of the path.
         return [[name.split()[0] for name in names]] if names else []
     parts, depth, begin = [], 0, 0
     inside = rest.rpartition("}")[0]

@@ -15,7 +15,7 @@ as_root() {
     fi
 }
 
-# Package lists, refreshed at most once.
+# The package lists are refreshed at most once. The variable is set when this has been done.
 refreshed=
 refresh() {
     [ -z "$refreshed" ] || return 0

@@ -42,7 +42,7 @@ SUITES = {
     128: (cobblestone.Cobblestone128Encryptor, cobblestone.Cobblestone128Decryptor),
     256: (cobblestone.Cobblestone256Encryptor, cobblestone.Cobblestone256Decryptor),
 }
-# Exit codes of lockstep.
+# Exit codes of the command `lockstep`.
 DONE, NOT_AUTHENTIC = 0, 1
 
 # The generator has a fixed seed, so each run has the same data. These data are not secret.

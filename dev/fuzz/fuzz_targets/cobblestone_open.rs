@@ -77,7 +77,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
         assert!(Reader::open(&ENGINE, &key, &context, message).is_err());
         return Ok(());
     }
-    // Lengths around chunk boundaries.
+    // The lengths are near multiples of the length of a chunk.
     let len = usize::from(u.int_in_range(0..=3u8)?) * CHUNK + usize::from(u.int_in_range(0..=40u8)?);
     let plain: Vec<u8> = (0..len.saturating_sub(20)).map(|i| (i ^ i >> 7) as u8).collect();
     let sealed = lockstep::seal(&ENGINE, &key, &context, &plain).expect("not too long");

@@ -395,7 +395,7 @@ impl Given {
         let data = if u.ratio(1u8, 16u8)? {
             None
         } else if matches!(data_type, 1 | 2) && !asks {
-            // Protocol versions and other meaningful numbers, and arbitrary numbers.
+            // The number is arbitrary, a protocol version, or another number that has a meaning.
             let number = match u.int_in_range(0..=3u8)? {
                 0 => u.arbitrary::<u64>()?,
                 1 => u64::from(

@@ -70,7 +70,8 @@ impl Gpu {
         cache: Option<&Cache>,
     ) -> Result<Arc<Gpu>> {
         let failed = |reason: String| Error::DeviceFailed { device: id, reason };
-        // The limits of a Raspberry Pi 4, except for the maximum sizes of buffers and bindings.
+        // Programs need no more than the limits of a Raspberry Pi 4, except for the maximum sizes of buffers and
+        // bindings.
         let limits = wgpu::Limits {
             max_storage_buffer_binding_size: buffer
                 .unwrap_or(adapter.limits().max_storage_buffer_binding_size),

@@ -85,7 +85,7 @@ CASES = {
             aead.encrypt_many(aead.AESGCM, KEY, [bytes(12)] * 10, [bytes(1000)] * 10)
 
         def in_threads():
-            # New ciphers, which expand their keys while the process forks.
+            # The parent makes new ciphers, which expand their keys while the process forks.
             ciphers[:] = [type(cipher)(KEY) for cipher in ciphers]
             for cipher in ciphers:
                 once(cipher, 100_000)

@@ -81,7 +81,7 @@ impl Picture<'_> {
             let _ = writeln!(out, "<path fill=\"{fill}\" d=\"{path}\"/>");
         }
         let _ = writeln!(out, "<path fill=\"#000\" d=\"{dual}\"/>");
-        // Thin lines between the columns, across all rows.
+        // Thin lines separate the columns in all rows.
         let mut lines = String::new();
         for column in 1..self.row {
             let _ = write!(lines, "M{} {TOP}v{}", LEFT + column * cell, rows.len() * ROW - GAP);

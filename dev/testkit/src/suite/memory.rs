@@ -81,7 +81,7 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
-    // Whole modes in device memory, with ciphertext stealing and partial blocks.
+    // Modes also process data in device memory, with ciphertext stealing and partial blocks.
     if subject.does(Pass::XtsEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
         let data = noise(2, 100);

@@ -174,7 +174,7 @@ fn keys_and_data_are_wiped() {
 fn experiments_have_defined_results() {
     use lockstep_opengl::{Experiment, Steps};
     let edge = Some(256);
-    // The data of a whole pass, and one block more.
+    // The data exceed a whole pass by one block.
     let plain: Vec<u8> = (0..16 * 256 * 256 + 16).map(|at| (at % 251) as u8).collect();
     let run = |experiment| {
         let device = software::device()?.with_experiment(experiment);

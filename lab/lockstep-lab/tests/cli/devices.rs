@@ -29,7 +29,7 @@ fn the_spu_and_the_cpu_give_equal_results() {
         }
     }
     cipher("ofb", &["--device", "spu", "--kernel", "spu/ctr4"]).failed(2, "spu/ctr4");
-    // Modes of several passes, with the chosen kernels, and Cells of other sizes.
+    // Modes that consist of several passes run with selected kernels, and on Cells with other numbers of SPEs.
     for (mode, iv) in [("gcm", true), ("ccm", true), ("cmac", false)] {
         let run = |device: &str, more: &[&str]| {
             let mut args =

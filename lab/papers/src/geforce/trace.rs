@@ -123,7 +123,7 @@ const fn xtime(byte: u8) -> u8 {
 /// The S-box of FIPS 197, section 5.1.1.
 const SBOX: [u8; 256] = {
     let mut sbox = [0; 256];
-    // Powers of the generator x + 1, and of its inverse.
+    // `power` and `inverse` are powers of the generator x + 1 and of its inverse.
     let (mut power, mut inverse) = (1u8, 1u8);
     loop {
         power ^= xtime(power);

@@ -83,7 +83,7 @@ fn small_programs_take_the_times_of_the_thesis() {
         assert_close(&format!("7.2 blocking, {qpus}"), row[0], thesis[0], 12.0);
         assert_close(&format!("7.2 ahead, {qpus}"), row[1], thesis[1], if qpus < 6 { 20.0 } else { 2.0 });
     }
-    // The limits of the DMA engines.
+    // With 12 QPUs, the DMA engines limit both programs, so products take as long as sums.
     assert_eq!(products[11], [sums[11][0], sums[11][1]]);
     for (qpus, (row, thesis)) in (1..).zip(QPU_REPORT.multiplications().iter().zip(paper::TABLE_7_3)) {
         assert_close(&format!("7.3 any, {qpus}"), row[0], thesis[0], 5.0);
@@ -246,7 +246,8 @@ fn programs_with_mistakes_are_refused() {
     let listed = |source: &str| qpu::listing("a.qasm", source).unwrap_err().to_string();
     let run = |source: &str| qpu::run("a.qasm", source, 1, 10, 1000).unwrap_err().to_string();
     assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
-    // Names of any length and any characters.
+    // Names in the source may have any length and any characters. Messages shorten them and leave out control
+    // characters.
     assert!(listed(&format!("mov r0, {}\n", "1".repeat(100_000))).len() < 300);
     assert!(listed("frob\u{1b}\u{0}\n").chars().all(|letter| !letter.is_control()));
     let hazard = "nop\n\nmov ra0, 1\nmov r0, ra0\n";

@@ -176,7 +176,7 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             queues: Default::default(),
         })
         .collect();
-    // The time as whole clocks and a fraction.
+    // The time consists of whole clocks and a fraction, so that rounding errors do not grow.
     let (mut whole, mut part) = (0, 0.0);
     while !spes.iter().all(Spe::is_done) {
         // Performs all actions that are possible at the current time.

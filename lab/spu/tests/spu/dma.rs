@@ -12,7 +12,7 @@ fn row(pieces: usize, bytes_in: u64, clocks: u64, bytes_out: u64) -> Vec<Transfe
 
 #[test]
 fn one_piece_waits_for_everything() {
-    // 10 + 800 / 8, then 1000, then 10 + 400 / 8.
+    // The input takes 10 + 800 / 8 clocks, the computation 1000, and the output 10 + 400 / 8.
     assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 400)]), 110 + 1000 + 60);
     assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 0)]), 110 + 1000);
     assert_eq!(clocks(&CHIP, &[row(1, 0, 1000, 0)]), 1000);

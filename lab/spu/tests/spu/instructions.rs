@@ -135,7 +135,7 @@ fn impossible_uses_of_channels_are_faults() {
         let found = fault(machine(&format!("{source}stop 0\n")));
         assert!(found.contains(expected), "{source}: {found}");
     }
-    // A transfer over the program.
+    // A transfer that would overwrite the program is a fault.
     let mut over = transfer(true, 16, 0, 0, WAIT);
     assert!(matches!(over.run(10_000).unwrap_err().kind, FaultKind::SelfModification { written: 0 }));
     for text in ["rdch $3,$24\n", "rdch $3,$ch128\n", "wrch $ch,$3\n", "wrch $3,$ch16\n", "cbd $3,128($4)\n"]

@@ -48,7 +48,7 @@ fn pairs() {
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
     // An odd instruction and then an even one take two cycles.
     assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
-    // Two even instructions, and two odd instructions.
+    // Two even instructions take two cycles, and so do two odd instructions.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
     // The second instruction needs the result of the first, so it issues when the result is ready.

@@ -326,7 +326,7 @@ fn deep_folders_are_refused_beyond_the_limits() {
         assert_eq!(found.jobs.len(), depths.len());
         assert_eq!(found.failed.len(), 1);
         assert!(found.failed[0].1.to_string().contains("archive"), "{}", found.failed[0].1);
-        // The paths in memory: one for each folder, of limited length.
+        // Memory holds only one path for each folder, and its length is limited.
         let bytes: usize = found.places.iter().map(|place| place.path.as_os_str().len()).sum();
         assert!(bytes <= depths.len() * inputs::MAX_PATH);
         assert!(found.places.iter().all(|place| place.path.as_os_str().len() <= inputs::MAX_PATH));

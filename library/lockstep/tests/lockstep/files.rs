@@ -433,7 +433,7 @@ fn zeros_become_holes_unless_they_are_refused() {
         eprintln!("NOT TESTED: this file system has no holes");
         return;
     }
-    // The two blocks with content, in pages or blocks of up to 16 KiB.
+    // Only the two blocks with content use space on the disk, each in pages or blocks of up to 16 KiB.
     assert!(holes <= 64 << 10, "{holes}");
     // A file that ends with a hole must have the full length.
     let zeros = folder.write("zeros", &vec![0; 1 << 20]);
