@@ -67,9 +67,9 @@ build() {
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"
     cd "$root"
-    # Built one by one, because in a common build the provider would get the features of the command.
+    # The packages are built one by one, because in a common build the provider would get the features of the command.
     "$cargo" build --release --locked -p lockstep-cli
-    # Beside the command, which starts it for `lockstep lab`.
+    # The command starts this program for `lockstep lab`, and expects it in its own folder.
     "$cargo" build --release --locked -p lockstep-lab
     "$cargo" build --release --locked -p lockstep-aes --features wgpu --example device_speed
     for backend in cuda wgpu opengl; do

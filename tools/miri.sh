@@ -3,7 +3,8 @@
 #
 #   tools/miri.sh [cargo miri test arguments]      default: core, modes and planner --lib
 #
-# Requires a nightly toolchain with the components miri and rust-src. Without them it prints NOT TESTED and succeeds.
+# This script requires a nightly toolchain with the components miri and rust-src. Without them it prints NOT TESTED
+# and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

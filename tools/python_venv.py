@@ -69,7 +69,7 @@ def is_current(path=STAMP, packages=PACKAGES):
 def run(command, problem):
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
-        # Without these files, the next call installs the packages again.
+        # After a failure, these files are removed, so that the next call installs the packages again.
         for path in (STAMP, CLUSTER_STAMP):
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -91,7 +91,7 @@ def install():
 
 def install_cluster():
     print(f"installing {', '.join(CLUSTER)} in {FOLDER}", file=sys.stderr)
-    # Installed together with the first list, so that the versions in it are kept.
+    # Both lists are installed together, so that pip keeps the versions of the packages in the first list.
     run([*PIP, *PACKAGES, *CLUSTER], "pip cannot install the packages: is there a network?")
     write(CLUSTER_STAMP, CLUSTER)
 

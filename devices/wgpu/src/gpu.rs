@@ -27,7 +27,8 @@ pub(crate) struct Gpu {
     programs: Option<Programs>,
     /// The device memory that callers have allocated.
     pub(crate) allocations: Allocations,
-    /// Locked while words of callers' memory are read and written back with only some of their bytes changed.
+    /// This lock is held while words of callers' memory are read and written back with only some of their bytes
+    /// changed.
     pub(crate) parts_of_words: Mutex<()>,
     /// The reason why the device is unusable; `None` while it is usable.
     failure: Arc<Mutex<Option<String>>>,

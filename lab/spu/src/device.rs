@@ -75,7 +75,7 @@ const MAX_SPES: u16 = 16;
 
 type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 
-/// Compiled loops for each number of rounds, shared by all devices.
+/// The compiled loops for each number of rounds, which all devices share.
 static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
 
 /// The loop that encrypts the zero block to obtain the hash key of GHASH.

@@ -50,7 +50,7 @@ pub(super) struct Qpu {
     pub(super) uniforms: u32,
     /// True after the program has requested that texture units are used by their own numbers.
     pub(super) is_unswapped: bool,
-    /// Requested results of both texture units.
+    /// The results that this QPU has requested from each of its two texture units.
     pub(super) requests: [Results; 2],
     pub(super) vpm_reads: Option<Access>,
     pub(super) vpm_writes: Option<Access>,

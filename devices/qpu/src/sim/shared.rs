@@ -25,7 +25,7 @@ struct SliceCaches {
     uniforms: Cache,
 }
 
-/// Shared state.
+/// The state that QPUs share: the memory, the VPM, semaphores, texture units and caches.
 pub(super) struct Shared<'m> {
     pub(super) memory: Memory<'m>,
     pub(super) vpm: Vpm,

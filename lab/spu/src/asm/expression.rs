@@ -54,7 +54,7 @@ pub(super) struct Symbols<'a> {
     pub bases: Option<&'a [u32]>,
 }
 
-/// Evaluates an expression.
+/// Evaluates the text of an expression at a position of the program.
 pub(super) fn evaluate(text: &str, symbols: &Symbols<'_>, place: Place) -> Result<Value, String> {
     Parser { rest: text.trim(), symbols, place, depth: 0, atoms: &Cell::new(0) }.whole()
 }

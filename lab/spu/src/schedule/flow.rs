@@ -18,7 +18,7 @@ pub struct Carried(pub(super) usize);
 pub(super) enum Origin {
     /// A quadword of the pool, loaded into a register before the loop.
     Pool(usize),
-    /// Carried over from the previous iteration.
+    /// A value that the previous iteration has computed.
     Carried(usize),
     Node,
     /// The value of one of the two alternatives of a choice.

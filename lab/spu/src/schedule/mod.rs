@@ -28,9 +28,9 @@ use place::Placement;
 pub enum Effort {
     /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.
     Off,
-    /// Scheduled without overlapping iterations.
+    /// The instructions are scheduled, but iterations do not overlap.
     Straight,
-    /// Scheduled with overlapping iterations.
+    /// The instructions are scheduled, and iterations overlap.
     Full,
 }
 
@@ -43,12 +43,12 @@ pub struct Program {
     pub parameters: Vec<u32>,
     /// The register of each carried value at the end of the program, in the order of creation.
     pub carried: Vec<Reg>,
-    /// The address of the number of times that the loop is executed, a word in the preferred slot.
+    /// The address of the loop count: how often the loop is executed, as a word in the preferred slot.
     pub iterations_at: u32,
     /// Number of iterations that overlap. A run needs at least this number of iterations. Because of the prologue and
     /// the epilogue, the loop is executed `stages - 1` times less often than the number of iterations.
     pub stages: u64,
-    /// Scheduled cycles from the start of an iteration to the start of the next one.
+    /// The number of cycles in the schedule from the start of an iteration to the start of the next one.
     pub interval: u64,
     /// Number of even and odd instructions of an iteration.
     pub counts: [usize; 2],

@@ -90,7 +90,7 @@ struct Graph {
     /// Producer and consumer in the same iteration: the consumer must issue before the producer issues again in the
     /// next iteration.
     lives: Vec<(usize, usize)>,
-    /// Number of cycles to the end of the longest path.
+    /// For each node: the number of cycles from it to the end of the longest path.
     heights: Vec<usize>,
     /// For each node, whether it is placed after all other nodes, as late as possible. Such nodes are loads that depend
     /// on no instruction of the iteration, and the increments of pointers that follow these loads.

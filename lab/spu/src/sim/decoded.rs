@@ -104,7 +104,7 @@ fn wide(inst: &Inst, pc: u32) -> u128 {
     }
 }
 
-/// For each of the low bits: an element of `size` bits, all of them zero or one.
+/// Expands each of the low bits to an element of `size` bits, all of which equal this bit.
 pub(super) fn form_mask(bits: u32, size: u32) -> u128 {
     let ones = (1u128 << size) - 1;
     (0..128 / size).rev().fold(0, |all, i| all << size | if bits >> i & 1 == 1 { ones } else { 0 })

@@ -17,7 +17,7 @@ use lockstep::hazmat::{data::Data, mode::aead::Message};
 use lockstep::{EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
 use lockstep_reference::Aes;
 
-/// Set in the process that uses the keys: the folder for its files.
+/// The variable with the folder for files. It is set only in the process that uses the keys.
 const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
