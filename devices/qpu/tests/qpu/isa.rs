@@ -126,7 +126,7 @@ fn fields_without_a_meaning_are_named() {
     assert_eq!(refused(word | 9 << 24), DecodeError { field: "op_add", value: 9 });
     assert_eq!(refused(0xe << 60 | 2 << 57), DecodeError { field: "unpack", value: 2 });
     assert_eq!(refused(0xf << 60 | 12 << 52), DecodeError { field: "cond_br", value: 12 });
-    // Refused are a branch that has the number of a register but does not use it, and a semaphore with a number of
+    // A branch that has the number of a register but does not use it is refused, as is a semaphore with a number of
     // more than four bits.
     assert_eq!(refused(0xf << 60 | 3 << 45).field, "reserved");
     assert_eq!(refused(0xe << 60 | 4 << 57 | 1 << 5).field, "reserved");

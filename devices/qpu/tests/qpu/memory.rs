@@ -292,7 +292,8 @@ fn a_transfer_is_not_disturbed() {
 
 #[test]
 fn transfers_outside_of_the_vpm_or_of_memory_are_refused() {
-    // These loads leave the VPM: a row from column 3, and four rows from row 62. So does a store of row 64.
+    // These transfers exceed the VPM: loads of a row from column 3 and of four rows from row 62, and a store of row
+    // 64.
     let load = |setup: u32| fault(&format!("ldi vr_setup, {setup:#x}\nldi vr_addr, 0"));
     assert_eq!(load(0x8301_1003), FaultKind::OutsideVpm { row: 0, column: 16 });
     assert_eq!(load(0x8304_1000 | 62 << 4), FaultKind::OutsideVpm { row: 64, column: 0 });

@@ -127,7 +127,7 @@ fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguis
             assert!(failed > 0);
             assert_eq!(scene.outputs("in"), expected);
         }
-        // This also holds if the other input does not exist any more.
+        // Even if the other input does not exist any more, its output is kept.
         fs::remove_file(scene.path("in/REPORT")).unwrap();
         let failed = scene.copy(true, force, |_| ());
         assert!(failed > 0);

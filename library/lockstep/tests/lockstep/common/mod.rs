@@ -1,4 +1,4 @@
-//! Helpers of several tests.
+//! Keys, messages, readers and writers that several tests use.
 
 use std::io::{self, Read, Write};
 use std::sync::OnceLock;
