@@ -16,7 +16,7 @@ pub(crate) struct Programs {
     cache: wgpu::PipelineCache,
     file: Cache,
     name: String,
-    /// The content of the file.
+    /// The data in the file, without its checksum. Equal data is not written again.
     kept: Mutex<Option<Vec<u8>>>,
 }
 

@@ -79,7 +79,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Number of all cycles: those with an issue, and the lost ones.
+    /// The sum of the cycles in which an instruction was issued and of the lost cycles.
     pub fn cycles(&self) -> u64 {
         self.issuing + self.stalls.values().sum::<u64>()
     }
