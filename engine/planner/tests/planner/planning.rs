@@ -335,7 +335,7 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
         outcome.unwrap();
         assert_eq!(planner.assisted(), [], "{device:?} {pass:?}");
     }
-    // The bytes of passes that the device has done.
+    // Bytes of passes on the device are counted for the device.
     let (planner, _, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
     let worked: Vec<_> = planner.worked().into_iter().map(|(id, bytes)| (id.backend, bytes)).collect();
     assert_eq!(worked, [("gpu", 48)]);

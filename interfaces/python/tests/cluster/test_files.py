@@ -97,7 +97,7 @@ def test_files_and_back(cluster, tmp_path, key_file):
         tmp_path / "out", tmp_path / "back", key=reads(key_file), expected=report.manifest
     )
     assert back.files == 301 and (tmp_path / "back/out/in/d3/f3").read_bytes() == content(3, 3000)
-    # The function of the key returns the path of a key file, in the format of `lockstep keygen`.
+    # `key` is a function that returns the path of a key file in the format of `lockstep keygen`.
     (tmp_path / "line").write_text(f"lockstep-key-256 {key_file.read_bytes().hex()}\n")
     (tmp_path / "line").chmod(0o600)
     path = str(tmp_path / "line")

@@ -14,11 +14,10 @@ fn unknown_processors_are_refused() {
     folder.run(["lab", "abacus"]).failed_usage("abacus");
 }
 
-// The tests of the lab compute the JSON of the Cell, which takes seconds.
 #[test]
 fn sections_are_written_as_they_are_measured() {
     let folder = Folder::new();
-    // A datagram is the data of one write: this shows how the text is divided, at any speed.
+    // Each datagram contains the data of one write. So the division of the text does not depend on the speed.
     let (here, there) = UnixDatagram::pair().unwrap();
     here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();

@@ -69,7 +69,7 @@ pub struct Misses {
 pub struct Cost {
     /// A lookup whose line is present.
     pub base: f64,
-    /// The additional time of a miss.
+    /// The time that a miss adds to `base`.
     pub miss: f64,
 }
 

@@ -1,4 +1,4 @@
-//! The times that the compiler takes for the kernels. They depend on the machine, so the page does not have them.
+//! The times that the compiler takes for the kernels. They depend on the machine, so the page of the lab does not contain them.
 
 use std::time::Instant;
 

@@ -68,7 +68,7 @@ pub enum Error {
         /// The mistake, or the rule that the instruction breaks.
         message: String,
     },
-    /// A program has caused a fault outside of its instructions.
+    /// A program continued at an address where it has no instruction.
     #[error("{file}: {fault}")]
     Fault {
         /// The name of the file.

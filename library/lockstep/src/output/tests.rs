@@ -489,7 +489,7 @@ fn an_open_folder_is_used_after_it_was_moved() {
     assert!(!at("a").exists());
 }
 
-/// Creates a file in a folder with the results of earlier trials.
+/// Creates a file in a folder. `trials` has the results of earlier trials in this folder, which are not repeated.
 fn create_tried(folder: &Path, name: &str, existing: OnExisting, trials: &Trials) -> Result<OutputFile> {
     let open = Folder::open(folder, true).unwrap();
     let mut output = OutputFile::create_in(open, &folder.join(name), KEEP, existing, trials)?;

@@ -122,7 +122,7 @@ pub struct Padding {
     pub resized: f64,
 }
 
-/// A file, by the kernel of the GeForce 8800.
+/// The time of a file with one configuration of the kernel for the GeForce 8800.
 #[derive(Debug, Clone, Copy)]
 pub struct Geforce8800 {
     /// The number of the file.
