@@ -22,9 +22,9 @@ use lockstep_planner::{Planner, Selection};
 
 /// The subject of a check: a kernel of a device, and a planner that uses only this kernel.
 pub struct Subject {
-    /// The device.
+    /// The device with the kernel that is checked.
     pub device: Arc<dyn Device>,
-    /// The kernel.
+    /// The kernel that is checked, by its index in the kernels of `device`.
     pub kernel: KernelId,
     /// The planner, which uses only this kernel.
     pub planner: Arc<Planner>,

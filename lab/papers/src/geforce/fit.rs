@@ -149,7 +149,7 @@ impl Tuning {
             fast = with(2 * fast.fit.machine.quads);
         }
         while quads(&fast) - quads(&slow) > 1.0 {
-            // The time is nearly linear in the reciprocal of the number, since fragments of a group share lines.
+            // The time is nearly linear in the reciprocal of the number of quads, since fragments of a group share lines.
             let share = (target - fast.seconds) / (slow.seconds - fast.seconds);
             let guess = 1.0 / (share / quads(&slow) + (1.0 - share) / quads(&fast));
             let next = with(guess.clamp(quads(&slow) + 1.0, quads(&fast) - 1.0) as u32);

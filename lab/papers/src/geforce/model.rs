@@ -67,7 +67,7 @@ pub struct Misses {
 /// The time of a lookup, in clocks of a pixel pipeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// A lookup whose line is present.
+    /// The time of a lookup whose line is present.
     pub base: f64,
     /// The time that a miss adds to `base`.
     pub miss: f64,

@@ -1,4 +1,5 @@
-//! The times that the compiler takes for the kernels. They depend on the machine, so the page of the lab does not contain them.
+//! The times that the compiler takes for the kernels. The times depend on the machine, so the page of the lab does not
+//! contain them.
 
 use std::time::Instant;
 

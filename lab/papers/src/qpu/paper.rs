@@ -6,13 +6,14 @@
 pub struct Encryption {
     /// The number of bytes of a call.
     pub bytes: u64,
-    /// OpenSSL on the board's ARM processor, in kB/s.
+    /// The rate of OpenSSL on the board's ARM processor, in kB/s.
     pub openssl: Option<f64>,
-    /// One QPU with the copies by the host, in kB/s. Runs of more than ten seconds are not possible.
+    /// The rate of one QPU with the copies by the host, in kB/s. `None` for runs of more than ten
+    /// seconds, which are not possible.
     pub one: Option<f64>,
-    /// 12 QPUs with the copies by the host, in kB/s.
+    /// The rate of 12 QPUs with the copies by the host, in kB/s.
     pub twelve: f64,
-    /// 12 QPUs without the copies, in kB/s.
+    /// The rate of 12 QPUs without the copies, in kB/s.
     pub kernel: f64,
 }
 
@@ -49,11 +50,11 @@ pub const TABLE_5_1: [Encryption; 13] = [
 pub struct Decryption {
     /// The number of bytes of a call.
     pub bytes: u64,
-    /// OpenSSL on the board's ARM processor, in kB/s.
+    /// The rate of OpenSSL on the board's ARM processor, in kB/s.
     pub openssl: Option<f64>,
-    /// One QPU with the copies by the host, in kB/s.
+    /// The rate of one QPU with the copies by the host, in kB/s.
     pub one: Option<f64>,
-    /// 12 QPUs with the copies by the host, in kB/s.
+    /// The rate of 12 QPUs with the copies by the host, in kB/s.
     pub twelve: f64,
 }
 
