@@ -10,8 +10,8 @@
 # continue where they were interrupted.
 #
 # LIMIT_TOTAL (560) is the number of seconds for this call: a part that does not fit is left for the next call. The other variables are
-# listed in parts.sh. Exit code: 0 all parts are complete; 1 none is left, and a part failed; 2 OUT cannot be written, or wrong arguments;
-# 3 some are left for the next call.
+# listed in parts.sh. Exit code: 0 all parts are complete; 1 no part is left for the next call, and a part failed;
+# 2 OUT cannot be written, or wrong arguments; 3 parts are left for the next call.
 set -uo pipefail
 
 # The parts in their order. Each has a name, the number of seconds that must be left when it begins, and its limit in

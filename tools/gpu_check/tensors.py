@@ -254,7 +254,7 @@ def torch(device, expected):
         try:
             compiled = torch.compile(work, backend=backend, fullgraph=True)(key, nonces, plain)
         except Exception as error:
-            # `inductor` needs a compiler, which the machine may not have.
+            # Only `inductor` may fail, because it needs a compiler, which the machine may not have.
             if backend == "aot_eager":
                 raise
             print(f"NOT TESTED: torch.compile by {backend}: {type(error).__name__}: {str(error)[:200]}")

@@ -178,7 +178,8 @@ struct Files {
 
 impl Files {
     /// The mux of an input. All inputs are passed twice: first with `is_fixed`, which places all inputs except the
-    /// registers that both files have, then without `is_fixed`, which places these. `None` if this call does not place it.
+    /// registers that both files have, then without `is_fixed`, which places these registers. `None` if this call does not
+    /// place the input.
     fn place(&mut self, input: &Input, is_fixed: bool) -> Result<Option<Mux>, String> {
         let register = match input.source {
             Source::Accumulator(mux) => return Ok(is_fixed.then_some(mux)),

@@ -67,7 +67,7 @@ impl Field {
         u64::from(value) << self.0
     }
 
-    /// The meaning of the field.
+    /// Decodes this field of `word` with `of_code`. `field` is its name for the error.
     fn meaning<T>(
         self,
         word: u64,
