@@ -4,7 +4,7 @@
 #
 #   tools/cuda_tsan.sh [PART OF A KERNEL'S NAME]
 #
-# Requires GCC's libtsan. Without libtsan the script prints NOT TESTED and succeeds.
+# This script requires GCC's libtsan. Without libtsan it prints NOT TESTED and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -48,7 +48,7 @@ if [ -n "$other" ]; then
     done
 fi
 
-# The library: the example, linked by pkg-config. The second program contains the library.
+# The library: the example is linked to the shared library by pkg-config, and then to the static library.
 export PKG_CONFIG_SYSROOT_DIR=$folder/root PKG_CONFIG_LIBDIR=$folder/$lib/pkgconfig
 flags=$(pkg-config --cflags --libs lockstep)
 example=root/usr/share/doc/lockstep/examples/encrypt_file.c

@@ -27,7 +27,7 @@ if [ ${#targets[@]} -eq 0 ]; then
     done
 fi
 
-# The same instrumentation as cargo-fuzz: counters at every edge, and the operands of comparisons.
+# The instrumentation that cargo-fuzz uses: counters at every edge, and the operands of comparisons.
 coverage=(-Cpasses=sancov-module)
 for argument in coverage-level=4 coverage-inline-8bit-counters coverage-pc-table coverage-trace-compares; do
     coverage+=("-Cllvm-args=-sanitizer-$argument")

@@ -25,7 +25,7 @@ test_program() {
         sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p" | tail -n 1
 }
 
-# What is the same in both kinds of folders: scripts, the Python package, and the loaders of Vulkan and EGL.
+# Copies the content that both kinds of folders have: scripts, the Python package, and the loaders of Vulkan and EGL.
 copy_scripts() {
     local folder=$1 library path
     install -m 755 "$root"/tools/gpu_check/{run.sh,parts.sh} "$root/tools/gpu_ratio.py" "$folder/"
@@ -67,9 +67,9 @@ build() {
     mkdir -p "$folder/python/lockstep"
     copy_scripts "$folder"
     cd "$root"
-    # Built one by one, because in a common build the provider would get the features of the command.
+    # The packages are built one by one, because in a common build the provider would get the features of the command.
     "$cargo" build --release --locked -p lockstep-cli
-    # Beside the command, which starts it for `lockstep lab`.
+    # The command starts this program for `lockstep lab`, and expects it in its own folder.
     "$cargo" build --release --locked -p lockstep-lab
     "$cargo" build --release --locked -p lockstep-aes --features wgpu --example device_speed
     for backend in cuda wgpu opengl; do
@@ -102,7 +102,7 @@ rehearsal() {
         ln -s "$(test_program $backend "${options[@]}")" "$folder/tests-$backend"
     done
     "$cargo" build --quiet "${options[@]:0:2}" --example device_speed_lab
-    # The programs with simulated devices, under the names of the others.
+    # The programs with simulated devices get the names of the programs without them.
     ln -s "$target/debug/lockstep-lab" "$folder/lockstep"
     ln -s "$target/debug/lockstep-lab" "$folder/"
     ln -s "$target/debug/examples/device_speed_lab" "$folder/device_speed"

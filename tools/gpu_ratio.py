@@ -19,7 +19,7 @@ def rates(path, kernel):
                 try:
                     row = json.loads(line)
                 except ValueError:
-                    # A line that was interrupted.
+                    # The line is incomplete, because the measurement was interrupted.
                     continue
                 if row.get("what") == "resident" and row.get("kernel") == kernel and "seconds" in row:
                     found[row["pass"], row["bits"], row["bytes"]] = row["bytes"] / row["seconds"]

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# Runs shell commands at the same time. Prints the output of the first at once, and that of each other command when it has ended, in the
-# order of the arguments.
-# If a command fails, the script fails after all commands have ended. A command that has not ended after its limit is killed, and has
-# failed.
-# A signal ends all commands.
+# Runs shell commands at the same time. Prints the output of the first command at once. The output of each other
+# command is printed when the command has ended, in the order of the arguments. If a command fails, the script fails
+# after all commands have ended. A command that has not ended after its limit is killed, and has failed. A signal ends
+# all commands.
 #
 #   tools/in_parallel.sh COMMAND...     each COMMAND is one argument
 set -euo pipefail

@@ -3,7 +3,8 @@
 #
 #   tools/miri.sh [cargo miri test arguments]      default: core, modes and planner --lib
 #
-# Requires a nightly toolchain with the components miri and rust-src. Without them it prints NOT TESTED and succeeds.
+# This script requires a nightly toolchain with the components miri and rust-src. Without them it prints NOT TESTED
+# and succeeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -20,7 +21,7 @@ cargo +nightly miri --version >/dev/null 2>&1 || skip "no component miri: rustup
     skip "no component rust-src: rustup +nightly component add rust-src"
 
 unset RUSTFLAGS RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS
-# The mock device waits on real clocks.
+# The mock device waits for real time, but by default Miri isolates programs from the clock of the machine.
 export MIRIFLAGS="-Zmiri-disable-isolation${MIRIFLAGS:+ $MIRIFLAGS}"
 arguments=("$@")
 [ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-planner --lib)

@@ -86,7 +86,7 @@ def self_test():
         head = '<svg xmlns="http://www.w3.org/2000/svg" width="890" height="446" font-size="11">'
         return list(problems(head + "".join(texts) + "</svg>"))
 
-    # The legend of docs/papers/cell/ctr4.svg as it was.
+    # The texts of the legend in docs/papers/cell/ctr4.svg, at positions where two of them overlapped.
     long = '<text x="354" y="404">shuffle, quadword shift</text>'
     assert len(found(long, '<rect x="478" y="395" width="10" height="10" fill="#edc948"/><text x="492" y="404">load</text>')) == 1
     assert len(found(long, '<text x="480" y="404">load</text>')) == 1

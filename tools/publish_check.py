@@ -60,7 +60,7 @@ def file_problems(package):
             yield f"the package has no {wanted}"
     folder = pathlib.Path(package["manifest_path"]).parent
     for name in sorted(files):
-        # cargo writes some files itself.
+        # cargo adds some files that the folder does not contain.
         if not name.endswith(".rs") or not (folder / name).exists():
             continue
         for included in INCLUDED.findall((folder / name).read_text(encoding="utf-8")):

@@ -14,7 +14,7 @@ mkdir -p "$2"
 cp -r "$root/interfaces/python/python/lockstep" "$2/"
 find "$2" -name __pycache__ -prune -exec rm -r {} +
 cp "$1" "$2/lockstep/_native.abi3.so"
-# The extension of `lab/python` is a second module too, whose import adds simulated devices.
+# The extension of `lab/python` also contains a second module, whose import adds simulated devices.
 if grep -q PyInit__lab "$1"; then
     ln -s _native.abi3.so "$2/lockstep/_lab.abi3.so"
     echo 'from . import _lab as _lab' >>"$2/lockstep/__init__.py"

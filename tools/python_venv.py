@@ -27,11 +27,11 @@ PACKAGES = [
     "dask[dataframe]>=2026",
     # The tests of stores that zarr publishes are coroutines.
     "pytest-asyncio>=1",
-    # Other implementations of encrypted Parquet.
+    # These packages also implement encrypted Parquet, so they are compared with Lockstep.
     "pyarrow>=26",
     "duckdb>=2",
     "polars>=2",
-    # The other implementation of safetensors, and its types that numpy does not have.
+    # The original implementation of safetensors, and its types that numpy does not have.
     "safetensors>=0.8",
     "ml_dtypes>=0.6",
     "mypy>=1.15",
@@ -39,14 +39,14 @@ PACKAGES = [
 ]
 CLUSTER = [
     "ray[data]>=2.50,<3",
-    # The example in docs/data.md.
+    # An example in docs/data.md uses this package.
     "distributed>=2026",
 ]
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
 FOLDER = os.path.abspath(os.path.join(TARGET, "python-venv"))
 PYTHON = os.path.join(FOLDER, "bin", "python")
-# The lists that are installed, with the interpreter.
+# The file with a hash of the installed list of packages and of the interpreter's version.
 STAMP = os.path.join(FOLDER, "packages")
 CLUSTER_STAMP = os.path.join(FOLDER, "packages-cluster")
 # Binary packages only: a build takes minutes and requires libraries that are rarely installed.
@@ -69,7 +69,7 @@ def is_current(path=STAMP, packages=PACKAGES):
 def run(command, problem):
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
     if done.returncode != 0:
-        # Without these files, the next call installs the packages again.
+        # After a failure, these files are removed, so that the next call installs the packages again.
         for path in (STAMP, CLUSTER_STAMP):
             with contextlib.suppress(OSError):
                 os.remove(path)
@@ -91,7 +91,7 @@ def install():
 
 def install_cluster():
     print(f"installing {', '.join(CLUSTER)} in {FOLDER}", file=sys.stderr)
-    # Installed together with the first list, so that the versions in it are kept.
+    # Both lists are installed together, so that pip keeps the versions of the packages in the first list.
     run([*PIP, *PACKAGES, *CLUSTER], "pip cannot install the packages: is there a network?")
     write(CLUSTER_STAMP, CLUSTER)
 

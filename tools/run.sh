@@ -41,7 +41,7 @@ rate() {
 
 echo
 echo "$file: $size bytes"
-# The time of the work alone, and with the writing of new files.
+# Encryption is measured twice: with the output to /dev/null, and with the output to a new file.
 seconds "$lockstep" encrypt -q -k "$folder/key" "$file" >/dev/null
 echo "encrypt   $(rate), to /dev/null"
 seconds "$lockstep" encrypt -q -k "$folder/key" "$file" -o "$folder/encrypted"

@@ -89,7 +89,7 @@ for purpose in "$@"; do
         ;;
     esac
 done
-# A package can be needed for several purposes.
+# Duplicates are removed, because several purposes can require the same package.
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sed '/^$/d' | sort -u)
 [ ${#missing[@]} -gt 0 ] || exit 0
 

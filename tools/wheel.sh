@@ -37,7 +37,7 @@ case ${2:-} in
             exit 1
         }
         rm -f "$folder"/lockstep_aes-*t-*.whl
-        # Free-threaded Pythons before 3.15 have no stable ABI.
+        # Free-threaded Pythons before 3.15 have no stable ABI, so the feature for it is left out.
         "${build[@]}" --interpreter "$2" --no-default-features --features cuda
         ;;
 esac
@@ -51,7 +51,8 @@ size=$(stat -c %s "$wheel")
 pip=(-m pip --disable-pip-version-check --quiet install --no-index --no-deps)
 if [ "${2:-}" = --arm64 ]; then
     platform=${wheel##*-abi3-}
-    # Installed by the pip of this machine, since Debian's Python has no pip. pip refuses a wheel whose tags do not match.
+    # The pip of this machine installs the wheel, because Debian's Python for Arm has no pip. pip refuses a wheel
+    # whose tags do not match.
     "$python" "${pip[@]}" --target "$clean/packages" --platform "${platform%%.*}" --python-version 3.11 --only-binary :all: "$wheel"
     used=(env PYTHONPATH="$clean/packages" "$root/tools/arm64/run.sh" --system python3)
 else

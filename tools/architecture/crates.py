@@ -5,8 +5,9 @@ import pathlib
 import subprocess
 from dataclasses import dataclass
 
-# The layers from the bottom to the top, each with the layers that its crates may use. A layer is a folder of the repository.
-# Development dependencies are not subject to the rules, so `dev` is in no list but its own: only tests use it.
+# The layers from the bottom to the top, each with the layers that its crates may
+# use. A layer is a folder of the repository. The rules do not apply to development dependencies. So only the tests of
+# other layers may use `dev`.
 RULES = {
     "engine": ("engine",),
     "devices": ("engine", "devices"),
@@ -25,8 +26,7 @@ class Crate:
     name: str
     layer: str
     folder: pathlib.Path
-    # The names of the crates of the workspace that it uses outside of its tests, with the features of the workspace's
-    # crates: optional dependencies count.
+    # The names of the workspace's crates that it uses outside of its tests. Optional dependencies count.
     uses: frozenset
 
 

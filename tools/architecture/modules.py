@@ -2,7 +2,7 @@
 
 import re
 
-# Literals and comments. They must not be taken for paths, and their braces not for blocks.
+# Literals and comments. They are removed, because their text could look like a path, and their braces like blocks.
 _IGNORED = re.compile(
     r"""//[^\n]*
       | /\*.*?\*/
@@ -43,7 +43,7 @@ def paths(tree):
     head, brace, rest = tree.partition("{")
     names = [name.strip() for name in head.split("::") if name.strip()]
     if not brace:
-        # `a as b`
+        # In `a as b`, only `a` is a part of the path.
         return [[name.split()[0] for name in names]] if names else []
     parts, depth, begin = [], 0, 0
     inside = rest.rpartition("}")[0]
@@ -74,7 +74,7 @@ def named(text, module):
     """The absolute paths that a source without comments and tests names. `module` is its own path in the crate."""
     trees = re.findall(r"\buse\s+([^;]*);", text)
     found = [path for tree in trees for path in paths(tree)]
-    # Paths in expressions. A `use` with braces is not matched here a second time with names, only with its beginning.
+    # Paths in expressions. Of a `use` with braces, only the part before the braces is matched a second time.
     found += [match.split("::") for match in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", text)]
     return [path for path in (_absolute(path, module) for path in found if path) if path]
 
@@ -100,7 +100,7 @@ def imports(folder):
     sources = _sources(folder)
     root = sources.get((), "")
     names = {module[0] for module in sources if module}
-    # Modules that only tests have are declared in removed items.
+    # The declarations of modules for tests only have been removed from the text, so these modules are left out.
     names &= set(re.findall(r"\bmod\s+(\w+)", root)) | {module[0] for module in sources if len(module) > 1}
     exported = {}
     for tree in re.findall(r"\buse\s+([^;]*);", root):

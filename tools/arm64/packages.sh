@@ -15,7 +15,7 @@ as_root() {
     fi
 }
 
-# Package lists, refreshed at most once.
+# The package lists are refreshed at most once. The variable is set when this has been done.
 refreshed=
 refresh() {
     [ -z "$refreshed" ] || return 0
@@ -23,7 +23,7 @@ refresh() {
     as_root apt-get -qq update || echo "arm64: could not refresh the package lists, using them as they are" >&2
 }
 
-# The newest version of rustc-web that a package list has.
+# The newest version of rustc-web in the package lists.
 candidate() {
     apt-cache policy rustc-web 2>/dev/null | awk '/Candidate:/ { print $2 }'
 }

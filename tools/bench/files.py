@@ -167,7 +167,7 @@ def main():
     kind = kind_of(given.dir)
     if kind != "tmpfs":
         note(f"{given.dir} is {kind}, not tmpfs: files written there are measured with its disk")
-    # The folder is removed after SIGTERM too.
+    # SIGTERM ends the script by an exception, so that the folder is removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="lockstep-bench.", dir=given.dir) as folder:
         bench = Bench(given, folder)

@@ -43,7 +43,8 @@ def measure(folder, size):
     connection.execute(f"pragma add_parquet_key('key', '{key.decode()}')")
     # DuckDB reads a file that it has written: it cannot read files of pyarrow that have several pages in a column chunk.
     theirs = os.path.join(folder, "duckdb.parquet")
-    # Without an extension that is downloaded, DuckDB encrypts only if this is set.
+    # DuckDB would have to download an extension for encryption. Without the extension, it encrypts only if this
+    # option is set.
     connection.execute("set force_mbedtls_unsafe = 'true'")
     connection.register("rows", table)
     connection.execute(f"copy (from rows) to '{theirs}' (compression uncompressed, encryption_config {{footer_key: 'key'}})")

@@ -43,7 +43,7 @@ def messages(bits, count, size):
 def lockstep(path, bits, size):
     """Seconds for a message by `lockstep bench`."""
     name = f"gcm-{bits}-keys"
-    # One round and its warm-up round: this script makes the rounds.
+    # `lockstep bench` makes one round after its warm-up round. This script repeats the call for further rounds.
     options = ["--rounds", "1", "--no-openssl", "--threads", "1", "--json"]
     command = [path, "bench", "--mode", name, "--size", str(size), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
@@ -61,7 +61,7 @@ def file(path, reuse):
     from cryptography.cobblestone import Cobblestone256Encryptor
 
     encryptor = Cobblestone256Encryptor(Cobblestone256Encryptor.generate_key(), b"")
-    # A piece, the remainder of the previous one, and a tag for each chunk.
+    # The buffer has room for a piece, for the rest of the previous piece, and for a tag of each chunk.
     room, output = memoryview(bytearray(PIECE)), memoryview(bytearray(PIECE + PIECE // 64 + 32768))
     with open(path, "rb", buffering=0) as source, open(os.devnull, "wb", buffering=0) as sink:
         start = time.perf_counter()

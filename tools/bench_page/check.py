@@ -30,7 +30,7 @@ from png import pixels  # noqa: E402
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
 # Time limit in seconds for the measurements of the program.
 MEASURED = 1200
-# Width and height of the window, and whether it is that of a phone.
+# Width and height of the window in pixels, and True for a phone.
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
 

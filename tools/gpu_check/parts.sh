@@ -90,7 +90,8 @@ measure() {
     "$speed" page "$out/$rows.jsonl" >"$out/$rows.md.part" && mv -f "$out/$rows.md.part" "$out/$rows.md"
 }
 
-# The loaders of Vulkan and EGL from this folder, if the machine has none, and the driver's files in other places.
+# Selects the loaders of Vulkan and EGL of this folder if the machine has none, and finds the driver's files in other
+# places.
 use_loaders() {
     local library libraries
     libraries=$(ldconfig -p)
@@ -123,7 +124,7 @@ other_device() {
     step "the shared suite on $name" 240 env LOCKSTEP_TEST_DEVICE="$name" "$here/tests-$backend" "${SUITES:-suite::}"
 }
 
-# Checks what the programs need of the system, which the file `requires` of the folder lists.
+# Checks whether the system meets the requirements of the programs, which the file `requires` of the folder lists.
 part_requirements() {
     local kind value glibc libraries missing=0
     glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null | sed 's/.* //')
@@ -225,7 +226,7 @@ part_messages() {
 
 part_papers() {
     local watts=${WATTS:-}
-    # The largest power that was measured.
+    # If the user gives no power, it is the largest power that was measured.
     [ -n "$watts" ] || watts=$(sed -n 's/.*"watts":\([0-9.]*\).*/\1/p' "$out/rates.jsonl" 2>/dev/null | sort -n | tail -n 1)
     step_to "$out/papers.cuda.json" "the CUDA paper's figures and table" 280 "$lockstep" lab cuda --device "$device" --json --force \
         --html "$out/papers.cuda.html" ${DOLLARS:+--dollars "$DOLLARS"} ${watts:+--watts "$watts"} ${QUICK:+--largest 4096}

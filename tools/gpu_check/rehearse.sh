@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# A stand-in for nvidia-smi: the clocks and the power that rows must have.
+# A program in place of nvidia-smi. It prints the clocks and the power that the rows must contain.
 mkdir "$temporary/bin"
 cat >"$temporary/bin/nvidia-smi" <<'END'
 #!/bin/sh
@@ -60,7 +60,7 @@ grep -q '"watts":312.45' "$out/rates.jsonl" || fail 'the rows have no power'
 # The control: a device that copies wrong bytes must not pass, and the results that were complete are kept.
 code=0
 LOCKSTEP_TEST_FAULTS=copy:5 LIMIT_TOTAL=900 "$folder/run.sh" "$out" cuda:emu carry-less || code=$?
-# The wrong copy is that of data, of a tag or of a status, depending on the copies before it.
+# The wrong copy can be a copy of data, of a tag or of a status. This depends on the number of copies before it.
 [ $code -eq 1 ] && grep -qE 'WRONG|was not processed' "$out/carry-less.jsonl" || fail 'wrong results were not found'
 grep -q '"state": "done"' "$out/rates.json" || fail 'a failure changed another part'
 echo 'rehearsal: all parts passed'

@@ -10,11 +10,12 @@
 # continue where they were interrupted.
 #
 # LIMIT_TOTAL (560) is the number of seconds for this call: a part that does not fit is left for the next call. The other variables are
-# listed in parts.sh. Exit code: 0 all parts are complete; 1 none is left, and a part failed; 2 OUT cannot be written, or wrong arguments;
-# 3 some are left for the next call.
+# listed in parts.sh. Exit code: 0 all parts are complete; 1 no part is left for the next call, and a part failed;
+# 2 OUT cannot be written, or wrong arguments; 3 parts are left for the next call.
 set -uo pipefail
 
-# The parts in their order: name, seconds that must be left when it begins, and its limit in seconds.
+# The parts in their order. Each has a name, the number of seconds that must be left when it begins, and its limit in
+# seconds.
 PARTS='
 machine     20  90
 devices     15  90
@@ -63,7 +64,7 @@ state_of() {
     sed -n 's/^ *"state": "\(.*\)",$/\1/p' "$out/$1.json" 2>/dev/null
 }
 
-# True if the files of a part are those of this build and of this device.
+# True if the files of a part belong to this build and to this device.
 is_of_this_run() {
     grep -q -x -F "  \"build\": $(quoted "$build")," "$out/$1.json" 2>/dev/null &&
         grep -q -x -F "  \"device\": $(quoted "$device")," "$out/$1.json"
@@ -74,7 +75,7 @@ is_complete() {
     case "$(state_of "$1")" in done | 'not tested') true ;; *) false ;; esac
 }
 
-# Moves the files of a part away.
+# Moves the files of a part to OUT/earlier.
 to_earlier() {
     local earlier
     earlier=$out/earlier/$(date -u +%F-%H%M%S)
@@ -195,7 +196,7 @@ while read -r name least limit <&3; do
         echo "$name: complete in an earlier call"
         continue
     fi
-    # Measurements do not continue with those of another build or device.
+    # Measurements of another build or device are moved away, so that they are not continued.
     [ ! -e "$out/$name.json" ] || is_of_this_run "$name" || to_earlier "$name"
     left=$((limit_total - SECONDS))
     if [ "$left" -lt "$least" ]; then

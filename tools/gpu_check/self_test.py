@@ -15,7 +15,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-# What a part does: the commands in the file of its name in the folder `orders`.
+# A parts.sh for this test. If the folder `orders` has a file with the name of the part, the part runs the commands in
+# this file.
 PARTS = """#!/usr/bin/env bash
 echo "$1 on $3"
 echo '{"step": "s", "command": "say \\"x\\"", "seconds": 0, "exit": 0}' >>"$2/.$1.steps"
@@ -116,7 +117,7 @@ def parts_and_repetition(folder):
 def limits(folder):
     output = folder.run(3, LIMIT_TOTAL="25")
     assert "machine" in folder.ran() and "suite: left for the next call: it needs 100 s" in output
-    # A part that the limit of the call ends is no failure. It runs again in the next call.
+    # A part that is ended by the limit of the call has not failed. It runs again in the next call.
     folder.order("selftest", "sleep 60")
     folder.change("selftest", 1, 9)
     output = folder.run(3, "cuda:0", "selftest", LIMIT_TOTAL="2")

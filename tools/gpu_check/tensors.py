@@ -21,9 +21,9 @@ from lockstep import aead, tensor
 from lockstep.random import Generator
 
 RANDOM = random.Random(18)
-# In tests: the number of messages, and the bytes of each.
+# In tests: the number of messages, and the number of bytes of each message.
 COUNT, EACH = 64, 5003
-# In measurements: the number of bytes, and the bytes of a message.
+# In measurements: the number of bytes of all messages together, and of one message.
 LARGE, MESSAGE = 1 << 30, 1 << 20
 RESULTS = {"checks": 0, "rates": []}
 
@@ -124,7 +124,7 @@ def measure_library(library, zeros, wait, peers):
 def interface(device, expected):
     """Arrays with __cuda_array_interface__ alone."""
     if device == "cuda:emu":
-        # The emulator's memory, by the same protocol.
+        # The array is in the memory of the emulator and has the same interface.
         def emulated(content, shape):
             array = EmulatedArray(len(content), shape)
             array.memory.copy_from(content)
@@ -254,7 +254,7 @@ def torch(device, expected):
         try:
             compiled = torch.compile(work, backend=backend, fullgraph=True)(key, nonces, plain)
         except Exception as error:
-            # The second backend needs a compiler on this machine.
+            # Only `inductor` may fail, because it needs a compiler, which the machine may not have.
             if backend == "aot_eager":
                 raise
             print(f"NOT TESTED: torch.compile by {backend}: {type(error).__name__}: {str(error)[:200]}")

@@ -44,8 +44,8 @@ def check(guide, tree, compiles):
     found = example.parse(page.read_text(encoding="utf-8"))
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or tree / "target").resolve()
     folder = target / "guides" / guide
-    # Not the build folder of the project: cargo takes the crates of a copy for those of the project, and tells them apart by the
-    # times of their sources only.
+    # The build folder is not that of the project. cargo would take the crates of the copy for the crates of the
+    # project, because it distinguishes sources only by their modification times.
     build = target / "guides" / "build"
     copy(tree, folder)
     example.apply(found, folder)

@@ -60,7 +60,7 @@ class Change:
 class Example:
     changes: tuple
     commands: tuple
-    # The files of the table.
+    # The files that the table of the guide names.
     files: frozenset
 
 

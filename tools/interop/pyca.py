@@ -42,10 +42,10 @@ SUITES = {
     128: (cobblestone.Cobblestone128Encryptor, cobblestone.Cobblestone128Decryptor),
     256: (cobblestone.Cobblestone256Encryptor, cobblestone.Cobblestone256Decryptor),
 }
-# Exit codes of lockstep.
+# Exit codes of the command `lockstep`.
 DONE, NOT_AUTHENTIC = 0, 1
 
-# The same data in each run; they are not secret.
+# The generator has a fixed seed, so each run has the same data. These data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 
@@ -98,7 +98,7 @@ class Lockstep:
 
 def pyca_encrypt(bits, key, context, data):
     encryptor = SUITES[bits][0](key, context.encode())
-    # The pieces are uneven: pyca divides the data into chunks.
+    # The pieces do not end at the ends of chunks, because pyca itself divides the data into chunks.
     pieces = [encryptor.update(data[at : at + 70_001]) for at in range(0, len(data), 70_001)]
     return b"".join(pieces) + encryptor.finalize()
 
@@ -232,7 +232,8 @@ def raw(lockstep, tally):
                 both_ways(name, "siv", options, data, sealed)
                 refuses(name, "siv", options, sealed)
 
-            # Key wrap is serial, and pyca wraps and unwraps it block by block in Python.
+            # Key wrap is serial, and pyca processes it block by block in Python, so long data would take too much
+            # time.
             if 0 < size <= 1000:
                 sealed = aes_key_wrap_with_padding(key, data)
                 both_ways(f"AES-{bits}-KWP, {size} bytes", "kwp", common, data, sealed)

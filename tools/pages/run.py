@@ -37,9 +37,9 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The first block of docs/data.md that needs a cluster. The blocks after it need the cluster too.
+# The first block of docs/data.md that needs a cluster. All later blocks of this page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
-# A page and a part of a block, and why this block is not run.
+# A page, a part of the text of a block, and the reason why the block is not run.
 LEFT_OUT = [
     ("CONTRIBUTING.md", "cargo test", "runs the tests themselves"),
     ("README.md", "git clone", NETWORK),
@@ -61,7 +61,8 @@ LEFT_OUT = [
     ("docs/wgpu.md", "--device wgpu:0", GPU),
     (*CLUSTER, "a cluster: `make test-ray` runs this and the blocks after it"),
 ]
-# What compiles, and mostly runs, the Rust code of a page. Each is checked to name the page.
+# For each page with Rust code: the file that compiles this code, and runs most of it. A check finds the name of the
+# page in the file.
 COMPILED = {
     "docs/adding-a-backend.md": "dev/testkit/src/lib.rs",
     "docs/adding-a-kernel.md": "tools/guides/check.py",

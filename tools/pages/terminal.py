@@ -13,13 +13,14 @@ import time
 
 # Seconds after which a block has hung.
 LIMIT = 120
-# The end of a prompt for a passphrase, and what is typed then.
+# The end of a prompt for a passphrase, and the passphrase that is then typed.
 PROMPT = re.compile(rb"([Pp]assphrase for '[^']*'|[Pp]assphrase|The same again): $")
 PASSPHRASE = b"correct horse battery staple\n"
 READS_STATEMENTS = r"""
 import contextlib, io, json, os, sys, traceback
 names = {"__name__": "__main__"}
-# What the statements and their child processes read and write is apart from the statements and the replies.
+# Standard input and output of the statements and their child processes are separate from the channel for statements
+# and replies.
 statements, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 os.dup2(2, 1)
@@ -85,7 +86,7 @@ class Python:
         return json.loads(reply) if reply else (False, "the interpreter has ended")
 
     def close(self):
-        # It may have ended.
+        # The process may have ended already, so that the pipe is closed.
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.stdout.close()

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 MIB = 1 << 20
-# What a unit measures, and its factor to bytes, seconds and dollars.
+# For each unit: the kind of quantity that it measures, and the factor to bytes, seconds or dollars.
 UNITS = {
     "GB/s": ("rate", 1e9),
     "Gb/s": ("rate", 1e9 / 8),
@@ -63,11 +63,12 @@ class Configuration:
     start: float
     stages: tuple
     nodes: int
-    # Dollars a second of all nodes; None if no price is given.
+    # The price of all nodes in dollars per second; None if no price is given.
     price: float
     capacity: float
     object_store: bool
-    # "all": tables and plot; "table": no line in the plot; "hidden": only in the other tables.
+    # The parts of the page that show the configuration. "all": tables and plot. "table": tables, but not the plot.
+    # "hidden": only the other tables.
     show: str
 
 
@@ -77,7 +78,7 @@ class Point:
     work: float
     seconds: float
     source: str
-    # Other programs ran during the measurement.
+    # True if other programs ran during the measurement.
     disturbed: bool
 
 

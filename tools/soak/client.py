@@ -22,7 +22,7 @@ import time
 
 # The number of the faulty request.
 FLAWED = 5
-# Requests of each suite in a deal: uploads and fetches.
+# The numbers of uploads and of fetches with each suite in one round of requests.
 UPLOADS, FETCHES = 1, 4
 LEAK = 4 << 20
 UPLOAD = 120_000
@@ -120,7 +120,8 @@ class Client:
         self.random = random.Random(settings["seed"])
         self.contexts = [(suite, context(settings, *suite[:2])) for suite in settings["suites"]]
         self.counts = dict.fromkeys(("requests", "bytes", "uploads", "aborted", "failed", "wrong", "hung", "lasting"), 0)
-        # For each suite and direction: requests that succeeded, and on servers that fail: requests, those aborted.
+        # For each suite and direction: the number of requests that succeeded, and for servers whose device fails, the
+        # number of all requests and of aborted requests.
         self.kinds = {f"{each[1]} {way}": [0, 0, 0] for each in settings["suites"] for way in ("fetch", "upload")}
         self.slowest = (0, "none")
         self.dealt = []
@@ -149,7 +150,7 @@ class Client:
         (version, suite, uses_device), made, uploads = self.deal()
         server = self.random.choice(self.settings["servers"])
         may_abort = uses_device and server["fails"]
-        # The emulator is slow.
+        # The emulator is slow, so it gets short objects only.
         names = [name for name, (size, _) in self.settings["objects"].items() if not uses_device or size <= 200_000]
         name = self.random.choice(names)
         port = server["port"]

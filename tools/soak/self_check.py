@@ -46,7 +46,7 @@ FLAWS = {
     (FORKS + "code", "failed"),
     (FORKS + "early", "early"),
     (FORKS + "refused", "refused"),
-    # No device has failed.
+    # This soak reports that no device has failed.
     ("soak", "idle"),
 }
 
@@ -58,7 +58,7 @@ LOGGED = {
     "[notice] 8#8: worker process 9 exited with code 0": False,
     "[notice] 9#9: exiting": False,
 }
-# The minimum number of processes of a soak: three servers with two workers, clients, forking programs.
+# The minimum number of processes of a soak: servers with their workers, clients, and forking programs.
 PROCESSES = 12
 PATIENCE = 60
 # A soak has started all of its processes after some two seconds.
@@ -154,7 +154,7 @@ def short(module, **more):
         try:
             out, err = running.communicate()
         except BaseException:
-            # The soak ends its own processes.
+            # The soak ends the processes that it has started.
             running.terminate()
             raise
     lines = out.splitlines()

@@ -46,8 +46,9 @@ import memory
 import servers
 
 OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
-# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The device processes the
-# records of CBC, and the CTR part of those of GCM; the processor processes those of CCM (docs/provider.md).
+# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The
+# device processes records with CBC, and the CTR part of records with GCM. The processor processes records with CCM
+# (docs/provider.md).
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", True),
     ("TLSv1_2", "AES256-GCM-SHA384", True),
@@ -67,7 +68,7 @@ PROBLEMS = ("failed", "wrong", "hung")
 ABORTED_SHARE = 0.6
 # With fewer requests or rounds, the share is not significant.
 LEAST_TRIES = 20
-# Settings of a server: see servers.py.
+# The number of worker processes of a server, as in tools/provider-test/servers.py.
 WORKERS = 3
 WORKER_BEGINS = re.compile(r"start worker process \d")
 CRASH = re.compile(r"exited on signal|exited with (?:fatal )?code [1-9]|core dumped|\[emerg\]")
@@ -142,7 +143,8 @@ class Soak:
         self.series = []
         self.running = {}
         self.servers = []
-        # Requests of each suite and direction: succeeded, on servers that fail, and aborted.
+        # For each suite and direction: the number of requests that succeeded, and for servers whose device fails, the
+        # number of all requests and of aborted requests.
         self.kinds = {}
         self.slowest = (0, "none")
         self.ended = []
@@ -184,7 +186,7 @@ class Soak:
         self.series.append(memory.Series(name, lambda: [process.running.pid]))
 
     def client(self, number, subject, flaw="none"):
-        # Flaws of requests that a device may abort.
+        # These flaws are possible only in requests that a device may abort.
         aborts = flaw in ("aborted", "refused")
         settings = {
             "seed": number,

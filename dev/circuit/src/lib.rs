@@ -42,7 +42,7 @@ pub struct Lop3 {
 pub struct Circuit {
     /// The name in the file.
     pub name: String,
-    /// The operations.
+    /// The operations, each after the operations whose results it uses.
     pub operations: Vec<Lop3>,
 }
 

@@ -1,4 +1,4 @@
-//! The circuits of `aes.circuit`, and the shader code generated from them, are equal to FIPS 197.
+//! The circuits of `aes.circuit`, and the shader code generated from them, compute the functions of FIPS 197.
 
 mod shader;
 
@@ -36,12 +36,11 @@ fn plane(bytes: &[u8], bit: usize) -> u64 {
     bytes.iter().enumerate().fold(0, |sum, (i, b)| sum | u64::from(b >> bit & 1) << i)
 }
 
-/// The digit at a position of a name.
 fn digit(name: &str, index: usize) -> usize {
     usize::from(name.as_bytes()[index] - b'0')
 }
 
-/// Computes the values by name from the inputs by name.
+/// Computes all named values of a circuit. The argument returns the value of each input by its name.
 type Compute<'a> = dyn Fn(&dyn Fn(&str) -> u64) -> HashMap<String, u64> + 'a;
 
 /// Checks both the circuit of the file and its WGSL code.
@@ -74,7 +73,8 @@ fn sboxes_are_equal_on_all_inputs() {
     both("inverse_sbox", |compute| check_sbox(compute, |b| inverse[usize::from(b)]));
 }
 
-/// Checks a column against a matrix of `factors` (and its rotations) times bytes from a table, plus a key.
+/// Checks a circuit of a column. The expected column is the product of a circulant matrix, whose first row is
+/// `factors`, and bytes that are substituted by `table`, plus a round key.
 fn check_column(compute: &Compute<'_>, table: [u8; 256], factors: [u8; 4]) {
     let mut state = 0x0123_4567_89ab_cdef_u64;
     let mut random = || {
@@ -117,7 +117,7 @@ fn columns_are_equal_on_random_inputs() {
     both("inverse_column", |compute| check_column(compute, inverse, [14, 11, 13, 9]));
 }
 
-/// The whole cipher computed from these columns, which checks that the table and the factors above are those of AES.
+/// Computes the whole cipher by these columns. This checks that the table and the factors above belong to AES.
 #[test]
 fn columns_make_the_oracles_cipher() {
     let key: [u8; 16] = std::array::from_fn(|i| (17 * i + 3) as u8);

@@ -1,6 +1,6 @@
-//! The functions of the C interface with any numbers, lengths and pointers into one piece of memory, so that the memory of a
-//! call often overlaps. No call may panic or access memory out of bounds, refused calls change nothing, and sealed messages
-//! are opened again.
+//! Calls the functions of the C interface with arbitrary numbers, lengths and pointers. All pointers refer to one
+//! piece of memory, so that the buffers of a call often overlap. No call may panic or access memory out of bounds, a
+//! refused call must not change anything, and sealed messages are opened again.
 #![no_main]
 
 use std::ffi::{c_int, c_void};
@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = run(&mut Unstructured::new(input));
 });
 
-/// A pointer into the memory, and a length that does not exceed it; sometimes null.
+/// A pointer into the memory, or sometimes a null pointer, and a length that ends within the memory.
 fn part(u: &mut Unstructured<'_>, memory: &mut [u8]) -> Result<(*mut u8, usize)> {
     let at = u.int_in_range(0..=memory.len())?;
     let len = u.int_in_range(0..=(memory.len() - at).min(80))?;
@@ -258,7 +258,7 @@ fn format(
     }
 }
 
-/// Modules of Parquet with any lengths, which often state their right length.
+/// Decrypts modules of Parquet with arbitrary lengths. The output length often matches the input.
 fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, memory: &mut [u8]) -> Result<c_int> {
     let mut modules = Vec::new();
     for _ in 0..u.int_in_range(0..=3usize)? {
@@ -279,7 +279,7 @@ fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, mem
     Ok(unsafe { lockstep_parquet_decrypt_modules(engine, modules.as_mut_ptr(), modules.len()) })
 }
 
-/// A reader over any bytes.
+/// Opens a reader over arbitrary bytes and reads from it.
 fn reader(
     u: &mut Unstructured<'_>,
     engine: *const Engine,

@@ -1,5 +1,5 @@
-//! Tampered messages, and arbitrary bytes: buffer, stream and random access release only plaintext of the original
-//! message.
+//! Decrypts tampered messages and arbitrary bytes: as a buffer, as a stream, and by random access. Only plaintext of
+//! the original message may be released.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use lockstep::{Engine, FileKey, Options, Reader};
 
 static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().threads(2).build().expect("a CPU"));
 
-/// The modifications of an attacker.
+/// The ways in which a message is modified before it is decrypted.
 enum Tamper {
     Flip { at: u32, bits: u8 },
     Cut { len: u32 },
@@ -77,7 +77,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
         assert!(Reader::open(&ENGINE, &key, &context, message).is_err());
         return Ok(());
     }
-    // Lengths around chunk boundaries.
+    // The lengths are near multiples of the length of a chunk.
     let len = usize::from(u.int_in_range(0..=3u8)?) * CHUNK + usize::from(u.int_in_range(0..=40u8)?);
     let plain: Vec<u8> = (0..len.saturating_sub(20)).map(|i| (i ^ i >> 7) as u8).collect();
     let sealed = lockstep::seal(&ENGINE, &key, &context, &plain).expect("not too long");
@@ -97,7 +97,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
     assert!(plain.starts_with(&released), "the released data are a prefix of the plaintext");
 
     if let Ok(reader) = Reader::open(&ENGINE, &key, &context, &message[..]) {
-        // Chunks that are not read are not verified; those that are read must be right.
+        // Chunks that are not read are not verified. The chunks that are read must have the right plaintext.
         let len = plain.len().max(1) as u64;
         for (start, count) in [(0, len), (len / 2, 100), (len - 1, 5), (CHUNK as u64 - 1, 2)] {
             match reader.read_range(start, count) {

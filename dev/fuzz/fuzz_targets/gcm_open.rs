@@ -16,7 +16,7 @@ use lockstep_core::{Error, Key};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_reference as reference;
 
-/// The planner's own choice, then each available kernel that supports passes.
+/// One planner that chooses kernels itself, and one for each available kernel that supports passes.
 static PLANNERS: LazyLock<Vec<Arc<Planner>>> = LazyLock::new(|| {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let names = device.kernels().iter().filter(|info| info.missing.is_none() && info.name != "cpu/aws-lc");

@@ -1,5 +1,5 @@
-//! Key files: a parsed key is written back as the same line, except for the case of its digits, the line breaks after it, and the
-//! encoding.
+//! Key files: if a parsed key is written, the result is the line that was read, except for the case of its digits,
+//! the line breaks after it, and the encoding.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

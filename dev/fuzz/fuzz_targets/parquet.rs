@@ -1,6 +1,6 @@
-//! Encrypted Parquet files: arbitrary bytes, arbitrary plain files that are encrypted by a policy and read again, authentic footers
-//! with any content, and changed files. The last byte of an input selects what is done with the others, so a seed is a file and a
-//! byte.
+//! Encrypted Parquet files: arbitrary bytes, arbitrary plain files that are encrypted by a policy and read again,
+//! authentic footers with any content, and changed files. The last byte of an input selects the test, and the bytes
+//! before it are the file. So a seed is a file followed by one byte.
 #![no_main]
 
 use std::io;
@@ -15,11 +15,12 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builder().threads(1).
 
 const FOOTER: [u8; 32] = [7; 32];
 const COLUMN: [u8; 16] = [9; 16];
-/// The column of the seeds that has a key of its own, and the one that is plain.
+/// NAMED is the column of the seeds that has its own key. PLAIN is the column that is not encrypted.
 const NAMED: &str = "b";
 const PLAIN: &str = "c";
 
-/// A file. A read of more bytes than it has would have allocated a buffer of a length that the file states.
+/// A file that refuses reads of more bytes than it has. Such a read would mean that a buffer was allocated whose
+/// length the file states.
 struct File<'a>(&'a [u8]);
 
 impl ReadAt for File<'_> {
@@ -52,10 +53,10 @@ fn keys(has_column: bool) -> Keys {
     if has_column { keys.column(NAMED, &COLUMN) } else { keys }
 }
 
-/// The whole plain form, and parts of it, which must be the same.
+/// Decrypts the whole file, and parts of it, which must equal the parts of the whole.
 fn read_all(file: &[u8], keys: &Keys, options: ReadOptions<'_>) -> Result<Vec<u8>> {
     let view = PlainView::open(&ENGINE, File(file), keys, options)?;
-    // Columns without a key take some bytes in addition.
+    // A column without a key takes some additional bytes in the plain form.
     assert!(view.len() < 4 * file.len() as u64 + (1 << 20), "{} bytes of {}", view.len(), file.len());
     let mut plain = vec![0; view.len() as usize];
     view.read_at(0, &mut plain)?;
@@ -76,13 +77,13 @@ fn arbitrary(bytes: &[u8], choice: u8) {
     if let Ok(plain) = read_all(bytes, &keys(has_column), options(choice & 8 != 0, true)) {
         let _ = encrypt(&*ENGINE, &File(&plain), Vec::new(), &policy(choice));
     }
-    // Without a footer key, with any footer.
+    // Reads the file again, without a footer key and without a check of the footer.
     let unsigned = ReadOptions { allows_unauthenticated_footer: true, ..options(choice & 8 != 0, true) };
     let _ = read_all(bytes, &if has_column { Keys::new().column(NAMED, &COLUMN) } else { Keys::new() }, unsigned);
     let _ = encrypt(&*ENGINE, &File(bytes), Vec::new(), &policy(choice));
 }
 
-/// The bytes as pages and footer, with what a file has around them.
+/// The bytes as pages and footer, between the magic bytes and the length that a file has.
 fn framed(bytes: &[u8], choice: u8) -> Vec<u8> {
     let magic = if choice & 16 != 0 { b"PAR1" } else { b"PARE" };
     let (len, bytes) = bytes.split_first().map_or((0, bytes), |(len, rest)| (*len as usize * 4, rest));
@@ -101,7 +102,8 @@ fn policy(choice: u8) -> Policy {
     }
 }
 
-/// What is encrypted can be read, its plain form can be encrypted again, and a change is detected where the format promises this.
+/// An encrypted file can be read, its plain form can be encrypted again, and a change is detected where the format
+/// promises this.
 fn round_trip(plain: &[u8], choice: u8) {
     let mut policy = policy(choice);
     let mut file = Vec::new();
@@ -110,7 +112,7 @@ fn round_trip(plain: &[u8], choice: u8) {
         file.clear();
         let _ = encrypt(&*ENGINE, &File(plain), &mut file, &policy);
     }
-    // The end of a file is written last.
+    // The end of a file is written last, so without it the encryption has failed.
     if !file.ends_with(b"PAR1") && !file.ends_with(b"PARE") || file.len() < 12 {
         return;
     }
@@ -122,12 +124,13 @@ fn round_trip(plain: &[u8], choice: u8) {
     };
     if policy.plain_columns.is_empty() {
         match encrypt(&*ENGINE, &File(&view), Vec::new(), &policy) {
-            // The padding of a page header is a field with the next number after its fields.
+            // A page header is padded by an additional field. Its number is the number of the last field plus one,
+            // which may not exist.
             Err(Error::Malformed { what }) if what.contains("no room for another field") => {}
             outcome => outcome.expect("the plain form can be encrypted"),
         }
     }
-    // A place that depends on the input.
+    // The place of the change depends on the input.
     let hash = plain.iter().fold(choice as usize, |hash, byte| hash.wrapping_mul(31) ^ *byte as usize);
     let mut changed = file.clone();
     changed[hash % file.len()] ^= 1 << (hash / file.len() % 8);
@@ -141,7 +144,8 @@ fn round_trip(plain: &[u8], choice: u8) {
 /// Bytes of `FileCryptoMetaData` with an identifier of 8 bytes and without a prefix.
 const CRYPTO: usize = 15;
 
-/// The plain file is encrypted, and its footer is changed and authenticated again. An edit has 4 bytes, after their number.
+/// Encrypts the plain file, changes its footer, and authenticates the footer again. The last byte of `input` is the
+/// number of edits, and each edit has 4 bytes before it.
 fn resealed(input: &[u8], choice: u8) {
     let Some((count, rest)) = input.split_last() else { return };
     let Some((plain, edits)) = rest.split_at_checked(rest.len().saturating_sub(4 * (*count as usize % 8)))
@@ -156,7 +160,7 @@ fn resealed(input: &[u8], choice: u8) {
     let end = file.len() - 8;
     let len = u32::from_le_bytes(file[end..end + 4].try_into().expect("4 bytes")) as usize;
     let (start, sealed) = (end - len, &file[end - len + CRYPTO..end]);
-    // The identifier, and the type of the module.
+    // The associated data are the identifier of the file, followed by the type of the module.
     let aad = [&file[start + 4..start + 12], &[0]].concat();
     let (nonce, body) = sealed[4..].split_at(12);
     let (body, tag) = body.split_at(body.len() - 16);

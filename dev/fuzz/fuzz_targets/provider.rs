@@ -18,8 +18,8 @@ use fake_core::{
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// The settings of each instance: all kernels, keystream computed ahead, and thresholds so low that the planner is used
-/// too.
+/// The settings of each instance. Together they select all kernels, keystream that is computed ahead, and thresholds
+/// so low that the planner is used.
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
     &[("kernel", "cpu/soft")],
@@ -35,7 +35,7 @@ static PROVIDERS: LazyLock<Vec<Provider<'static>>> = LazyLock::new(|| {
     SETTINGS.into_iter().map(load).collect()
 });
 
-/// All parameter names of ciphers that the provider supports, and some others.
+/// All names of parameters that ciphers of the provider support, and some names that they do not support.
 const NAMES: [&CStr; 31] = [
     c"padding",
     c"num",
@@ -90,7 +90,7 @@ fn choose(u: &mut Unstructured<'_>) -> Result<(&'static Provider<'static>, Ciphe
     Ok((provider, provider.cipher(index).expect("there are 29")))
 }
 
-/// `len` bytes, generated from a few.
+/// `len` pseudo-random bytes, generated from a seed.
 fn stretched(u: &mut Unstructured<'_>, len: usize) -> Result<Box<[u8]>> {
     let seed: u64 = u.arbitrary()?;
     let mut state = seed | 1;
@@ -102,7 +102,7 @@ fn stretched(u: &mut Unstructured<'_>, len: usize) -> Result<Box<[u8]>> {
         .collect())
 }
 
-/// A realistic length: mostly small, with multiples of the block size and their neighbours.
+/// Lengths as programs use them: mostly short ones, with multiples of the block size and their neighbours.
 fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     Ok(match u.int_in_range(0..=9u8)? {
         0 => 0,
@@ -114,12 +114,12 @@ fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     })
 }
 
-/// The state that determines the permitted results of a call.
+/// The state of a context that determines the permitted results of a call.
 struct State<'p> {
     context: Context<'p>,
-    /// True if lengths may be in bits.
+    /// True if lengths may be in bits instead of bytes.
     bits: bool,
-    /// True if GCM does not draw a random IV any more.
+    /// True if the context has an IV, so that GCM does not draw a random one.
     has_iv: bool,
 }
 
@@ -194,7 +194,7 @@ fn init(
     Ok(outcome)
 }
 
-/// A call on data.
+/// A call that processes data.
 #[derive(Clone)]
 struct Call {
     once: bool,
@@ -203,17 +203,17 @@ struct Call {
     len: usize,
     passed_room: usize,
     null_input: bool,
-    /// Actual bytes of output space.
+    /// The actual number of bytes of the output buffer.
     room: usize,
     place: Place,
 }
 
-/// The position of the output.
+/// The position of the output in memory.
 #[derive(Clone, Copy)]
 enum Place {
-    /// Separate memory, which ends with the output.
+    /// In separate memory, which ends with the output buffer.
     Apart,
-    /// The same memory, at two offsets.
+    /// In the memory of the input, at these two offsets.
     Same { input: usize, output: usize },
 }
 
@@ -267,7 +267,7 @@ impl Call {
             Place::Apart => {
                 let before = input.clone();
                 let mut output = vec![CANARY; room].into_boxed_slice();
-                // A pointer that is not null even if there is no space.
+                // The pointer is not null even if the output buffer is empty.
                 let outcome = run(state, output.as_mut_ptr(), input.as_ptr());
                 assert!(*input == before, "the input was changed");
                 (outcome, output, 0)
@@ -281,7 +281,8 @@ impl Call {
                 let outcome = run(state, all.wrapping_add(to), all.wrapping_add(from));
                 assert!(memory[..to] == before[..to], "written before the output");
                 assert!(memory[to + room..] == before[to + room..], "written behind the output");
-                // No more than the returned length, or than is padded or moved during the call.
+                // The call may write as many bytes as it returns, and as many as the input has, because padding and
+                // overlapping data are moved.
                 let most = match outcome {
                     Ok(written) => written.max(input.len()),
                     Err(_) => input.len(),
@@ -351,7 +352,7 @@ fn finish(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     Ok(outcome.map(|_| ()))
 }
 
-/// A parameter that owns its data.
+/// A parameter and its data.
 struct Given {
     name: &'static CStr,
     data_type: u32,
@@ -360,7 +361,7 @@ struct Given {
 }
 
 impl Given {
-    /// Any parameter; one that is requested has space wherever a value may be written.
+    /// Any parameter. A requested parameter has enough space for any value that may be written.
     fn any(u: &mut Unstructured<'_>, asks: bool) -> Result<Given> {
         let name = *u.choose(&NAMES)?;
         let data_type = match u.int_in_range(0..=7u8)? {
@@ -382,18 +383,19 @@ impl Given {
             _ => *u.choose(&[4, 8, 12, 13, 16, 16, 16])?,
         };
         let (len, size) = match size {
-            // Size 0 means "as many as you need": requests must not use it.
+            // In a request, size 0 permits any number of bytes, so there is room for the longest value. usize::MAX
+            // would permit more bytes than the data have, so it is not requested.
             usize::MAX if asks => (MAX_IV, MAX_IV),
             usize::MAX => (MAX_IV, usize::MAX),
             0 if asks => (MAX_IV, 0),
             size => (size, size),
         };
-        // A value that is requested by pointer is returned as a pointer.
+        // If a value is requested by pointer, the data of the parameter receive a pointer.
         let len = if asks && matches!(data_type, OCTET_PTR | UTF8_PTR) { 8 } else { len };
         let data = if u.ratio(1u8, 16u8)? {
             None
         } else if matches!(data_type, 1 | 2) && !asks {
-            // Meaningful numbers, and others.
+            // The number is arbitrary, a protocol version, or another number that has a meaning.
             let number = match u.int_in_range(0..=3u8)? {
                 0 => u.arbitrary::<u64>()?,
                 1 => u64::from(
@@ -448,7 +450,7 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
     // SAFETY: the array has an end, and its data live in `all`, with space for each value.
     let outcome = unsafe {
         if u.ratio(1u8, 8u8)? {
-            // Parameters of the cipher itself, without an error stack.
+            // Parameters of the cipher instead of a context. This call has no error stack.
             state.context.cipher().get_params(&mut params);
             return Ok(Ok(()));
         }
@@ -468,7 +470,7 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
                             let bytes = param.data.cast::<*const u8>().read_unaligned();
                             std::slice::from_raw_parts(bytes, answered)
                         };
-                        // Reads all of them.
+                        // All bytes are read, so that AddressSanitizer checks the pointer and the length.
                         std::hint::black_box(bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
                     }
                 }
@@ -543,8 +545,8 @@ fn both(
     Ok(last)
 }
 
-/// Encrypts a message with one instance in pieces and with another one in other pieces, compares the results, and
-/// decrypts.
+/// Encrypts a message in pieces with one instance, and in other pieces with another instance. Compares the results,
+/// and decrypts them.
 fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     let (first, cipher) = choose(u)?;
     let second: &Provider<'static> = u.choose(&PROVIDERS)?;
@@ -570,7 +572,7 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let mut len = length(u)?;
     match mode {
-        // The length must fit in the bytes that the nonce leaves.
+        // A nonce of 13 bytes leaves two bytes for the length.
         "CCM" if iv_len == 13 => len = len.min(65535),
         "XTS" => len = len.max(16),
         "CFB1" | "CFB8" => len %= 1000,
@@ -589,7 +591,8 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
         let at = u.choose_index(16)?;
         tag[at] ^= 1 << u.int_in_range(0..=7u8)?;
         let refused = message.run(first, cipher, false, &sealed, &cuts, Some(&mut tag), u)?;
-        // As in OpenSSL's default provider, the end of GCM leaves no reason, and the update of CCM a reason of OpenSSL.
+        // As in OpenSSL's default provider, a wrong tag has no reason code in the final call of GCM, but it has one
+        // of OpenSSL in the update of CCM.
         let Refused(reason) = refused.expect_err("the tag is wrong");
         assert_eq!(reason, if mode == "GCM" { 0 } else { 57 << 23 | 102 });
     }
@@ -642,7 +645,7 @@ impl Message<'_> {
             unsafe { context.set(&params) }?;
         }
         if is_ccm && encrypts {
-            // Only the length of the tag.
+            // Sets only the length of the tag.
             let params = [Param::new(c"tag", OCTET_STRING, null_mut(), 16), Param::END];
             // SAFETY: the array has an end, and the entry no data.
             unsafe { context.set(&params) }?;

@@ -15,7 +15,7 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Whether C_n precedes C_(n-1)*, where `d` is the length of C_(n-1)* in bytes.
+    /// True if C_n precedes C_(n-1)*, where `d` is the length of C_(n-1)* in bytes.
     fn swaps(self, d: usize) -> bool {
         match self {
             Variant::Cs1 => false,

@@ -16,7 +16,7 @@ pub const ICV1: [u8; 8] = [0xa6; 8];
 /// RFC 5649, section 3.
 pub const ICV2: [u8; 4] = [0xa6, 0x59, 0x59, 0xa6];
 
-/// Which function of the block cipher wraps; its inverse unwraps (the designated cipher function of SP 800-38F).
+/// The function of the block cipher that wraps (the designated cipher function of SP 800-38F). Its inverse unwraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Encryption wraps, as in RFC 3394 and RFC 5649.

@@ -12,7 +12,7 @@ pub mod suite;
 
 pub use absent::absent_device;
 
-/// Makes `cargo test` compile and run the code of the guide.
+/// Makes `cargo test` compile and run the code of docs/adding-a-backend.md.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-backend.md")]
 pub struct AddingABackend;

@@ -27,7 +27,7 @@ use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stat
 
 use memory::Memory;
 
-/// How a [`MockAsyncDevice`] behaves.
+/// The behaviour of a [`MockAsyncDevice`]: its speed, its failures and its operations.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     /// The time of a call, in addition to the time of its bytes.
@@ -38,7 +38,7 @@ pub struct Behaviour {
     pub fail_at: Option<u64>,
     /// The number of the submission whose result has a wrong byte, as from a broken device.
     pub corrupt_at: Option<u64>,
-    /// True if the wrong byte is the last one, otherwise it is the first one.
+    /// True if the wrong byte is the last one, false if it is the first one.
     pub corrupt_last_byte: bool,
     /// True if the device offers GCM as a fused AEAD; otherwise GCM is composed of passes.
     pub fused: bool,
@@ -68,7 +68,7 @@ impl Default for Behaviour {
     }
 }
 
-/// The test device.
+/// A device for tests. It behaves as its [`Behaviour`] states.
 pub struct MockAsyncDevice {
     behaviour: Behaviour,
     kernels: [KernelInfo; 1],
@@ -110,7 +110,7 @@ impl MockAsyncDevice {
         }
     }
 
-    /// The number of submissions.
+    /// The number of submissions so far, self-tests included.
     pub fn submitted(&self) -> u64 {
         *lock(&self.submitted)
     }
@@ -151,7 +151,7 @@ impl MockAsyncDevice {
 #[derive(Clone, Copy)]
 struct Fate {
     corrupt: bool,
-    /// The last byte is corrupted, otherwise the first one.
+    /// True if the last byte is corrupted, false if the first byte is.
     last_byte: bool,
 }
 
@@ -174,7 +174,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Finds the test device.
+/// A backend whose only device is a [`MockAsyncDevice`] with this behaviour.
 pub struct MockBackend(pub Behaviour);
 
 impl Backend for MockBackend {

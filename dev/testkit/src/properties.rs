@@ -59,7 +59,8 @@ fn pieces() -> impl Strategy<Value = Vec<usize>> {
     vec(piece, 1..12)
 }
 
-/// Splits data into at most 200 pieces of these lengths, which are used in turn, and the rest.
+/// Splits data into at most 200 pieces, whose lengths are those of `pieces` in turn, and one piece with the remaining
+/// bytes.
 fn split<'d>(mut data: &'d [u8], pieces: &[usize]) -> Vec<&'d [u8]> {
     let mut parts = Vec::new();
     for &piece in pieces.iter().cycle().take(200) {

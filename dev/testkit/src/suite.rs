@@ -1,8 +1,8 @@
-//! The one test suite that every backend runs, for each of its kernels.
+//! The test suite that every backend runs for each of its kernels.
 //!
-//! A backend's tests contain `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` returns an
-//! `Arc<dyn Device>`; the macro expands to a module with one test for each check. All results are compared with the
-//! oracle's, and the results of incremental use are compared with those of one call. Operations that the kernel does not
+//! A backend's tests contain `lockstep_testkit::backend_suite!(name, device(), "kernel")`, where `device()` returns
+//! an `Arc<dyn Device>`; the macro expands to a module with one test for each check. All results are compared with
+//! the oracle, and the results of incremental calls with the results of one call. Operations that the kernel does not
 //! support are skipped, but a kernel that supports no operation fails.
 
 pub mod aead;
@@ -22,9 +22,9 @@ use lockstep_planner::{Planner, Selection};
 
 /// The subject of a check: a kernel of a device, and a planner that uses only this kernel.
 pub struct Subject {
-    /// The device.
+    /// The device with the kernel that is checked.
     pub device: Arc<dyn Device>,
-    /// The kernel.
+    /// The kernel that is checked, by its index in the kernels of `device`.
     pub kernel: KernelId,
     /// The planner, which uses only this kernel.
     pub planner: Arc<Planner>,
@@ -61,8 +61,8 @@ impl Subject {
         self.planner.supports(Operation::Pass(pass), size)
     }
 
-    /// True if a case is tested with the key size at this index of `sizes`. A slow device is tested with one key size for each case,
-    /// because code that depends on lengths, counts or counters does not depend on the key size.
+    /// True if a case is tested with the key size at this index of `sizes`. Code that depends on lengths, counts or
+    /// counters does not depend on the key size. So a slow device is tested with one key size for each case.
     pub fn tests(&self, case: usize, index: usize, sizes: &[KeySize]) -> bool {
         !self.slow || case % sizes.len() == index
     }
@@ -78,7 +78,7 @@ impl Subject {
     }
 }
 
-/// Bytes that look random and are the same each time: xorshift64*.
+/// Pseudo-random bytes (xorshift64*). Equal seeds and lengths give equal bytes.
 pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -90,7 +90,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Bytes that look random and are the same each time, eight at a time: xorshift64.
+/// Pseudo-random bytes that depend on the length only (xorshift64, eight bytes at a time).
 pub fn random_bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
     let mut out = Vec::with_capacity(len + 8);
@@ -104,12 +104,12 @@ pub fn random_bytes(len: usize) -> Vec<u8> {
     out
 }
 
-/// A key for tests.
+/// A pseudo-random key of this size. Equal seeds give equal keys.
 pub fn test_key(seed: u64, size: KeySize) -> Key {
     Key::new(&noise(seed ^ 0x6b65_7900, size.bytes())).expect("a length of AES")
 }
 
-/// A block for tests.
+/// A pseudo-random block. Equal seeds give equal blocks.
 pub fn test_block(seed: u64) -> Block {
     noise(seed ^ 0x626c_6f63, 16).try_into().expect("16 bytes")
 }

@@ -8,15 +8,15 @@ uvec4 swapped(uvec4 a, uvec4 b, uint distance, uint mask) { return ((a >> distan
 // Converts words 2 * column + block to bit planes: transposes the 8 by 8 bits that the words have in each byte position.
 // The function is its own inverse.
 State transposed(State s) {
-    // The first step exchanges bit 2 of the number of the word and of the bit.
+    // The first step exchanges bit 2 of the number of a word with bit 2 of the number of a bit.
     uvec4 t = swapped(s.low, s.high, 4u, 0x0f0f0f0fu);
     State a = State(s.low ^ (t << 4u), s.high ^ t);
-    // The second step exchanges bit 1.
+    // The second step exchanges bit 1 of both numbers.
     uvec4 from = uvec4(a.low.xy, a.high.xy), to = uvec4(a.low.zw, a.high.zw);
     t = swapped(from, to, 2u, 0x33333333u);
     from ^= t << 2u;
     to ^= t;
-    // The third step exchanges bit 0.
+    // The third step exchanges bit 0 of both numbers.
     uvec4 even = uvec4(from.xz, to.xz), odd = uvec4(from.yw, to.yw);
     t = swapped(even, odd, 1u, 0x55555555u);
     even ^= t << 1u;

@@ -32,7 +32,7 @@ uvec4 swap_bytes(uvec4 a) {
     return ((halves & 0x00ff00ffu) << 8u) | ((halves >> 8u) & 0x00ff00ffu);
 }
 
-// A counter block plus a number. The counter has all 128 bits or the last 32 bits.
+// Adds a number to a counter block. The counter is the whole block of 128 bits, or its last 32 bits.
 uvec4 counter_after(uvec4 block, uint count) {
     uvec4 n = swap_bytes(block);
     uint w = n.w + count;

@@ -34,7 +34,7 @@ static SOFTWARE_CONTEXTS: Exclusive = Exclusive::new();
 /// leave most of such a tile empty.
 const LARGE_TILES_FROM: usize = 1024;
 
-/// A GPU, or a software device.
+/// A device with OpenGL: a GPU, or software that implements OpenGL.
 pub struct OpenGlDevice {
     id: DeviceId,
     driver: Library,
@@ -82,7 +82,7 @@ impl OpenGlDevice {
         self
     }
 
-    /// This device with other draws by the kernels of the GeForce 6800.
+    /// This device with other draws by the kernels of the GeForce 6800, to reproduce the published measurements.
     pub fn with_experiment(mut self, experiment: Experiment) -> OpenGlDevice {
         self.experiment = experiment;
         self

@@ -22,7 +22,7 @@ type GetPlatformDisplay = extern "system" fn(u32, *mut c_void, *const egl::Int) 
 type QueryDevices = extern "system" fn(egl::Int, *mut *mut c_void, *mut egl::Int) -> egl::Boolean;
 type QueryDeviceString = extern "system" fn(*mut c_void, egl::Int) -> *const c_char;
 
-/// libEGL.
+/// The opened library libEGL.
 #[derive(Clone, Copy)]
 pub(crate) struct Library {
     egl: &'static Egl,

@@ -105,7 +105,7 @@ pub(crate) struct Sources {
     pub(crate) fragment: String,
     /// The output of the vertex shader that transform feedback records.
     pub(crate) feedback: Option<&'static str>,
-    /// All uniforms.
+    /// The names of all uniforms of the program.
     pub(crate) uniforms: &'static [&'static str],
     /// The uniform array of vectors of four words that holds round keys, and its length.
     pub(crate) round_keys: Option<(&'static str, usize)>,
@@ -125,7 +125,7 @@ impl Compiled {
     }
 }
 
-/// An open context.
+/// An open context, with its programs, textures and buffers.
 pub(crate) struct Gl {
     pub(crate) gl: glow::Context,
     /// Maximum width and height of a texture.

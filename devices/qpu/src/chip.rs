@@ -7,15 +7,17 @@ use crate::sim::{Fault, Machine, Program, Run};
 
 /// QPUs that execute programs.
 pub trait Chip: Send {
-    /// Acquires the QPUs, and memory for runs that need at most this number of bytes. Returns the address of the memory, which
-    /// is valid until the next call of this function or of [`Chip::finish`].
+    /// Acquires the QPUs, and memory for runs that need at most `bytes` bytes. Returns the address of the memory,
+    /// which is valid until the next call of this function or of [`Chip::finish`].
     ///
+    /// # Errors
     /// [`ChipError::Board`] if the chip refuses, or does not have enough memory.
     fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError>;
 
-    /// Executes a program in the reserved memory. After the run, the reserved memory has no copy of the content. Registers, VPM and
-    /// caches of a board keep values until another program overwrites them.
+    /// Executes a program in the reserved memory. After the run, the reserved memory has no copy of the content.
+    /// Registers, VPM and caches of a board keep values until another program overwrites them.
     ///
+    /// # Errors
     /// [`ChipError`]. After an error, the content of `memory` is undefined.
     fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError>;
 
@@ -60,9 +62,9 @@ impl std::error::Error for ChipError {}
 /// The reason why a board refuses or fails, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardError {
-    /// What happened.
+    /// The request that the board refused, or the failure.
     pub reason: String,
-    /// What the user can do about it.
+    /// A remedy: the action by which the user can solve the problem.
     pub remedy: &'static str,
 }
 

@@ -1,8 +1,13 @@
-//! The QPUs of VideoCore IV, the GPU of the Raspberry Pi 1 to 3: their instruction set, a simulator, a language for programs, and
-//! its compiler.
+//! The QPUs of VideoCore IV, the GPU of the Raspberry Pi 1 to 3: their instruction set, a simulator, a language for
+//! programs, and its compiler.
 //!
-//! Sources: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013), section 3, called "the guide"; and the addendum of
-//! the assembler vc4asm, which corrects the guide by experiments on hardware, called "the addendum".
+//! The comments of this crate name these sources:
+//!
+//! - *Broadcom's guide*: Broadcom, VideoCore IV 3D Architecture Reference Guide (2013).
+//! - *vc4asm's addendum*: the addendum of the assembler vc4asm to this guide, which corrects the guide by experiments
+//!   on hardware.
+//! - *the thesis*: a thesis on AES on the GPU of the Raspberry Pi. The page docs/papers/videocore.md reproduces its
+//!   measurements.
 #![deny(unsafe_code)]
 
 pub mod asm;

@@ -9,7 +9,7 @@ use lockstep_core::data::BufferHandle;
 /// Alignment of copies on the device in bytes.
 pub(crate) const WORD: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 
-/// All allocations of callers.
+/// The allocations of all callers, by their handles.
 pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 
 pub(crate) struct Allocation {
@@ -19,7 +19,7 @@ pub(crate) struct Allocation {
     pub(crate) len: usize,
 }
 
-/// A range of memory.
+/// A range of bytes in an allocation.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) allocation: Arc<Allocation>,

@@ -16,7 +16,7 @@ pub(crate) struct Programs {
     cache: wgpu::PipelineCache,
     file: Cache,
     name: String,
-    /// The content of the file.
+    /// The data in the file, without its checksum. Equal data is not written again.
     kept: Mutex<Option<Vec<u8>>>,
 }
 
@@ -50,7 +50,7 @@ impl Programs {
         Some(Programs { cache, file: file.clone(), name, kept: Mutex::new(kept) })
     }
 
-    /// The cache for compilation.
+    /// The cache of the driver, which compilations use.
     pub(crate) fn cache(&self) -> &wgpu::PipelineCache {
         &self.cache
     }

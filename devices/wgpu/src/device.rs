@@ -34,7 +34,7 @@ const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 /// empty.
 const WIDE_FROM: usize = 8 << 10;
 
-/// A GPU, or a software device.
+/// A device of wgpu: a GPU, or software that implements the same interfaces.
 pub struct WgpuDevice {
     id: DeviceId,
     pub(crate) adapter: wgpu::Adapter,
@@ -44,7 +44,7 @@ pub struct WgpuDevice {
     pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
-    /// Stores compiled programs.
+    /// The cache in which compiled programs are stored; `None` if they are not stored.
     cache: Option<Cache>,
 }
 
@@ -72,13 +72,13 @@ impl WgpuDevice {
         }
     }
 
-    /// Returns the same device, which now stores compiled programs in another cache.
+    /// This device with another cache for compiled programs.
     pub fn with_cache(mut self, cache: Cache) -> WgpuDevice {
         self.cache = Some(cache);
         self
     }
 
-    /// Returns the same device, which now submits work with other options.
+    /// This device with other options for the submission of work.
     pub fn with_launches(mut self, options: LaunchOptions) -> WgpuDevice {
         self.options = options;
         self
@@ -245,7 +245,7 @@ impl Device for WgpuDevice {
         let kind = kind_of(family, operation, size).ok_or_else(unsupported)?;
         match Messages::of(work.task) {
             Ok(messages) => self.start(Some(family), (operation, kind), messages),
-            // The host expands the keys, so it must read the arrays of the table.
+            // The host expands the keys of a table, so it must read the arrays of the table first.
             Err(table) => {
                 let run = |messages: Messages<'_, '_>| {
                     self.start(Some(family), (operation, kind), messages)?.wait()

@@ -126,7 +126,7 @@ impl GcmSteps for Gcm<'_, '_, '_, '_> {
         let hashed = (self.work.pieces.iter().enumerate()).map(|(index, piece)| Hashed {
             piece: index,
             at: places.hashed[index],
-            // Includes the block of lengths.
+            // The input of GHASH includes the block of lengths.
             blocks: places.data[index] - places.hashed[index] + piece.range.len().div_ceil(16) + 1,
             output: self.hashes + index,
         });

@@ -16,7 +16,7 @@ use crate::kernel::Program;
 use crate::launch::Launch;
 use crate::shader;
 
-/// An open device.
+/// An open device of wgpu, with its compiled programs.
 pub(crate) struct Gpu {
     id: DeviceId,
     device: wgpu::Device,
@@ -25,9 +25,10 @@ pub(crate) struct Gpu {
     layout: wgpu::PipelineLayout,
     pipelines: Mutex<HashMap<Program, Arc<Mutex<Option<wgpu::ComputePipeline>>>>>,
     programs: Option<Programs>,
-    /// Device memory of callers.
+    /// The device memory that callers have allocated.
     pub(crate) allocations: Allocations,
-    /// Locked while words of callers' memory are read and written back with only some of their bytes changed.
+    /// This lock is held while words of callers' memory are read and written back with only some of their bytes
+    /// changed.
     pub(crate) parts_of_words: Mutex<()>,
     /// The reason why the device is unusable; `None` while it is usable.
     failure: Arc<Mutex<Option<String>>>,
@@ -70,7 +71,8 @@ impl Gpu {
         cache: Option<&Cache>,
     ) -> Result<Arc<Gpu>> {
         let failed = |reason: String| Error::DeviceFailed { device: id, reason };
-        // The limits of a Raspberry Pi 4, except for the maximum sizes of buffers and bindings.
+        // Programs need no more than the limits of a Raspberry Pi 4, except for the maximum sizes of buffers and
+        // bindings.
         let limits = wgpu::Limits {
             max_storage_buffer_binding_size: buffer
                 .unwrap_or(adapter.limits().max_storage_buffer_binding_size),

@@ -2,7 +2,7 @@
 
 use lockstep_gpu_host::Tiles;
 
-/// A function that every family of kernels has.
+/// The functions that each family of kernels has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     EcbEncrypt,
@@ -46,7 +46,7 @@ impl Part {
         matches!(self, Part::XtsEncrypt | Part::XtsDecrypt)
     }
 
-    /// True for the functions of OCB3.
+    /// True for the functions of OCB3, which also compute a checksum.
     pub(crate) fn sums(self) -> bool {
         matches!(self, Part::OcbEncrypt | Part::OcbDecrypt)
     }
@@ -90,9 +90,9 @@ pub(crate) enum Program {
     },
 }
 
-/// Blocks of an invocation.
+/// Number of blocks that an invocation processes.
 pub(crate) const ROWS: usize = 32;
-/// Invocations that share a wide tile.
+/// Number of invocations that share a wide tile.
 pub(crate) const WIDE: usize = 32;
 /// Blocks of a run of GHASH.
 pub(crate) const GHASH_RUN: usize = 64;
@@ -109,7 +109,7 @@ pub(crate) const CHAIN_MESSAGES: usize = 8;
 pub(crate) const CHAIN_STEPS: u32 = 1024;
 
 impl Program {
-    /// Invocations of a workgroup.
+    /// Number of invocations in a workgroup of the program.
     pub(crate) fn workgroup(self) -> usize {
         match self {
             Program::Blocks | Program::ChainKeys { .. } | Program::ChainSteps { .. } => 32,
@@ -186,13 +186,14 @@ pub(crate) static FAMILIES: [Family; 2] = [
     },
 ];
 
-/// How work is submitted to a device, for measurements and tests. The defaults are the best known values.
+/// Options for the submission of work to a device, for measurements and tests. The defaults are the best known
+/// values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
     /// `Some(true)` always uses 32 invocations for each tile, which is best for long messages on a GPU. `Some(false)` never
     /// does.
     pub wide: Option<bool>,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub chunk: Option<usize>,
     /// The limit for the size of a buffer in bytes. The driver refuses to open the device if it supports less.
     pub buffer: Option<u64>,

@@ -1,6 +1,6 @@
 //! Computes the T-tables of `wgpu/table`. An entry is the result of SubBytes and MixColumns for one byte: a column.
 
-/// Bytes of a table.
+/// Number of bytes of a table: 256 entries of four bytes.
 pub(crate) const BYTES: usize = 1024;
 
 /// The table for row 0 of one direction; the tables for the other rows are rotations of this table.
@@ -10,7 +10,7 @@ pub(crate) fn bytes(decrypts: bool) -> Vec<u8> {
     substituted.iter().flat_map(|&byte| factors.map(|factor| times(byte, factor))).collect()
 }
 
-/// A product in GF(2^8).
+/// The product of two bytes in GF(2^8) (FIPS 197, section 4.2).
 fn times(mut a: u8, mut b: u8) -> u8 {
     let mut sum = 0;
     while b != 0 {

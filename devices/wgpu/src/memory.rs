@@ -160,7 +160,7 @@ pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<
 /// Parts of device memory that are being copied to the host.
 pub(crate) struct Download {
     work: InFlight<Gpu>,
-    /// For each part, the number of bytes that precede it in its first word, and its length.
+    /// For each part: the number of bytes before the part in the first word, and the number of bytes of the part.
     parts: Vec<(usize, usize)>,
     total: usize,
 }

@@ -47,7 +47,7 @@ impl OcbMasks {
 }
 
 impl Work<'_, '_, '_> {
-    /// OCB3 of whole messages.
+    /// Adds the launches of OCB3 for whole messages.
     pub(crate) fn ocb(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) {
         let count = self.pieces.len();
         let mut keys: Vec<u32> = (0..self.keys as u32).collect();
@@ -175,8 +175,8 @@ impl Work<'_, '_, '_> {
         sums
     }
 
-    /// The whole blocks of the pieces. `places` has the place of the first offset and that of the checksum of each piece.
-    /// Returns the sums that are still to be computed.
+    /// Adds the launches for the whole blocks of the pieces. `places` has two places for each piece: of the first
+    /// offset, and of the checksum. Returns the sums that are still to be computed.
     fn ocb_tiles(
         &self,
         list: &mut DispatchList,
@@ -243,7 +243,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// The partial blocks, and the blocks that are encrypted to the tags.
+    /// Adds the launches for the partial blocks, and for the blocks that are encrypted to the tags.
     fn ocb_end(
         &self,
         list: &mut DispatchList,
@@ -290,7 +290,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// `state` of a tile.
+/// The field `state` of a tile that consists of four words.
 fn words(words: [u32; 4]) -> Block {
     let mut block = Block::default();
     for (place, word) in block.chunks_exact_mut(4).zip(words) {

@@ -72,7 +72,7 @@ pub(crate) fn seal_or_open(
     }
 }
 
-/// Encrypts blocks in place.
+/// Encrypts blocks in place, as a separate call of the device.
 fn encrypt(task: &Task, key: &Key, blocks: &mut [u8]) -> Result<()> {
     let state = &mut Block::default();
     task.run(Pass::EcbEncrypt, Segment { key, tweak: None, state, data: Data::in_place(blocks) })

@@ -17,7 +17,7 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// The number of masks L_i. It is enough for every message.
+    /// The number of masks L_i. Messages of up to 2^48 - 1 blocks need no further mask.
     pub(crate) const LEVELS: usize = 48;
     /// Number of blocks of [`Offsets::blocks`].
     pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;

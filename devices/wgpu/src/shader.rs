@@ -105,7 +105,7 @@ fn constants(wide: bool, decrypts: bool) -> String {
     format!("const LANES = {lanes}u;\nconst DECRYPTS = {}u;\n", u32::from(decrypts))
 }
 
-/// `item(0), item(1), ...`
+/// The text `item(0), item(1), ...`, with `count` items.
 fn list(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(", ")
 }
@@ -198,8 +198,8 @@ fn between_groups_and_planes() -> String {
     text
 }
 
-/// The rounds. ShiftRows needs no instructions: the code for byte p of the next state uses the names of the bytes that
-/// ShiftRows would move there.
+/// The code of the rounds. ShiftRows needs no instructions: the code for byte p of the next state uses the names of
+/// the bytes that ShiftRows would move there.
 fn cipher(decrypts: bool) -> String {
     let [sbox, column] = circuits_of(decrypts);
     let turn = if decrypts { 12 } else { 4 };
@@ -360,7 +360,8 @@ fn finish(part: Part) -> String {
     })
 }
 
-/// `start` and `finish` of OCB3. The checksum is that of the plaintext: of the input when encrypting, otherwise of the output.
+/// `start` and `finish` of OCB3. The checksum is computed from the plaintext, which is the input of encryption and
+/// the output of decryption.
 fn rows_of_ocb(part: Part) -> String {
     let encrypts = part == Part::OcbEncrypt;
     let walk = "    var walk = first_row(tile, lane);\n";

@@ -114,11 +114,11 @@ impl GrowingBuffer {
 /// Number of bytes that are needed in each buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// Copied from the host to the buffer of parameters, which programs only read.
+    /// For parameters, which the host copies to the buffer that programs only read.
     pub(crate) parameters: usize,
-    /// Copied from the host to the first part of `work`.
+    /// For content that the host copies to the first part of `work`.
     pub(crate) work_in: usize,
-    /// Copied from the host to other places.
+    /// For content that the host copies to other places.
     pub(crate) extra: usize,
     pub(crate) work: usize,
     pub(crate) download: usize,

@@ -24,7 +24,7 @@ pub(crate) struct Chunks {
     pub(crate) device: usize,
 }
 
-/// One call.
+/// A call: its operation, its kernel, and how its data are divided.
 #[derive(Clone)]
 pub(crate) struct Task {
     pub(crate) pool: Arc<Pool>,
@@ -50,8 +50,8 @@ impl Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }
 
-    /// How the chaining state changes from tile to tile. GCM uses a counter, although its messages have no final chaining
-    /// state.
+    /// The change of the chaining state from tile to tile. GCM uses a counter, although its messages have no final
+    /// chaining state.
     pub(crate) fn chaining(&self) -> ChainingState {
         match self.operation {
             Operation::Pass(pass) => ChainingState::of(pass),

@@ -18,7 +18,8 @@ fn objects_are_shared() {
     assert_shared::<device::DeviceBuffer>();
 }
 
-/// Numbers count the values of a list in the library, whose order therefore never changes.
+/// A number of the C interface is the position of a value in a list of the library. So the order of the list must not
+/// change.
 #[test]
 fn numbers_stand_for_their_values() {
     let aeads = [

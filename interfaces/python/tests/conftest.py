@@ -13,7 +13,7 @@ import pytest
 import lockstep
 from lockstep import tensor
 
-# The same data in each run; they are not secret.
+# The generator has a fixed seed, so each run has the same data. These data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 

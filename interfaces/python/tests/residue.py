@@ -21,7 +21,8 @@ import lockstep.tensor
 from lockstep import aead, hazmat
 
 FOLDER = sys.argv[1] if __name__ == "__main__" else ""
-# Not zeros: the encryption of zeros by ECB is H of GCM.
+# The data are not zeros, because the ECB encryption of a block of zeros is H of GCM, which is one of the
+# secrets.
 SMALL, LARGE = bytearray(b"\x05" * 40), bytearray(b"\x05" * 300_000)
 NONCE = b"n" * 12
 
@@ -102,7 +103,7 @@ def key_file(key):
 
 
 def generator(key):
-    # Block 0 of the keystream is H of GCM.
+    # The position is 1, because block 0 of the keystream is H of GCM, which is one of the secrets.
     made = lockstep.random.Generator(key, 1)
     made.bytes(48)
     made.bytes(8 << 20)
@@ -132,7 +133,7 @@ def parquet(key):
 
 
 def parquet_modules(key):
-    # Not authentic, and by CTR.
+    # The modules are not authentic, so GCM refuses them. CTR has no tags and decrypts them.
     module = (28 + 16).to_bytes(4, "little") + bytearray(b"\x05" * 44)
     lockstep.parquet.decrypt_modules([module] * 3, key, [b"aad"] * 3)
     lockstep.parquet.decrypt_modules([module] * 3, [key] * 3, [b""] * 3, cipher="CTR")
@@ -183,7 +184,7 @@ def main():
         os.read(0, 1)
         run(number, size, use)
         os.write(1, f"{size} {name}\n".encode())
-    # The control: a cipher whose key is alive.
+    # The control: the key of this cipher is still in use, so the search must find it.
     os.read(0, 1)
     key = bytearray(32)
     for index in range(32):

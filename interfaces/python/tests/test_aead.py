@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead
 
-# Names, lengths of keys and of nonces in bytes.
+# For each mode: the lengths of keys, and the lengths of nonces, in bytes.
 MODES = {
     "AESGCM": ((16, 24, 32), (8, 12, 13, 16, 128)),
     "AESGCMSIV": ((16, 32), (12,)),
@@ -19,7 +19,8 @@ MODES = {
     "AESCCM": ((16, 24, 32), (7, 11, 13)),
     "AESSIV": ((32, 48, 64), (None,)),
 }
-# Around the blocks, the widths of kernels, the release of the interpreter lock, and the division among threads.
+# Sizes in bytes: around blocks, around the widths of kernels, around the size from which the interpreter lock
+# is released, and long enough to be divided among threads.
 SIZES = [0, 1, 15, 16, 17, 255, 1024, (16 << 10) - 3, (16 << 10) + 1, 100_003, (3 << 20) + 7]
 
 
@@ -45,7 +46,7 @@ def test_pyca_computes_the_same(name):
                     assert encrypted == theirs.encrypt(*call), (size, nonce, aad)
                     header = call[:-2]
                     assert ours.decrypt(*header, encrypted, aad) == call[-2]
-                    # One bit wrong at either end.
+                    # One bit is wrong in the first or the last byte.
                     for at in (0, -1):
                         wrong = bytearray(encrypted)
                         wrong[at] ^= 1
@@ -63,7 +64,7 @@ def test_ccm_has_every_length_of_tag(key):
 
 
 def test_xaes_has_the_published_vectors():
-    # C2SP, XAES-256-GCM: accumulated test vectors are in the Rust tests; these are the two of the specification.
+    # The two vectors of the specification (C2SP, XAES-256-GCM). The Rust tests have the accumulated vectors.
     nonce = b"ABCDEFGHIJKLMNOPQRSTUVWX"
     vectors = [
         (b"\x01" * 32, b"", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
@@ -95,7 +96,7 @@ def test_into_a_buffer(name):
         back = numpy.zeros(size, dtype=numpy.uint8)
         assert cipher.decrypt_into(*call[:-2], output, aad, back) == size
         assert back.tobytes() == call[-2]
-        # In place: the data are a part of the output.
+        # In place: the plaintext and the ciphertext are in the same part of the memory.
         start = 16 if name == "AESSIV" else 0
         memory = memoryview(bytearray(size + 16))
         body = memory[start : start + size]
@@ -104,7 +105,7 @@ def test_into_a_buffer(name):
         assert memory == expected
         cipher.decrypt_into(*call[:-2], memory, aad, body)
         assert body == call[-2]
-        # The plaintext is not released if the tag is wrong.
+        # If the tag is wrong, the output buffer is zeroed and not filled with plaintext.
         output[start + size - 1 if size else -1] ^= 1
         for buffer in (bytearray(b"x" * size), memoryview(output)[start : start + size]):
             with pytest.raises(lockstep.InvalidTag):
@@ -224,7 +225,8 @@ def test_bad_lengths_of_ccm_tags():
         return {length: outcome(lambda length=length: kind(bytes(16), length), ()) for length in lengths}
 
     assert all_of(aead.AESCCM) == all_of(pyca.AESCCM)
-    # A message that is too long for its nonce: pyca raises InternalError.
+    # A nonce of 13 bytes allows at most 65535 bytes of data. pyca raises InternalError for longer data, so it
+    # is not compared.
     with pytest.raises(ValueError):
         aead.AESCCM(bytes(16)).encrypt(bytes(13), bytes(65536), None)
     with pytest.raises(lockstep.InvalidTag):

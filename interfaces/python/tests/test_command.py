@@ -49,7 +49,8 @@ def test_a_signal_ends_the_command(tmp_path, number):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # A shell that starts tests in the background ignores SIGINT for them. The command inherits this, unless the default is set.
     with started(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
-        # More than a pipe holds: the command reads when this returns, and has its handlers.
+        # A pipe does not hold this number of bytes. When `write` returns, the command is reading, so it has
+        # installed its signal handlers.
         process.stdin.write(bytes(1 << 20))
         process.stdin.flush()
         process.send_signal(number)

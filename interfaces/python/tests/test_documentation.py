@@ -16,7 +16,7 @@ import lockstep
 from lockstep import aead, hazmat, tensor
 
 STUB = pathlib.Path(lockstep.__file__).with_name("_native.pyi")
-# They need PyTorch or Ray, which are not installed for these tests.
+# These modules need PyTorch or Ray, which are not installed for these tests.
 OTHER_PACKAGES = ("lockstep.ray", "lockstep.torch", "lockstep._checkpoint", "lockstep.safetensors.torch")
 # `__main__` ends the process; `_lab` adds simulated devices.
 MODULES = [
@@ -28,7 +28,8 @@ MODULES = [
 
 def stub_docstrings():
     """Names and docstrings of what is public in the stub; the members of `_Aead` are those of the classes."""
-    # Those of whole files are written in Python: see below.
+    # `encrypt_file` and `decrypt_file` are excluded, because they are written in Python and not in the native
+    # module: see below.
     public = {*lockstep.__all__, *aead.__all__, *hazmat.__all__, *tensor.__all__, "_Aead"} - {"encrypt_file", "decrypt_file"}
     for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
         if getattr(node, "name", None) not in public:
@@ -38,7 +39,8 @@ def stub_docstrings():
         seen = set()
         for member in node.body if isinstance(node, ast.ClassDef) else ():
             name = getattr(member, "name", "_")
-            # Attributes are described by the class, and an overload by the first one of its name.
+            # The docstring of a class describes its attributes. The first of several overloads has the
+            # docstring of the method.
             if not name.startswith("_") and name not in seen and not is_property(member):
                 seen.add(name)
                 yield f"{node.name}.{name}", ast.get_docstring(member)
@@ -80,7 +82,8 @@ def test_examples_of_modules(name, tmp_path, monkeypatch):
     with_examples = {one.__name__ for one in members if ">>>" in one.__doc__}
     assert with_examples == ({"open", "encrypt_file", "decrypt_file"} if name == "lockstep._files" else {"LockstepFileSystem"})
     for one in members:
-        # Examples use the names that a program has; that of the file system also those of its module.
+        # Examples use the name `lockstep` only. The example of the file system also uses the names of its
+        # module.
         names = {"lockstep": lockstep} | (vars(module) if name == "lockstep.fsspec" else {})
         test = doctest.DocTestParser().get_doctest(one.__doc__, dict(names), one.__name__, None, 0)
         assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0

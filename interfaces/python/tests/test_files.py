@@ -95,7 +95,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     path.write_bytes(message[:-1])
     with pytest.raises(lockstep.InvalidTag):
         lockstep.open(path, key=key)
-    # The chunk of byte 20000 is changed, the others are not.
+    # Only the chunk with byte 20000 is changed.
     changed = bytearray(message)
     changed[20_000 + 56 + 16] ^= 1
     path.write_bytes(changed)
@@ -225,7 +225,7 @@ def test_whole_files(tmp_path, key):
 
 
 def test_an_exception_in_the_callback_stops_the_work(tmp_path, key):
-    # The pipe stays open: without the exception the work would never end.
+    # The source has 20 GiB, so that the exception arrives long before the end of the work.
     source = tmp_path / "source"
     with open(source, "wb") as file:
         file.truncate(20 << 30)
@@ -258,7 +258,7 @@ def test_fsspec(tmp_path, key, place):
         pass
     files, path = fsspec.url_to_fs(f"lockstep://::{root}", **options)
     files = lockstep.fsspec.LockstepFileSystem(path, key, fs=files.fs)
-    # Nothing of a file whose writer fails.
+    # If the writer of a file fails, no file appears.
     with pytest.raises(ZeroDivisionError), files.open("other", "wb") as file:
         file.write(plain)
         raise ZeroDivisionError

@@ -15,7 +15,7 @@ SETUP = """
         for index in range(count):
             child = os.fork()
             if child == 0:
-                # A child that waits for a lock is ended, and its status shows this.
+                # SIGALRM ends a child that waits for a lock for ever, and the exit status shows this.
                 signal.alarm(20)
                 try:
                     in_child(index)
@@ -43,7 +43,8 @@ SETUP = """
 """
 
 CASES = {
-    # The lock of the generator, its position, and numpy's lock.
+    # The state that a fork could copy in the middle of a call: the generator's lock and position, and numpy's
+    # lock.
     "generators": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         by_numpy = numpy.random.Generator(bits)
@@ -68,7 +69,7 @@ CASES = {
         ]
         during(works, 8, in_child)
     """,
-    # Keys, the engine of the process, and what a child makes itself.
+    # Keys that were made before the fork, the engine of the process, and ciphers that the child makes itself.
     "ciphers": """
         ciphers = [kind(KEY) for kind in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESCCM, aead.XAES256GCM, aead.AESSIV)]
 
@@ -84,14 +85,14 @@ CASES = {
             aead.encrypt_many(aead.AESGCM, KEY, [bytes(12)] * 10, [bytes(1000)] * 10)
 
         def in_threads():
-            # New ciphers, which expand their keys while the process forks.
+            # The parent makes new ciphers, which expand their keys while the process forks.
             ciphers[:] = [type(cipher)(KEY) for cipher in ciphers]
             for cipher in ciphers:
                 once(cipher, 100_000)
 
         during([in_threads, in_threads], 8, in_child)
     """,
-    # Open files work, or say that they must be opened again.
+    # In the child, an open file works, or its error states that the file must be opened again.
     "files": """
         target = io.BytesIO()
         with lockstep.open(target, "wb", key=KEY) as file:
@@ -107,7 +108,8 @@ CASES = {
         outcomes = set()
 
         def uses(writer):
-            # The raw files: the lock of Python's buffered files is held by the thread in the parent.
+            # The raw files are used, because a thread of the parent holds the lock of Python's buffered files
+            # during the fork.
             yield lambda: readers[0].raw.readinto(bytearray(100_000))
             yield lambda: readers[1].raw.readinto(bytearray(100_000))
             yield lambda: view.read(1000)
@@ -142,7 +144,7 @@ CASES = {
         ]
         during(works, 6, in_child)
     """,
-    # A thread that forks holds the lock, which the child then releases.
+    # The thread that forks holds the lock, and the child releases it.
     "a lock of the forking thread": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         for source, lock in ((generator, generator._lock), (bits, bits.lock)):
@@ -161,7 +163,8 @@ CASES = {
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
     """,
-    # Without calls of other threads, the objects of the parent work in the child, also in a fork by a callback.
+    # If no other thread makes a call during the fork, the objects of the parent work in the child. This
+    # includes a fork in a callback.
     "idle": """
         target = io.BytesIO()
         with lockstep.open(target, "wb", key=KEY) as file:

@@ -83,7 +83,7 @@ def test_removal_and_sizes(files):
     assert files.find("") == [] and not files.exists("d")
     with pytest.raises(FileNotFoundError):
         files.rm("d")
-    # A plain file counts with its own size.
+    # `du` counts a plain file by its size on the underlying file system.
     files.fs.pipe_file(files._target("plain"), b"12345")
     assert files.info("plain")["size"] is None and files.du("") == 5
 
@@ -108,7 +108,7 @@ def test_transactions(files):
         files.open("unfinished", "wb").write(b"x")
         raise ZeroDivisionError
     assert files.cat_file("old") == b"new" and files.find("") == ["new", "old", "packed.gz", "text"]
-    # After a transaction, files appear at once again.
+    # After a transaction, written files appear immediately again.
     files.pipe_file("other", b"other")
     assert files.exists("other")
 
@@ -204,10 +204,10 @@ def test_patterns_in_urls(url, tmp_path):
     files, folder = fsspec.url_to_fs(url, **options)
     assert folder == str(tmp_path / "root")
     assert [path.removeprefix(folder + "/") for path in files.find(folder)] == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
-    # Before `::`, a path is below the folder.
+    # A path before `::` is relative to the folder after it.
     files, path = fsspec.url_to_fs(url.replace("lockstep::", "lockstep://a.csv::"), **options)
     assert path == "a.csv" and files.cat_file(path) == b"0" and files.find("") == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
-    # The root itself.
+    # The root may be a single file, whose path is empty.
     again = fsspec.filesystem("lockstep", fo=f"{folder}/a.csv", key=KEY, fs=files.fs)
     assert again.cat_file("") == b"0"
 
@@ -243,7 +243,7 @@ def test_a_file_system_with_a_key_is_freed(tmp_path):
     files.pipe_file("name", b"1")
     gc.collect()
     del files
-    # The collector of cycles has not run.
+    # The keys have been released by reference counting: cyclic garbage collection has not run.
     assert not [one for one in gc.get_referrers(key) if isinstance(one, lockstep._file_keys.Keys)]
 
 
@@ -256,5 +256,6 @@ def test_one_recipient_and_one_identity(tmp_path):
     files = lockstep.fsspec.LockstepFileSystem(str(tmp_path), target_protocol="file", **options)
     files.pipe_file("name", b"123")
     assert files.cat_file("name", start=-1) == b"3"
-    # The size of the envelope is not known from a list.
+    # The listing of a folder does not show how many bytes the envelope has, so the size of the plaintext is
+    # unknown.
     assert files.info("name")["size"] is None and files.du("name") > 3

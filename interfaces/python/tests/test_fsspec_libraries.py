@@ -117,7 +117,7 @@ def test_zarr_shards(root, key):
     assert (again[150:250:3, 20] == numbers[150:250:3, 20]).all()
 
 
-# dask uses what pandas has deprecated.
+# dask calls functions that pandas has deprecated, so warnings must not be errors here.
 @pytest.mark.filterwarnings("default")
 def test_dask(root, key, table):
     dataframe = pytest.importorskip("dask.dataframe")
@@ -126,7 +126,7 @@ def test_dask(root, key, table):
     parts.to_csv(f"lockstep::{root}/part-*.csv", index=False, storage_options=options)
     files, folder = fsspec.url_to_fs(f"lockstep::{root}", **options)
     assert [path.removeprefix(folder) for path in files.find(folder)] == [f"/part-{index}.csv" for index in range(3)]
-    # Blocks of a file begin at a line.
+    # dask reads the file in several blocks, each of which begins at the start of a line.
     read = dataframe.read_csv(f"lockstep::{root}/part-*.csv", storage_options=options, blocksize=50_000)
     assert read.npartitions > 6
     pandas.testing.assert_frame_equal(read.compute().reset_index(drop=True).astype(table.dtypes), table)

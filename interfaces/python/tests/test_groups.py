@@ -78,7 +78,8 @@ def test_groups_write_what_the_command_writes(tree, tmp_path, key):
     for name in ours:
         a, b = (tmp_path / side / name for side in ("ours", "theirs"))
         assert (a.stat().st_mtime_ns, a.stat().st_mode) == (b.stat().st_mtime_ns, b.stat().st_mode), name
-    # Each side decrypts what the other one has written.
+    # The package decrypts what the command has encrypted, and the command decrypts what the package has
+    # encrypted.
     command("decrypt", "-q", "-k", key_file, "-r", "-O", tmp_path / "back", tmp_path / "ours/photos")
     expected = {name: text for name, text in files_below(tree).items() if name != "link"}
     assert files_below(tmp_path / "back/photos") == expected
@@ -106,19 +107,19 @@ def test_outputs_that_exist(tree, tmp_path, key):
         process(True, [tree], out, key)
     assert states(process(True, [tree], out, key, existing="resume")[1]) == ["up to date"] * 6
     assert files_below(out) == before
-    # A changed input is encrypted again; so is an output that is missing.
+    # An input that was changed is encrypted again, and an output that is missing is written again.
     (tree / "a/one").write_bytes(b"2")
     (out / "photos/zero.enc").unlink()
     results = process(True, [tree], out, key, existing="resume")[1]
     assert states(results) == ["up to date"] * 4 + ["written"] * 2
-    # Outputs of another key are not replaced, and not taken for complete ones.
+    # Outputs that were encrypted with another key are neither replaced nor counted as up to date.
     results = process(True, [tree], out, data(32), existing="resume")[1]
     assert states(results) == ["failed"] * 6 and "overwrite=True" in results[0][4]
     (out / "photos/zero.enc").write_bytes(b"something else")
     results = process(True, [tree], out, key, existing="resume")[1]
     assert states(results) == ["failed"] + ["up to date"] * 5
     assert states(process(True, [tree], out, key, existing="replace")[1]) == ["written"] * 6
-    # A change that keeps the length and the modification time is found.
+    # A change of the content is detected even if it keeps the length and the modification time.
     before = (tree / "a/one").stat()
     time.sleep(0.02)
     (tree / "a/one").write_bytes(b"3")
@@ -189,10 +190,10 @@ def test_failures_concern_single_files(tree, tmp_path, key):
     assert all(error and key.hex() not in error for state, _, _, _, error in results if state != "written")
     assert not (back / "out/photos/zero").exists()
     assert not [path for path in back.rglob("*") if path.is_file() and path.name.startswith(".")]
-    # A wrong key, and a wrong context.
+    # A wrong key and a wrong context are refused.
     for wrong in [dict(key=data(32), context=b"c"), dict(key=key, context=b"d")]:
         assert states(process(False, [out], tmp_path / "none", **wrong)[1]) == ["not authentic"] * 6
-    # Two files are exchanged: without the commitments that is not noticed.
+    # Two encrypted files are exchanged. Without the expected commitments, this is not detected.
     a, b = out / "photos/a/one.enc", out / "photos/x.enc.enc"
     one, other = a.read_bytes(), b.read_bytes()
     a.write_bytes(other)
@@ -215,7 +216,8 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
     assert results["zero"][0] == "failed" and "No such file" in results["zero"][4]
     assert "symbolic link" in results["a/one"][4]
     assert states(results.values()) == ["failed"] * 2 + ["written"] * 4
-    # Encrypted to a passphrase: not a matter of this key.
+    # A file that was encrypted with a passphrase fails with an error that mentions the passphrase, not the
+    # key.
     lockstep.encrypt_file(tree / "a/b/chunk", tmp_path / "p.enc", passphrase="a passphrase")
     _, [result] = process(False, [tmp_path / "p.enc"], tmp_path / "back", key)
     assert result[0] == "failed" and "passphrase" in result[4]
@@ -277,7 +279,8 @@ def test_manifests_are_complete_and_sorted(tmp_path):
         _manifest.Journal(path, "encrypt", False)
     with pytest.raises(ValueError, match="'encrypt', not 'decrypt'"):
         _manifest.Journal(path, "decrypt", True)
-    # A later run: its own files, and earlier ones that exist.
+    # The journal of a later run lists the outputs of this run and the outputs of earlier runs that still
+    # exist.
     (tmp_path / "f1").touch()
     journal = _manifest.Journal(path, "encrypt", True)
     journal.add([("new", _manifest.line("new", "written", 1, 73, bytes(32), None))])

@@ -17,11 +17,11 @@ import lockstep.parquet
 from lockstep.random import BitGenerator
 
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
-# What every object has. Copies and pickles are below.
+# Attributes of every object. The protocols of copies and pickles are tested below.
 OF_OBJECTS = set(dir(object)) - {"__reduce__", "__reduce_ex__", "__getstate__"} | {
     "__abstractmethods__", "__annotations__", "__dict__", "__module__", "__weakref__", "__firstlineno__", "__static_attributes__"
 }  # fmt: skip
-# How io refuses what a class does not have.
+# The exceptions by which a class of `io` refuses an operation that it does not support.
 REFUSALS = (io.UnsupportedOperation, NotImplementedError, AttributeError)
 
 
@@ -32,7 +32,7 @@ def unknown(parent, known):
 class TestNumpy:
     """numpy.random.BitGenerator."""
 
-    # They use the keystream or its position only, or they are locks and addresses.
+    # Attributes that use only the keystream or its position, or that are locks or addresses.
     SAFE = {"random_raw", "state", "lock", "capsule", "cffi", "_cffi", "ctypes", "_ctypes", "_benchmark"}
     REFUSED = {
         "seed_seq": lambda source: source.seed_seq,
@@ -42,7 +42,7 @@ class TestNumpy:
         "__reduce_ex__": lambda source: source.__reduce_ex__(4),
         "__getstate__": lambda source: source.__getstate__(),
         "__setstate__": lambda source: source.__setstate__(({}, None)),
-        # By functions of the class itself, and by numpy's other classes.
+        # The refusal also holds for numpy's own function, and for calls through numpy's other classes.
         "spawn of numpy": lambda source: numpy.random.BitGenerator.spawn(source, 1),
         "spawn of a generator": lambda source: numpy.random.Generator(source).spawn(1),
         "pickle": pickle.dumps,
@@ -175,7 +175,7 @@ class TestFiles:
         with lockstep.open(path, key=KEY) as file:
             assert file.read() == MARK * 6
         assert MARK not in path.read_bytes()
-        # A file that is taken apart does not appear.
+        # If a writer is detached from its buffer, the output does not appear.
         raw = lockstep.open(tmp_path / "other", "wb", key=KEY).detach()
         raw.write(MARK)
         raw.close()
@@ -185,7 +185,7 @@ class TestFiles:
 class TestFsspec:
     """fsspec.spec.AbstractFileSystem."""
 
-    # Our own methods, and what uses only these.
+    # Methods of Lockstep's class, and inherited methods that call only these.
     SAFE = {
         "__dask_tokenize__", "__getstate__", "__reduce__", "__reduce_ex__", "_cache", "_cached", "_extra_tokenize_attributes", "_fs_token",
         "_get_kwargs_from_urls", "_get_pyarrow_filesystem", "_instantiation_lock", "_isfilestore", "_latest", "_ls_from_cache", "_open",
@@ -285,7 +285,7 @@ class TestFsspec:
         ]
         for index, read in enumerate(readers):
             assert read() == MARK, index
-        # A plain file, and one that was changed, are refused.
+        # Plain files and changed files are refused.
         for content in (MARK * 10, stored[:-1] + bytes([stored[-1] ^ 1])):
             (tmp_path / "root" / "name").write_bytes(content)
             for index, read in enumerate(readers):

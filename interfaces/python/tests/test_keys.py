@@ -10,7 +10,7 @@ from conftest import data, run_python
 
 import lockstep
 
-# Made for this test.
+# A key pair that was made for this test and is used nowhere else.
 RECIPIENT = "age15kepa5g8tfkrt46d98xketn2dkls5qvqukcd34888la3rj6zz3kq8hgjdw"
 IDENTITY = "AGE-SECRET-KEY-1M8E84DWESY8CPYRMC00XWF4XGLEJZP0ZJMH8UHPKNVZCZG2QNMQS8GGHVE"
 
@@ -44,7 +44,7 @@ def test_recipients(tmp_path, identity):
 
 def test_passphrases(tmp_path):
     file = tmp_path / "file"
-    # A byte order mark, and decomposed characters.
+    # The passphrase has a byte order mark and a decomposed character.
     marked = "\ufeffcafe\u0301"
     with pytest.warns(UserWarning, match="byte order mark"), lockstep.open(file, "wb", passphrase=marked) as output:
         output.write(b"data")

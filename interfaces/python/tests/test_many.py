@@ -26,7 +26,7 @@ def test_lists(name, count):
     messages, aads = [data(size) for size in sizes], [data(size % 21) for size in sizes]
     encrypted = encrypt_many(kind, keys, nonces, messages, aads)
     if length is None:
-        # SIV: a string of associated data that is empty is still a string.
+        # An empty string of associated data is not the same as no string, so SIV gets a list with one string.
         expected = [kind(key).encrypt(message, [aad]) for key, message, aad in zip(keys, messages, aads)]
     else:
         expected = [one(kind, *args) for args in zip(keys, nonces, messages, aads)]
@@ -103,7 +103,7 @@ def test_one_buffer_with_offsets(name, key):
     plain, starts, statuses = decrypt_many(kind, key, nonces, output, offsets=ends)
     assert statuses.dtype == numpy.bool_ and statuses.all() and len(statuses) == count
     assert plain.tobytes() == b"".join(messages) and list(starts) == [a - 3 for a in offsets]
-    # Without numpy's types.
+    # The call also accepts `bytes` and a list of integers instead of types of numpy.
     output, ends = encrypt_many(kind, key, nonces, buffer.tobytes(), offsets=offsets.tolist())
     assert type(output) is bytearray and output == b"".join(expected)
     output[ends[7]] ^= 1
@@ -156,7 +156,7 @@ def test_bad_batches(key):
         (ValueError, lambda: encrypt_many(aead.AESGCM, [key, key[:7]], nonces, messages)),
         (ValueError, lambda: encrypt_many(aead.AESGCM, key, [bytes(12), bytes(7)], messages)),
         (ValueError, lambda: encrypt_many(aead.AESGCM, key, None, messages)),
-        # The same nonce for all messages.
+        # One nonce for all messages is refused.
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, bytes(12), messages)),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, ["a", "b"])),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, b"ab")),
@@ -164,7 +164,7 @@ def test_bad_batches(key):
         (TypeError, lambda: encrypt_many(aead.AESGCM(key), key, nonces, messages)),
         (TypeError, lambda: encrypt_many("AESGCM", key, nonces, messages)),
         (TypeError, lambda: encrypt_many(type("AESGCM", (), {}), key, nonces, messages)),
-        # An empty message in place of one that is missing.
+        # None does not stand for an empty message.
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, [b"a", None])),
         (TypeError, lambda: encrypt_many(aead.AESSIV, key, [None, b""], messages)),
         (TypeError, lambda: encrypt_many(aead.AESGCM, key, nonces, messages, offsets=[0, 1, 2])),

@@ -19,7 +19,8 @@ pe = pytest.importorskip("pyarrow.parquet.encryption")
 
 ROWS = 3000
 FOOTER, COLUMN = data(32), data(32)
-# What the matrix varies, one setting at a time and some together.
+# Settings of pyarrow's writer that the tests combine with each algorithm: most vary one setting, some vary
+# several.
 WRITINGS = [
     {},
     {"compression": "none"},
@@ -31,7 +32,7 @@ WRITINGS = [
     {"write_statistics": False},
 ]
 ALGORITHMS = ["AES_GCM_V1", "AES_GCM_CTR_V1"]
-# What reads files of both algorithms.
+# Options with which files of both algorithms can be read.
 BOTH = {"allow_unauthenticated_pages": True}
 
 
@@ -182,7 +183,7 @@ def test_pyarrow_reads_column_keys_of_lockstep(plaintext_footer, tmp_path):
         io.BytesIO(write(TABLE, row_group_size=1000, write_page_index=True)),
         path,
         footer_key=FOOTER,
-        # The name of a group is that of all columns in it.
+        # The name of a group stands for all columns in it.
         columns={"value": COLUMN, "point": COLUMN[:16]},
         plain_columns=["id"],
         footer_key_metadata=material("footer", FOOTER),
@@ -194,7 +195,7 @@ def test_pyarrow_reads_column_keys_of_lockstep(plaintext_footer, tmp_path):
     keys = {"footer": FOOTER, "columns": {"value": COLUMN, "point.x": COLUMN[:16], "point.y.z": COLUMN[:16]}}
     assert read(path.read_bytes(), keys).equals(TABLE)
     if plaintext_footer:
-        # A reader without keys reads the plain column.
+        # Readers without a key can read the plain column if the footer is plaintext.
         assert pq.read_table(path, columns=["id"]).equals(TABLE.select(["id"]))
 
 
@@ -227,7 +228,7 @@ def test_aad_prefixes(tmp_path):
             assert read(file, {"footer": FOOTER}, aad_prefix=b"table 1").equals(TABLE)
             with pytest.raises(ValueError if store else lockstep.InvalidTag):
                 read(file, {"footer": FOOTER}, aad_prefix=b"table 2")
-            # A stored prefix is shown, and not used.
+            # A prefix that the file stores is shown in the error message, but it is not used.
             with pytest.raises(ValueError, match='the AAD prefix "table 1", .*pass it as aad_prefix' if store else "does not store"):
                 read(file, {"footer": FOOTER})
             with pytest.raises(ValueError, match="aad_prefix"):
@@ -250,7 +251,7 @@ def test_identifiers_and_prefixes_are_checked_before_keys_are_requested(plaintex
     stored = write(TABLE.slice(0, 10), encryption_properties=properties)
     with pytest.raises(ValueError, match='"table 1"'):
         read(stored, None, kms=fail)
-    # The identifier is a string of 8 bytes after the prefix.
+    # In the footer, the identifier follows the prefix and is a string of 8 bytes.
     start = stored.rindex(b"\x18\x07table 1") + 9
     assert stored[start : start + 2] == b"\x18\x08"
     everything = {"allow_missing_aad": True, "allow_unauthenticated_footer": True, "aad_prefix": b"table 1"}
@@ -300,13 +301,13 @@ def test_plain_columns_without_a_footer_key(tmp_path):
         out = tmp_path / "out.parquet"
         lockstep.parquet.decrypt(path, out, **source, **footer, overwrite=True)
         assert pq.read_table(out, columns=names).equals(TABLE.select(names))
-    # With the footer key, the signature is checked.
+    # If the footer key is given, the signature of the footer is checked.
     changed = path.read_bytes()
     at = changed.rindex(b"point")
     changed = changed[:at] + b"paint" + changed[at + 5 :]
     with pytest.raises((ValueError, lockstep.InvalidTag)):
         read(changed, {"footer": FOOTER}, **footer)
-    # An encrypted footer needs its key.
+    # Without its key, an encrypted footer cannot be read.
     lockstep.parquet.encrypt(io.BytesIO(write(TABLE)), path, footer_key=FOOTER, plain_columns=["id"], overwrite=True)
     with pytest.raises(ValueError, match="no key for the footer"):
         lockstep.parquet.open(path, {}, **footer)
@@ -359,7 +360,8 @@ def test_bloom_filters(tmp_path):
         decrypted = tmp_path / "plain.parquet"
         lockstep.parquet.decrypt(path, decrypted, {"footer": FOOTER}, overwrite=True)
         assert pq.read_table(decrypted).equals(TABLE)
-        # DuckDB reads the filters: none of them excludes a value that is there, and all exclude one that is not.
+        # DuckDB reads the Bloom filters: no filter excludes a value that is present, and all filters exclude
+        # a value that is absent.
         probe = f"select count(*) from parquet_bloom_probe('{decrypted}', 'id', {{}}) where bloom_filter_excludes"
         assert duckdb.sql(probe.format(10_000_000)).fetchall() == [(3,)]
         assert duckdb.sql(probe.format(1500)).fetchall()[0][0] < 3
@@ -368,7 +370,8 @@ def test_bloom_filters(tmp_path):
 def test_duckdb_and_polars(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     key = b"0123456789abcdef"
-    # DuckDB computes associated data of nested columns in another way, also for files of pyarrow.
+    # Columns are not nested, because DuckDB's associated data of nested columns differ from those of Lockstep
+    # and pyarrow.
     table = TABLE.select(["id", "value", "note", "flag", "day"])
     connection = duckdb.connect()
     connection.execute(f"pragma add_parquet_key('key', '{key.decode()}')")
@@ -379,7 +382,8 @@ def test_duckdb_and_polars(tmp_path):
     lockstep.parquet.decrypt(ours, plain, {"footer": key})
     assert connection.sql(f"from read_parquet('{plain}')").to_arrow_table().to_pylist() == table.to_pylist()
     theirs = tmp_path / "theirs.parquet"
-    # Without an extension that is downloaded, DuckDB encrypts only if this is set.
+    # DuckDB would have to download an extension for encryption. Without the extension, it encrypts only if
+    # this option is set.
     connection.execute("set force_mbedtls_unsafe = 'true'")
     connection.register("rows", table)
     connection.execute(f"copy (from rows) to '{theirs}' (encryption_config {{footer_key: 'key'}})")
@@ -431,7 +435,7 @@ def test_damaged_files_are_refused(plaintext_footer):
         if bytes(changed) != file:
             with pytest.raises(refused):
                 read(bytes(changed), {"footer": FOOTER})
-    # The control.
+    # The control: the unchanged file is read.
     assert read(file, {"footer": FOOTER}).equals(table)
 
 
@@ -454,13 +458,13 @@ def test_a_plain_column_in_place_of_an_encrypted_one_is_refused(tmp_path):
     path = tmp_path / "file.parquet"
     lockstep.parquet.encrypt(io.BytesIO(plain), path, footer_key=FOOTER, columns={"a": COLUMN}, plain_columns=["b"])
     file = bytearray(path.read_bytes())
-    # The plain page where the footer promises an encrypted one.
+    # A plain page replaces a page that the footer describes as encrypted.
     page = plain[4:8000]
     file[4 : 4 + len(page)] = page
     keys = {"footer": FOOTER, "columns": {"a": COLUMN}}
     with pytest.raises(ValueError, match="column a"):
         read(bytes(file), keys)
-    # A plain column, or a plain file, for which the reader expects encryption.
+    # A plain column or a plain file is refused if the reader has a key for it.
     keys["columns"]["b"] = COLUMN
     with pytest.raises(ValueError, match="column b is not encrypted"):
         read(path.read_bytes(), keys)
@@ -548,7 +552,7 @@ def test_damaged_plain_files_are_refused_or_encrypted_as_they_are(tmp_path):
         except ValueError:
             refused += 1
         else:
-            # A change of a value is not noticed, and the output is small.
+            # Changes of values are not detected. The output must still not be much larger than the input.
             assert path.stat().st_size < 3 * len(plain)
     assert 20 < refused < 200
 
@@ -583,7 +587,7 @@ def test_reads_files_of_parquet_java(name, tmp_path):
     options = {"aad_prefix": b"tester"} if "disable_aad" in name else {"allow_unauthenticated_pages": name.endswith("ctr")}
     with lockstep.parquet.open(JAVA / f"{name}.parquet.encrypted", keys, **options) as file:
         assert pq.read_table(file).equals(expected)
-        # Their plain form, with its column and offset indexes, is encrypted again.
+        # The decrypted file, with its column indexes and offset indexes, is encrypted again.
         lockstep.parquet.encrypt(file, tmp_path / "again.parquet", footer_key=FOOTER)
     assert pyarrow_reads(tmp_path / "again.parquet").equals(expected)
     keys["footer"] = FOOTER

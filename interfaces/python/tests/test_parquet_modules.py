@@ -82,7 +82,7 @@ class TestModules:
             end = len(file) - 8 - int.from_bytes(file[-8:-4], "little")
             header_end = 8 + int.from_bytes(file[4:8], "little")
             page_end = header_end + 4 + int.from_bytes(file[header_end : header_end + 4], "little")
-            # The identifier of 8 bytes, after 4 bytes of the metadata.
+            # The file's identifier of 8 bytes stands after 4 bytes of the crypto metadata.
             aad = [
                 lockstep.parquet.module_aad(file[end + 4 : end + 12], module, 0, 0, 0) for module in ("data_page_header", "data_page")
             ]
@@ -97,7 +97,7 @@ class TestModules:
         modules[0][100] ^= 1
         modules[1][0] ^= 1
         assert lockstep.parquet.decrypt_modules(modules, self.KEYS, self.AADS) == [None, None, self.PLAIN[2]]
-        # A module at another place.
+        # The associated data of a module at another place do not match.
         aads = [self.AADS[1], *self.AADS[1:]]
         assert lockstep.parquet.decrypt_modules(self.modules(), self.KEYS, aads) == [None, *self.PLAIN[1:]]
 
@@ -137,7 +137,8 @@ class TestModules:
             modules[2] = modules[2][:-1] + bytes([modules[2][-1] ^ 1])
             plain = lockstep.parquet.decrypt_modules([on_device(module) for module in modules], self.KEYS, self.AADS)
             assert plain[2] is None and plain[0].tobytes() == self.PLAIN[0]
-            # Pages of CTR, which have no tag: the keystream is not that of GCM, so the plaintexts are not these.
+            # Pages encrypted by CTR have no tag. CTR's keystream differs from that of GCM, so the plaintexts
+            # differ from PLAIN.
             pages = [(len(module) - 20).to_bytes(4, "little") + module[4:-16] for module in modules]
             plain = lockstep.parquet.decrypt_modules(
                 [on_device(page) for page in pages], self.KEYS, [b""] * 3, cipher="CTR"

@@ -70,7 +70,8 @@ def test_other_threads_run_during_a_long_call(key):
     thread = threading.Thread(target=work)
     thread.start()
     started.set()
-    # The buffer cannot be resized while the call uses it: the other thread is refused, or comes before or after the call.
+    # The buffer cannot be resized while a call uses it. The other thread is refused, unless it runs before or
+    # after the call.
     while not resized and len(output) == len(message) + 16:
         cipher.encrypt_into(bytes(12), message, None, output)
     thread.join()
@@ -108,7 +109,7 @@ def test_selections(key):
             lockstep.use(**bad)
     with lockstep.use(kernel="cpu/soft"):
         assert cipher.encrypt(bytes(12), bytes(100), None) == expected
-        # A kernel that was named is not replaced by another one.
+        # If a kernel is selected by name, no other kernel replaces it.
         with pytest.raises(ValueError, match="aws-lc"), lockstep.use(kernel="cpu/aws-lc"):
             aead.AESOCB3(key).encrypt(bytes(12), bytes(100), None)
     device = lockstep.devices()[0]
@@ -149,7 +150,8 @@ def test_the_child_of_a_fork_works():
         import lockstep
         cipher, stop = lockstep.aead.AESGCM(bytes(32)), False
         try:
-            # A device other than the CPU, which the child cannot use.
+            # If the test program has the emulator, it is selected, so that the child inherits a device that
+            # it cannot use.
             lockstep.use("cuda:emu")
         except ValueError:
             pass
@@ -182,7 +184,8 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
         import os, sys, lockstep
         what, folder, key = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
         source = os.path.join(folder, "source")
-        # Longer than any test waits: the files are sparse, the work is not.
+        # The file is sparse, so creating it takes no time, but processing 1 TiB takes longer than any test
+        # waits.
         with open(source, "wb") as file:
             file.truncate(1 << 40)
         if what != "encrypt":
@@ -214,7 +217,7 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
         output, _ = process.communicate(timeout=30)
     words = output.split()
     assert words[0] == "interrupted"
-    # A decrypted file may be complete when the signal comes.
+    # If the command decrypts, the output may already be complete when the signal arrives.
     names = {"source"} if what == "encrypt" else {"source", "small", "encrypted"}
     assert set(words[1:]) - {"out"} == names
     assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
@@ -239,7 +242,7 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
 
         def trace(frame, _event, _argument):
             nonlocal starts
-            # Python drops the exceptions of `__del__`, and of what it calls.
+            # Python ignores exceptions that `__del__`, or a function that it calls, raises.
             if "__del__" not in {frame.f_code.co_name, frame.f_back and frame.f_back.f_code.co_name}:
                 starts += 1
                 if starts == number:
@@ -262,8 +265,8 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
     assert number > 20
 
 
-# Files under construction have no name, or with this variable (in a debug build) a temporary name, as on file systems without
-# O_TMPFILE.
+# A file under construction has no name. In a debug build, this variable gives it a temporary name, as on file
+# systems without O_TMPFILE.
 NAMED = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
 
 

@@ -268,7 +268,7 @@ class TestNumpy:
         assert raw.tolist() == words(4, 2000, 8)
         doubles = numpy.random.Generator(BitGenerator(KEY, 4)).random(2000)
         assert doubles.tolist() == [(word >> 11) / 2**53 for word in words(4, 2000, 8)]
-        # A range of 2 ** 32 takes each word of 32 bits as it is.
+        # For a range of 2 ** 32, numpy returns each 32-bit word unchanged.
         small = numpy.random.Generator(BitGenerator(KEY, 4)).integers(0, 2**32, 3000, dtype=numpy.uint32)
         assert small.tolist() == words(4, 3000, 4)
 

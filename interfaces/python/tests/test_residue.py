@@ -16,7 +16,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from residue import byte
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "residue.py")
-# In the environment, which is on the stack of the program.
+# The program gets this text in its environment, which the operating system stores on the stack. The search
+# must find it.
 ON_STACK = "lockstep residue control 7f3a"
 
 
@@ -79,9 +80,9 @@ def memory(process, names=None):
             try:
                 content = file.read(int(end, 16) - int(start, 16))
             except OSError:
-                # Memory of devices.
+                # Memory that is mapped from a device cannot be read.
                 continue
-            # Most pages are zeros.
+            # Pages of zeros are removed, because most pages are zeros and they contain no secret.
             yield name or start, content.replace(bytes(4096), b"")
 
 
@@ -118,6 +119,6 @@ def test_no_key_remains_in_memory(tmp_path):
 
 
 def test_round_keys():
-    # FIPS 197, appendix A.1.
+    # The example of FIPS 197, appendix A.1.
     expanded = round_keys(bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c"))
     assert expanded[1].hex() == "a0fafe1788542cb123a339392a6c7605" and expanded[-1].hex() == "d014f9a8c9ee2589e13f0cc8b6630ca6"

@@ -34,7 +34,8 @@ def array(dtype, shape):
 def tensors():
     made = {f"{name}.{shape}": array(name, shape) for name in TYPES for shape in SHAPES}
     made |= {f"{name} é\n\"": array(getattr(ml_dtypes, name), (7, 3)) for name in EXTRA}
-    # Many chunks, and more than a read that runs on a thread of its own.
+    # The last tensor has 5.2 MB, so that it has many chunks and exceeds the size of a read that runs on a
+    # separate thread.
     return made | {"large": array("f4", (1300, 1000))}
 
 
@@ -168,7 +169,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     for arguments in ({"key": data(32)}, {"key": key, "context": b"x"}):
         with pytest.raises(lockstep.InvalidTag):
             encrypted.load(message, **arguments)
-    # A changed salt, header and tensor; a missing end.
+    # The salt, the header or a tensor is changed, or the end is missing.
     for damaged in (b"x" + message[1:], *(message[:at] + bytes([message[at] ^ 1]) + message[at + 1 :] for at in (60, 200_000))):
         with pytest.raises(lockstep.InvalidTag):
             encrypted.load(damaged, key=key)
@@ -248,7 +249,8 @@ def test_malformed_headers_are_refused(problem, key):
     with pytest.raises(ValueError, match="not a safetensors file"):
         encrypted.load(sealed.getvalue(), key=key)
     if problem not in ("twice", "space first"):
-        # The other implementation takes the last of two equal names, and skips spaces, which its documentation forbids.
+        # The `safetensors` package accepts two equal names (it takes the last one) and leading spaces,
+        # although its documentation forbids both.
         with pytest.raises((safetensors.SafetensorError, ValueError)):
             plain_files.load(MALFORMED[problem])
 

@@ -39,12 +39,12 @@ TEXTS = [
     f"lockstep-key-256 {MARKED.hex()}\n",
     AGE,
     os.fsdecode(MARKED),
-    # No file can have this name.
+    # No file can have this name, because it contains a zero byte.
     os.fsdecode(MARKED[:-1] + b"\0"),
     f"{AGE}\udc80",
 ]
 MODULES = [lockstep, aead, hazmat, lockstep.tensor, lockstep.random, lockstep.parquet, lockstep.safetensors, lockstep.safetensors.numpy]
-# Without arguments that could be a key, and slow.
+# These functions are slow and have no argument in whose place a key could be given.
 SKIPPED = {"selftest", "devices", "missing_devices", "synchronize"}
 
 
@@ -62,7 +62,7 @@ FORBIDDEN = {
         repr(MARKED)[2:-1],
         os.fsdecode(MARKED),
         str(int.from_bytes(MARKED)),
-        # As lists and arrays of numpy.
+        # The bytes in decimal, as lists and numpy's arrays show them.
         ", ".join(map(str, MARKED)),
         " ".join(f"{byte:3}" for byte in MARKED),
     )
@@ -191,13 +191,15 @@ def leaks(functions, folder, forms):
                     result = function(*positional, **named)
                 except Exception as error:
                     raised += 1
-                    # The traceback has the same texts with lines of sources.
+                    # A traceback repeats these texts and adds lines of source code, so it is searched for one
+                    # form of the key only.
                     texts = texts_of(error, with_traceback=given is forms[0])
                     found += [f"{where}: {text[:300]}" for text in texts if found_in(text)]
                 else:
                     del result
                 if isinstance(given, str):
-                    # The output of a call has the name of the key. The names of existing files are shown.
+                    # A call may have written an output whose name is the key. It is removed, because error
+                    # messages may show names of existing files.
                     with contextlib.suppress(OSError, ValueError):
                         os.remove(given)
     return found, raised
@@ -227,7 +229,7 @@ def test_the_search_finds_keys():
 def test_a_key_in_a_wrong_place_is_not_shown(folder, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     functions = [one for module in MODULES for one in public(module)]
-    # The other functions of lockstep.ray need Ray.
+    # The other functions of `lockstep.ray` cannot be tested here, because they need Ray.
     functions.append(("lockstep.ray.read_manifest", lockstep._manifest.read))
     assert len(functions) > 40
     found, raised = leaks(functions, folder, BYTES + TEXTS)
@@ -259,7 +261,8 @@ def objects(folder):
     yield "PlainFile", lockstep.parquet.open(path + ".pme", {"footer": MARKED})
 
 
-# A pickle of a file system is for workers, which need the key: docs/python.md.
+# These attributes contain the key on purpose: a pickled file system is sent to workers, which need the key
+# (docs/python.md).
 HAS_ITS_KEY = {"storage_options", "storage_args", "_for_reading", "_for_writing", "storage"}
 
 
@@ -301,12 +304,13 @@ def test_methods_do_not_show_a_key_in_a_wrong_place(folder, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     functions = []
     for name, one in objects(folder):
-        # A text is a path or a name of a tensor for the methods of these libraries.
+        # Methods of these objects come from fsspec and numpy, for which a text is a path or a name that a
+        # message may show.
         is_foreign = "file system" in name or name == "numpy.random.Generator"
         if name == "file system with a passphrase" or is_foreign:
             continue
         methods = [(f"{name}.{method}", value) for method, value in attributes(one) if callable(value) and not method.startswith("_")]
-        # A message of numpy has the argument.
+        # numpy's error message shows the argument of this method.
         methods = [one for one in methods if one[0] != "BitGenerator.random_raw"]
         functions += methods
     found, raised = leaks(functions, folder, BYTES + TEXTS)

@@ -102,7 +102,7 @@ def test_threads_that_change_arguments(size):
         while not stop.is_set():
             for pattern in patterns:
                 for view in views:
-                    # numpy copies without the interpreter lock if the array is long.
+                    # For a long array, numpy releases the interpreter lock while it copies.
                     numpy.copyto(view, pattern[: view.size])
 
     thread = threading.Thread(target=change)
@@ -123,7 +123,7 @@ def test_file_objects_that_change_arguments(key, size):
 
     class Changing(io.BytesIO):
         def change(self):
-            # The buffer is exported, so it cannot be resized.
+            # The call holds an export of the buffer, so the buffer cannot be resized.
             with pytest.raises(BufferError):
                 buffer.append(0)
             buffer[:] = data(size)
@@ -162,7 +162,7 @@ def test_short_arguments_are_read_once(key, mode):
     """These modes need the message and its associated data twice. The result must belong to one content of the buffer."""
     message, stop = bytearray(1024), threading.Event()
     contents = numpy.frombuffer(data(2 * len(message)), numpy.uint8).reshape(2, -1)
-    # numpy writes both contents again and again by one call, without the interpreter lock.
+    # One call of numpy writes both contents 1000 times in turn, without the interpreter lock.
     shape = (1000, *contents.shape)
     to = as_strided(numpy.frombuffer(message, numpy.uint8), shape, (0, 0, 1))
     source = as_strided(contents, shape, (0, len(message), 1))

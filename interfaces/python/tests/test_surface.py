@@ -46,7 +46,8 @@ def test_dir_is_complete():
     found = set(dir(lockstep))
     assert found >= {*lockstep.__all__, *MODULES}
     for name in found:
-        # A module whose packages are missing has no other exception: `inspect.getmembers` and `help` rely on that.
+        # A module that cannot be imported must raise AttributeError and no other exception, because
+        # `inspect.getmembers` and `help` handle only this one.
         try:
             getattr(lockstep, name)
         except AttributeError as error:
@@ -72,7 +73,7 @@ def test_names_and_modes_of_files(tmp_path):
         assert (file.name, file.mode) == (str(path), "rb")
     with open(path, "rb") as inner, lockstep.open(inner, key=key) as file:
         assert file.name == inner.name
-    # As for a BufferedReader of a BytesIO.
+    # A file over a BytesIO has no name, as Python's BufferedReader over a BytesIO has none.
     with lockstep.open(io.BytesIO(path.read_bytes()), key=key) as file, pytest.raises(AttributeError):
         file.name  # noqa: B018
 
@@ -157,7 +158,7 @@ def test_the_total_in_progress_callbacks(tmp_path, identity):
         lockstep.encrypt_file(plain, encrypted, **encrypting, **options)
         lockstep.decrypt_file(encrypted, again, **encrypting if "key" in encrypting else decrypting, **options)
         assert calls.count((100_000, 100_000)) >= 2 and {total for _, total in calls} == {100_000}
-    # The length of what a pipe delivers is not known.
+    # The length of the content of a pipe is unknown, so the total is None.
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(["cp", plain, tmp_path / "pipe"]):
         calls.clear()

@@ -13,7 +13,7 @@ import lockstep
 from lockstep import _arrays, aead, tensor
 from lockstep.random import Generator
 
-# Mode, key size, nonce size.
+# Mode, and the lengths of its key and its nonce in bytes.
 MODES = [("AESGCM", 32, 12), ("AESGCMSIV", 16, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12)]
 
 
@@ -198,7 +198,7 @@ class TestDevices:
         array = on_device(b"abcdef", (2, 3))
         assert (array.shape, array.nbytes, array.device) == ((2, 3), 6, emulator)
         assert array.tobytes() == b"abcdef"
-        # No library takes this memory for that of a GPU.
+        # The type of the device is 12 (kDLExtDev), so that no library treats this memory as memory of a GPU.
         assert array.__dlpack_device__() == (12, 0)
         assert tensor.DeviceArray(5, emulator).tobytes() == bytes(5)
         for bad in (-1, "x", 1 << 60):
@@ -345,7 +345,7 @@ class TestDevices:
             tensor.seal(bytes(32), bytes(12), array)
             if (child := os.fork()) == 0:
                 result = tensor.seal(bytes(32), bytes(12), b"x" * 100000)
-                # The memory of the parent's device is dropped without its driver.
+                # The array in the memory of the parent's device is dropped without a call of its driver.
                 del array
                 os._exit(0 if bytes(result.status) == b"\\1" else 1)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead, hazmat, tensor
 
-# Class, key size, nonce size.
+# Class, and the lengths of its key and its nonce in bytes.
 MODES = [("AESGCM", 16, 12), ("AESGCMSIV", 32, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12), ("XAES256GCM", 32, 24)]
 COUNT, SIZE = 7, 333
 
@@ -58,7 +58,7 @@ def test_a_batch_in_place_is_not_interrupted():
             signal.pause()
     finally:
         signal.signal(signal.SIGALRM, before)
-    # The signal can come before the call.
+    # The signal may arrive before the call, which then leaves the data unchanged.
     assert work.tobytes() in (expected, plain.tobytes())
 
 
@@ -106,7 +106,7 @@ def test_bad_modes():
     ]:
         with pytest.raises(error):
             tensor.seal(**{"key": key, "nonces": nonces, "data": plain, **arguments})
-    # What one mode encrypts is not authentic in another.
+    # A message that one mode has encrypted is not authentic in another mode.
     result = tensor.seal(key, nonces, plain, mode=aead.AESGCMSIV)
     assert bytes(tensor.open(key, nonces, result.data, result.tags).status) == b"\2\2"
 

@@ -67,7 +67,7 @@ def test_bad_tensors(key):
 
 
 def test_operators(key):
-    # Integers, since ciphertext may be no number as a float, which is unequal to itself.
+    # The data are integers: as floats, ciphertext may contain NaN, which does not compare equal to itself.
     nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.arange(400).reshape(4, 100)
     arguments, checks = (tensor_of(key), nonces, plain), ("test_schema", "test_faketensor")
     library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)

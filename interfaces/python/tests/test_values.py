@@ -21,7 +21,8 @@ def test_devices_are_values():
 def test_a_selection_shows_its_arguments():
     with lockstep.use("cpu", threads=2) as selection:
         assert repr(selection) == "<lockstep.Selection(device='cpu', threads=2)>"
-        # Two selections restore different earlier ones.
+        # The two selections have equal arguments, but are not equal, because each restores a different
+        # earlier selection.
         with lockstep.use("cpu", threads=2) as other:
             assert other != selection
     with lockstep.use(verify="off") as selection:

@@ -8,7 +8,7 @@ use lockstep_cuda::CudaBackend;
 use lockstep_qpu::device::{Qpu, QpuBackend};
 use lockstep_spu::device::SpuBackend;
 
-/// The backends of the laboratory. Those of CUDA and of the QPUs also have the real devices.
+/// The backends of the laboratory. The backends of CUDA and of the QPUs also find real devices.
 pub fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CudaBackend { has_emulator: true }),
@@ -19,14 +19,15 @@ pub fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
 
 /// Registers these backends for all engines of the process. Further calls have no effect.
 pub fn register() {
-    // False if they are registered already.
+    // The result is false if the backends are registered already.
     lockstep::engine::register(backends);
 }
 
 #[cfg(test)]
 mod tests;
 
-/// Compiles and runs the code of the page on the library. Here, because the package of the library does not have the page.
+/// Compiles and runs the code of docs/library.md. The library cannot do this itself, because its package does not
+/// contain the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 pub struct Library;

@@ -1,9 +1,9 @@
-//! Device memory in C and C++, on the emulator of GPUs, whose memory has addresses, as that of CUDA.
+//! Device memory in C and C++, on the emulator of GPUs. Like memory of CUDA, the emulator's memory has addresses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file of the C interface.
+/// The path of a file in the folder of the C interface.
 fn interface(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interfaces/capi").join(name)
 }

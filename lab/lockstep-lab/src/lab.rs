@@ -1,4 +1,4 @@
-//! `lockstep-lab lab`
+//! The subcommand `lockstep-lab lab`.
 
 use std::fs;
 use std::io::Read;
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     }
 }
 
-/// Writes a page, and its pictures to the folder of the same name. `make` gets the name of the folder.
+/// Writes a page, and its pictures to the folder that has the name of the page without `.md`. `make` gets the name of
+/// the folder.
 fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()> {
     let folder = file.with_extension("");
     let name = folder.file_name().and_then(|name| name.to_str());

@@ -1,4 +1,4 @@
-//! Data to measure with.
+//! Pseudo-random bytes for the measurements of this crate.
 
 /// Pseudo-random bytes (xorshift64), the same in every run.
 pub(crate) fn random_bytes(len: usize) -> Vec<u8> {

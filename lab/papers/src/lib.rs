@@ -13,7 +13,7 @@ use lockstep_report::Table;
 
 /// A documentation page and its pictures.
 pub struct Page {
-    /// Markdown.
+    /// The text of the page in Markdown.
     pub markdown: String,
     /// The name and the SVG of each picture file.
     pub pictures: Vec<(String, String)>,

@@ -13,7 +13,7 @@ const LEGEND_COLUMN: usize = 176;
 const LEGEND_COLUMNS: usize = 4;
 const LEGEND_ROW: usize = 18;
 
-/// One column.
+/// One column of the picture: the state of both pipes in a cycle.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Column {
     /// The colours of both pipes, as indices of [`Picture::colours`]. `None` for a pipe that is idle while the other
@@ -28,7 +28,7 @@ pub(crate) struct Column {
 pub(crate) enum Bar {
     /// Both pipes have work.
     Dual,
-    /// An index of [`Picture::colours`].
+    /// The bar has this colour, an index of [`Picture::colours`].
     Colour(usize),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Picture<'a> {
     pub(crate) colours: &'a [(&'a str, &'a str)],
     /// The meaning of [`Bar::Dual`], for the legend.
     pub(crate) dual: Option<&'a str>,
-    /// Columns in a row.
+    /// Maximum number of columns in a row of the picture.
     pub(crate) row: usize,
 }
 
@@ -81,7 +81,7 @@ impl Picture<'_> {
             let _ = writeln!(out, "<path fill=\"{fill}\" d=\"{path}\"/>");
         }
         let _ = writeln!(out, "<path fill=\"#000\" d=\"{dual}\"/>");
-        // Thin lines between the columns, across all rows.
+        // Thin lines separate the columns in all rows.
         let mut lines = String::new();
         for column in 1..self.row {
             let _ = write!(lines, "M{} {TOP}v{}", LEFT + column * cell, rows.len() * ROW - GAP);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 // Exports the initialisation function of `lockstep._native`.
 use lockstep_native as _;
 
-/// The backends of the laboratory, for all engines of the process.
+/// Registers the backends of the laboratory for all engines of the process.
 #[pymodule]
 fn _lab(_: &Bound<'_, PyModule>) -> PyResult<()> {
     lockstep_lab_backends::register();

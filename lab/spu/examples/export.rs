@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     write("every-instruction", &every_instruction()?)?;
-    // The source text itself, not its export.
+    // This file is the hand-written source of the program, not its export.
     const TEXT: &str = include_str!("../tests/gnu/text.s");
     write("text", &assemble("text.s", TEXT)?)?;
     std::fs::write(Path::new(&folder).join("text.s"), TEXT)?;
@@ -41,9 +41,9 @@ fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
         let inst = Inst::decode(inst.encode()).ok_or("encoded, so it decodes")?;
         text += &format!("{inst}\n");
     }
-    // The hints refer to branches after them, inside the program.
+    // The hints refer to branches after them, so the program must continue after the hints.
     text += &"nop\nlnop\n".repeat(8);
-    // The GNU assembler pads sections.
+    // The GNU assembler pads sections to a multiple of 16 bytes, so the program ends with the padding.
     text += ".align 4\n";
     Ok(assemble("every.s", &text)?)
 }

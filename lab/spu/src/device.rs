@@ -23,7 +23,6 @@ use crate::sim::{Chip, Machine, Transfer, clocks};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpuBackend;
 
-/// The backend's name.
 const NAME: &str = "spu";
 
 impl Backend for SpuBackend {
@@ -53,19 +52,19 @@ impl Backend for SpuBackend {
 /// Totals of a simulated Cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simulated {
-    /// Bytes processed.
+    /// Bytes of data that the device has processed.
     pub bytes: u64,
     /// Clocks from the start of a call until its last SPE finishes, including transfers, summed over all calls.
     pub clocks: u64,
-    /// Instructions of all SPEs.
+    /// Instructions that all SPEs together have executed.
     pub instructions: u64,
 }
 
-/// The simulated Cell.
+/// A simulated Cell, as a device.
 pub struct Spu {
     id: DeviceId,
     kernels: Vec<KernelInfo>,
-    /// Created on first use, so that discovery is cheap.
+    /// Each SPE is created at its first use, so that discovery is cheap.
     spes: Vec<Mutex<Option<Machine>>>,
     done: Mutex<Simulated>,
     counts: Mutex<Vec<Counter>>,
@@ -76,7 +75,7 @@ const MAX_SPES: u16 = 16;
 
 type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
 
-/// Compiled loops for each number of rounds, shared by all devices.
+/// The compiled loops for each number of rounds, which all devices share.
 static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
 
 /// The loop that encrypts the zero block to obtain the hash key of GHASH.
@@ -100,7 +99,7 @@ fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>, String> {
 }
 
 impl Default for Spu {
-    /// One chip: eight SPEs.
+    /// A Cell with one chip, which has eight SPEs.
     fn default() -> Spu {
         Spu::new(DeviceId { backend: NAME, unit: Unit::Only }, Chip::SPES)
     }
@@ -130,7 +129,7 @@ impl Spu {
         }
     }
 
-    /// The totals so far.
+    /// The totals of all calls so far.
     pub fn simulated(&self) -> Simulated {
         *lock(&self.done)
     }

@@ -44,7 +44,8 @@ fn most<T>(call: impl FnOnce() -> T) -> (T, usize) {
 
 /// Bytes of each footer. The difference of the two measurements does not contain what every call allocates.
 const LENS: [usize; 2] = [1 << 16, 1 << 18];
-/// Bytes for each byte of the footer, bytes in addition, and the bytes by which the difference may exceed the first limit.
+/// Limits of allocated bytes: the factor for each byte of the footer, the number of additional bytes, and the number
+/// by which the difference of the two measurements may exceed the factor.
 type Limits = (usize, usize, usize);
 const BEFORE_AUTHENTICATION: Limits = (2, 256 << 10, 64 << 10);
 const AFTERWARDS: Limits = (32, 4 << 20, 1 << 20);
@@ -59,12 +60,13 @@ fn varint(mut value: usize) -> Vec<u8> {
     out
 }
 
-/// A field with a list of this many elements: `header` is that of the field, `kind` the type of the elements.
+/// A field that is a list: `header` is the header of the field, `kind` the type of the elements, and `count` the
+/// number of elements.
 fn list(header: u8, kind: u8, element: &[u8], count: usize) -> Vec<u8> {
     [&[header, 0xf0 | kind][..], &varint(count), &element.repeat(count)].concat()
 }
 
-/// `FileMetaData` of about `full` bytes with a list of elements that fill it, for each kind of small elements.
+/// For each kind of small elements, `FileMetaData` of about `full` bytes, most of which are a list of these elements.
 fn footers(full: usize) -> Vec<(String, Vec<u8>)> {
     // The schema has a root and a column `a`. The list of row groups follows.
     let schema = [0x29, 0x2c, 0x48, 1, b'r', 0x15, 2, 0, 0x15, 2, 0x38, 1, b'a', 0];
@@ -94,7 +96,7 @@ fn footers(full: usize) -> Vec<(String, Vec<u8>)> {
         footers.push((format!("the schema: {name}"), list(0x29, 12, element, count)));
     }
     for (name, group) in [("chunks", &group[..]), ("encrypted", &encrypted), ("no columns", &no_column)] {
-        // Fewer than 32768, which is the number of ordinals.
+        // There are fewer row groups than 32768, which is the number of ordinals.
         let groups = list(0x29, 12, group, full / group.len());
         footers.push((format!("row groups: {name}"), [&schema[..], &groups].concat()));
     }
@@ -123,9 +125,10 @@ fn footers(full: usize) -> Vec<(String, Vec<u8>)> {
     footers
 }
 
-/// A file with this footer. The fields that state the encryption, and 28 bytes in place of a signature, follow if it is to be read.
+/// A file with this footer. If `is_encrypted` is true, the footer also contains the fields that state the encryption,
+/// followed by 28 bytes in place of a signature.
 fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
-    // Field 8, after any other: AES_GCM_V1 with an identifier.
+    // Field 8, which follows all other fields: the algorithm AES_GCM_V1 with an identifier.
     let algorithm = [&[0x0c, 16, 0x1c, 0x28, 8][..], &[7; 8], &[0, 0]].concat();
     let mut footer = footer.to_vec();
     if is_encrypted {
@@ -138,7 +141,8 @@ fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
     [magic, &footer[..], &(footer.len() as u32).to_le_bytes(), magic].concat()
 }
 
-/// The bytes that the calls on each footer take, with the name of the footer and of the call, the length of the footer, and the limits.
+/// For each footer and each call: the names of both, the number of bytes that the call allocates at most at the same
+/// time, the length of the footer, and the limits.
 fn measure(full: usize) -> Vec<(String, usize, usize, Limits)> {
     let engine = Engine::builder().threads(1).build().unwrap();
     let keys = Keys::new().footer(&[7; 32]);
@@ -168,7 +172,7 @@ fn measure(full: usize) -> Vec<(String, usize, usize, Limits)> {
     measured
 }
 
-/// One test, because other threads would be counted too.
+/// There is only one test, because the allocations of other test threads would be counted too.
 #[test]
 fn footers_take_memory_in_proportion_to_their_length() {
     let [short, long] = LENS.map(measure);

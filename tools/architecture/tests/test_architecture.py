@@ -116,7 +116,7 @@ class List(unittest.TestCase):
         self.assertEqual(self.compare({circle}, wrong), ([], []))
         faults, stale = self.compare({circle, ("c", frozenset("ef")), ("d", frozenset("ab"))}, {**wrong, ("x", "z"): "new"})
         self.assertEqual((len(faults), stale), (3, []))
-        # A circle that has grown is a new one.
+        # A listed circle that has grown counts as a new circle.
         faults, stale = self.compare({("c", frozenset("abde"))}, wrong)
         self.assertEqual((len(faults), len(stale)), (1, 1))
 

@@ -80,7 +80,8 @@ class Arithmetic(unittest.TestCase):
         self.one, self.many = self.model.configurations
 
     def test_times_of_one_resource_add_up_and_resources_overlap(self):
-        # 1 / (1 / 10 + 1 / 40) = 8 GB/s of a core, twice; memory: 24 GB/s for two bytes.
+        # A core processes 1 / (1 / 10 + 1 / 40) = 8 GB/s, and there are two cores. The memory moves two bytes for
+        # each byte of data, so its 24 GB/s allow 12 GB/s.
         self.assertAlmostEqual(self.one.stages[0].rate / 16e9, 1)
         self.assertAlmostEqual(m.rate(self.one) / 12e9, 1)
         self.assertEqual(m.slowest(self.one).name, "memory")
@@ -92,7 +93,7 @@ class Arithmetic(unittest.TestCase):
         self.assertEqual(m.bottleneck(self.one, 61e6), "memory")
 
     def test_shared_stages_do_not_grow_with_the_nodes(self):
-        # A node: 2 GB/s. The store: 500 parts of 8 MiB a second.
+        # A node processes 2 GB/s. The store accepts 500 parts of 8 MiB per second.
         self.assertAlmostEqual(m.nodes_until_shared(self.many), 500 * 8 * (1 << 20) / 2e9)
         self.assertAlmostEqual(m.rate(self.many) / (500 * 8 * (1 << 20)), 1)
         self.assertEqual(m.slowest(self.many).name, "store")

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-/// A function of the shader code.
 pub(crate) struct Shader {
     lets: Vec<(String, String)>,
     /// Names of the results, row by row, bit 0 first.
@@ -33,7 +32,8 @@ impl Shader {
         panic!("{name} returns nothing");
     }
 
-    /// The results, under the names of the circuit. `input` returns the inputs by the same names.
+    /// Evaluates the function. `input` returns the value of an input, and the result has the values of the outputs,
+    /// by the names of the circuit.
     pub(crate) fn evaluate(&self, input: &dyn Fn(&str) -> u64) -> HashMap<String, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for (name, text) in &self.lets {

@@ -91,7 +91,7 @@ enum Next {
     Sum,
 }
 
-/// A mode that chains blocks. Of a last unit of fewer than `unit` bytes nothing becomes part of the chaining state.
+/// A mode that chains blocks. If the last unit has fewer than `unit` bytes, it does not change the chaining state.
 fn chained(aes: &Aes, state: &mut Block, input: &[u8], (apply, next, unit): (Apply, Next, usize)) -> Vec<u8> {
     let output = apply(aes, state, input);
     let mut all = state.to_vec();

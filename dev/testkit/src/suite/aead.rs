@@ -105,7 +105,7 @@ pub fn mixed_key_sizes(subject: &Subject) {
     }
 }
 
-/// The lengths of a message.
+/// The lengths of the parts of a message, in bytes.
 struct Lengths {
     nonce: usize,
     tag: usize,
@@ -113,7 +113,8 @@ struct Lengths {
     data: usize,
 }
 
-/// Seals messages, compares them with the oracle, and opens them: one message in a call, or all of them on a slow device.
+/// Seals messages, compares the results with the oracle, and opens the results. Each call has one message, or on a
+/// slow device all messages.
 fn check_lengths(
     subject: &Subject,
     mode: Aead,
@@ -264,7 +265,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// A device without the fused AEADs that the device inside of it has.
+/// Wraps a device, and hides its fused AEADs.
 struct Unfused(Arc<dyn Device>);
 
 impl Device for Unfused {

@@ -13,10 +13,11 @@ use lockstep_modes::hctr2::{self, Hctr2Key};
 use lockstep_modes::siv::MAX_STRINGS;
 use lockstep_modes::{AeadKey, Direction};
 
-/// Key, nonce, associated data and plaintext; returns ciphertext and tag.
+/// The reference implementation of an AEAD. It takes key, nonce, associated data and plaintext, and returns
+/// ciphertext and tag.
 type Oracle = fn(&[u8], &[u8], &[u8], &[u8]) -> (Vec<u8>, Block);
 
-/// An AEAD and what it requires.
+/// An AEAD, the passes and key sizes that it needs, and its reference implementation.
 struct Aead {
     name: &'static str,
     mode: lockstep_modes::Aead,
@@ -81,7 +82,7 @@ fn lengths(subject: &Subject) -> Vec<usize> {
     lengths
 }
 
-/// The values of a message.
+/// The inputs of a message, and the result that the oracle computes.
 struct Case {
     key: Key,
     nonce: Vec<u8>,

@@ -23,7 +23,7 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
     bytes
 }
 
-/// Memory that the device did not allocate is refused: that of another device, and a handle that it never gave out.
+/// The device refuses memory that it did not allocate: memory of another device, and a handle that it never gave out.
 fn foreign_memory(subject: &Subject) {
     let other = crate::mock::MockAsyncDevice::default();
     let foreign = lockstep_core::backend::Device::memory(&other).unwrap().allocate(16).unwrap();
@@ -81,7 +81,7 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
-    // Whole modes in device memory, with ciphertext stealing and partial blocks.
+    // Modes also process data in device memory, with ciphertext stealing and partial blocks.
     if subject.does(Pass::XtsEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();
         let data = noise(2, 100);

@@ -22,7 +22,7 @@ pub fn proves_itself(subject: &Subject) {
     }
 }
 
-/// The values of one segment.
+/// The inputs of one segment.
 pub(super) struct Case {
     pub(super) key: Key,
     pub(super) tweak: Key,

@@ -4,7 +4,7 @@ const fn architecture(major: u32, minor: u32) -> Architecture {
     Architecture { major, minor }
 }
 
-/// An archive whose units are stored, with the target of a module and a zero byte as its code.
+/// An archive whose units are not compressed. The code of each module is the name of its target and a zero byte.
 fn stored(modules: &[(&str, &str)]) -> Archive {
     let (mut index, mut data) = (HEAD.to_owned(), String::new());
     for (module, target) in modules {

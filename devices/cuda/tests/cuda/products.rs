@@ -21,7 +21,8 @@ fn hash(products: Products) -> (Block, [u64; 3]) {
     let launches = |name: &str| {
         counters.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.launches)
     };
-    // Level 1 has one tile, which is never hashed by tensor units.
+    // The tensor units hash only tiles of level 0. The one tile of level 1 is always hashed by `ghash_tiles` or
+    // `ghash_carry_less_tiles`.
     (state, ["ghash_tiles", "ghash_tensor_tiles", "ghash_carry_less_tiles"].map(launches))
 }
 

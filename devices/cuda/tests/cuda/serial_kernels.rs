@@ -152,11 +152,11 @@ struct Extra {
     place: u64,
     tag_bytes: u32,
     opens: u32,
-    /// Only for OCB3.
+    /// For OCB3: the number of bits by which Ktop is shifted, from 0 to 63. Otherwise not used.
     bottom: u32,
 }
 
-/// How segments are hashed.
+/// The parameters by which segments are hashed: the function, and the ways to multiply.
 #[derive(Debug, Clone, Copy)]
 struct How {
     polyval: bool,

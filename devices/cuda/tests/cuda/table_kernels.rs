@@ -17,7 +17,7 @@ fn check_family(family: Family, passes: &[&str]) {
                 check(family, pass, bits, &wrapping(family.tile_bytes), true, None);
             }
         }
-        // The grid is too small, or too large, for the number of tiles.
+        // The kernels must work with a grid that is smaller or larger than the number of tiles.
         for grid in [1, 2, 1000] {
             check(family, passes[0], bits, &pieces(passes[0], family.tile_bytes), true, Some(grid));
         }
@@ -62,7 +62,8 @@ fn the_kernel_of_the_thesis() {
     }
 }
 
-/// The first half of a schedule has the round keys for encryption, which are those of the oracle (FIPS 197, section 5.2).
+/// The first half of a schedule has the round keys for encryption, which equal the round keys of the oracle (FIPS
+/// 197, section 5.2).
 #[test]
 fn expansion_equals_the_standard() {
     for bits in [128usize, 192, 256] {

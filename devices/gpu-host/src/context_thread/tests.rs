@@ -8,7 +8,7 @@ use super::*;
 
 const DEVICE: DeviceId = DeviceId { backend: "test", unit: Unit::Only };
 
-/// A context that checks that only its own thread uses it, and that records when it is closed.
+/// A context for tests. It checks that only its owner thread calls it, and records when it is closed.
 struct Context {
     owner: ThreadId,
     calls: usize,

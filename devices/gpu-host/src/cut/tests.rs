@@ -50,11 +50,11 @@ fn chunks_are_full_and_tiles_whole() {
         assert_eq!(lengths(&[8192 + 5]), [vec![4096], vec![4096], vec![5]]);
         // The second segment fills the rest of the chunk with whole tiles.
         assert_eq!(lengths(&[100, 4096]), [vec![100, 3584], vec![512]]);
-        // The chunk has too little room, so the second segment gets a separate chunk.
+        // The rest of the chunk is shorter than `least_room`, so the second segment gets a separate chunk.
         assert_eq!(lengths(&[3500, 1000]), [vec![3500], vec![1000]]);
         assert_eq!(lengths(&[0; 101]).len(), 2);
     }
-    // The tile is larger than the limit of a chunk.
+    // A tile is larger than the limit of a chunk, so each chunk has one tile.
     assert_eq!(lengths(Pass::Ctr, Limits { bytes: 100, ..LIMITS }, &[700]), [vec![512], vec![188]]);
 }
 

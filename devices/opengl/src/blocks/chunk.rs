@@ -25,19 +25,19 @@ const MOST_EDGE: usize = 1024;
 #[derive(Default)]
 pub(crate) struct Chunk {
     runs: Vec<Run>,
-    /// For each piece: the index of its run, and the position of its blocks there in bytes.
+    /// For each piece: the index of its run, and the position of its blocks within this run, in bytes.
     places: Vec<(usize, usize)>,
     /// For CTR and CBC: the addends of the results of all pieces, in whole blocks.
     mask: Zeroizing<Vec<u8>>,
 }
 
-/// One call.
+/// A call, which is processed in chunks by a kernel that encrypts blocks.
 pub(crate) struct Task {
     pub(crate) pool: Arc<StagingPool<Driver<Chunk>>>,
     pub(crate) kernel: Kernel,
     pub(crate) pass: Pass,
     pub(crate) size: KeySize,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub(crate) chunk: usize,
     pub(crate) experiment: Experiment,
 }

@@ -17,7 +17,7 @@ pub(crate) enum Stage {
     Fragment,
 }
 
-/// Where the tables are.
+/// The places in which the shader finds its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tables {
     /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so the tables are then in textures of one row.

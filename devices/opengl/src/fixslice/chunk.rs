@@ -34,14 +34,14 @@ struct Tweaks {
     pieces: Vec<(u64, usize)>,
 }
 
-/// One call.
+/// A call, which is processed in chunks by `opengl/fixslice`.
 pub(crate) struct Task {
     pub(crate) pool: Arc<StagingPool<Driver<Chunk>>>,
     pub(crate) operation: Operation,
     pub(crate) pass: Pass,
     pub(crate) size: KeySize,
     pub(crate) tiling: Tiling,
-    /// Bytes of a chunk.
+    /// The size of a chunk in bytes.
     pub(crate) chunk: usize,
 }
 

@@ -19,17 +19,17 @@ impl Tiling {
     /// For short messages, which would fill only a small part of a large tile.
     pub(crate) const SMALL: Tiling = Tiling { half_shift: 0 };
 
-    /// Blocks of a tile.
+    /// Number of blocks in both halves of a tile.
     pub(crate) const fn blocks(self) -> usize {
         2 << self.half_shift
     }
 
-    /// Bytes of half a tile.
+    /// Number of bytes in one half of a tile.
     pub(crate) const fn half(self) -> usize {
         16 << self.half_shift
     }
 
-    /// Bytes of a tile.
+    /// Number of bytes in both halves of a tile.
     pub(crate) const fn bytes(self) -> usize {
         2 * self.half()
     }

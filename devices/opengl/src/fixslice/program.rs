@@ -19,7 +19,6 @@ enum Mode {
     Xts,
 }
 
-/// A program of `opengl/fixslice`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Program {
     mode: Mode,

@@ -63,7 +63,7 @@ fn thousands_of_short_messages_with_a_key_each() {
 }
 
 fn many_keys(device: &dyn Device, kernel: KernelId) {
-    // A kernel that encrypts blocks draws once for each key.
+    // Kernels that encrypt blocks draw once for each key, so they get fewer messages.
     let count = if kernel.0 == 0 { 9000 } else { 700u32 };
     let keys: Vec<Key> =
         (0..count).map(|number| Key::new(&[number.to_le_bytes(); 4].concat()).unwrap()).collect();
@@ -174,7 +174,7 @@ fn keys_and_data_are_wiped() {
 fn experiments_have_defined_results() {
     use lockstep_opengl::{Experiment, Steps};
     let edge = Some(256);
-    // The data of a whole pass, and one block more.
+    // The data exceed a whole pass by one block.
     let plain: Vec<u8> = (0..16 * 256 * 256 + 16).map(|at| (at % 251) as u8).collect();
     let run = |experiment| {
         let device = software::device()?.with_experiment(experiment);
@@ -186,6 +186,6 @@ fn experiments_have_defined_results() {
     assert!(run(Experiment { edge, steps: Steps::All }).unwrap() == usual);
     let nothing = run(Experiment { edge: None, steps: Steps::Nothing }).unwrap();
     assert!(run(Experiment { edge, steps: Steps::Copies }).unwrap() == nothing);
-    // The first counter is all ones.
+    // The first counter block is all ones. It is not encrypted, so CTR inverts the first block.
     assert!(nothing[..16].iter().zip(&plain).all(|(result, input)| *result == input ^ 0xff));
 }

@@ -12,7 +12,7 @@ pub(super) struct Parsed {
     pub(super) label: Option<String>,
 }
 
-/// An operation in the form of the text.
+/// The parts of an operation in the text.
 struct Operation<'t> {
     name: &'t str,
     suffixes: Vec<&'t str>,
@@ -61,7 +61,7 @@ impl<'t> Operation<'t> {
         source.starts_with('[') || value(source).is_some_and(|value| small_immediate(value).is_none())
     }
 
-    /// The condition, and true if the flags are set.
+    /// The condition that the suffixes state, and true if the operation sets the flags.
     fn suffixes(&self) -> Result<(Condition, bool), String> {
         let (mut condition, mut sets_flags) = (Condition::Always, false);
         for suffix in &self.suffixes {
@@ -126,7 +126,7 @@ fn output(text: &str) -> Result<(Output, Option<Condition>), String> {
     let name = parts.next().unwrap_or_default();
     let register = match name {
         "-" => Register { file: File::Either, address: registers::NOP },
-        // A name without a suffix for quads: r5 is the same in all elements.
+        // `r5` without a suffix for quads: all elements of r5 get the value of element 0.
         "r5" => Register { file: File::B, address: registers::R5 },
         name => register(name, true).ok_or_else(|| format!("unknown register `{name}` to write to"))?,
     };
@@ -221,7 +221,8 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         }
     }
     if alu.to.sets_flags && alu.add == AddOp::Nop {
-        // vc4asm uses this condition too. The operation writes nothing.
+        // The add ALU writes nothing, so its condition has no effect. vc4asm sets this condition, and the words must
+        // be equal.
         alu.to.set_condition(false, Condition::Always);
     }
     alu.to.set_outputs(outputs)?;

@@ -40,7 +40,8 @@ pub(super) struct Output {
     pub(super) pack: u8,
 }
 
-/// The register with a name, for reads or for writes.
+/// The register that a name stands for. Some names stand for different registers when they are read and when they are
+/// written.
 pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
     // General registers come first. The other names are those of the addresses from 32 on.
     for (prefix, file) in [("ra", File::A), ("rb", File::B)] {
@@ -66,7 +67,8 @@ pub(super) fn register(name: &str, is_written: bool) -> Option<Register> {
 impl Destination {
     /// Sets the outputs of both ALUs.
     ///
-    /// # Errors A message if both outputs need the same file, or a mode of packing that the word cannot have.
+    /// # Errors
+    /// A message if both outputs need the same file, or a mode of packing that the word cannot have.
     pub(super) fn set_outputs(&mut self, outputs: [Option<Output>; 2]) -> Result<(), String> {
         let fits = |is_swapped: bool| {
             (outputs.iter().zip([is_swapped, !is_swapped])).all(|(output, is_b)| {
@@ -106,6 +108,7 @@ impl Destination {
 impl Alu {
     /// Sets the inputs of both ALUs, first the inputs that need a certain file, then the inputs that both files have.
     ///
+    /// # Errors
     /// A message if the inputs need more registers, constants, rotations or modes of unpacking than a word has.
     pub(super) fn set_inputs(&mut self, inputs: &[[Option<Input>; 2]; 2]) -> Result<(), String> {
         let mut files = Files::default();
@@ -174,8 +177,9 @@ struct Files {
 }
 
 impl Files {
-    /// The mux of an input. `None` if the input belongs to the other round: round one (`is_fixed`) places the inputs that
-    /// have no choice of a file.
+    /// The mux of an input. All inputs are passed twice: first with `is_fixed`, which places all inputs except the
+    /// registers that both files have, then without `is_fixed`, which places these registers. `None` if this call does not
+    /// place the input.
     fn place(&mut self, input: &Input, is_fixed: bool) -> Result<Option<Mux>, String> {
         let register = match input.source {
             Source::Accumulator(mux) => return Ok(is_fixed.then_some(mux)),

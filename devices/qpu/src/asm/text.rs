@@ -5,28 +5,28 @@ use std::collections::HashMap;
 use super::instruction::{Parsed, parse};
 use crate::isa::{INSTRUCTION_BYTES, Instruction};
 
-/// An assembled program.
+/// An assembled program, with the lines of its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// The instructions, at address 0.
+    /// The instructions in order. The first instruction is at address 0.
     pub instructions: Vec<Instruction>,
     /// The line of each instruction, counted from 1.
     pub lines: Vec<usize>,
 }
 
 impl Program {
-    /// The words.
+    /// The instructions, each encoded as a word of 64 bits.
     pub fn words(&self) -> Vec<u64> {
         self.instructions.iter().map(Instruction::encode).collect()
     }
 }
 
-/// An error in a program.
+/// A mistake in the source of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsmError {
-    /// The line, counted from 1.
+    /// The number of the line in the source, counted from 1.
     pub line: usize,
-    /// The error.
+    /// The mistake, in most cases with the text that was expected.
     pub message: String,
 }
 
@@ -40,7 +40,8 @@ impl std::error::Error for AsmError {}
 
 /// Assembles a program.
 ///
-/// The first error.
+/// # Errors
+/// The first mistake.
 pub fn assemble(source: &str) -> Result<Program, AsmError> {
     let mut labels = HashMap::new();
     let mut parsed: Vec<(Parsed, usize)> = Vec::new();

@@ -8,7 +8,7 @@ use lockstep_core::backend::Missing;
 use super::PAGE;
 use crate::chip::BoardError;
 
-/// Boards, by chip.
+/// The chips of Raspberry Pis with QPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Model {
     /// BCM2835: Raspberry Pi 1, Zero, Zero W.
@@ -47,8 +47,9 @@ const PHYSICAL: u32 = 0x3fff_ffff;
 impl Model {
     /// The physical address of memory of the GPU that the firmware has locked at a bus address.
     ///
-    /// If the memory is not within the memory of the board, or does not start at a page. Such memory must not be mapped,
-    /// because keys would be written to memory that something else uses, or to registers of a device.
+    /// # Errors
+    /// If the memory is not within the memory of the board, or does not start at a page. Such memory must not be
+    /// mapped, because keys would be written to memory that something else uses, or to registers of a device.
     pub(super) fn physical_address(self, bus: u32, bytes: usize) -> Result<u32, BoardError> {
         // The registers of the chip's devices begin here, after the memory.
         let end = match self {

@@ -6,7 +6,8 @@ use std::io;
 pub trait Firmware: Send {
     /// Waits until no other process of this library uses the QPUs, and makes other processes wait.
     ///
-    /// # Errors Errors of the operating system.
+    /// # Errors
+    /// Errors of the operating system.
     fn acquire(&mut self) -> io::Result<()>;
 
     /// The number of this process. After a fork, a child process must not touch the memory of a call of its parent.
@@ -19,12 +20,14 @@ pub trait Firmware: Send {
 
     /// Sends a property message. The response replaces the message.
     ///
-    /// # Errors Errors of the operating system. An error of the firmware is part of the response.
+    /// # Errors
+    /// Errors of the operating system. An error of the firmware is part of the response.
     fn property(&mut self, message: &mut [u32; 16]) -> io::Result<()>;
 
     /// Maps the memory at a physical address, a multiple of 4096.
     ///
-    /// # Errors Errors of the operating system.
+    /// # Errors
+    /// Errors of the operating system.
     fn map(&mut self, address: u32, bytes: usize) -> io::Result<Box<dyn SharedMemory>>;
 }
 
@@ -33,16 +36,19 @@ pub trait Firmware: Send {
 pub trait SharedMemory: Send {
     /// Copies bytes to an offset.
     ///
-    /// # Panics If the bytes are not within the memory.
+    /// # Panics
+    /// If the bytes are not within the memory.
     fn write(&mut self, offset: usize, bytes: &[u8]);
 
     /// Copies bytes from an offset.
     ///
-    /// # Panics If the bytes are not within the memory.
+    /// # Panics
+    /// If the bytes are not within the memory.
     fn read(&self, offset: usize, bytes: &mut [u8]);
 
     /// Sets bytes from an offset to zero.
     ///
-    /// # Panics If the bytes are not within the memory.
+    /// # Panics
+    /// If the bytes are not within the memory.
     fn wipe(&mut self, offset: usize, len: usize);
 }

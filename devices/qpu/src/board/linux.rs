@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::{Firmware, SharedMemory};
 
-/// The files of the mailbox and of all memory.
+/// The open files `/dev/vcio`, the mailbox, and `/dev/mem`, which contains all memory.
 pub(super) struct Vcio {
     mailbox: File,
     memory: File,

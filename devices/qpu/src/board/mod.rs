@@ -41,7 +41,7 @@ struct Allocation {
     /// The address that QPUs use.
     bus: u32,
     shared: Box<dyn SharedMemory>,
-    /// Bytes after [`DATA`].
+    /// Number of bytes for data, which start at the offset [`DATA`].
     data: usize,
     /// True from the start of a run until the firmware reports its success. During this time QPUs may read and write the
     /// memory.
@@ -65,8 +65,9 @@ pub struct Board {
 impl Board {
     /// The QPUs of the board that this program runs on.
     ///
-    /// [`Missing`] if the board is not a Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this process has no
-    /// access.
+    /// # Errors
+    /// [`Missing`] if the board is not a Raspberry Pi 1 to 3, if the kernel's driver owns the QPUs, or if this
+    /// process has no access.
     pub fn open() -> Result<Board, Missing> {
         let model = check(Path::new("/"))?;
         #[cfg(target_os = "linux")]
@@ -80,7 +81,7 @@ impl Board {
         Board { mailbox: Mailbox::new(firmware), model, memory: None }
     }
 
-    /// The model.
+    /// The chip of the board, which determines the addresses of its memory.
     pub fn model(&self) -> Model {
         self.model
     }
@@ -124,6 +125,7 @@ impl Board {
 
     /// Switches the QPUs off, wipes and frees the memory, and lets other processes continue.
     ///
+    /// # Errors
     /// If the QPUs may be running a program and cannot be switched off. The memory and the lock are then kept.
     fn stop(&mut self) -> Result<(), BoardError> {
         let Some(mut memory) = self.memory.take() else { return Ok(()) };

@@ -69,7 +69,7 @@ pub(super) struct Live {
     pub(super) after: Vec<Set>,
 }
 
-/// Finds the variables that are needed.
+/// Finds the variables that are needed before and after each part of a program.
 pub(super) fn live(code: &Code) -> Live {
     let successors = successors(code);
     let empty = Set::new(code.variables());

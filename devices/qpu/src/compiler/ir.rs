@@ -6,18 +6,18 @@ use crate::isa::{AddOp, BranchCondition, Condition, MulOp, SmallImmediate};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variable(pub(super) u32);
 
-/// A position in a program.
+/// A position in a program, which is the target of branches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(pub(super) u32);
 
 /// A register that is read and is not a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Read {
-    /// The next uniform.
+    /// The next uniform of this QPU.
     Uniform,
     /// The number of each element.
     Element,
-    /// The number of the QPU.
+    /// The number of the QPU on the chip, from 0 to 11.
     Qpu,
     /// The next vector of the VPM.
     Vpm,
@@ -25,7 +25,7 @@ pub enum Read {
     LoadWait,
     /// Waits for the DMA store of this QPU.
     StoreWait,
-    /// Locks the mutex.
+    /// Waits for the mutex, and locks it.
     Mutex,
 }
 
@@ -57,7 +57,7 @@ pub enum Input {
     Variable(Variable),
     /// A small immediate.
     Small(SmallImmediate),
-    /// Another register.
+    /// A register that is not a variable.
     Read(Read),
     /// The vector that the operation before this one has received.
     Received,
@@ -75,7 +75,7 @@ impl Input {
 pub enum Output {
     /// A variable.
     Variable(Variable),
-    /// Another register.
+    /// A register that is not a variable.
     Write(Write),
     /// None: the operation only sets flags, or waits for something.
     Nothing,
@@ -92,7 +92,7 @@ pub enum Action {
     Either(AddOp, MulOp),
     /// Moves the first input. Either ALU can execute a move.
     Move,
-    /// A constant.
+    /// A constant for all elements. The operation has no inputs.
     Constant(u32),
     /// Increments a semaphore, or waits until it is not zero and decrements it.
     Semaphore {
@@ -114,7 +114,7 @@ pub enum Rotation {
     Quad(u8),
 }
 
-/// An operation.
+/// An operation of an ALU, or another instruction that is not a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Op {
     /// The kind of the operation.
@@ -186,23 +186,23 @@ impl Op {
     }
 }
 
-/// An item of a program.
+/// An item of a program: an instruction, a label, or the end of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item {
-    /// An operation.
+    /// An instruction that is not a branch.
     Op(Op),
     /// A label: a target of branches.
     Label(Label),
-    /// A branch.
+    /// A branch to a label, which depends on flags.
     Branch {
         /// The flags that elements must have.
         condition: BranchCondition,
-        /// The target.
+        /// The label at which execution continues.
         target: Label,
     },
     /// A branch that writes its return address.
     Call {
-        /// The target.
+        /// The label at which execution continues.
         target: Label,
         /// The variable for the return address.
         link: Variable,
@@ -213,7 +213,7 @@ pub enum Item {
     End,
 }
 
-/// A program.
+/// A program before its registers are allocated.
 #[derive(Debug, Clone, Default)]
 pub struct Code {
     /// The items, in order.
@@ -240,27 +240,27 @@ impl Code {
         Label(self.labels - 1)
     }
 
-    /// Appends an operation.
+    /// Appends an operation at the end of the program.
     pub fn push(&mut self, op: Op) {
         self.items.push(Item::Op(op));
     }
 
-    /// Places a label.
+    /// Places a label at the end of the program, before the next item.
     pub fn place(&mut self, label: Label) {
         self.items.push(Item::Label(label));
     }
 
-    /// Appends a branch.
+    /// Appends a branch at the end of the program.
     pub fn branch(&mut self, condition: BranchCondition, target: Label) {
         self.items.push(Item::Branch { condition, target });
     }
 
-    /// The number of variables.
+    /// The number of variables that the program has created so far.
     pub fn variables(&self) -> usize {
         self.variables as usize
     }
 
-    /// The number of labels.
+    /// The number of labels that the program has created so far.
     pub fn labels(&self) -> usize {
         self.labels as usize
     }

@@ -80,7 +80,7 @@ struct Emitter {
 impl Emitter {
     /// Appends an instruction. If the rules require it, instructions that do nothing are inserted before it.
     fn push(&mut self, instruction: Instruction) {
-        // No rule requires more than three instructions in between.
+        // No rule requires more than three other instructions before this one.
         for _ in 0..4 {
             if self.hazards.clone().check(&instruction).is_ok() {
                 break;

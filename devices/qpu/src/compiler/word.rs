@@ -209,7 +209,8 @@ pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: boo
 
 /// The instruction of an operation that needs a whole word, or that is alone in its word.
 ///
-/// # Panics If the registers of the operation do not fit into a word.
+/// # Panics
+/// If the registers of the operation do not fit into a word.
 pub(super) fn alone(placed: &Placed) -> Instruction {
     let mut to = Destination::NONE;
     let (files, address) = target_address(placed.target);

@@ -19,7 +19,7 @@ use crate::launch::{Job, Launch, MAX_RUN_BYTES};
 /// The number of messages in a unit.
 const LANES: usize = UNIT / 16;
 
-/// A message.
+/// A message of a serial pass, and its state during the pass.
 struct Chain<'s> {
     host: HostData<'s>,
     state: &'s mut Block,
@@ -113,7 +113,8 @@ fn run_batch(
     let longest = chains.iter().map(Chain::blocks).max().unwrap_or(0);
     for first in (0..longest).step_by(most) {
         let blocks = first..(first + most).min(longest);
-        // The memory has one block of all messages, then the next block of all messages. Each QPU processes one unit of each.
+        // The memory contains the first blocks of all messages, then their second blocks, and so on. Each QPU
+        // processes one unit of each such group.
         let step = qpus * UNIT;
         let mut input = Zeroizing::new(vec![0; step * blocks.len()]);
         for (lane, chain) in chains.iter().enumerate() {

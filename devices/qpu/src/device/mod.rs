@@ -1,4 +1,4 @@
-//! The QPUs as devices: those of the simulator, and those of a board.
+//! The devices: the simulated QPUs, and the QPUs of a board.
 
 mod chains;
 mod kernels;
@@ -32,15 +32,14 @@ pub struct QpuBackend {
     pub simulator: Option<fn() -> Qpu>,
 }
 
-/// The backend's name.
 const NAME: &str = "qpu";
 
-/// The number of the board.
+/// The number of the board among the backend's devices: `qpu:0`.
 const BOARD: u16 = 0;
 
-/// The cost on a board. The first two constants are the nanoseconds of a call, and those of a byte that is copied to and from
-/// the memory of the GPU. Both are fitted to the thesis's Table 5.1. The third is the number of clocks of all QPUs per
-/// nanosecond, at 250 MHz.
+/// The cost on a board. BOARD_CALL is the time of a call, and COPY the time of a byte that is copied to and from the
+/// memory of the GPU, both in nanoseconds. Both are fitted to the thesis's Table 5.1. CLOCKS_PER_NS is the number of
+/// clocks of all QPUs per nanosecond, at 250 MHz.
 const BOARD_CALL: f64 = 250_000.0;
 const COPY: f64 = 10.0;
 const CLOCKS_PER_NS: f64 = 0.25 * QPUS as f64;
@@ -82,11 +81,11 @@ impl Backend for QpuBackend {
 /// Totals of the simulated QPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Simulated {
-    /// Bytes processed.
+    /// Bytes of data that the device has processed.
     pub bytes: u64,
-    /// Clocks of all runs.
+    /// Clocks of all runs, each counted until its last QPU has ended.
     pub clocks: u64,
-    /// Instructions of all QPUs.
+    /// Instructions that all QPUs together have executed.
     pub instructions: u64,
 }
 
@@ -190,7 +189,7 @@ const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
 /// whole result.
 fn zero_outputs(device: DeviceId, segments: &mut [Segment<'_>]) {
     for segment in segments {
-        // Memory that is not host memory has not been written.
+        // Other memory than host memory is skipped, because no run has written it.
         if let Ok(mut host) = segment.data.reborrow().into_host(device) {
             host.output().fill(0);
         }

@@ -32,7 +32,7 @@ pub(super) fn run(
         if pass == Pass::Cfb128Decrypt {
             input.resize(piece.next_multiple_of(16), 0);
         }
-        // For each block of the input, the previous ciphertext block.
+        // CBC and CFB decryption also need the ciphertext block before each block of the input.
         let mut before = Zeroizing::new(Vec::with_capacity(input.len()));
         if matches!(pass, Pass::CbcDecrypt | Pass::Cfb128Decrypt) {
             before.extend_from_slice(&*state);

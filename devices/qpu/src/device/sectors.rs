@@ -54,7 +54,7 @@ fn encrypted_tweaks(
     Ok(tweaks)
 }
 
-/// Distributes segments among runs.
+/// Distributes segments among runs. A long segment is divided, and short segments share a run.
 fn runs(segments: &[Segment<'_>]) -> Vec<Vec<Part>> {
     let mut runs = vec![Vec::new()];
     let mut free = MAX_RUN_BYTES;
@@ -74,7 +74,7 @@ fn runs(segments: &[Segment<'_>]) -> Vec<Vec<Part>> {
     runs
 }
 
-/// Executes a run.
+/// Encrypts or decrypts the parts of one run.
 fn run_parts(
     call: &mut Call<'_>,
     launch: Launch,

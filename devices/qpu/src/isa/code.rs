@@ -1,4 +1,4 @@
-//! Instructions as words of 64 bits (the guide, figures 4 to 7). In memory a word is little-endian.
+//! Instructions as words of 64 bits (Broadcom's guide, figures 4 to 7). In memory a word is little-endian.
 
 use super::{
     AddOp, Alu, Branch, BranchCondition, Condition, Destination, ImmediateKind, Instruction, LoadImmediate,
@@ -8,7 +8,7 @@ use super::{
 /// The reason why a word is not an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
-    /// The field whose value has no meaning, with its name in the guide.
+    /// The field whose value has no meaning, with its name in Broadcom's guide.
     pub field: &'static str,
     /// The value of the field.
     pub value: u8,
@@ -67,7 +67,7 @@ impl Field {
         u64::from(value) << self.0
     }
 
-    /// The meaning of the field.
+    /// Decodes this field of `word` with `of_code`. `field` is its name for the error.
     fn meaning<T>(
         self,
         word: u64,
@@ -120,7 +120,7 @@ impl ImmediateKind {
 const OF_SEMAPHORE: u8 = 4;
 
 impl Instruction {
-    /// The word.
+    /// Encodes the instruction as a word of 64 bits.
     ///
     /// # Panics
     /// In builds with debug assertions, if a field has a value that does not fit.
@@ -164,9 +164,11 @@ impl Instruction {
         }
     }
 
-    /// The instruction of a word.
+    /// Decodes a word of 64 bits.
     ///
-    /// [`DecodeError`] if a field has a value without a meaning, or if bits outside the fields of the instruction are set.
+    /// # Errors
+    /// [`DecodeError`] if a field has a value without a meaning, or if bits outside the fields of the instruction are
+    /// set.
     pub fn decode(word: u64) -> Result<Instruction, DecodeError> {
         let decoded = Self::decode_fields(word)?;
         // This check detects set bits outside the fields of semaphores and branches.

@@ -15,15 +15,15 @@ pub use show::disassemble;
 /// The number of elements of a register.
 pub const ELEMENTS: usize = 16;
 
-/// Bytes of an instruction.
+/// Number of bytes of an instruction in memory.
 pub const INSTRUCTION_BYTES: u32 = 8;
 
 /// An instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Instruction {
-    /// Operations of both ALUs.
+    /// An operation of each ALU, and a signal.
     Alu(Alu),
-    /// A constant.
+    /// Writes a constant to registers.
     LoadImmediate(LoadImmediate),
     /// Increments or decrements a semaphore.
     Semaphore(Semaphore),
@@ -54,7 +54,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Writes nothing.
+    /// The destinations of an instruction that writes nothing.
     pub const NONE: Destination = Destination {
         pack: 0,
         pm: false,
@@ -67,7 +67,7 @@ impl Destination {
     };
 }
 
-/// Operations of both ALUs.
+/// An instruction with an operation of each ALU, and a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alu {
     /// The signal, which is an additional effect of the instruction.
@@ -93,7 +93,7 @@ pub struct Alu {
 }
 
 impl Alu {
-    /// No operation.
+    /// An instruction without operations and signals.
     pub const NOP: Alu = Alu {
         signal: Signal::None,
         unpack: 0,
@@ -128,15 +128,15 @@ impl Alu {
     }
 }
 
-/// The meaning of the code of a small immediate (the guide, table 5).
+/// The meaning of the code of a small immediate (Broadcom's guide, table 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SmallImmediate {
     /// A value of all elements, as bits: -16 to 15, or a power of two from 2^-8 to 2^7 as a float.
     Value(u32),
     /// The result of the mul ALU is rotated by the lower four bits of element 0 of r5. As an input, the value is -16.
     RotateByR5,
-    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an input,
-    /// the value is n - 16 (the addendum).
+    /// The result of the mul ALU is rotated by this number of elements, from 1 to 15: element i moves to i + n. As an
+    /// input, the value is n - 16 (vc4asm's addendum).
     Rotate(u8),
 }
 
@@ -155,7 +155,7 @@ impl SmallImmediate {
         }
     }
 
-    /// The code.  `None` for a value that has none.
+    /// The code in the instruction. `None` for a value that no code stands for.
     pub fn code(self) -> Option<u8> {
         (0..64).find(|code| SmallImmediate::of_code(*code) == self)
     }
@@ -181,14 +181,14 @@ pub enum ImmediateKind {
     PairsUnsigned,
 }
 
-/// A constant.
+/// An instruction that writes a constant to registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoadImmediate {
     /// The interpretation of the value.
     pub kind: ImmediateKind,
     /// The destination of the constant.
     pub to: Destination,
-    /// The 32 bits.
+    /// The 32 bits of the constant, which `kind` interprets.
     pub value: u32,
 }
 
@@ -208,22 +208,22 @@ impl LoadImmediate {
 /// Increments a semaphore, or waits until it is not zero and decrements it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Semaphore {
-    /// Where the 32 bits of the immediate are written.
+    /// The registers to which the 32 bits of the immediate are written.
     pub to: Destination,
-    /// The number, from 0 to 15.
+    /// The number of the semaphore, from 0 to 15.
     pub number: u8,
     /// True if the semaphore is decremented.
     pub decrements: bool,
 }
 
-/// A branch.
+/// A branch, which can depend on flags and can write its return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Branch {
     /// The flags that elements must have for the branch to be taken.
     pub condition: BranchCondition,
     /// True if the target is relative to the address of the branch plus four instructions.
     pub is_relative: bool,
-    /// The register of file A, from 0 to 31, whose element 15 is added to the target (the addendum), if any.
+    /// The register of file A, from 0 to 31, whose element 15 is added to the target (vc4asm's addendum), if any.
     pub register: Option<u8>,
     /// False if the field `link_add` is a register of file A and `link_mul` a register of file B. True if the files are
     /// exchanged.
@@ -232,6 +232,6 @@ pub struct Branch {
     pub link_add: u8,
     /// A second register to which the return address is written.
     pub link_mul: u8,
-    /// Added to the target, in bytes.
+    /// The number of bytes that is added to the target.
     pub offset: i32,
 }

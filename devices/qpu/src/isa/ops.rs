@@ -8,7 +8,7 @@ macro_rules! define {
         pub enum $type { $($(#[$about])* $name = $code,)* }
 
         impl $type {
-            /// All values.
+            /// All values, in the order of their codes.
             pub const ALL: &'static [$type] = &[$($type::$name),*];
 
             /// The value of the field.
@@ -55,9 +55,9 @@ define! {
 }
 
 define! {
-    /// Operations of the add ALU (the guide, table 8).
+    /// Operations of the add ALU (Broadcom's guide, table 8).
     AddOp {
-        /// None.
+        /// No operation.
         Nop = 0 "nop",
         /// Sum of floats.
         Fadd = 1 "fadd",
@@ -75,9 +75,9 @@ define! {
         Ftoi = 7 "ftoi",
         /// Signed integer to float.
         Itof = 8 "itof",
-        /// Sum.
+        /// Sum of integers.
         Add = 12 "add",
-        /// Difference.
+        /// Difference of integers.
         Sub = 13 "sub",
         /// Logical shift right.
         Shr = 14 "shr",
@@ -109,9 +109,9 @@ define! {
 }
 
 define! {
-    /// Operations of the mul ALU (the guide, table 9).
+    /// Operations of the mul ALU (Broadcom's guide, table 9).
     MulOp {
-        /// None.
+        /// No operation.
         Nop = 0 "nop",
         /// Product of floats.
         Fmul = 1 "fmul",
@@ -131,23 +131,24 @@ define! {
 }
 
 define! {
-    /// The elements for which a result is written, selected by their flags.
+    /// The elements for which a result is written, selected by their flags. The flags belong to the last result that
+    /// has set flags.
     Condition {
-        /// No elements.
+        /// The result is written for no element.
         Never = 0 ".never",
-        /// All elements.
+        /// The result is written for all elements.
         Always = 1 "",
-        /// Elements whose flags say that the result was zero.
+        /// Elements with the flag Z: the result was zero.
         Zero = 2 ".ifz",
-        /// Elements whose result was not zero.
+        /// Elements without the flag Z: the result was not zero.
         NotZero = 3 ".ifnz",
-        /// Elements whose result was negative.
+        /// Elements with the flag N: the result was negative.
         Negative = 4 ".ifn",
-        /// Elements whose result was not negative.
+        /// Elements without the flag N: the result was not negative.
         NotNegative = 5 ".ifnn",
-        /// Elements with a carry.
+        /// Elements with the flag C, the carry.
         Carry = 6 ".ifc",
-        /// Elements without a carry.
+        /// Elements without the flag C, the carry.
         NoCarry = 7 ".ifcc",
     }
 }
@@ -179,18 +180,18 @@ define! {
         AnyCarry = 10 ".anyc",
         /// C is clear in some elements.
         AnyNoCarry = 11 ".anycc",
-        /// Always.
+        /// The branch is always taken.
         Always = 15 "",
     }
 }
 
 define! {
-    /// An effect of an instruction in addition to its operations (the guide, table 3). The codes 14 and 15 mark constants and
-    /// branches.
+    /// An effect of an instruction in addition to its operations (Broadcom's guide, table 3). The codes 14 and 15
+    /// mark constants and branches.
     Signal {
         /// Stops the program for a debugger.
         Breakpoint = 0 "bkpt",
-        /// Nothing.
+        /// No additional effect.
         None = 1 "",
         /// Switches to the other thread.
         ThreadSwitch = 2 "thrsw",
@@ -220,7 +221,7 @@ define! {
 }
 
 impl AddOp {
-    /// The number of inputs.
+    /// The number of inputs that the operation reads, from 0 to 2.
     pub const fn inputs(self) -> usize {
         match self {
             AddOp::Nop => 0,
@@ -231,7 +232,7 @@ impl AddOp {
 }
 
 impl MulOp {
-    /// The number of inputs.
+    /// The number of inputs that the operation reads, from 0 to 2.
     pub const fn inputs(self) -> usize {
         match self {
             MulOp::Nop => 0,

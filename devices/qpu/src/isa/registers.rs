@@ -1,10 +1,10 @@
-//! The addresses of registers (the guide, table 14). 0 to 31 are the general registers of files A and B; the others have
-//! different meanings for reads and for writes.
+//! The addresses of registers (Broadcom's guide, table 14). 0 to 31 are the general registers of files A and B; the
+//! others have different meanings for reads and for writes.
 
 /// The number of general registers of a file.
 pub const FILE: u8 = 32;
 
-/// Reads and writes nothing.
+/// A read returns no value, and a write has no effect.
 pub const NOP: u8 = 39;
 
 /// Read by either file: the next uniform.
@@ -17,7 +17,7 @@ pub const ELEMENT_NUMBER: u8 = 38;
 pub const QPU_NUMBER: u8 = 38;
 /// Read: the next vector of the VPM. Written: a vector for the VPM.
 pub const VPM: u8 = 48;
-/// Read by file A: not zero while a DMA load is running. Read by file B: the same for a DMA store.
+/// Read by file A: not zero while a DMA load is running. Read by file B: not zero while a DMA store is running.
 pub const DMA_BUSY: u8 = 49;
 /// Read by file A: waits for the DMA load. Read by file B: waits for the DMA store.
 pub const DMA_WAIT: u8 = 50;
@@ -32,7 +32,8 @@ pub const TMU_NOSWAP: u8 = 36;
 pub const R5: u8 = 37;
 /// Written: a value other than zero interrupts the host.
 pub const HOST_INTERRUPT: u8 = 38;
-/// Written by file A: the address of the next uniform. Written by file B: the same, relative to the current address.
+/// Written by file A: the address of the next uniform. Written by file B: the address of the next uniform relative to
+/// the current address.
 pub const UNIFORMS_ADDRESS: u8 = 40;
 /// Written by file A: the setup of reads of the VPM, or of a DMA load. Written by file B: the setup of writes to the VPM, or
 /// of a DMA store.

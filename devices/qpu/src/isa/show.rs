@@ -121,7 +121,7 @@ impl Alu {
     }
 }
 
-/// A constant. Small constants are decimal, and others are hexadecimal.
+/// A constant as text: decimal if it is small, otherwise hexadecimal.
 fn show_value(value: u32) -> String {
     match value as i32 {
         small @ -4096..=4096 => small.to_string(),

@@ -25,8 +25,8 @@ const fn double(byte: u8) -> u8 {
 
 const fn sbox() -> [u8; 256] {
     let mut table = [0x63; 256];
-    // 3 generates the multiplicative group of the field, and 0xf6 is its inverse. So p takes the values of all elements
-    // except 0, and q those of their inverses.
+    // 3 generates the multiplicative group of the field, and 0xf6 is its inverse. So p takes the values of all
+    // elements except 0, and q is the inverse of p.
     let (mut p, mut q) = (1u8, 1u8);
     loop {
         p ^= double(p);

@@ -19,7 +19,7 @@ pub const INVERSE_MATRIX: [u32; 16] = [14, 9, 13, 11, 14, 9, 13, 11, 14, 9, 13, 
 const SHIFT: i32 = 5;
 const INVERSE_SHIFT: i32 = 13;
 
-/// Encryption, as published.
+/// Encryption by the first kernel of the thesis, as published.
 pub fn encrypt_as_published() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -51,7 +51,7 @@ pub fn encrypt_as_published() -> Code {
     k.finish()
 }
 
-/// Decryption by the same method. The thesis has no such kernel.
+/// Decryption by the method of the published encryption. The thesis has no such kernel.
 pub fn decrypt() -> Code {
     let mut k = Kernel::new();
     let [blocks, keys, table, matrix, rounds, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -105,8 +105,8 @@ fn shift_rows(k: &mut Kernel, argument: Var<Int>, factor: i32) -> Var<Int> {
     state
 }
 
-/// A product is that of a column of the matrix and a byte of the block. The byte is first copied to the elements of its
-/// column.
+/// MixColumns by products. A product multiplies a column of the matrix by a byte of the block, which is first copied
+/// to the elements of its column.
 fn mix_columns(
     k: &mut Kernel,
     argument: Var<Int>,

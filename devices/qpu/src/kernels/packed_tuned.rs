@@ -14,7 +14,7 @@ use super::{INVERSE_SBOX, SBOX};
 use crate::compiler::{Code, Write};
 use crate::lang::{Expression, Int, Kernel, Var, element, rotate_in_quads, uniform};
 
-/// Bytes of a unit.
+/// Number of bytes of a unit: four vectors, which are stored at once.
 pub const UNIT: u32 = 256;
 
 /// For each byte, the contribution to its column in MixColumns if the byte is in row 0: the substitute times 2, 1, 1 and 3.

@@ -49,7 +49,7 @@ pub(super) fn value_with(condition: Condition) -> u32 {
     }
 }
 
-/// A condition of elements.
+/// A condition that each element meets or does not meet.
 #[derive(Debug, Clone)]
 pub struct Boolean(pub(super) BooleanTree);
 
@@ -109,6 +109,7 @@ pub struct Test {
 
 /// The condition of a branch that is taken if all elements, or some, meet a condition.
 ///
+/// # Panics
 /// For conditions that are not the result of a comparison.
 pub(super) fn branch_condition(condition: Condition, all: bool) -> BranchCondition {
     match (condition, all) {

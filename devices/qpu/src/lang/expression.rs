@@ -26,7 +26,7 @@ pub struct Expression<T> {
     kind: PhantomData<T>,
 }
 
-/// A variable.
+/// A variable with 16 elements of type `T`.
 #[derive(Debug)]
 pub struct Var<T> {
     pub(super) variable: Variable,
@@ -115,7 +115,7 @@ impl From<u8> for Expression<Char> {
     }
 }
 
-/// The next uniform.
+/// An expression that reads the next uniform of this QPU.
 pub fn uniform() -> Expression<Int> {
     Expression::of(Tree::Read(Read::Uniform))
 }
@@ -209,33 +209,33 @@ macro_rules! methods {
 }
 
 methods! { Int:
-    /// Logical shift right.
+    /// Logical shift right by the number of bits in `right`.
     shr_logical Node::Add(AddOp::Shr);
     /// Rotation of the bits right.
     ror Node::Add(AddOp::Ror);
-    /// The smaller one.
+    /// The smaller of two signed integers.
     min Node::Add(AddOp::Min);
-    /// The larger one.
+    /// The larger of two signed integers.
     max Node::Add(AddOp::Max);
     /// Product of the lower 24 bits.
     mul24 Node::Mul(MulOp::Mul24);
 }
 
 methods! { Float:
-    /// The smaller one.
+    /// The smaller of two floats.
     min Node::Add(AddOp::Fmin);
-    /// The larger one.
+    /// The larger of two floats.
     max Node::Add(AddOp::Fmax);
 }
 
 methods! { Char:
-    /// Sum, at most 255.
+    /// The sum of each byte, at most 255.
     adds Node::Mul(MulOp::V8adds);
-    /// Difference, at least 0.
+    /// The difference of each byte, at least 0.
     subs Node::Mul(MulOp::V8subs);
-    /// The smaller one.
+    /// The smaller of each two unsigned bytes.
     min Node::Mul(MulOp::V8min);
-    /// The larger one.
+    /// The larger of each two unsigned bytes.
     max Node::Mul(MulOp::V8max);
     /// Product of bytes, interpreted as fractions of 255.
     muld Node::Mul(MulOp::V8muld);

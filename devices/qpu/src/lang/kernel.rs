@@ -18,7 +18,7 @@ const LOAD_ROW: u32 = 0;
 struct Setups {
     stride: Variable,
     dma: Variable,
-    /// For loads: the setup of the read of the VPM.
+    /// For loads: the setup by which a vector is read from the VPM.
     vpm: Option<Variable>,
 }
 
@@ -299,7 +299,7 @@ impl Kernel {
         if let Some(Setups { stride, dma, .. }) = self.stores {
             self.constant(stride, 0xc001_0000);
             let id = self.var(super::qpu());
-            // 16 rows of one word, and a vector as a column.
+            // A store has 16 rows of one word, because a vector is a column of the VPM.
             let shifted = self.var(id << 3);
             let setup = self.var(shifted | (0x8801_4000 | STORE_ROW << 7));
             self.code.push(Op::new(

@@ -19,8 +19,9 @@ pub(super) struct Layout {
     pub(super) output: u32,
 }
 
-/// The round keys in the form that the bitsliced kernels read: each word has a byte in its highest bits. The S-box omits its
-/// constant. The constant is added by all round keys except one.
+/// The round keys in the form that the bitsliced kernels read: each word has a byte in its highest bits. The S-box of these
+/// kernels omits the constant of SubBytes. Therefore the constant is added to all round keys except the key with the index
+/// `without_constant`.
 fn bitslice_keys(memory: &mut Memory, keys: &[Block], without_constant: usize) -> u32 {
     let stride = KEY_STRIDE as usize;
     let address = memory.aligned_room(KEYS_ALIGNMENT, stride * keys.len());

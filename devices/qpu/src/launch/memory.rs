@@ -28,7 +28,7 @@ impl Memory {
         (address - self.base) as usize
     }
 
-    /// The bytes from an address on.
+    /// The bytes from the given address to the end of the memory.
     pub(super) fn from(&mut self, address: u32) -> &mut [u8] {
         let place = self.place(address);
         &mut self.bytes[place..]

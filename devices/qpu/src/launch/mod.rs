@@ -26,23 +26,23 @@ pub enum Launch {
     /// A bitsliced program that encrypts or decrypts blocks. A QPU gets a unit of 32 blocks, the next QPU the next unit, and so on.
     /// For [`Combination::Chain`], the units of a QPU must be the successive blocks of 32 messages.
     Blocks(Blocks),
-    /// Bitsliced CTR.
+    /// The bitsliced program for CTR.
     Ctr,
-    /// The thesis's second kernel, as it was published: ECB.
+    /// ECB by the second kernel of the [thesis](crate), as it was published.
     Packed {
-        /// True for decryption.
+        /// True for decryption, false for encryption.
         decrypts: bool,
     },
-    /// The decryption of the thesis's second kernel, with an InvMixColumns for all bytes at once.
+    /// ECB decryption by the second kernel of the [thesis](crate), with an InvMixColumns for all bytes at once.
     PackedFastDecryption,
-    /// The thesis's second kernel, tuned.
+    /// ECB by the second kernel of the [thesis](crate), tuned.
     PackedTuned {
-        /// True for decryption.
+        /// True for decryption, false for encryption.
         decrypts: bool,
     },
-    /// The thesis's first kernel: ECB.
+    /// ECB by the first kernel of the [thesis](crate).
     Naive {
-        /// True for decryption, which the thesis does not have.
+        /// True for decryption, which the thesis does not have; false for encryption.
         decrypts: bool,
     },
 }
@@ -77,13 +77,15 @@ impl Launch {
         })
     }
 
-    /// Runs the program on QPUs of a chip, which may keep memory for the next run until [`Chip::finish`]. Returns the output, which
-    /// is as long as the input.
+    /// Runs the program on QPUs of a chip, which may keep memory for the next run until [`Chip::finish`]. Returns the
+    /// output, which is as long as the input.
     ///
-    /// # Errors Errors of the chip.
+    /// # Errors
+    /// Errors of the chip.
     ///
-    /// If the input is longer than [`MAX_RUN_BYTES`], or does not consist of whole blocks (except for CTR); if the other data are
-    /// not as long as the program needs; or if there are no QPUs or more than [`QPUS`].
+    /// # Panics
+    /// If the input is longer than [`MAX_RUN_BYTES`], or does not consist of whole blocks (except for CTR); if the
+    /// other data are not as long as the program needs; or if there are no QPUs or more than [`QPUS`].
     pub fn run(
         self,
         chip: &mut dyn Chip,

@@ -31,7 +31,7 @@ pub(super) static PACKED: [LazyLock<Program>; 2] = [
     LazyLock::new(|| as_published(&packed::decrypt_as_published())),
 ];
 
-/// A decryption that the thesis does not have, compiled by the same scheme.
+/// A decryption that the thesis does not have. It is compiled by the scheme of the thesis's compiler, as [`PACKED`].
 pub(super) static PACKED_FAST_DECRYPTION: LazyLock<Program> =
     LazyLock::new(|| as_published(&packed::decrypt_fast()));
 

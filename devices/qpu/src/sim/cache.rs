@@ -1,6 +1,6 @@
 //! The caches. They are simulated only for the counters, because the time of a miss is not known.
 
-/// Bytes of a line.
+/// Number of bytes of a line of any cache.
 const LINE: u32 = 64;
 
 /// A cache with a number of sets of lines. The least recently used line of a set is replaced.

@@ -31,8 +31,8 @@ pub struct Counters {
     pub l2_hits: u64,
     /// Lines that were not in the cache of level 2.
     pub l2_misses: u64,
-    /// DMA loads.
+    /// The number of DMA loads of all QPUs.
     pub dma_loads: u64,
-    /// DMA stores.
+    /// The number of DMA stores of all QPUs.
     pub dma_stores: u64,
 }

@@ -1,4 +1,5 @@
-//! The two DMA engines, which copy blocks of words between the VPM and the memory (the guide, tables 34 to 36).
+//! The two DMA engines, which copy blocks of words between the VPM and the memory (Broadcom's guide, tables 34 to
+//! 36).
 //!
 //! The effect of vertical loads was derived from programs that ran on hardware: a row of memory becomes a part of a column, and
 //! the next row of memory begins `vpitch` rows lower. Widths of 8 and 16 bits, and vertical stores of more than one column, are

@@ -65,7 +65,7 @@ impl Qpu {
             }
             _ => None,
         };
-        // The flags are still those from before the instruction.
+        // This instruction has not changed the flags yet.
         if alu.add != AddOp::Nop && self.is_written(alu.to.add, alu.to.add_condition) {
             self.write(&alu.to, false, &add.values, alu.add.gives_float(), exact.as_ref(), shared)?;
         }
@@ -98,7 +98,7 @@ impl Qpu {
     fn load_result(&mut self, unit: usize, shared: &mut Shared<'_>) -> Result<(), FaultKind> {
         let (words, ready_at) = self.requests[unit].front_mut().ok_or(FaultKind::NoRequest)?;
         self.accumulators[4] = *words;
-        // The queue does not wipe values that have been removed.
+        // The words are wiped here, because the queue does not wipe values that it removes.
         words.zeroize();
         let ready_at = *ready_at;
         self.requests[unit].pop_front();
@@ -206,7 +206,7 @@ impl Qpu {
                 shared.counters.load_stall_clocks += self.wait_until(self.loads.done_at);
                 [0; ELEMENTS]
             }
-            // The mutex has been locked before.
+            // The QPU has locked the mutex before it executes the instruction, so the read only returns zeros.
             registers::MUTEX => [0; ELEMENTS],
             _ => return Err(FaultKind::NotSimulated("a register of shaders")),
         })
@@ -313,7 +313,7 @@ impl Qpu {
                 }
             }
             registers::HOST_INTERRUPT => {
-                // Only a nonzero value causes an interrupt (the addendum).
+                // Only a nonzero value causes an interrupt (vc4asm's addendum).
                 if (0..ELEMENTS).any(|index| values[index] & mask[index] != 0) {
                     shared.interrupt(self.clocks);
                 }
@@ -375,7 +375,7 @@ impl Qpu {
                 shared.vpm.write(access, values, now)
             }
             (registers::VPM_SETUP, false) if word >> 31 == 0 => {
-                // The setups cannot be queued (the addendum).
+                // The setups cannot be queued (vc4asm's addendum).
                 if self.vpm_reads.is_some_and(|access| access.left > 0) {
                     return Err(FaultKind::Setup(word));
                 }

@@ -11,11 +11,11 @@ pub struct Fault {
     pub qpu: u8,
     /// The address of the instruction in the program, in bytes.
     pub address: u32,
-    /// The kind of fault.
+    /// The rule that the program has broken, or the reason why it cannot continue.
     pub kind: FaultKind,
 }
 
-/// The kinds of faults.
+/// The rules that a program can break, and the reasons why it cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// The program ran or branched outside its instructions.

@@ -1,5 +1,5 @@
-//! Sequences of instructions with undefined results, which the simulator refuses (the guide, section 3 "Instruction
-//! restrictions", as Mesa's validator for the same hardware quotes it; and the addendum).
+//! Sequences of instructions with undefined results, which the simulator refuses (Broadcom's guide, section 3
+//! "Instruction restrictions", as Mesa's validator for the same hardware quotes it; and vc4asm's addendum).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::isa::{Alu, Condition, Destination, Instruction, Mux, Signal, SmallImm
 pub enum Hazard {
     /// The instruction reads a general register that the previous instruction writes.
     ReadAfterWrite {
-        /// True for file B.
+        /// True for a register of file B, false for file A.
         is_b: bool,
         /// The number of the register.
         register: u8,
@@ -336,6 +336,7 @@ impl Hazards {
 
     /// Checks the next executed instruction, and records it.
     ///
+    /// # Errors
     /// The first rule that the instruction breaks.
     pub fn check(&mut self, instruction: &Instruction) -> Result<(), Hazard> {
         self.check_properties(&Properties::of(instruction))

@@ -15,11 +15,11 @@ use crate::isa::INSTRUCTION_BYTES;
 pub struct Run {
     /// Clocks until the last QPU has ended.
     pub clocks: u64,
-    /// Instructions of all QPUs.
+    /// The number of instructions that all QPUs have executed.
     pub instructions: u64,
     /// The number of interrupts of the host.
     pub interrupts: u64,
-    /// Counters of other events.
+    /// Counters of stalls, caches and transfers.
     pub counters: Counters,
     /// Unfinished work that the run has left in the chip.
     pub leftovers: Leftovers,
@@ -90,10 +90,11 @@ impl Machine<'_> {
 
     /// Runs until all QPUs have ended.
     ///
-    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the order is that
-    /// of the numbers of the QPUs. The other instructions of a QPU do not depend on other QPUs.
+    /// Instructions that use shared state are executed in the order of their clocks. If clocks are equal, the QPU
+    /// with the smaller number is first. The other instructions of a QPU do not depend on other QPUs.
     ///
-    /// # Errors The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
+    /// # Errors
+    /// The first [`Fault`]; [`FaultKind::Budget`] if a QPU has not ended after a number of clocks, and
     /// [`FaultKind::Deadlock`] if all QPUs that have not ended wait.
     pub fn run(&mut self, memory: &mut [u8], budget: u64) -> Result<Run, Fault> {
         self.run_observed(memory, budget, &mut ())
@@ -215,7 +216,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A general register of a QPU. It belongs to file B if `is_b` is true.
+    /// A general register of a QPU, of file B if `is_b` is true and otherwise of file A.
     ///
     /// # Panics
     /// If there is no such QPU or register.

@@ -1,8 +1,9 @@
 //! A simulator. It computes the results of instructions, and refuses invalid sequences of instructions. Values are the 32
 //! bits of an element.
 //!
-//! The rules for flags and for modes of packing come from the addendum and from vc4asm's table of operations. The hardware's
-//! floats have no denormals (they are zero), no infinities and no NaN. The simulator uses the infinities and NaN of the host.
+//! The rules for flags and for modes of packing come from vc4asm's addendum and from vc4asm's table of operations.
+//! The hardware's floats have no denormals (they are zero), no infinities and no NaN. The simulator uses the
+//! infinities and NaN of the host.
 
 mod alu;
 mod cache;
@@ -42,8 +43,8 @@ const QPUS_PER_SLICE: usize = 4;
 /// The result of an operation for one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// The result.
+    /// The 32 bits of the result.
     pub value: u32,
-    /// The flag C. The flags Z and N are those of the value.
+    /// The flag C. The flags Z and N follow from the value.
     pub carry: bool,
 }

@@ -15,7 +15,7 @@ impl Observer for () {
     fn executed(&mut self, _: Event) {}
 }
 
-/// An executed instruction.
+/// The execution of an instruction by a QPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// The number of the QPU.
@@ -42,7 +42,7 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// All clocks of waiting.
+    /// The sum of the clocks of all causes.
     pub fn total(&self) -> u64 {
         self.texture + self.load + self.store + self.synchronization
     }

@@ -1,4 +1,4 @@
-//! Modes of packing and unpacking (the guide, tables 12 to 14).
+//! Modes of packing and unpacking (Broadcom's guide, tables 12 to 14).
 
 /// Unpacks a register of file A as an input of an operation. `mode` is the value of the field UNPACK, from 0 to 7. 0 means no
 /// unpacking. The other modes, in order, select the lower half; the upper half; the highest byte, copied four times; and one of

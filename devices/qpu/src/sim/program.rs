@@ -12,7 +12,7 @@ pub(super) struct Step {
     pub(super) is_shared: bool,
 }
 
-/// A program.
+/// A program for the simulator, with the properties of each instruction.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(super) steps: Vec<Step>,
@@ -29,14 +29,14 @@ impl Program {
         Program { steps: instructions.iter().map(step).collect() }
     }
 
-    /// The words of the instructions.
+    /// The instructions, each encoded as a word of 64 bits.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         self.steps.iter().map(|step| step.instruction.encode())
     }
 }
 
 fn is_shared(instruction: &Instruction) -> bool {
-    // All registers from the VPM on use shared state, except those of the special functions.
+    // The registers from the VPM on use shared state, except the registers of the special functions.
     let is_shared_read = |address: u8| address >= registers::VPM;
     let is_shared_write = |address: u8| {
         address >= registers::VPM && !(registers::RECIPROCAL..=registers::LOGARITHM).contains(&address)

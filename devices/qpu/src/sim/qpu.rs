@@ -50,7 +50,7 @@ pub(super) struct Qpu {
     pub(super) uniforms: u32,
     /// True after the program has requested that texture units are used by their own numbers.
     pub(super) is_unswapped: bool,
-    /// Requested results of both texture units.
+    /// The results that this QPU has requested from each of its two texture units.
     pub(super) requests: [Results; 2],
     pub(super) vpm_reads: Option<Access>,
     pub(super) vpm_writes: Option<Access>,
@@ -105,7 +105,7 @@ impl Qpu {
         self.accumulators = [[value; ELEMENTS]; 6];
     }
 
-    /// A general register.
+    /// The content of a general register, of file B if `is_b` is true and otherwise of file A.
     pub(super) fn register(&self, is_b: bool, number: u8) -> &Vector {
         &self.files[usize::from(is_b)][usize::from(number)]
     }
@@ -198,7 +198,7 @@ impl Qpu {
             return None;
         }
         let after = self.address.wrapping_add(4 * INSTRUCTION_BYTES);
-        // The value of element 15 is used (the addendum).
+        // The value of element 15 is used (vc4asm's addendum).
         let base = branch.register.map_or(0, |number| self.files[0][usize::from(number)][ELEMENTS - 1]);
         let start = if branch.is_relative { after } else { 0 };
         for (is_b, address) in [(branch.is_swapped, branch.link_add), (!branch.is_swapped, branch.link_mul)] {

@@ -12,7 +12,8 @@ use super::{FaultKind, QPUS_PER_SLICE, SLICES};
 /// The largest value of a semaphore, which has four bits.
 const MOST: u8 = 15;
 
-/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (the addendum).
+/// Bytes and ways of the caches of a slice, for instructions and for uniforms, and of the cache of level 2 (vc4asm's
+/// addendum).
 const SLICE_CACHE: (u32, usize) = (4096, 4);
 const L2_CACHE: (u32, usize) = (32 << 10, 4);
 
@@ -24,7 +25,7 @@ struct SliceCaches {
     uniforms: Cache,
 }
 
-/// Shared state.
+/// The state that QPUs share: the memory, the VPM, semaphores, texture units and caches.
 pub(super) struct Shared<'m> {
     pub(super) memory: Memory<'m>,
     pub(super) vpm: Vpm,
@@ -127,7 +128,7 @@ impl<'m> Shared<'m> {
         self.counters.instruction_misses += u64::from(!hit);
     }
 
-    /// Reads a uniform.
+    /// Reads the uniform at an address, and counts a hit or a miss of the uniforms cache.
     pub(super) fn uniform(&mut self, qpu: u8, address: u32) -> Result<u32, FaultKind> {
         let value = self.memory.load(address)?;
         let hit = self.slices[usize::from(qpu) / QPUS_PER_SLICE].uniforms.read(address);
@@ -163,7 +164,7 @@ impl<'m> Shared<'m> {
         Ok((words, self.units[physical].request(now)))
     }
 
-    /// Starts a DMA load.
+    /// Starts a DMA load at a clock, and records when it ends.
     pub(super) fn start_load(
         &mut self,
         engine: &mut Engine,
@@ -174,7 +175,7 @@ impl<'m> Shared<'m> {
         engine.load(address, now, &mut self.load_free_at, &self.memory, &mut self.vpm)
     }
 
-    /// Starts a DMA store.
+    /// Starts a DMA store at a clock, and records when it ends.
     pub(super) fn start_store(
         &mut self,
         engine: &mut Engine,

@@ -13,10 +13,11 @@ pub const TMU_CLOCKS_PER_REQUEST: u64 = 16;
 /// Clocks from the end of this time until the result is in the FIFO.
 pub const TMU_LATENCY: u64 = 50;
 
-/// Clocks of a DMA load in addition to those of its rows.
+/// Clocks of a DMA load, without the clocks of its rows.
 pub const DMA_LOAD_CLOCKS: u64 = 135;
 
-/// Clocks of a DMA store in addition to those of its rows. A store of 16 rows of one word was measured to take 157 clocks.
+/// Clocks of a DMA store, without the clocks of its rows. A store of 16 rows of one word was measured to take 157
+/// clocks.
 pub const DMA_STORE_CLOCKS: u64 = 141;
 
 /// Clocks of a row of a DMA load: 15 for 64 bytes, and at least six. Two loads of 16 rows of one word were measured to take

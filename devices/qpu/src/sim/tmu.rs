@@ -7,11 +7,11 @@ use super::cache::Cache;
 use super::qpu::Vector;
 use super::timing::{TMU_CLOCKS_PER_REQUEST, TMU_LATENCY};
 
-/// Maximum number of requests of a QPU that a unit holds. The guide states eight, but with more than four requests results
-/// were lost in experiments (the addendum).
+/// Maximum number of requests of a QPU that a unit holds. Broadcom's guide states eight, but with more than four
+/// requests results were lost in experiments (vc4asm's addendum).
 pub(super) const FIFO: usize = 4;
 
-/// Bytes of the cache of a unit, which is direct-mapped (the addendum).
+/// Bytes of the cache of a unit, which is direct-mapped (vc4asm's addendum).
 const CACHE: u32 = 4096;
 
 /// A texture unit, which two or four QPUs share.

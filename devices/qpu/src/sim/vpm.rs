@@ -1,4 +1,5 @@
-//! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (the guide, section 7).
+//! The vertex pipe memory (VPM): 64 rows of 16 words, which all QPUs and the DMA engines read and write (Broadcom's
+//! guide, section 7).
 
 use zeroize::Zeroize;
 
@@ -13,9 +14,9 @@ const ROWS: usize = 64;
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     value: u32,
-    /// The clock until which a DMA load writes it.
+    /// The clock at which the last DMA load that writes this word ends. 0 if there was no load.
     loaded_at: u64,
-    /// The clock until which a DMA store reads it.
+    /// The clock at which the last DMA store that reads this word ends. 0 if there was no store.
     stored_at: u64,
 }
 

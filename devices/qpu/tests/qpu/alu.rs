@@ -1,4 +1,4 @@
-//! The results of operations.
+//! Tests of the operations of both ALUs.
 
 use lockstep_qpu::isa::{AddOp, MulOp};
 use lockstep_qpu::sim::{pack_file_a, pack_mul, unpack, unpack_r4};

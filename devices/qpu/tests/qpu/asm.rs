@@ -1,4 +1,4 @@
-//! Programs as text.
+//! Tests of the assembler, and of the text of instructions.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::isa::{AddOp, Alu, Condition, Instruction, MulOp, Mux, Signal, registers};
@@ -128,7 +128,7 @@ fn constants() {
     ] {
         assert_eq!(one(text).to_string(), expected);
     }
-    // The code of a rotation is also a value, which another operation may use (the addendum).
+    // The code of a rotation is also a value, which another operation may use (vc4asm's addendum).
     let both = alu("shl.setf -, elem_num, -2; mov r0, r0 << 2");
     assert_eq!((both.read_b, both.add_inputs[1]), (62, Mux::B));
 }
@@ -194,7 +194,8 @@ fn any_text_is_a_program_or_a_mistake() {
     }
 }
 
-/// The words are those of vc4asm for the same text. Needs the path of vc4asm in `LOCKSTEP_VC4ASM`: `make qpu-vc4asm`.
+/// The words are those that vc4asm generates from the same text. The test needs the path of vc4asm in
+/// `LOCKSTEP_VC4ASM` (`make qpu-vc4asm`).
 #[test]
 fn words_are_those_of_vc4asm() {
     let Some(program) = std::env::var_os("LOCKSTEP_VC4ASM") else {

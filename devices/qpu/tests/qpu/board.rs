@@ -18,20 +18,20 @@ use lockstep_qpu::launch::{Job, Launch, MAX_RUN_BYTES};
 use lockstep_qpu::sim::{Leftovers, Machine, Program};
 use lockstep_reference::{Aes, ctr};
 
-/// The physical address of the memory of the GPU, and the highest bits of its bus addresses: those for accesses through the
-/// level 2 cache, and those for accesses without caches.
+/// The physical address of the memory of the GPU, and the highest bits of its bus addresses: CACHED for accesses
+/// through the level 2 cache, and UNCACHED for accesses without caches.
 const PHYSICAL: u32 = 0x1e00_0000;
 const CACHED: u32 = 0x4000_0000;
 const UNCACHED: u32 = 0xc000_0000;
 const HANDLE: u32 = 17;
-/// The GPU's memory.
+/// The number of bytes of the memory of the GPU.
 const BYTES: usize = 4 << 20;
 
-/// A failure of the firmware.
+/// A failure of the firmware or of the operating system that the test injects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     None,
-    /// The system call fails.
+    /// The system call fails with this error.
     Call(io::ErrorKind),
     /// The system call of a run fails by a timeout of the kernel, and the QPUs continue to run.
     Timeout,
@@ -39,13 +39,13 @@ enum Failure {
     Endless,
     /// The message is refused as a whole.
     Refused,
-    /// A tag gets no response.
+    /// The response does not answer a tag.
     Unknown(u32),
-    /// A tag gets a response without a value.
+    /// The response to a tag has no value.
     Short(u32),
-    /// A tag gets this value.
+    /// The response to a tag has this value.
     Value(u32, u32),
-    /// Runs fail after this number of them.
+    /// Runs fail after this number of runs.
     RunsAfter(usize),
     /// The memory cannot be mapped.
     Map,
@@ -321,7 +321,7 @@ fn nothing_is_left_on_the_board() {
         assert!(output.chunks(16).all(|block| block == aes.encrypt([0x5a; 16])), "{launch:?}");
         let state = fake.0.lock().unwrap();
         assert_eq!(state.runs, runs);
-        // The control list and the program are public.
+        // The control list and the program are not wiped, because they are public.
         assert!(state.memory[5 * 4096..].iter().all(|byte| *byte == 0), "{launch:?}: the data are wiped");
     }
     board.finish();
@@ -590,6 +590,6 @@ fn this_machine_has_no_board() {
     assert!(named("qpu:0").unwrap().contains("no Raspberry Pi"));
     assert!(named("qpu:1").unwrap().contains("there is no device qpu:1"));
     assert_eq!(backend.named(&"qpu".into()).unwrap().unwrap().id().to_string(), "qpu");
-    // Without the simulator, and for other backends.
+    // Without the simulator there is no device `qpu`. Names of other backends have no device here.
     assert!(QpuBackend::default().named(&"qpu".into()).is_none() && named("spu").is_none());
 }

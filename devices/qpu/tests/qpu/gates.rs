@@ -3,7 +3,8 @@
 use lockstep_core::sbox;
 use lockstep_qpu::kernels::bitslice::gates::{Circuit, Kind, forward, inverse};
 
-/// For all inputs, all sums and differences equal the XOR, and the outputs are those of the circuit before it was rewritten.
+/// For all inputs, all sums and differences equal the XOR, and the outputs equal the outputs of the circuit before it
+/// was rewritten.
 fn check(circuit: &Circuit, function: fn([u8; 8]) -> [u8; 8], gates_of_add: usize) {
     let tables = circuit.tables();
     for gate in &circuit.gates {

@@ -29,7 +29,8 @@ fn a_general_register_is_readable_an_instruction_later() {
     refused("mov.ifz rb3, r0\n~\nadd r1, r2, rb3", Hazard::ReadAfterWrite { is_b: true, register: 3 });
     refused("ldi ra0, 7\n~\nbra -, ra0", Hazard::ReadAfterWrite { is_b: false, register: 0 });
     refused("nop; v8min ra9, r0, r1\n~\nmov t0s, ra9", Hazard::ReadAfterWrite { is_b: false, register: 9 });
-    // Reads of another file, of another register, of an accumulator, and of a register whose write has no effect.
+    // Reads of another file, of another register, of an accumulator, and of a register whose write has no effect are
+    // accepted.
     assert_eq!(broken("mov ra3, r0\nmov r1, rb3\nmov ra4, r0\nmov r1, ra5\nmov r2, r1\nmov r1, r2"), None);
     assert_eq!(broken("mov.never ra3, r0\nmov r1, ra3"), None);
 }

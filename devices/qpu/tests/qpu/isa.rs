@@ -126,7 +126,8 @@ fn fields_without_a_meaning_are_named() {
     assert_eq!(refused(word | 9 << 24), DecodeError { field: "op_add", value: 9 });
     assert_eq!(refused(0xe << 60 | 2 << 57), DecodeError { field: "unpack", value: 2 });
     assert_eq!(refused(0xf << 60 | 12 << 52), DecodeError { field: "cond_br", value: 12 });
-    // A branch that has the number of a register but does not use it, and a semaphore with a number of more than four bits.
+    // A branch that has the number of a register but does not use it is refused, as is a semaphore with a number of
+    // more than four bits.
     assert_eq!(refused(0xf << 60 | 3 << 45).field, "reserved");
     assert_eq!(refused(0xe << 60 | 4 << 57 | 1 << 5).field, "reserved");
     assert!(refused(word | 9 << 24).to_string().contains("the value 9 in the field op_add"));
@@ -134,7 +135,7 @@ fn fields_without_a_meaning_are_named() {
 
 #[test]
 fn small_immediates() {
-    // The values are from table 5 of the guide and from the addendum.
+    // The values are from table 5 of Broadcom's guide and from vc4asm's addendum.
     let values = [
         (0, 0),
         (15, 15),

@@ -10,7 +10,7 @@ use lockstep_qpu::launch::{Job, Launch};
 use lockstep_qpu::sim::{Leftovers, Program, Run};
 use lockstep_reference::Aes;
 
-/// Bytes with different values.
+/// Test data of `len` bytes with different values.
 fn bytes(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -61,15 +61,15 @@ fn run(launch: Launch, bits: usize, qpus: u8, input: &[u8]) -> (Vec<u8>, Run) {
     run_on(&mut Simulator, launch, bits, qpus, input, &[])
 }
 
-/// The encryption or decryption of all blocks.
+/// The result of the oracle for whole blocks in ECB mode.
 fn ecb(bits: usize, decrypts: bool, data: &[u8]) -> Vec<u8> {
     let aes = Aes::new(&key(bits));
     let cipher = |block: &[u8; 16]| if decrypts { aes.decrypt(*block) } else { aes.encrypt(*block) };
     data.as_chunks().0.iter().flat_map(cipher).collect()
 }
 
-/// The difference between the totals of runs with two lengths, which are multiples of `unit` bytes for each QPU. These are the
-/// totals of 20 times `unit` bytes for each QPU.
+/// The totals of 20 times `unit` bytes for each QPU in the steady state. They are the difference between the totals
+/// of a longer run and of a shorter run, so that the start and the end of a run do not count.
 fn steady(launch: Launch, bits: usize, qpus: u8, unit: usize) -> Run {
     let run = |units: usize| {
         let input = bytes(unit * units * usize::from(qpus));
@@ -129,7 +129,7 @@ fn packed_decryption_as_published() {
     }
 }
 
-/// The thesis expects that its decryption can be nearly as fast as its encryption. This decryption reaches three quarters of
+/// The thesis expects that decryption can be nearly as fast as encryption. This decryption reaches three quarters of
 /// the rate of encryption.
 #[test]
 fn packed_fast_decryption() {
@@ -180,8 +180,8 @@ fn packed_tuned() {
     assert!(encryption / decryption >= 0.9, "{encryption} {decryption}");
 }
 
-/// Programs for the same code: by the scheduler without hints, by the scheduler with the hints that are used, and by the
-/// sequential compiler, which needs more registers.
+/// The programs of a kernel by each compiler: by the scheduler without hints, by the scheduler with the hints `used`,
+/// and by the sequential compiler if it finds enough registers.
 fn programs(code: &Code, used: Hints) -> Vec<WithProgram> {
     let scheduled = [Hints::default(), used].map(|hints| scheduled::compile(code, &hints).unwrap());
     let all = scheduled.into_iter().chain(sequential::compile(code));
@@ -251,7 +251,7 @@ fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
         Combination::Chain => {
             let mut output = Vec::new();
             for unit in input.chunks(UNIT) {
-                // The previous unit of the same QPU.
+                // The result of the previous unit that this QPU has encrypted.
                 let before = output.len().checked_sub(2 * UNIT);
                 let before = before.map_or(vec![0; UNIT], |start| output[start..start + UNIT].to_vec());
                 output.extend(cipher(&xor(unit, &before)));

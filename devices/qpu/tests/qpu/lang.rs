@@ -82,7 +82,7 @@ fn times(byte: u32, number: u32) -> u32 {
     product
 }
 
-/// Conditions within loops.
+/// The program has conditions within loops.
 #[test]
 fn products_in_the_field_of_aes() {
     check(

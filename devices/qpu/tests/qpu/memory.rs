@@ -155,7 +155,7 @@ fn bytes_and_halves_of_the_vpm() {
     // Elements of 8 bits. Packed elements are bytes 16 to 31 of row 1, and laned elements are byte 1 of each word.
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
-    // Elements of 16 bits.
+    // The packed and the laned setup for elements of 16 bits.
     let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));
@@ -252,7 +252,7 @@ fn columns_are_loaded_and_stored() {
 
 #[test]
 fn clocks_of_transfers() {
-    // The clocks are those of two instructions before the start, of the transfer, and of the wait.
+    // The clocks are the sum of two instructions before the start, the transfer, and the wait.
     let loads = |rows: u32| clocks(1, &format!("{}mov -, vr_wait", load(rows)));
     assert_eq!((loads(1), loads(4)), (4 + 135 + 15 + 4, 4 + 135 + 60 + 4));
     let stores = |rows: u32| clocks(1, &format!("{}mov -, vw_wait", store(rows, 4096)));
@@ -292,7 +292,8 @@ fn a_transfer_is_not_disturbed() {
 
 #[test]
 fn transfers_outside_of_the_vpm_or_of_memory_are_refused() {
-    // Loads of a row from column 3, of four rows from row 62, and of row 64.
+    // These transfers exceed the VPM: loads of a row from column 3 and of four rows from row 62, and a store of row
+    // 64.
     let load = |setup: u32| fault(&format!("ldi vr_setup, {setup:#x}\nldi vr_addr, 0"));
     assert_eq!(load(0x8301_1003), FaultKind::OutsideVpm { row: 0, column: 16 });
     assert_eq!(load(0x8304_1000 | 62 << 4), FaultKind::OutsideVpm { row: 64, column: 0 });

@@ -7,7 +7,7 @@ use lockstep_qpu::launch::{Job, Launch};
 use lockstep_qpu::sim::timing::CLOCKS_PER_INSTRUCTION;
 use lockstep_qpu::sim::{Event, Machine, Observer, Program, QPUS, Run, Stalls};
 
-/// All events.
+/// An observer that stores all events.
 #[derive(Default)]
 struct Events(Vec<Event>);
 

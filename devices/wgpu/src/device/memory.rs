@@ -18,9 +18,9 @@ use crate::calls::lock;
 use crate::gpu::Gpu;
 use crate::memory::{Download, download, upload};
 
-/// The number of the next allocation. All devices of this process share it. A slice names its device by an id and its buffer
-/// by a handle. The same adapter can be opened twice under one id. The handle of a buffer of one of these devices must not be
-/// valid for the other.
+/// The number of the next allocation. All devices of this process share it, so that handles of different devices
+/// differ. The same adapter can be opened twice under one id, and a buffer of one of these devices must not be valid
+/// for the other.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// Parts that a caller fetches. None if all parts are empty.
@@ -40,7 +40,7 @@ impl Fetch for Fetched {
     }
 }
 
-/// A caller's allocation.
+/// Device memory that a caller has allocated. It is wiped on drop.
 struct Owned {
     gpu: Arc<Gpu>,
     slice: DeviceSlice,
@@ -83,7 +83,7 @@ impl DerefMut for Pinned {
     }
 }
 
-/// A device has one queue, so all streams are the same.
+/// A device has one queue, so all streams refer to this queue.
 impl DeviceMemory for WgpuDevice {
     fn allocate(&self, len: usize) -> Result<Box<dyn DeviceBuffer>> {
         let gpu = self.gpu()?;

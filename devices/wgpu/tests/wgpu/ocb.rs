@@ -33,7 +33,7 @@ fn cases(keys: &[Key], shapes: &[(usize, usize, usize, usize)]) -> Vec<Case> {
     shapes.iter().enumerate().map(case).collect()
 }
 
-/// Where the data are.
+/// The memory in which the data are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Where {
     InPlace,

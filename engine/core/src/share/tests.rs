@@ -1,6 +1,6 @@
 use super::*;
 
-/// The bytes of each segment in each share.
+/// For each share, the number of bytes of each segment in it.
 fn cut(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
     let key = Key::new(&[0; 16]).unwrap();
     let mut data: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![0; len]).collect();

@@ -8,7 +8,7 @@ use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_reference::{Aes, gcm, gcm_siv, ocb};
 use lockstep_testkit::suite::{noise, test_key};
 
-/// The AEADs: sealing and opening.
+/// Each AEAD, with its operation for sealing and its operation for opening.
 const AEADS: [(FusedAead, FusedAead); 3] = [
     (FusedAead::GcmSeal, FusedAead::GcmOpen),
     (FusedAead::GcmSivSeal, FusedAead::GcmSivOpen),
@@ -128,7 +128,7 @@ fn each_kernel(test: impl Fn(&Cpu, &str)) {
     }
 }
 
-/// Lengths around those of blocks and of the steps of all kernels.
+/// Lengths around the lengths of blocks, and around the steps of all kernels.
 fn lengths() -> Vec<usize> {
     let steps =
         [96, 128, 192, 512, 1024].into_iter().flat_map(|step| [step - 1, step, step + 1, 2 * step + 17]);
@@ -147,7 +147,8 @@ fn a_key_each() {
 
 #[test]
 fn keys_of_one_and_of_several_messages() {
-    // Messages 0 to 4, 5 to 9 and so on have three keys: the first key has one message, the second three, and the third one.
+    // Each group of five messages has three keys: its first message has one key, the next three messages share
+    // another key, and the last message has a third key.
     let key_of = |i: usize| i / 5 * 3 + [0, 1, 1, 1, 2][i % 5];
     for aead in AEADS {
         let batch = Batch::new(aead, &lengths(), KeySize::Aes256, key_of);

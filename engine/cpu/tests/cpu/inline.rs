@@ -81,7 +81,7 @@ fn check(
     }
 }
 
-/// The last block, or `before` if there is none.
+/// The last block of the data, or `before` if the data are shorter than a block.
 fn last(data: &[u8], before: Block) -> Option<Block> {
     Some(data.last_chunk().copied().unwrap_or(before))
 }
@@ -278,7 +278,7 @@ fn cfb1_of_any_number_of_bits() {
                 ("CFB1 decryption", cfb::decrypt1(aes, &iv, &data, bits), InlineKey::cfb1_decrypt),
             ];
             for (mode, result, call) in modes {
-                // The expected output: the bits that follow the first `bits` bits are not changed.
+                // Bits of the output after the first `bits` bits must not change.
                 let over = |before: &[u8]| {
                     let mut expected = before.to_vec();
                     expected[..bits / 8].copy_from_slice(&result[..bits / 8]);

@@ -86,8 +86,8 @@ fn reported(arguments: &[&str], what: &str) {
 #[test]
 #[ignore = "needs a release build: make leak-test"]
 fn soft_is_constant_time() {
-    // Valgrind does not support AVX-512, so the widest registers that it runs are those of AVX2. A width that the processor
-    // lacks stands for the next narrower one.
+    // Valgrind does not support AVX-512, so AVX2 has the widest registers that it can run. If the processor lacks a
+    // width, the next narrower width is tested instead.
     for widest in ["Portable", "Ssse3", "Avx2"] {
         silent(&[&format!("cpu/soft@{widest}")]);
     }
@@ -109,7 +109,8 @@ fn the_portable_key_expansion_is_constant_time() {
     silent(&["core"]);
 }
 
-/// The program branches on a verdict, so there are reports. The probe checks that their number is constant.
+/// The program branches on the verdict of each message, so memcheck reports these branches. The probe checks that
+/// their number is constant.
 #[test]
 #[ignore = "needs a release build: make leak-test"]
 fn verdicts_do_not_depend_on_the_place_of_the_fault() {

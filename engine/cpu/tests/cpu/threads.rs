@@ -7,7 +7,7 @@ use lockstep_core::{Block, Key, KeySize};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_testkit::suite::{noise, test_block, test_key};
 
-/// The first available kernel is tested: the distribution is the same for all.
+/// Only the first available kernel is tested, because all kernels distribute work among threads in the same way.
 const KERNELS: [&str; 4] = ["cpu/vaes512", "cpu/aesni", "cpu/armv8", "cpu/soft"];
 
 fn cpu(threads: usize) -> (Cpu, KernelId) {
@@ -68,7 +68,8 @@ fn check(pass: Pass, parts: &[Part]) {
                     found.0 == expected.0,
                     "{pass:?}, {threads} threads, segment {i}, in place: {in_place}"
                 );
-                // ECB has no register, and after a partial block a message cannot continue.
+                // ECB has no register. After a partial block, a message cannot continue, so the register is
+                // undefined.
                 let has_register = pass != Pass::EcbEncrypt && pass != Pass::EcbDecrypt;
                 if has_register && parts[i].data.len().is_multiple_of(16) {
                     assert_eq!(found.1, expected.1, "{pass:?}, {threads} threads, register {i}");

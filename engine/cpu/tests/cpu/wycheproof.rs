@@ -391,7 +391,7 @@ fn xts_vectors(kernel: Option<&str>) {
             continue;
         }
         let key = CipherKey::new(Cipher::Xts, &test.key).unwrap();
-        // The number of the data unit, little-endian, without trailing zeros.
+        // The nonce of a vector is the number of the data unit in little-endian order, without trailing zeros.
         let mut tweak = [0; 16];
         tweak[..test.nonce.len()].copy_from_slice(&test.nonce);
         let mut data = test.pt.to_vec();

@@ -35,7 +35,7 @@ fn message<'d>(key: &'d AeadKey, nonce: &'d [u8], data: &'d mut [u8], tag: Tag<'
 #[test]
 fn each_mode_has_its_row_and_one_layout() {
     for mode in Aead::ALL {
-        // The rows are in the order of the modes.
+        // The rows of the table must have the order of the enumeration.
         let (name, variant) = (mode.name().replace('-', ""), format!("{mode:?}"));
         assert!(name.to_lowercase().starts_with(&variant.to_lowercase()), "{variant} has the row of {name}");
         let mut sealed: Vec<u8> = (0..21).collect();

@@ -204,7 +204,7 @@ fn batches() -> impl Iterator<Item = Batch> {
             batches.push(Batch::new(mode, &[most, least], nonce));
         }
         if mode == Aead::Gcm {
-            // With this nonce, the first counter is a hash.
+            // With a nonce of 16 bytes, the first counter block is a hash of the nonce.
             batches.push(Batch::new(mode, &[most], 16));
         }
         batches

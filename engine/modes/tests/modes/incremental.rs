@@ -100,7 +100,7 @@ fn padding_may_be_switched_off_while_a_block_is_kept_back() {
     let mut output = [0; 64];
     let mut executor = Executor::new();
     let mut io = SliceIo { input: Some(&ciphertext[..32]), output: &mut output };
-    // With padding the last whole block may be the padded one.
+    // The last whole block is held back, because it may contain the padding.
     assert_eq!(buffer.update(&mut executor, Direction::Decrypt, Hold::Block, &mut io).unwrap(), 16);
     assert_eq!(buffer.pending().len(), 16);
     let mut io = SliceIo { input: Some(&ciphertext[32..]), output: &mut output[16..] };

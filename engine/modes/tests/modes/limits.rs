@@ -103,7 +103,8 @@ fn fused_tasks_have_the_limits_of_their_modes() {
             FusedAead::GcmSeal => (1 << 36) - 32,
             // RFC 8452, section 6.
             FusedAead::GcmSivSeal => 1 << 36,
-            // RFC 7253, section 5.1: at most 2^48 blocks with a key. Data and associated data have half as many together.
+            // RFC 7253, section 5.1: at most 2^48 blocks with a key. A message may have 2^46 blocks of data and 2^46
+            // blocks of associated data, together half of this number.
             _ => 1 << 50,
         };
         assert_eq!(check(fused, most), Ok(()));

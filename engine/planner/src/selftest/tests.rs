@@ -1,6 +1,6 @@
 use super::*;
 
-/// Compares the stored answers with those of the reference implementation.
+/// The stored answers must equal the results of the reference implementation.
 #[test]
 fn answers_are_the_oracles() {
     let behaviour = lockstep_testkit::mock::Behaviour { ocb: true, gcm_siv: true, ..Default::default() };

@@ -226,7 +226,8 @@ fn a_kernel_of_another_device_is_refused() {
     assert!(planner(devices(), Some("gpu"), Some("gpu/bitslice")).is_ok());
 }
 
-/// Devices of one backend, by number.
+/// The names of the devices of a planner that is limited to `device`. The machine has a device for each name of a
+/// backend, numbered from 0.
 fn several(names: &[&str], device: &str) -> Result<Vec<String>> {
     let devices = names.iter().enumerate().map(|(number, &backend)| {
         let backend: &'static str = if backend == "gpu" { "gpu" } else { "other" };
@@ -268,7 +269,8 @@ fn a_group_does_large_work_and_one_device_the_rest() {
     assert_eq!(there.device.id(), second);
 }
 
-/// The devices that `auto` chooses from, of those with these backends, models, PCI addresses and kernels.
+/// The devices that `auto` chooses from. Each of the given devices has a backend, a number, a model, a PCI address
+/// and a kernel.
 fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<String> {
     let devices = devices.iter().map(|&(backend, number, model, pci, kernel)| {
         let id = DeviceId { backend, unit: Unit::Number(number) };
@@ -305,7 +307,8 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
     assert_eq!(candidates(&all), ["cuda:0", "wgpu:0"]);
 }
 
-/// The result of a pass on 48 bytes by a planner with a trusted device and a device that lacks `lacks`.
+/// Runs a pass on 48 bytes by a planner that has a trusted device and a device without support for the pass `lacks`.
+/// Returns the planner, the outcome and the data.
 fn run_without(lacks: Pass, device: Option<&str>, pass: Pass) -> (Planner, Result<()>, [u8; 48]) {
     let cpu =
         Pretend { is_trusted: true, ..Pretend::new("mock-cpu", &[("mock-cpu/plain", false, SLOW)], &[]) };
@@ -332,7 +335,7 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
         outcome.unwrap();
         assert_eq!(planner.assisted(), [], "{device:?} {pass:?}");
     }
-    // The bytes of passes that the device has done.
+    // Bytes of passes on the device are counted for the device.
     let (planner, _, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
     let worked: Vec<_> = planner.worked().into_iter().map(|(id, bytes)| (id.backend, bytes)).collect();
     assert_eq!(worked, [("gpu", 48)]);

@@ -26,7 +26,7 @@ fn times_are_interpolated_and_extrapolated() {
     let at = |bytes: usize| timing.ns(bytes.into());
     assert_eq!([at(0), at(100), at(150), at(200), at(600)], [10.0, 10.0, 15.0, 20.0, 420.0]);
     assert_eq!(at(2000), 1820.0);
-    // The line beyond a flat end is not flat.
+    // If the last measured times are equal, the estimate for longer messages still grows.
     let timing = self::timing(&[(1.0, 50.0), (1000.0, 100.0), (2000.0, 100.0)], 0.0, None);
     assert_eq!(timing.ns(12_000.into()), 150.0);
 }

@@ -12,7 +12,7 @@ use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
 
-/// How a device behaves after its self-test.
+/// The ways in which a device behaves after its self-test. RIGHT: all results are right.
 const RIGHT: usize = 0;
 /// Each byte is wrong, differently in each block, since in chaining modes a single error would propagate.
 const WRONG: usize = 1;

@@ -24,7 +24,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251 + 1) as u8).collect()
 }
 
-/// The memory of the data.
+/// The kind of memory in which the data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Same,
@@ -32,7 +32,7 @@ enum Place {
     Pinned,
 }
 
-/// Ciphertext and tag.
+/// The ciphertext and the tag of a message by the reference implementation.
 fn sealed(fused: FusedAead, plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let aes = lockstep_reference::Aes::new(&[1; 16]);
     if fused.is_gcm() {
@@ -88,7 +88,7 @@ fn run_with(
                     assert!(outcome.is_ok() || state == [9; 16], "the state is as it was");
                     outcome
                 }
-                // Only the completion reports wrong results.
+                // Wrong results are reported when the completion is waited for, not by the submission.
                 _ => plan.submit(Task::Pass(pass, &mut segments)).and_then(Completion::wait),
             }
         }
@@ -136,7 +136,8 @@ fn wrong_results_are_detected_and_zeroed() {
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The last submission was that work, and the self-test came before it.
+                // The self-test came before the work, so the last submission was the work. In the next run, its
+                // result is wrong.
                 let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(
@@ -159,7 +160,8 @@ fn tails_are_compared_fully() {
     }
 }
 
-/// One message of OCB3. The lengths are those of the nonce and the tag. The data are in place, in device memory or pinned.
+/// Seals or opens one message of OCB3 with these lengths of the nonce and the tag. The data are pinned if `pinned` is
+/// true, and otherwise in device memory.
 fn run_ocb(
     planner: &Planner,
     fused: FusedAead,

@@ -1,4 +1,4 @@
-//! The checked-in header is the one that cbindgen writes from the sources. C and C++ compilers accept it.
+//! The checked-in header equals the header that cbindgen writes from the sources. C and C++ compilers accept it.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use crate::library;
 fn the_header_is_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a configuration");
-    // cbindgen reads the modules of the crate too.
+    // cbindgen also reads the modules that the crate declares.
     let builder = cbindgen::Builder::new().with_config(config).with_src(folder.join("src/lib.rs"));
     let mut written = Vec::new();
     builder.generate().expect("cbindgen reads the sources").write(&mut written);

@@ -45,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
-/// How a program is linked.
+/// The library with which a program is linked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Linked {
     Shared,

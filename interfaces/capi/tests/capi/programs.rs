@@ -38,7 +38,7 @@ fn test_program(folder: &Path, options: &[&str], linked: Linked) -> PathBuf {
     )
 }
 
-/// The test program, without the settings of the user.
+/// The command that runs the test program, without the variables that the user may have set.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "LOCKSTEP_VERIFY"] {
@@ -187,7 +187,7 @@ fn the_library_for_installation() {
     assert!(String::from_utf8_lossy(&help.stderr).contains("usage"));
 }
 
-/// docs/c.md shows the example as it is.
+/// docs/c.md contains the example without changes.
 #[test]
 fn the_manual_shows_the_example() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -196,7 +196,7 @@ fn the_manual_shows_the_example() {
     assert!(page.contains(&example), "docs/c.md does not contain examples/c/encrypt_file.c");
 }
 
-/// A killed process leaves nothing.
+/// If a process is killed, it leaves no file.
 #[test]
 fn a_killed_program_leaves_no_output() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! The results of the reference implementation, for comparison with those that the test program prints: see
+//! The results of the reference implementation. They are compared with the results that the test program prints: see
 //! `print_vectors` in tests/c/aead.c.
 
 use lockstep_reference as reference;

@@ -8,15 +8,15 @@ import signal
 import tempfile
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-# A full memory of the machine of the tests is no reason to end workers.
+# Ray must not end workers only because the memory of the machine that runs the tests is full.
 os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
 
 import ray
 from ray.cluster_utils import Cluster
 
-# The smallest object store that Ray permits is 75 MiB.
+# Ray permits no object store below 75 MiB.
 NODE = {"num_cpus": 1, "object_store_memory": 78 << 20, "include_dashboard": False}
-# A dead node is noticed after some seconds.
+# With these settings, Ray notices after some seconds that a node has died.
 SYSTEM = {"health_check_initial_delay_ms": 2000, "health_check_period_ms": 1000, "health_check_failure_threshold": 5}
 
 
@@ -57,7 +57,7 @@ class LocalCluster:
 
 @contextlib.contextmanager
 def local_cluster():
-    # The paths of Unix sockets are short.
+    # A path of a Unix socket has at most about 100 characters, so Ray's folder has a short path.
     folder = tempfile.mkdtemp(prefix="ls", dir="/tmp")
     os.mkdir(os.path.join(folder, "ray"))
     os.environ["RAY_TMPDIR"] = folder

@@ -97,7 +97,7 @@ def test_files_and_back(cluster, tmp_path, key_file):
         tmp_path / "out", tmp_path / "back", key=reads(key_file), expected=report.manifest
     )
     assert back.files == 301 and (tmp_path / "back/out/in/d3/f3").read_bytes() == content(3, 3000)
-    # A key file of `lockstep keygen`.
+    # `key` is a function that returns the path of a key file in the format of `lockstep keygen`.
     (tmp_path / "line").write_text(f"lockstep-key-256 {key_file.read_bytes().hex()}\n")
     (tmp_path / "line").chmod(0o600)
     path = str(tmp_path / "line")
@@ -132,13 +132,14 @@ def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     monkeypatch.setattr(ray, "remote", recording)
     source = make_files(tmp_path / "in", 200, 100)
     lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file))
-    # Now, because the next run wipes the key of this one.
+    # The workers are searched before the next run, because that run wipes the key of this one.
     workers = [pid for node in cluster.nodes for pid in cluster.workers(node)]
     own = [pid for pid in cluster.processes() if pid not in workers]
     assert len(own) >= 4
     assert any(memory_has(pid, key) for pid in workers)
     assert not [pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() for pid in own if memory_has(pid, key)]
-    # And failures: on the way back the function raises, with the key in its message.
+    # A failure does not send the key to the driver either: here the function of the key raises an exception
+    # whose message contains the key.
     path = str(key_file)
 
     def leaks():
@@ -181,7 +182,7 @@ def test_keys_that_are_refused_before_anything_is_written(tmp_path):
             lockstep.ray.encrypt_files(tmp_path / "file", tmp_path / "out", key=function)
         assert key.hex() not in str(caught.value) and repr(key) not in str(caught.value) and text not in str(caught.value), number
     assert os.listdir(tmp_path) == ["file"]
-    # Code of any length, and other bytes, are no keys.
+    # A function is accepted if its code contains constants that cannot be a key.
     assert _keys.fetch(_keys.pickled(lambda: bytes(16))) == bytes(16)
     assert b"arn" in _keys.pickled(functools.partial(len, b"arn:aws:kms:eu-west-1:111122223333:key/1234abcd"))
 
@@ -249,7 +250,7 @@ def test_failures_are_listed(cluster, tmp_path, key_file):
     with pytest.raises(FileNotFoundError, match="1 of the files in the manifest are missing"):
         lockstep.ray.decrypt_files(out, tmp_path / "none", key=reads(key_file), expected=done.manifest)
     assert not (tmp_path / "none").exists()
-    # A wrong key: all fail, and nothing appears.
+    # With a wrong key, all files fail, and no output appears.
     (tmp_path / "other").write_bytes(os.urandom(32))
     with pytest.raises(lockstep.ray.FilesFailed):
         lockstep.ray.decrypt_files(out, tmp_path / "wrong", key=reads(tmp_path / "other"))
@@ -331,7 +332,7 @@ def test_columns(cluster, tmp_path, key_file):
     import pyarrow
     import ray.data
 
-    # Zero bytes at the end, which strings of numpy lose.
+    # The texts end with a zero byte, which numpy's strings would lose.
     rows = [{"id": number, "text": content(number, number % 50) + b"\0", "plain": number * 2} for number in range(500)]
     dataset = ray.data.from_items(rows)
     arguments = {"columns": ["text"], "key": reads(key_file), "context": b"table 1", "bind": "id"}
@@ -343,7 +344,8 @@ def test_columns(cluster, tmp_path, key_file):
     for batch_format in ["pyarrow", "numpy"]:
         opened = sealed.map_batches(lockstep.ray.Decrypt, batch_format=batch_format, **made)
         assert sorted(opened.take_all(), key=lambda row: row["id"]) == rows
-    # Without Ray: the same classes in this process. A cell of another row, another column, and a changed one.
+    # Encrypt and Decrypt also work without Ray, in this process. A cell is refused if it comes from another row or
+    # column, or was changed.
     with lockstep.use(threads=1):
         decrypt, encrypt = lockstep.ray.Decrypt(**arguments), lockstep.ray.Encrypt(**arguments)
         cipher = lockstep.aead.XAES256GCM(key_file.read_bytes())
@@ -368,7 +370,7 @@ def test_columns(cluster, tmp_path, key_file):
         with pytest.raises(TypeError, match="has a key"):
             ray.cloudpickle.dumps(encrypt)
         assert key_file.read_bytes().hex() not in repr(encrypt)
-        # A key that was given in place of the name of a column.
+        # A key that was given in place of the name of a column is not shown.
         marked = lockstep.ray.Encrypt([key_file.read_bytes().hex(), "text"], key=reads(key_file))
         assert repr(marked) == "<Encrypt: '(a key, not shown)', 'text'>"
 
@@ -383,7 +385,7 @@ def test_the_examples_of_the_page_run(cluster, tmp_path, monkeypatch):
         exec(compile(block, str(PAGE), "exec"), names)
 
 
-# The last test: the cluster has two nodes after it.
+# This test comes last, because the cluster has only two nodes after it.
 def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
     """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. All processes of the node
     are killed when nothing else is left to do.
@@ -413,7 +415,7 @@ def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
     threading.Thread(target=kill, daemon=True).start()
     fetch = meets(reads(key_file), tmp_path / "workers", 3)
     report = lockstep.ray.encrypt_files(source, out, key=fetch, progress=progress)
-    # The last groups were those of the node that was killed.
+    # The groups of the killed node were the last ones that were processed.
     assert len(stopped) == len(killed) == 1 and killed[0] < 2000
     assert report.files == 2000 and len(report.nodes) >= 2
     check_outputs(source, out, key_file, 2000)

@@ -10,7 +10,7 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 import lockstep.fsspec
 
 with warnings.catch_warnings():
-    # The marks of pyarrow are not known here.
+    # pyarrow's tests have pytest marks that this configuration does not define. Their warnings are ignored.
     warnings.simplefilter("ignore")
     from pyarrow.tests import test_fs as published
 
@@ -41,10 +41,11 @@ def pickle_module():
 
 pickle_with_and_without_subtree_filesystem = published.pickle_with_and_without_subtree_filesystem
 
-# Appending is refused with NotImplementedError, while this test expects pyarrow's class of this name.
+# Lockstep refuses appending with Python's NotImplementedError, but this test expects pyarrow's class of the
+# same name.
 LEFT_OUT = {"test_open_append_stream"}
 
-# The tests of any file system are those with the fixture `fs`.
+# pyarrow's tests that apply to any file system are those with the fixture `fs`.
 for name, function in vars(published).items():
     if name.startswith("test_") and "fs" in inspect.signature(function).parameters and name not in LEFT_OUT:
         globals()[name] = function

@@ -15,7 +15,7 @@ fn all_lines_but_the_first_are_indented() {
     assert!(hung.lines().skip(1).all(|line| line.starts_with("    word")), "{hung}");
     assert!(hung.lines().all(|line| line.len() <= WIDTH), "{hung}");
     assert_eq!(hang(WIDTH, "label: ", 4, ""), "label:\n");
-    // A label that leaves too little room.
+    // The label is so long that the text begins on the next line.
     let label = format!("  {:<26} ", "label");
     let hung = hang(40, &label, label.len(), &text);
     assert!(

@@ -1,4 +1,4 @@
-//! `lockstep-lab lab cell`
+//! The subcommand `lockstep-lab lab cell`.
 
 use std::path::{Path, PathBuf};
 
@@ -155,7 +155,7 @@ fn asm(args: &Asm) -> Result<()> {
     print(&finished.text)
 }
 
-/// `ADDRESS=FILE`
+/// Parses `ADDRESS=FILE`.
 fn pair(text: &str) -> std::result::Result<(String, String), String> {
     let (left, right) = text
         .split_once('=')
@@ -164,7 +164,7 @@ fn pair(text: &str) -> std::result::Result<(String, String), String> {
     Ok((left.into(), right.into()))
 }
 
-/// `NUMBER=VALUE`
+/// Parses `NUMBER=VALUE`, the number and the value of a register.
 fn register(text: &str) -> std::result::Result<(u8, String), String> {
     let (number, value) =
         text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or("expected NUMBER=VALUE")?;
@@ -172,7 +172,7 @@ fn register(text: &str) -> std::result::Result<(u8, String), String> {
     Ok((number.ok_or("registers have the numbers 0 to 127")?, value.into()))
 }
 
-/// `ADDRESS:BYTES=FILE`
+/// Parses `ADDRESS:BYTES=FILE`.
 fn dump(text: &str) -> std::result::Result<(String, usize, String), String> {
     let parts = text.split_once('=').filter(|(_, file)| !file.is_empty()).and_then(|(range, file)| {
         let (address, bytes) = range.split_once(':')?;

@@ -1,4 +1,4 @@
-//! `lockstep-lab lab cuda`
+//! The subcommand `lockstep-lab lab cuda`.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `lockstep-lab lab geforce`
+//! The subcommand `lockstep-lab lab geforce`.
 
 use std::sync::Arc;
 

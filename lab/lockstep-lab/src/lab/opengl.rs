@@ -1,4 +1,4 @@
-//! `lockstep-lab lab opengl`
+//! The subcommand `lockstep-lab lab opengl`.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `lockstep-lab lab qpu`
+//! The subcommand `lockstep-lab lab qpu`.
 
 use std::path::PathBuf;
 

@@ -29,7 +29,7 @@ fn the_spu_and_the_cpu_give_equal_results() {
         }
     }
     cipher("ofb", &["--device", "spu", "--kernel", "spu/ctr4"]).failed(2, "spu/ctr4");
-    // Modes of several passes, with the chosen kernels, and Cells of other sizes.
+    // Modes that consist of several passes run with selected kernels, and on Cells with other numbers of SPEs.
     for (mode, iv) in [("gcm", true), ("ccm", true), ("cmac", false)] {
         let run = |device: &str, more: &[&str]| {
             let mut args =
@@ -122,7 +122,7 @@ fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
     cipher("cmac", &["--device", "qpu"]).succeeded();
     cipher("gmac", &["--device", "qpu"]).failed(2, "qpu cannot do GHASH");
     cipher("gcm-siv", &["--device", "qpu"]).failed(2, "qpu cannot do");
-    // The kernel has ECB only.
+    // This kernel supports ECB only, so no part of GCM can run on the device.
     cipher("gcm", &["--device", "qpu", "--kernel", "qpu/packed"])
         .failed(2, "qpu/packed cannot do CTR of GCM");
     folder.run(["keygen", "-o", "file.key"]).succeeded();

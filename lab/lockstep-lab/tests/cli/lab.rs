@@ -1,4 +1,4 @@
-//! `lockstep-lab lab`.
+//! Tests of the subcommand `lockstep-lab lab`.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -14,11 +14,10 @@ fn unknown_processors_are_refused() {
     folder.run(["lab", "abacus"]).failed_usage("abacus");
 }
 
-// The tests of the lab compute the JSON of the Cell, which takes seconds.
 #[test]
 fn sections_are_written_as_they_are_measured() {
     let folder = Folder::new();
-    // A datagram is the data of one write: this shows how the text is divided, at any speed.
+    // Each datagram contains the data of one write. So the division of the text does not depend on the speed.
     let (here, there) = UnixDatagram::pair().unwrap();
     here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
@@ -33,7 +32,7 @@ fn sections_are_written_as_they_are_measured() {
     assert!(third.contains("Table 2") && !third.contains("Table 3"), "{third}");
     assert!(third.contains("CTR0") && third.contains("824"), "{third}");
     let mut text = first + &second + &third;
-    // The last row of the last table.
+    // `loads take 7` is in the last row of the last table.
     while !text.contains("loads take 7") {
         text += &next();
     }
@@ -154,7 +153,8 @@ fn the_files_of_the_geforce_thesis() {
     let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
     let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
     let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
-    // Eight files by edge; four for Table A7; three configurations of the 8800.
+    // Eight files with the CPU, eight files with each of two edges, four files of Table A7, and eight files with each
+    // of three configurations of the 8800.
     let rows = |name: &str| report[name].as_array().unwrap().len();
     assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
     assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);

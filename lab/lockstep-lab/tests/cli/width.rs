@@ -2,7 +2,8 @@
 
 use crate::common::*;
 
-/// Panics if a line is longer. Reports that take long are checked by the tests that run them anyway.
+/// Panics if a line of `text` has more than 80 characters. A report that takes long to make is checked by the test
+/// that makes it.
 #[track_caller]
 pub(crate) fn fits(what: &str, text: &str) {
     assert!(!text.is_empty(), "{what} prints nothing");

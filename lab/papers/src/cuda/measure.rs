@@ -13,7 +13,7 @@ use lockstep_planner::{Planner, Selection};
 use super::{Error, paper};
 use crate::data::random_bytes;
 
-/// A measurement of a kernel.
+/// The time of a kernel for a plaintext of one length.
 #[derive(Debug, Clone)]
 pub struct Point {
     /// The kernel; `cpu` for the fastest CPU kernel, on one thread.
@@ -22,22 +22,22 @@ pub struct Point {
     pub bytes: usize,
     /// Threads per block, if selectable.
     pub threads: Option<u32>,
-    /// Median seconds.
+    /// The median of the seconds of all runs.
     pub seconds: f64,
 }
 
 impl Point {
-    /// 10^9 bytes a second.
+    /// The throughput in 10^9 bytes per second.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / self.seconds / 1e9
     }
 }
 
-/// All measurements.
+/// All measurements on a device.
 pub struct Measured {
-    /// The device.
+    /// The name and description of the device.
     pub device: String,
-    /// The CPU kernel of the comparison.
+    /// The name of the CPU kernel with which the device is compared.
     pub cpu: String,
     /// Figures 5 and 6: data in device memory, each with the best number of threads.
     pub sizes: Vec<Point>,

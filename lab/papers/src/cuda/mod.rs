@@ -21,7 +21,7 @@ pub enum Error {
     /// An output is wrong, so its time is not reported.
     #[error("{kernel} encrypts {bytes} bytes WRONGLY: nothing was measured")]
     Wrong {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: &'static str,
         /// The length of the plaintext in bytes.
         bytes: usize,

@@ -6,7 +6,7 @@ pub struct Processor {
     pub name: &'static str,
     /// Mbit/s at each of [`SIZES`].
     pub rates: [u32; 4],
-    /// The price in dollars.
+    /// The price of the processor in dollars.
     pub dollars: u32,
 }
 

@@ -11,19 +11,19 @@ use lockstep_report::text::{WIDTH, wrap};
 /// Price and power of the device, if the user has given them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Worth {
-    /// Its price.
+    /// The price of the device in dollars.
     pub dollars: Option<f64>,
-    /// The power under load in watts.
+    /// The power of the device under load in watts.
     pub watts: Option<f64>,
 }
 
 /// The measurements with their date, and the price and power of the device.
 pub struct Report {
-    /// The measurements.
+    /// The measurements on the device.
     pub measured: Measured,
-    /// The day, as 2026-01-31.
+    /// The day of the measurements, as 2026-01-31.
     pub date: String,
-    /// Values for the columns per dollar and watt.
+    /// The price and power of the device, for the columns per dollar and per watt.
     pub worth: Worth,
 }
 
@@ -42,8 +42,8 @@ fn mbit(point: Option<&Point>) -> String {
 }
 
 impl Report {
-    /// The size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory; `None`
-    /// if there is no such size.
+    /// The smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared
+    /// memory. `None` if coarse grain is slower at the largest size.
     pub fn break_even(&self) -> Option<usize> {
         let points = &self.measured.sizes;
         let ahead = |bytes| {
@@ -137,7 +137,7 @@ impl Report {
         table
     }
 
-    /// Throughput by size.
+    /// A table of the throughput of each kernel by the size of the plaintext.
     pub fn sizes(&self) -> Table {
         let mut names: Vec<&str> = Vec::new();
         let points = &self.measured.sizes;

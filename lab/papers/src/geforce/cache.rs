@@ -5,9 +5,9 @@
 pub struct Geometry {
     /// Bytes of the whole cache.
     pub bytes: u32,
-    /// Bytes of a line.
+    /// Number of bytes of a line.
     pub line: u32,
-    /// Lines of a set.
+    /// Number of lines of a set.
     pub ways: u32,
 }
 
@@ -21,7 +21,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The position of a texel in a texture of 256 x 256 texels.
+    /// The position in memory of a texel of a texture of 256 x 256 texels.
     pub fn position(self, x: u8, y: u8) -> u32 {
         match self {
             Order::Rows => u32::from(y) << 8 | u32::from(x),
@@ -30,7 +30,7 @@ impl Order {
     }
 }
 
-/// The bits of a byte, at the even positions.
+/// Spreads the bits of a byte to the even positions of a word.
 fn spread(byte: u8) -> u32 {
     let nibbles = (u32::from(byte) | u32::from(byte) << 4) & 0x0f0f;
     let pairs = (nibbles | nibbles << 2) & 0x3333;
@@ -65,7 +65,8 @@ impl Cache {
     /// Reads a line, given by its address divided by the bytes of a line. Returns whether the line was absent.
     pub fn misses(&mut self, line: u32) -> bool {
         let first = (line & self.set) as usize * self.ways;
-        // The line moves to the front of its set; lines before its old place, or all of them, move back by one.
+        // The line moves to the front of its set. The lines that were before it move back by one place; if the line
+        // was absent, all lines do, and the last one is dropped.
         let mut moved = line;
         for place in &mut self.lines[first..first + self.ways] {
             std::mem::swap(place, &mut moved);

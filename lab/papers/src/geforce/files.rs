@@ -13,7 +13,7 @@ pub enum Content {
     /// Random bytes whose range grows from 0 at the start of the file to 0..=255 at its end. The thesis prints "increasing
     /// range", without the rate.
     Growing,
-    /// Random bytes.
+    /// Random bytes, each from 0 to 255.
     Random,
     /// This number of different random blocks, repeated; not in the thesis.
     Repeating(u64),
@@ -22,15 +22,15 @@ pub enum Content {
 /// A file of the thesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct File {
-    /// Its number in Table 6.2.1.
+    /// The number of the file in Table 6.2.1.
     pub number: u32,
-    /// Its length.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Its contents.
+    /// The contents of the file.
     pub content: Content,
 }
 
-/// Table 6.2.1.
+/// The eight files of Table 6.2.1, in the order of their numbers.
 pub const FILES: [File; 8] = [
     File { number: 1, bytes: 884_736_000, content: Content::Counting },
     File { number: 2, bytes: 884_736_000, content: Content::Constant },
@@ -51,12 +51,13 @@ impl File {
         FILES[number as usize - 1]
     }
 
-    /// The number of blocks.
+    /// The number of blocks of the file.
     pub fn blocks(&self) -> u64 {
         self.bytes / 16
     }
 
-    /// The block with this index. Random files differ from each other. Beyond the end, the contents continue.
+    /// The block with this index. Random files have different contents. Beyond the end of the file, the contents
+    /// continue.
     pub fn block(&self, index: u64) -> Block {
         self.content.block(u64::from(self.number), index, self.blocks())
     }
@@ -82,7 +83,7 @@ impl Content {
         }
     }
 
-    /// A short description.
+    /// A short description of the contents for tables.
     pub fn description(self) -> &'static str {
         match self {
             Content::Counting => "bytes 0 to 255",

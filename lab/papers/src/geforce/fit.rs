@@ -9,7 +9,7 @@ pub const MOST_QUADS: u32 = 256;
 
 const TUNING: Sample = Sample { stretches: 1, quads: MOST_QUADS };
 
-/// The file of [`A7_COPIES_6800`] and [`A7_NULL`] with the length of this file.
+/// The number of the file in [`A7_COPIES_6800`] and [`A7_NULL`] that is as long as this file.
 fn same_length(file: u32) -> u32 {
     match file {
         1..=4 => 1,
@@ -35,7 +35,8 @@ pub fn measured_range(file: u32) -> (f64, f64) {
     (low - copies(file), high - copies(file))
 }
 
-/// The difference of the means, for all files.
+/// Seconds of the shader for a file in the thesis, from the means of the runs. Unlike [`measured`], this also uses
+/// the means for files 5 to 7.
 pub fn measured_by_means(file: u32) -> f64 {
     runs(&A5_6800, file).mean() - runs(&A7_COPIES_6800, same_length(file)).mean()
 }
@@ -44,8 +45,8 @@ fn copies(file: u32) -> f64 {
     typical(file, &runs(&A7_COPIES_6800, same_length(file)))
 }
 
-/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the program without cipher, and
-/// copies that take as long per byte as those of Table A7.
+/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the time of the program
+/// without a cipher, and of copies that take as long per byte as in Table A7.
 pub fn around_the_shader(edge: u32) -> f64 {
     let texels = |edge: u32| File::of(1).passes(edge) as f64 * f64::from(edge).powi(2);
     let null = runs(&A7_NULL, 1).mean();
@@ -55,7 +56,7 @@ pub fn around_the_shader(edge: u32) -> f64 {
 /// A machine with its costs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// The machine.
+    /// The machine whose costs were fitted.
     pub machine: Machine,
     /// Clocks of a lookup, fitted on files 2 and 4.
     pub cost: Cost,
@@ -77,8 +78,8 @@ impl Fit {
         self.start + self.cost.seconds(file, edge, rate)
     }
 
-    /// The throughput of loading lines after misses, in bytes per second: one line per [`Cost::miss`] for each pixel
-    /// pipeline.
+    /// The throughput of loading lines after misses, in bytes per second: each pixel pipeline loads a line in
+    /// [`Cost::miss`] clocks.
     pub fn line_throughput(&self) -> f64 {
         f64::from(self.machine.cache.line) * f64::from(PIXEL_PIPES) * CLOCK_HZ / self.cost.miss
     }
@@ -92,7 +93,7 @@ pub struct Tuning {
 /// A fit, and the time of file 1 that follows from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tuned {
-    /// The fit.
+    /// The machine, with its fitted costs.
     pub fit: Fit,
     /// Seconds of the shader for file 1.
     pub seconds: f64,
@@ -148,7 +149,7 @@ impl Tuning {
             fast = with(2 * fast.fit.machine.quads);
         }
         while quads(&fast) - quads(&slow) > 1.0 {
-            // The time is nearly linear in the reciprocal of the number, since fragments of a group share lines.
+            // The time is nearly linear in the reciprocal of the number of quads, since fragments of a group share lines.
             let share = (target - fast.seconds) / (slow.seconds - fast.seconds);
             let guess = 1.0 / (share / quads(&slow) + (1.0 - share) / quads(&fast));
             let next = with(guess.clamp(quads(&slow) + 1.0, quads(&fast) - 1.0) as u32);

@@ -11,7 +11,7 @@ use super::files::File;
 use super::paper::{CLOCK_HZ, KEY, PIXEL_PIPES, QUAD_PIPES};
 use super::trace::{LOOKUPS, Lookup, Step, Texture, encrypt, trace};
 
-/// How the quads of a texture are distributed to the quad pipelines.
+/// The distribution of the quads of a texture to the quad pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Distribution {
     /// Successive quads of a row of quads go to the same pipeline.
@@ -29,7 +29,7 @@ pub struct Machine {
     pub order: Order,
     /// Bytes of a texel of the tables.
     pub texel: u32,
-    /// Quads in flight.
+    /// The number of quads in flight.
     pub quads: u32,
     /// The distribution of the quads.
     pub distribution: Distribution,
@@ -67,14 +67,14 @@ pub struct Misses {
 /// The time of a lookup, in clocks of a pixel pipeline.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// A lookup whose line is present.
+    /// The time of a lookup whose line is present.
     pub base: f64,
-    /// The additional time of a miss.
+    /// The time that a miss adds to `base`.
     pub miss: f64,
 }
 
 impl Misses {
-    /// Misses per lookup.
+    /// The number of misses divided by the number of lookups.
     pub fn rate(&self) -> f64 {
         self.misses.iter().sum::<u64>() as f64 / self.lookups.iter().sum::<u64>() as f64
     }
@@ -99,9 +99,10 @@ pub fn lookups(file: &File, edge: u32) -> f64 {
 
 /// The lookups of a sample of a file.
 pub struct Traces {
-    /// Fragments of a stretch.
+    /// The number of fragments of a stretch.
     fragments: usize,
-    /// For each stretch the texels, as `256 * y + x`: for each lookup in the order of the shader, that of each fragment.
+    /// For each stretch, the texels that are read, as `256 * y + x`: first by lookup, in the order of the shader, and
+    /// then by fragment.
     stretches: Vec<Vec<u16>>,
     /// The step of each lookup.
     steps: Vec<Step>,

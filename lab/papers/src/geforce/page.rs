@@ -35,7 +35,7 @@ pub fn page(model: &Model, sweep: &Sweep, folder: &str) -> Page {
     Page { markdown, pictures: pictures.map(|(name, svg)| (format!("{name}.svg"), svg)).into() }
 }
 
-/// Figures in the text.
+/// The figures that replace the names in the template.
 fn values(model: &Model, sweep: &Sweep) -> [(&'static str, String); 14] {
     let number = |value: f64, decimals: usize| format!("{value:.decimals$}");
     let of_repeated = |at: usize| {
@@ -70,7 +70,7 @@ fn values(model: &Model, sweep: &Sweep) -> [(&'static str, String); 14] {
     ]
 }
 
-/// Model and thesis, as bars.
+/// A picture with the times of the model and of the thesis as bars.
 fn times(model: &Model) -> String {
     let group = |row: &Row| {
         let bar = |series, value, spread| Bar { series, value, spread };
@@ -90,7 +90,7 @@ fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     Line { name: name.into(), points, spread: Vec::new() }
 }
 
-/// Seconds by the number of different blocks.
+/// A plot of the seconds by the number of different blocks.
 fn repeated(model: &Model) -> Plot {
     let of = |which: usize| {
         REPEATED
@@ -113,7 +113,7 @@ fn repeated(model: &Model) -> Plot {
     }
 }
 
-/// Misses by the size of the cache.
+/// A plot of the misses by the size of the cache.
 fn sizes(sweep: &Sweep) -> Plot {
     let of = |sizes: &Sizes| {
         // A logarithmic axis has no place for caches that hold everything.

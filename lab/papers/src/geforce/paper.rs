@@ -28,7 +28,7 @@ pub const KEY: [u8; 16] = 0xe2fc_714c_4727_ee93_95f3_24cd_2e7f_331f_u128.to_be_b
 pub struct Runs {
     /// The number of the file in Table 6.2.1.
     pub file: u32,
-    /// Seconds of each run.
+    /// Seconds of each of the three runs.
     pub seconds: [f64; 3],
 }
 
@@ -51,7 +51,7 @@ impl Runs {
     }
 }
 
-/// The runs on a file in a table.
+/// The runs on the file with this number, from a table.
 ///
 /// # Panics
 /// If the table has no such file.
@@ -96,7 +96,7 @@ pub const A1_8800: [Runs; 4] = [
     on(4, [43.539, 43.482, 42.655]),
 ];
 
-/// Table A2: the same with buffers of 58,982,400 bytes.
+/// Table A2: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes.
 pub const A2_8800: [Runs; 4] = [
     on(1, [42.405, 42.600, 43.935]),
     on(2, [39.691, 40.368, 38.306]),

@@ -1,5 +1,5 @@
-//! What the model states: times of the files, which of them are fitted, tuned or predicted, and times of experiments that the
-//! thesis did not make.
+//! The results of the model: times of the files, which are fitted, tuned or predicted, and times of experiments that
+//! the thesis did not make.
 
 use super::cache::Geometry;
 use super::files::File;
@@ -34,7 +34,7 @@ pub enum Basis {
 }
 
 impl Basis {
-    /// The name in tables.
+    /// The name of the relation in tables.
     pub fn name(self) -> &'static str {
         match self {
             Basis::Fitted => "fitted",
@@ -47,17 +47,17 @@ impl Basis {
 /// A time of the model and of the thesis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// The file.
+    /// The number of the file.
     pub file: u32,
-    /// The edge of the texture.
+    /// The edge of the data texture, in texels.
     pub edge: u32,
-    /// Whether the time is that of the whole program. Otherwise it is that of the shader.
+    /// True for times of the whole program, false for times of the shader.
     pub whole: bool,
-    /// The relation of the two.
+    /// The relation of the time of the model to the time of the thesis.
     pub basis: Basis,
-    /// Seconds of the model.
+    /// Seconds by the model.
     pub model: f64,
-    /// Seconds of the thesis.
+    /// Seconds in the thesis.
     pub thesis: f64,
     /// Seconds of the shortest and the longest run of the thesis.
     pub range: (f64, f64),
@@ -70,10 +70,10 @@ impl Row {
     }
 }
 
-/// A mechanism other than that of the model, with costs fitted on files 2 and 4.
+/// Another mechanism than the cache of the model, with costs fitted on files 2 and 4.
 #[derive(Debug, Clone)]
 pub struct Other {
-    /// Its name.
+    /// A short description of the mechanism.
     pub name: String,
     /// The fit, and the time of file 1.
     pub tuned: Tuned,
@@ -81,19 +81,20 @@ pub struct Other {
 
 /// The results of the model.
 pub struct Model {
-    /// The fit.
+    /// The machine of the model, with its fitted costs.
     pub fit: Fit,
-    /// The least and the greatest number of quads in flight for the longest and the shortest run of file 1.
+    /// The numbers of quads in flight with which the model gives the times of the longest and of the shortest run of
+    /// file 1.
     pub quads: (u32, u32),
-    /// The simulated part of files 1 to 7.
+    /// The simulated lookups and misses of files 1 to 7.
     pub misses: Vec<Misses>,
-    /// The times of the thesis.
+    /// The times of the thesis, each with the time of the model.
     pub rows: Vec<Row>,
-    /// A fit with a time of start-up, which is fitted on file 7.
+    /// A fit that also has a time of start-up, which is fitted on file 7.
     pub with_start: Fit,
-    /// The times of the thesis with that fit.
+    /// The rows of the table with the fit [`Model::with_start`].
     pub rows_with_start: Vec<Row>,
-    /// Seconds of files 1, 3 and 4, if this number of quads is simulated.
+    /// For each number of simulated quads: seconds of files 1, 3 and 4.
     pub convergence: Vec<(u64, [f64; 3])>,
     /// The fit with another distribution of the quads to the pipelines.
     pub interleaved: Fit,
@@ -143,7 +144,7 @@ impl Model {
     }
 }
 
-/// Simulates this number of groups of a file.
+/// Simulates the lookups of a number of groups of a file.
 fn simulate(machine: &Machine, file: &File, groups: u32) -> Misses {
     let sample = Sample { stretches: groups, quads: machine.quads };
     Traces::new(file, EDGE, machine.distribution, sample).misses(machine)

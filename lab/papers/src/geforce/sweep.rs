@@ -12,32 +12,32 @@ pub const REPEATED: [u64; 4] = [2, 64, 512, 1024];
 /// A machine and what it predicts.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// The difference from [`MACHINE`].
+    /// The difference of the machine from [`MACHINE`], as text.
     pub name: String,
     /// The fit, with the tuned number of quads in flight.
     pub tuned: Tuned,
     /// Predicted seconds of file 3.
     pub growing: f64,
-    /// Predicted seconds for [`REPEATED`].
+    /// Predicted seconds for each number of blocks of [`REPEATED`].
     pub repeated: [f64; 4],
 }
 
 /// Misses per lookup by the size of the cache.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// The file.
+    /// The number of the file.
     pub file: u32,
-    /// Bytes of a line.
+    /// Number of bytes of a line.
     pub line: u32,
-    /// Bytes of the cache, and misses per lookup.
+    /// For each size of the cache in bytes: misses per lookup.
     pub points: Vec<(u32, f64)>,
 }
 
-/// Other machines.
+/// Machines that differ from [`MACHINE`], and misses by the size of the cache.
 pub struct Sweep {
-    /// Machines that differ from [`MACHINE`].
+    /// Machines that differ from [`MACHINE`] in one or more properties, with what they predict.
     pub variants: Vec<Variant>,
-    /// Misses by size.
+    /// Misses per lookup by the size of the cache, for several files and lines.
     pub sizes: Vec<Sizes>,
 }
 

@@ -12,11 +12,11 @@ pub const LOOKUPS: usize = 1056;
 pub enum Step {
     /// AddRoundKey: a byte of the state, XOR a byte of the round key.
     Key,
-    /// SubBytes.
+    /// SubBytes: the S-box of a byte of the state.
     Sbox,
-    /// The xtime of MixColumns.
+    /// MixColumns: the product of a byte and x.
     Xtime,
-    /// An XOR of MixColumns.
+    /// MixColumns: the XOR of two bytes.
     Mix,
 }
 
@@ -34,7 +34,7 @@ pub enum Texture {
 /// A read of a texel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lookup {
-    /// Its purpose.
+    /// The purpose of the lookup.
     pub step: Step,
     /// The column of the texel.
     pub x: u8,
@@ -57,7 +57,7 @@ impl Step {
 }
 
 impl Lookup {
-    /// The byte in the texel.
+    /// The byte that the texel contains.
     pub fn value(self) -> u8 {
         match self.step.texture() {
             Texture::Xor => self.x ^ self.y,
@@ -123,7 +123,7 @@ const fn xtime(byte: u8) -> u8 {
 /// The S-box of FIPS 197, section 5.1.1.
 const SBOX: [u8; 256] = {
     let mut sbox = [0; 256];
-    // Powers of the generator x + 1, and of its inverse.
+    // `power` and `inverse` are powers of the generator x + 1 and of its inverse.
     let (mut power, mut inverse) = (1u8, 1u8);
     loop {
         power ^= xtime(power);

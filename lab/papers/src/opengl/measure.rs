@@ -13,9 +13,9 @@ use crate::data::random_bytes;
 /// A measurement of a kernel, or of `openssl speed`.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// The kernel, or `openssl`.
+    /// The name of the kernel, or `openssl`.
     pub name: String,
-    /// Bytes of a batch.
+    /// Number of bytes of a batch.
     pub batch: usize,
     /// 10^6 bytes per second: the total divided by the mean time of the runs.
     pub rate: f64,
@@ -23,14 +23,14 @@ pub struct Point {
     pub spread: (f64, f64),
 }
 
-/// What is measured.
+/// The sizes and the number of runs of a measurement.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     /// Bytes of the plaintext; a run encrypts all of them, batch by batch.
     pub total: usize,
-    /// Number of runs.
+    /// Number of runs, of which the mean is reported.
     pub runs: usize,
-    /// Bytes of a batch. Batches larger than the total are not measured.
+    /// The sizes of the batches in bytes. Batches larger than the total are not measured.
     pub batches: Vec<usize>,
 }
 
@@ -45,11 +45,11 @@ impl Conditions {
 /// All measurements.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// The devices, each with its description.
+    /// The devices that were measured, each with its description.
     pub devices: Vec<String>,
-    /// What was measured.
+    /// The conditions under which the rates were measured.
     pub conditions: Conditions,
-    /// By batch size; within a size in the order of the kernels, with `openssl` last.
+    /// The rates, by batch size. Within a size, they are in the order of the kernels, with `openssl` last.
     pub points: Vec<Point>,
 }
 

@@ -20,7 +20,7 @@ pub enum Error {
     /// An output is wrong, so its time is not reported.
     #[error("{kernel} encrypts batches of {batch} bytes WRONGLY: nothing was measured")]
     Wrong {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: String,
         /// The length of a batch in bytes.
         batch: usize,
@@ -28,7 +28,7 @@ pub enum Error {
     /// The device decrypts a picture wrongly.
     #[error("{kernel} decrypts a picture WRONGLY")]
     WrongPicture {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: String,
     },
 }

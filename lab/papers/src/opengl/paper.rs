@@ -8,7 +8,7 @@ pub const FRAGMENT: f64 = 95.0;
 /// MB/s of `openssl speed` on the CPU of the same machine.
 pub const OPENSSL: f64 = 55.0;
 
-/// Bytes of a batch, to which the rates of the text refer.
+/// Number of bytes of a batch in the chapter's measurements.
 pub const BATCH: usize = 1 << 20;
 
 /// Bytes of the plaintext of random numbers: 128 MB.

@@ -29,11 +29,12 @@ const IV: [u8; 16] = [0; 16];
 
 /// Pictures of [`EDGE`] by `EDGE` pixels: red, green, blue and opacity, a byte each, row by row.
 pub struct Pictures {
-    /// The plaintext.
+    /// The picture before encryption.
     pub plain: Vec<u8>,
-    /// Encrypted in ECB mode by the device.
+    /// The picture, encrypted in ECB mode by the device.
     pub ecb: Vec<u8>,
-    /// Encrypted in CBC mode. This mode encrypts block after block, so the CPU does it, and the device decrypts the result.
+    /// The picture, encrypted in CBC mode. This mode encrypts one block after the other, so the CPU encrypts, and the
+    /// device decrypts the result.
     pub cbc: Vec<u8>,
 }
 

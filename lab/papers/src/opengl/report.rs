@@ -10,14 +10,14 @@ use super::paper;
 
 /// The measurements with their date.
 pub struct Report {
-    /// The measurements.
+    /// The rates of the kernels.
     pub measured: Measured,
-    /// The day, as 2026-01-31.
+    /// The day of the measurements, as 2026-01-31.
     pub date: String,
 }
 
 impl Report {
-    /// What was measured, in a sentence or two.
+    /// The conditions of the measurement, in a sentence or two.
     fn introduction(&self) -> String {
         let conditions = &self.measured.conditions;
         format!(
@@ -77,7 +77,7 @@ impl Report {
         batches
     }
 
-    /// Throughput by batch size.
+    /// A plot of the throughput by batch size.
     pub fn plot(&self) -> Plot {
         let line = |name: &&str| {
             let points = self.measured.points.iter().filter(|point| point.name == **name);
@@ -97,7 +97,7 @@ impl Report {
         }
     }
 
-    /// How the fragment program compares with the vertex program, here and in the chapter.
+    /// A comparison of the fragment program with the vertex program, here and in the chapter.
     fn findings(&self) -> String {
         let rate = |name| self.measured.find(name, paper::BATCH).map(|point| point.rate);
         let [vertex, fragment] = [rate(paper::KERNELS[0]), rate(paper::KERNELS[1])];

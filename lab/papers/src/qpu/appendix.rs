@@ -12,7 +12,7 @@ use super::{Error, paper};
 /// Milliseconds by 1 to 12 QPUs, for each column of a table.
 pub type Times<const COLUMNS: usize> = [[f64; COLUMNS]; 12];
 
-/// Milliseconds of a number of vectors, if the QPUs process one each in a number of clocks.
+/// Milliseconds of the processing of `vectors` vectors, if each QPU processes one vector in `clocks` clocks.
 fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
     clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
 }
@@ -27,17 +27,17 @@ fn times<const COLUMNS: usize>(programs: [Code; COLUMNS], vectors: u32) -> Resul
     Ok(times)
 }
 
-/// Table 7.1.
+/// Table 7.1 by the model: sums of two arrays.
 pub(super) fn table_7_1() -> Result<Times<2>, Error> {
     times([Access::Blocking, Access::Ahead].map(sums), paper::TRANSFER_VECTORS)
 }
 
-/// Table 7.2.
+/// Table 7.2 by the model: products in the field of AES.
 pub(super) fn table_7_2() -> Result<Times<2>, Error> {
     times([Access::Blocking, Access::Ahead].map(products), paper::TRANSFER_VECTORS)
 }
 
-/// Table 7.3.
+/// Table 7.3 by the model: products by three programs.
 pub(super) fn table_7_3() -> Result<Times<3>, Error> {
     use Multiplication::{Any, Exchanged, Small};
     times([Any, Exchanged, Small].map(multiplication), paper::VECTORS)
@@ -52,7 +52,7 @@ pub struct FirstKernel {
     pub clocks: [f64; 2],
 }
 
-/// Table 7.4.
+/// Table 7.4 by the model: the first kernel, by 1 to 12 QPUs.
 pub(super) fn table_7_4() -> Result<Vec<FirstKernel>, Error> {
     let named = Named::of(Launch::Naive { decrypts: false });
     let [short, long] = named.turns;

@@ -1,4 +1,5 @@
-//! The times that the compiler takes for the kernels. They depend on the machine, so the page does not have them.
+//! The times that the compiler takes for the kernels. The times depend on the machine, so the page of the lab does not
+//! contain them.
 
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ pub struct Compiled {
 /// The rounds of a key of 128 bits.
 const ROUNDS: u8 = 10;
 
-/// Compiles all programs.
+/// Compiles all programs, and measures the times.
 pub(super) fn measure() -> Vec<Compiled> {
     let mut all = Vec::new();
     for program in PROGRAMS {

@@ -17,9 +17,9 @@ pub struct Named {
     pub kernel: &'static str,
     /// The mode, such as `CBC`.
     pub mode: &'static str,
-    /// True for decryption.
+    /// True if the mode decrypts.
     pub decrypts: bool,
-    /// The program.
+    /// The program that the kernel runs for this mode.
     pub launch: Launch,
     /// Bytes that a QPU processes in an iteration of its main loop.
     pub unit: usize,
@@ -27,7 +27,8 @@ pub struct Named {
     pub turns: [usize; 2],
 }
 
-/// Numbers of iterations, after which the QPUs of a chip use the shared units in a periodic order.
+/// Numbers of iterations of the two runs for most kernels. After ten iterations, the QPUs of a chip use the shared
+/// units in a periodic order.
 const TURNS: [usize; 2] = [10, 30];
 
 /// Numbers of iterations for kernels whose iterations are long: fewer, because the simulator takes longer for each.
@@ -41,7 +42,7 @@ const fn of_blocks(mode: &'static str, decrypts: bool, kind: Blocks) -> Named {
     of_bitslice(mode, decrypts, Launch::Blocks(kind))
 }
 
-/// A mode that decrypts in the direction of the cipher.
+/// A mode that decrypts by the inverse cipher, such as ECB. Other modes, such as CFB, always use the forward cipher.
 const fn of_both(mode: &'static str, decrypts: bool, combination: Combination) -> Named {
     of_blocks(mode, decrypts, Blocks { decrypts, combination })
 }

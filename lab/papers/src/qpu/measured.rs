@@ -13,7 +13,7 @@ use super::model::CLOCK_HZ;
 /// Sizes of keys in bits.
 pub const KEY_BITS: [u32; 3] = [128, 192, 256];
 
-/// Numbers of QPUs.
+/// The numbers of QPUs with which kernels are measured.
 pub const QPU_COUNTS: [u8; 2] = [1, 12];
 
 /// Clocks of all QPUs together, by what they are spent on.
@@ -21,22 +21,22 @@ pub const QPU_COUNTS: [u8; 2] = [1, 12];
 pub struct Spent {
     /// Instructions with an operation of both ALUs.
     pub both: u64,
-    /// Instructions with one operation.
+    /// Instructions with an operation of one ALU.
     pub one: u64,
     /// Instructions without an operation: hazards and delay slots of branches.
     pub nops: u64,
-    /// Waiting for texture units.
+    /// Clocks of waiting for texture units.
     pub texture: u64,
-    /// Waiting for DMA loads.
+    /// Clocks of waiting for DMA loads.
     pub loads: u64,
-    /// Waiting for DMA stores.
+    /// Clocks of waiting for DMA stores.
     pub stores: u64,
-    /// Waiting for semaphores and the mutex, and for the end of other QPUs.
+    /// Clocks of waiting for semaphores and the mutex, and for the end of other QPUs.
     pub synchronization: u64,
 }
 
 impl Spent {
-    /// The sum.
+    /// The sum of all clocks.
     pub fn total(&self) -> u64 {
         let Spent { both, one, nops, texture, loads, stores, synchronization } = self;
         both + one + nops + texture + loads + stores + synchronization
@@ -61,8 +61,8 @@ impl Sub for Spent {
     }
 }
 
-/// The number of operations of an instruction: those of the ALUs; or one for a constant, a semaphore, a branch, and for the load of
-/// a result of a texture unit without an operation.
+/// The number of operations of an instruction: 0 to 2 operations of the ALUs. A constant, a semaphore and a branch
+/// count as one. So does the load of a result of a texture unit, if the instruction has no operation.
 pub(super) fn operations(instruction: &Instruction) -> usize {
     let Instruction::Alu(alu) = instruction else { return 1 };
     let of_alus = usize::from(alu.add != AddOp::Nop) + usize::from(alu.mul != MulOp::Nop);
@@ -72,11 +72,11 @@ pub(super) fn operations(instruction: &Instruction) -> usize {
 /// The measurement of a kernel with a mode.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    /// The kernel.
+    /// The kernel and its mode.
     pub named: &'static Named,
-    /// The size of the key.
+    /// The size of the key in bits.
     pub bits: u32,
-    /// The number of QPUs.
+    /// The number of QPUs of the run.
     pub qpus: u8,
     /// Clocks of an iteration of each QPU in the steady state.
     pub clocks_of_turn: f64,
@@ -134,7 +134,7 @@ fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Re
     Ok((run.clocks, spent))
 }
 
-/// How often each instruction was executed, and the stalls.
+/// For each instruction, how often it was executed; and the sum of all stalls.
 struct Counts {
     executed: Vec<u64>,
     stalls: Stalls,

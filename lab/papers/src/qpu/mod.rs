@@ -38,21 +38,21 @@ pub enum Error {
     /// No kernel has this name.
     #[error("the QPUs have no kernel {name}: there are {}", names().join(", "))]
     UnknownKernel {
-        /// The requested name.
+        /// The name that was requested.
         name: String,
     },
     /// The kernel does not have this mode.
     #[error("{kernel} does not have the mode {requested}: it has {}", modes(kernel).join(", "))]
     UnknownMode {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: &'static str,
-        /// The requested mode.
+        /// The mode that was requested.
         requested: String,
     },
     /// A key size that AES does not have.
     #[error("keys of AES have 128, 192 or 256 bits, not {bits}")]
     KeySize {
-        /// The requested size.
+        /// The size that was requested, in bits.
         bits: u32,
     },
     /// A kernel cannot be compiled or stops with a fault.
@@ -63,12 +63,12 @@ pub enum Error {
     Program {
         /// The name of the file.
         file: String,
-        /// The line, from 1.
+        /// The number of the line, counted from 1.
         line: usize,
-        /// What is wrong.
+        /// The mistake, or the rule that the instruction breaks.
         message: String,
     },
-    /// A program has caused a fault outside of its instructions.
+    /// A program continued at an address where it has no instruction.
     #[error("{file}: {fault}")]
     Fault {
         /// The name of the file.

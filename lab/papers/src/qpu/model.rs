@@ -8,13 +8,14 @@ use super::kernels::Named;
 /// The clock of the QPUs of a Raspberry Pi 1 or 2, in Hz.
 pub const CLOCK_HZ: f64 = 250e6;
 
-/// Seconds of an invocation of the QPUs without their clocks. In Table 5.1, n / rate is the time of a call of n bytes without copies.
-/// Without the simulated clocks of 12 QPUs, its rows from 16 to 4096 bytes leave 73.4, 72.9, 74.8, 73.0 and 74.6 us, whose mean is
-/// 73.7 us. The least times of section 5.3, 97 and 270 us, confirm it: with the clocks of one QPU, 73.9 and 73.3 us are left.
+/// Seconds of an invocation of the QPUs, in addition to the clocks of the QPUs. In Table 5.1, n / rate is the time of
+/// a call of n bytes without copies. Without the simulated clocks of 12 QPUs, its rows from 16 to 4096 bytes leave
+/// 73.4, 72.9, 74.8, 73.0 and 74.6 us, whose mean is 73.7 us. The least times of section 5.3, 97 and 270 us, confirm
+/// it: with the clocks of one QPU, 73.9 and 73.3 us are left.
 pub const INVOCATION: f64 = 73.7e-6;
 
-/// Seconds of the host's work of a call: in the first row of Table 5.1, 16 bytes take 246 us with copies (65 kB/s), of which the
-/// call without copies takes 105 us (153 kB/s).
+/// Seconds that the host works for a call, without the copies of bytes: in the first row of Table 5.1, 16 bytes take
+/// 246 us with copies (65 kB/s), of which the call without copies takes 105 us (153 kB/s).
 pub const HOST_CALL: f64 = 141e-6;
 
 /// Seconds of the host's copies of a byte, to the GPU and back: 1 / 25087 kB/s - 1 / 33481 kB/s = 10.0 ns, by the last row of
@@ -67,7 +68,8 @@ impl Lengths {
         if turns <= SIMULATED {
             return Ok(self.simulated(units)? as f64);
         }
-        // Two shorter runs, whose last, partial iteration has as many units as that of the long run.
+        // Two shorter runs are simulated. Their last, partial iteration has as many units as the last iteration of
+        // the long run.
         let rest = units % qpus;
         let [short, long] = [SIMULATED - PERIOD, SIMULATED].map(|turns| turns * qpus + rest);
         let (short, long) = (self.simulated(short)?, self.simulated(long)?);

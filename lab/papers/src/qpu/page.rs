@@ -83,7 +83,7 @@ fn replace(markdown: &mut String, place: &str, text: &str) {
     *markdown = markdown.replace(place, text);
 }
 
-/// Figures in the text.
+/// The figures that replace the names in the template.
 fn values(report: &Report) -> Vec<(&'static str, String)> {
     let clocks = |launch, bits, qpus| format!("{:.1}", report.find(launch, bits, qpus).clocks_per_byte());
     let rate = |launch| format!("{:.0}", report.find(launch, 128, 12).megabytes());

@@ -6,13 +6,14 @@
 pub struct Encryption {
     /// The number of bytes of a call.
     pub bytes: u64,
-    /// OpenSSL on the board's ARM processor, in kB/s.
+    /// The rate of OpenSSL on the board's ARM processor, in kB/s.
     pub openssl: Option<f64>,
-    /// One QPU with the copies by the host, in kB/s. Runs of more than ten seconds are not possible.
+    /// The rate of one QPU with the copies by the host, in kB/s. `None` for runs of more than ten
+    /// seconds, which are not possible.
     pub one: Option<f64>,
-    /// 12 QPUs with the copies by the host, in kB/s.
+    /// The rate of 12 QPUs with the copies by the host, in kB/s.
     pub twelve: f64,
-    /// 12 QPUs without the copies, in kB/s.
+    /// The rate of 12 QPUs without the copies, in kB/s.
     pub kernel: f64,
 }
 
@@ -27,7 +28,7 @@ const fn known(rate: f64) -> Option<f64> {
     if rate == NONE { None } else { Some(rate) }
 }
 
-/// Table 5.1.
+/// Table 5.1: encryption, by the number of bytes of a call.
 pub const TABLE_5_1: [Encryption; 13] = [
     encryption(4, 19068.0, 65.0, 65.0, 153.0),
     encryption(6, 21435.0, 261.0, 265.0, 615.0),
@@ -49,11 +50,11 @@ pub const TABLE_5_1: [Encryption; 13] = [
 pub struct Decryption {
     /// The number of bytes of a call.
     pub bytes: u64,
-    /// OpenSSL on the board's ARM processor, in kB/s.
+    /// The rate of OpenSSL on the board's ARM processor, in kB/s.
     pub openssl: Option<f64>,
-    /// One QPU, in kB/s.
+    /// The rate of one QPU with the copies by the host, in kB/s.
     pub one: Option<f64>,
-    /// 12 QPUs, in kB/s.
+    /// The rate of 12 QPUs with the copies by the host, in kB/s.
     pub twelve: f64,
 }
 
@@ -61,7 +62,7 @@ const fn decryption(power: u32, openssl: f64, one: f64, twelve: f64) -> Decrypti
     Decryption { bytes: 1 << power, openssl: known(openssl), one: known(one), twelve }
 }
 
-/// Table 5.2.
+/// Table 5.2: decryption, by the number of bytes of a call.
 pub const TABLE_5_2: [Decryption; 11] = [
     decryption(4, 17083.0, 38.0, 37.0),
     decryption(6, 20629.0, 149.0, 143.0),
@@ -85,10 +86,11 @@ pub const FAST_BYTES: u64 = 1 << 26;
 /// Encryption and decryption with that clock: rates with the copies by the host and without them, in kB/s (section 5.2).
 pub const FAST: [[f64; 2]; 2] = [[38567.0, 66274.0], [7512.0, 8180.0]];
 
-/// Values of Tables 7.1 and 7.2, as vectors of 16: 1.6 million.
+/// The number of vectors of 16 values in Tables 7.1 and 7.2: 1.6 million values.
 pub const TRANSFER_VECTORS: u32 = 100_000;
 
-/// Values of Table 7.3, as vectors of 16, and of Table 7.4, as blocks: 1.0 million.
+/// The number of vectors of 16 values in Table 7.3, and of blocks of 16 bytes in Table 7.4: 1.0 million values or
+/// bytes.
 pub const VECTORS: u32 = 62_500;
 
 /// Table 7.1: milliseconds of sums of two arrays by 1 to 12 QPUs, with blocking loads and stores, and with requests ahead and stores
@@ -108,7 +110,8 @@ pub const TABLE_7_1: [[f64; 2]; 12] = [
     [184.0, 63.0],
 ];
 
-/// Table 7.2: milliseconds of products in the field of AES by 1 to 12 QPUs, with the same two ways of access to memory.
+/// Table 7.2: milliseconds of products in the field of AES by 1 to 12 QPUs, with the two ways of access to memory of
+/// Table 7.1.
 pub const TABLE_7_2: [[f64; 2]; 12] = [
     [591.0, 350.0],
     [345.0, 175.0],

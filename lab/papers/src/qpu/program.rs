@@ -91,7 +91,7 @@ fn checked(file: &str, source: &str) -> Result<asm::Program, Error> {
     Ok(program)
 }
 
-/// Totals of a run and its counters, without those that are zero.
+/// The totals and counters of a run as text. Counters that are zero are left out.
 fn totals(run: &Run) -> String {
     let Counters {
         idle_clocks,

@@ -11,7 +11,7 @@ use lockstep_qpu::sim::{Machine, Program};
 
 use super::Error;
 
-/// How a program accesses memory.
+/// The access of a program to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// By DMA loads and stores, each of which is waited for.
@@ -20,7 +20,7 @@ pub enum Access {
     Ahead,
 }
 
-/// What a program computes of two values.
+/// Appends the operations that compute a value from two values.
 type Operation = fn(&mut Kernel, Var<Int>, Var<Int>) -> Var<Int>;
 
 /// The programs of Table 7.1.

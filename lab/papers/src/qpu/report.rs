@@ -12,7 +12,7 @@ use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION};
 use super::paper::{self, Decryption, Encryption};
 use super::throughput::{self, Rates};
 
-/// The measurements so far.
+/// The measurements so far. A table that has not been needed yet is empty.
 #[derive(Debug, Default)]
 pub struct Report {
     pub(super) encryption: Vec<(Encryption, Rates)>,
@@ -124,12 +124,12 @@ impl Report {
         self.table_7_3
     }
 
-    /// Table 7.4 by the model.
+    /// Table 7.4 (the first kernel) by the model, by 1 to 12 QPUs.
     pub fn first_kernel(&self) -> &[FirstKernel] {
         &self.table_7_4
     }
 
-    /// Rates at 500 MHz by the model in kB/s, as [`paper::FAST`] has them.
+    /// Rates at 500 MHz by the model in kB/s, in the order of [`paper::FAST`].
     pub fn overclocked(&self) -> [[f64; 2]; 2] {
         self.overclocked
     }
@@ -139,7 +139,7 @@ impl Report {
         self.one_block.map(|row| row.map(|seconds| 1e6 * seconds))
     }
 
-    /// The kernels, after they have been measured.
+    /// The measurements of all kernels. Empty until they are needed.
     pub fn measured(&self) -> &[Measured] {
         &self.measured
     }
@@ -213,11 +213,11 @@ impl Report {
 /// Messages whose blocks are encrypted one after the other by the thesis's kernel, one block of each message in a vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chain {
-    /// The number of QPUs.
+    /// The number of QPUs that process the messages.
     pub qpus: u8,
     /// Messages in a vector, which has room for four.
     pub in_vector: u32,
-    /// All messages.
+    /// The number of messages that all QPUs process at the same time.
     pub messages: u32,
     /// The rate of all messages in kB/s, without invocation and copies.
     pub rate: f64,

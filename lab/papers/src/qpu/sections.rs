@@ -6,7 +6,7 @@ use lockstep_report::text::{WIDTH, wrap};
 use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION};
 use super::{Error, Report};
 
-/// Explanation of the columns.
+/// The text before the tables, which explains the columns.
 fn introduction() -> String {
     format!(
         "AES on the QPUs of VideoCore IV, the GPU of the Raspberry Pi 1 to 3, simulated with exact clock counts, compared with a thesis \
@@ -84,7 +84,7 @@ pub fn sections() -> Sections {
 }
 
 impl Sections {
-    /// The measurements so far.
+    /// The measurements that the sections so far have needed.
     pub fn report(&self) -> &Report {
         &self.report
     }

@@ -21,12 +21,12 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// Figures that may be missing.
+/// A rate as text. A figure that is missing is a dash.
 fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), whole)
 }
 
-/// The figure of the thesis, that of the model, and the difference.
+/// Three cells: the figure of the thesis, the figure of the model, and the difference.
 fn compared(thesis: Option<f64>, model: f64, show: fn(f64) -> String) -> [String; 3] {
     let percent = thesis.map_or_else(|| "-".into(), |thesis| difference(model, thesis));
     [thesis.map_or_else(|| "-".into(), show), show(model), percent]
@@ -37,7 +37,7 @@ fn milliseconds(value: f64) -> String {
 }
 
 impl Report {
-    /// Table 5.1.
+    /// Table 5.1 (encryption): rates by the length of a call, of the thesis and of the model.
     pub fn table_5_1(&self) -> Table {
         let head = [
             "bytes",
@@ -67,7 +67,7 @@ impl Report {
         table
     }
 
-    /// Table 5.2.
+    /// Table 5.2 (decryption): rates by the length of a call, of the thesis and of the model.
     pub fn table_5_2(&self) -> Table {
         let head = [
             "bytes",
@@ -94,7 +94,7 @@ impl Report {
         table
     }
 
-    /// The runs at 500 MHz.
+    /// Rates of QPUs that are overclocked to 500 MHz, of the thesis and of the model.
     pub fn overclocked_table(&self) -> Table {
         let head = ["", "", "thesis", "model", "%"];
         let title = format!("12 QPUs at 500 MHz, {} MiB, kB/s", paper::FAST_BYTES >> 20);
@@ -110,7 +110,7 @@ impl Report {
         table
     }
 
-    /// Calls with one block.
+    /// Microseconds of calls with one block, of the thesis and of the model.
     pub fn one_block_table(&self) -> Table {
         let head = ["", "thesis", "1 QPU model", "1 QPU %", "12 QPUs model", "12 QPUs %"];
         let mut table = Table::new("Section 5.3: a call with one block, us without copies", &head, 1);
@@ -144,27 +144,27 @@ impl Report {
         table
     }
 
-    /// Table 7.1.
+    /// Table 7.1 (sums of two arrays): milliseconds of the thesis and of the model.
     pub fn table_7_1(&self) -> Table {
         let title = "Table 7.1: sums of two arrays, ms for 1.6 million values";
         times(title, ["blocking", "ahead"], &paper::TABLE_7_1, &self.table_7_1)
     }
 
-    /// Table 7.2.
+    /// Table 7.2 (products in the field of AES): milliseconds of the thesis and of the model.
     pub fn table_7_2(&self) -> Table {
         let title =
             "Table 7.2: products in the field of AES with their loads and stores, ms for 1.6 million values";
         times(title, ["blocking", "ahead"], &paper::TABLE_7_2, &self.table_7_2)
     }
 
-    /// Table 7.3.
+    /// Table 7.3 (products by three programs): milliseconds of the thesis and of the model.
     pub fn table_7_3(&self) -> Table {
         let title =
             "Table 7.3: products in the field of AES without loads and stores, ms for 1.0 million values";
         times(title, ["any", "exchanged", "small"], &paper::TABLE_7_3, &self.table_7_3)
     }
 
-    /// Table 7.4.
+    /// Table 7.4 (the first kernel): milliseconds and clocks of the thesis and of the model.
     pub fn table_7_4(&self) -> Table {
         let head = [
             "QPUs",
@@ -247,7 +247,7 @@ impl Report {
         table
     }
 
-    /// What the clocks are spent on.
+    /// For each kernel, the shares of the clocks that are spent on operations and on each kind of waiting.
     pub fn spent_table(&self) -> Table {
         let head = [
             "kernel",

@@ -12,13 +12,13 @@ use super::paper::{self, Decryption, Encryption};
 /// Rates of the model for a length of Table 5.1 or 5.2, in kB/s.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// The thesis's kernel with one QPU and the copies by the host.
+    /// The rate of the thesis's kernel with one QPU and the copies by the host.
     pub one: f64,
-    /// The thesis's kernel with 12 QPUs and the copies by the host.
+    /// The rate of the thesis's kernel with 12 QPUs and the copies by the host.
     pub twelve: f64,
-    /// The thesis's kernel with 12 QPUs, without the copies.
+    /// The rate of the thesis's kernel with 12 QPUs, without the copies.
     pub kernel: f64,
-    /// `qpu/bitslice` with 12 QPUs, without the copies.
+    /// The rate of `qpu/bitslice` with 12 QPUs, without the copies.
     pub bitslice: f64,
 }
 

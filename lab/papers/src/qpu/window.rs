@@ -15,13 +15,13 @@ use super::measured::operations;
 
 /// Instructions in the order of their clocks.
 pub struct Window {
-    /// The title.
+    /// The title of the window in texts and pictures.
     pub title: String,
-    /// The instructions.
+    /// The executed instructions.
     pub events: Vec<Event>,
-    /// The program.
+    /// The instructions of the program, from address 0.
     instructions: Vec<Instruction>,
-    /// True if the events are those of several QPUs.
+    /// True if the events belong to several QPUs.
     has_several: bool,
 }
 
@@ -91,7 +91,7 @@ impl Window {
         counts
     }
 
-    /// The totals as text.
+    /// The numbers of instructions, operations and lost clocks, as text.
     pub fn summary(&self) -> String {
         let [none, one, two] = self.operations();
         let count = self.events.len();
@@ -132,7 +132,7 @@ fn iteration(events: &[Event]) -> Option<Range<usize>> {
     turns.nth(turns.clone().count() / 2)
 }
 
-/// An observer that keeps events, at most a number of each QPU.
+/// An observer that keeps at most `most` events of each QPU.
 pub(super) struct Recorded<F> {
     is_kept: F,
     most: usize,

@@ -90,7 +90,8 @@ fn fixed_costs_are_reported() {
             _ => 0,
         };
         assert_eq!(one.loaded[1], tables);
-        // Code and at least 11 keys; some hundred clocks for start and end.
+        // The loaded data contain the code and at least 11 round keys. A call takes some hundred clocks for its start
+        // and its end.
         assert!(one.loaded[0] > 500 && one.loaded[0] < 32768, "{}: {:?}", one.kernel.name, one.loaded);
         let once = one.once_a_call();
         assert!(once > 0.0 && once < 400.0, "{}: {once}", one.kernel.name);
@@ -125,7 +126,7 @@ fn text_and_json_contain_the_figures_of_the_page() {
 
 #[test]
 fn an_iteration_takes_the_measured_cycles() {
-    // A block in ten rounds, as measured by the difference of two calls.
+    // The number of cycles of a block with ten rounds. The clock counts of two calls have the same difference.
     for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
         let window = window(name, 128, None);
         assert_eq!(window.cycles.len(), cycles, "{}", window.title);
@@ -146,7 +147,7 @@ fn causes_are_reported() {
 
     let text = window("ctr0", 128, Some(100)).to_string();
     let lines: Vec<_> = text.lines().collect();
-    // Title, legend, names of columns, cycles, totals.
+    // Four lines with the title, the legend and the names of the columns; 100 cycles; and two lines of totals.
     assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
     assert!(lines.iter().any(|line| line.contains("shufb $")));
     assert!(lines.iter().any(|line| line.ends_with(".  branch")));
@@ -188,7 +189,8 @@ fn programs_are_listed_and_run() {
 
 #[test]
 fn programs_read_and_write_data() {
-    // Adds the words at `data` to those of main storage, and writes the sums to main storage and to the mailbox.
+    // The program adds the words at `data` to words in main storage, and writes the sums to main storage and to the
+    // mailbox.
     let source = "\
         wrch $ch16,$4\nwrch $ch18,$3\nil $5,16\nwrch $ch19,$5\nil $6,0x40\nwrch $ch21,$6\n\
         il $6,1\nwrch $ch22,$6\nil $6,2\nwrch $ch23,$6\nrdch $7,$ch24\n\

@@ -20,7 +20,8 @@ fn assert_close(what: &str, found: f64, expected: f64, percent: f64) {
 fn encryption_takes_the_times_of_the_thesis() {
     for (row, model) in QPU_REPORT.encryption() {
         assert_close(&format!("{} bytes", row.bytes), model.kernel, row.kernel, 2.0);
-        // The host's part is linear in the model, and not in the thesis.
+        // In the model, the time of the host is a linear function of the number of bytes. In the thesis it is not, so
+        // lengths in the middle are not compared.
         let is_middle = (1 << 14..1 << 24).contains(&row.bytes);
         if !is_middle {
             assert_close(&format!("{} bytes with copies", row.bytes), model.twelve, row.twelve, 4.0);
@@ -41,7 +42,7 @@ fn decryption_takes_the_times_of_the_thesis() {
             assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 5.0);
         }
     }
-    // Only the fits of encryption are used.
+    // The model predicts these times: its parameters are fitted to the times of encryption only.
     for (thesis, model) in paper::CALL_MICROSECONDS.into_iter().zip(QPU_REPORT.one_block()) {
         assert_close("one block", model[0], thesis, 1.0);
     }
@@ -82,14 +83,14 @@ fn small_programs_take_the_times_of_the_thesis() {
         assert_close(&format!("7.2 blocking, {qpus}"), row[0], thesis[0], 12.0);
         assert_close(&format!("7.2 ahead, {qpus}"), row[1], thesis[1], if qpus < 6 { 20.0 } else { 2.0 });
     }
-    // The limits of the DMA engines.
+    // With 12 QPUs, the DMA engines limit both programs, so products take as long as sums.
     assert_eq!(products[11], [sums[11][0], sums[11][1]]);
     for (qpus, (row, thesis)) in (1..).zip(QPU_REPORT.multiplications().iter().zip(paper::TABLE_7_3)) {
         assert_close(&format!("7.3 any, {qpus}"), row[0], thesis[0], 5.0);
         for column in [1, 2] {
             // The thesis has a longer time for nine QPUs than for eight.
             if (column, qpus) != (1, 9) {
-                // Whole milliseconds, and programs that are not known.
+                // The thesis prints whole milliseconds, and its programs for this table are not known.
                 let tolerance = 1.0 + 0.25 * thesis[column];
                 let (found, expected) = (row[column], thesis[column]);
                 assert!((found - expected).abs() <= tolerance, "7.3 column {column}, {qpus}: {found:.1} ms");
@@ -128,7 +129,8 @@ fn kernels_take_the_expected_clocks() {
         let all = one.clocks_of_turn * turns * f64::from(one.qpus);
         assert_close(one.named.kernel, one.spent.total() as f64, all, 1.0);
     }
-    // A quarter of a vector has a quarter of the rate, and chains of four messages fill it.
+    // A single message uses a quarter of a vector, so it has a quarter of the rate. Chains of four messages fill the
+    // vector.
     let chains = QPU_REPORT.chains();
     assert_eq!(chains[0].rate * paper::CHAIN_FACTOR, chains[1].rate);
     assert_eq!(chains[3].messages, 48);
@@ -139,7 +141,8 @@ fn json_has_the_figures_of_the_page() {
     let json = QPU_REPORT.json();
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), qpu::KERNELS.len() * 3 * 2);
-    // The fields identify a row. `argument` is that of `trace --mode`: two decryptions of one kernel differ only in this field.
+    // These fields identify a row. `argument` is the value for `trace --mode`. Two decryptions of one kernel differ
+    // only in this field.
     let names =
         kernels.iter().map(|row| ["kernel", "argument", "bits", "qpus"].map(|field| row[field].to_string()));
     assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), kernels.len());
@@ -184,13 +187,14 @@ fn the_first_section_needs_no_measurement() {
 fn traces_show_an_iteration() {
     let window = Window::of_kernel(kernel("packed", None).unwrap(), 128, 12, None).unwrap();
     let [none, one, two] = window.operations();
-    // QPULib's scheme has one operation in an instruction.
+    // The published kernel is compiled like the thesis's (QPULib), with one operation in each instruction.
     assert_eq!((none + one, two), (window.events.len(), 0));
     assert!(window.stalls().texture > 0);
     let text = window.to_string();
     assert!(text.contains("add t0s, ") && text.contains("clocks lost: texture unit"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-    // A title of two lines and the names of columns; causes; instructions; two lines of totals.
+    // In addition to the instructions and the causes of lost clocks, there are two lines of title, the names of the
+    // columns, and two lines of totals.
     assert!(text.lines().count() > window.events.len() + 5);
 
     let round = Window::of_kernel(kernel("qpu/bitslice", Some("ctr")).unwrap(), 128, 1, None).unwrap();
@@ -232,7 +236,7 @@ fn programs_are_listed_and_run() {
     assert!(text.contains("       74   0 0x0018  nop;  ldtmu0\n"), "{text}");
     assert!(text.contains("10 instructions in 40 clocks"), "{text}");
     assert!(text.contains("          16  instructions of all QPUs\n"), "{text}");
-    // Fewer instructions than the limit.
+    // The program has fewer instructions than the limit.
     let text = qpu::run("a.qasm", REQUEST, 1, 1000, 1000).unwrap();
     assert!(text.contains("8 instructions in 32 clocks") && !text.contains("QPU  "), "{text}");
 }
@@ -242,7 +246,8 @@ fn programs_with_mistakes_are_refused() {
     let listed = |source: &str| qpu::listing("a.qasm", source).unwrap_err().to_string();
     let run = |source: &str| qpu::run("a.qasm", source, 1, 10, 1000).unwrap_err().to_string();
     assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
-    // Names of any length and any characters.
+    // Names in the source may have any length and any characters. Messages shorten them and leave out control
+    // characters.
     assert!(listed(&format!("mov r0, {}\n", "1".repeat(100_000))).len() < 300);
     assert!(listed("frob\u{1b}\u{0}\n").chars().all(|letter| !letter.is_control()));
     let hazard = "nop\n\nmov ra0, 1\nmov r0, ra0\n";
@@ -251,7 +256,7 @@ fn programs_with_mistakes_are_refused() {
     assert_eq!(run(hazard), expected);
     // Instructions after a branch that is always taken are not executed after the branch.
     assert!(qpu::listing("a.qasm", "brr -, :b\nnop\nnop\nmov ra0, 1\n:a\nmov r0, ra0\n:b\nnop\n").is_ok());
-    // A hazard in the order of execution, but not in the order of the text.
+    // There is a hazard in the order of execution, but not in the order of the text.
     let taken = "brr -, :a\nnop\nnop\nmov ra0, 1\nnop\n:a\nmov r0, ra0\nnop; thrend\nnop\nnop\n";
     let error = run(taken);
     assert!(error.starts_with("a.qasm:7: QPU 0 at 0x0028: ") && error.contains("reads ra0"), "{error}");

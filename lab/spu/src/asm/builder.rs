@@ -35,7 +35,7 @@ impl Assembler {
         Assembler { origin, ..Assembler::default() }
     }
 
-    /// Creates an unbound label.
+    /// Creates a label that has no position yet.
     pub fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)

@@ -54,7 +54,7 @@ pub(super) struct Symbols<'a> {
     pub bases: Option<&'a [u32]>,
 }
 
-/// Evaluates an expression.
+/// Evaluates the text of an expression at a position of the program.
 pub(super) fn evaluate(text: &str, symbols: &Symbols<'_>, place: Place) -> Result<Value, String> {
     Parser { rest: text.trim(), symbols, place, depth: 0, atoms: &Cell::new(0) }.whole()
 }
@@ -171,7 +171,7 @@ impl Parser<'_> {
         }
         if token.starts_with(|c: char| c.is_ascii_digit()) {
             let value = number(token)?;
-            // Up to 64 bits, signed or unsigned.
+            // An integer has up to 64 bits, signed or unsigned.
             let value = u64::try_from(value).map(|value| Value::number(value as i64));
             return value.map_err(|_| format!("`{token}` does not fit: expected 64 bits"));
         }
@@ -274,7 +274,7 @@ fn apply(operator: &str, left: Value, right: Value) -> Result<Value, String> {
     Ok(Value { number, addresses, run })
 }
 
-/// The shift count.
+/// Checks a shift count, which is from 0 to 63.
 fn count(right: i64) -> Result<u32, String> {
     let count = u32::try_from(right).ok().filter(|count| *count < 64);
     count.ok_or_else(|| format!("a shift by {right}: expected 0 to 63"))

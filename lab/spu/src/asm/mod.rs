@@ -19,13 +19,13 @@ use crate::isa::Inst;
 pub struct Image {
     /// The address of the first byte.
     pub origin: u32,
-    /// Code and data.
+    /// The bytes of code and data, from `origin` on.
     pub bytes: Vec<u8>,
     /// The addresses of the instructions. All other bytes are data.
     pub code: Range<u32>,
     /// The address at which execution starts.
     pub entry: u32,
-    /// Labels and their addresses.
+    /// The address of each label, by its name.
     pub symbols: BTreeMap<String, u32>,
     /// Ranges of data within the code, in order. Stores to these data are allowed unless the data have been executed as
     /// instructions.

@@ -113,7 +113,7 @@ impl Inst {
         (low..=high).contains(&self.imm)
     }
 
-    /// The encoded word.
+    /// Encodes the instruction as a word of 32 bits.
     pub fn encode(&self) -> u32 {
         let format = self.op.format();
         let reg = |reg: Reg, at: u32| u32::from(reg.number()) << at;

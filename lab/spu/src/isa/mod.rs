@@ -29,13 +29,13 @@ impl Reg {
         Reg(number)
     }
 
-    /// The number.
+    /// The number of the register, from 0 to 127.
     pub const fn number(self) -> u8 {
         self.0
     }
 }
 
-/// The two pipes.
+/// The two pipes of an SPU, each of which can issue one instruction per cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pipe {
     /// Arithmetic, logic, word shifts: pipeline 0.
@@ -57,11 +57,11 @@ pub enum Class {
     Fi,
     /// Shuffles and quadword rotates and shifts.
     Sh,
-    /// Loads.
+    /// Loads from the local store.
     Ls,
-    /// Stores.
+    /// Stores to the local store.
     St,
-    /// Channels.
+    /// Reads and writes of channels.
     Ch,
     /// Branches.
     Br,
@@ -74,7 +74,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The executing pipe.
+    /// The pipe that executes instructions of this class.
     pub const fn pipe(self) -> Pipe {
         match self {
             Class::Fx | Class::Ws | Class::Bo | Class::Fi | Class::Nop => Pipe::Even,
@@ -161,15 +161,15 @@ pub enum Format {
 /// One instruction with its operands. Fields that the format lacks are zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Inst {
-    /// The operation.
+    /// The operation, which determines the format.
     pub op: Op,
     /// The target register; for stores and conditional branches the register that is read.
     pub rt: Reg,
-    /// First source.
+    /// The first source register.
     pub ra: Reg,
-    /// Second source.
+    /// The second source register.
     pub rb: Reg,
-    /// Third source.
+    /// The third source register.
     pub rc: Reg,
     /// The immediate as encoded: relative and absolute addresses in words, offsets of `lqd` in quadwords.
     pub imm: i32,
@@ -273,14 +273,14 @@ impl Format {
 
 macro_rules! define_ops {
     ($($name:ident $mnemonic:ident $opcode:literal $format:ident $class:ident,)*) => {
-        /// The instructions.
+        /// The operations of the instruction set.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[allow(missing_docs, reason = "named as in the manual")]
         #[repr(u8)]
         pub enum Op { $($name),* }
 
         impl Op {
-            /// All operations.
+            /// All operations, in the order of the table.
             pub const ALL: &'static [Op] = &[$(Op::$name),*];
 
             /// The name in assembly text.
@@ -293,12 +293,12 @@ macro_rules! define_ops {
                 match self { $(Op::$name => $opcode),* }
             }
 
-            /// The format.
+            /// The format of the operands.
             pub const fn format(self) -> Format {
                 match self { $(Op::$name => Format::$format),* }
             }
 
-            /// The class.
+            /// The class, which determines the pipe and the latency.
             pub const fn class(self) -> Class {
                 match self { $(Op::$name => Class::$class),* }
             }
@@ -308,7 +308,7 @@ macro_rules! define_ops {
 with_table!(define_ops);
 
 impl Op {
-    /// The executing pipe.
+    /// The pipe that executes the operation.
     pub const fn pipe(self) -> Pipe {
         self.class().pipe()
     }
@@ -323,7 +323,7 @@ impl Op {
         matches!(self.class(), Class::Br) && !matches!(self, Op::Stop | Op::Sync | Op::Dsync)
     }
 
-    /// True for hints.
+    /// True for hints of branches.
     pub const fn is_hint(self) -> bool {
         matches!(self.class(), Class::Hb)
     }

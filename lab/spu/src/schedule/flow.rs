@@ -18,7 +18,7 @@ pub struct Carried(pub(super) usize);
 pub(super) enum Origin {
     /// A quadword of the pool, loaded into a register before the loop.
     Pool(usize),
-    /// Carried over from the previous iteration.
+    /// A value that the previous iteration has computed.
     Carried(usize),
     Node,
     /// The value of one of the two alternatives of a choice.
@@ -157,7 +157,7 @@ impl Flow {
         self.with(Op::Ori, a, 0)
     }
 
-    /// Bitwise exclusive or.
+    /// Bitwise exclusive or of quadwords.
     pub fn xor(&mut self, a: Value, b: Value) -> Value {
         self.two(Op::Xor, a, b)
     }
@@ -168,7 +168,7 @@ impl Flow {
         rest.iter().fold(first, |sum, &value| self.xor(sum, value))
     }
 
-    /// Bitwise and.
+    /// Bitwise and of quadwords.
     pub fn and(&mut self, a: Value, b: Value) -> Value {
         self.two(Op::And, a, b)
     }
@@ -188,7 +188,7 @@ impl Flow {
         self.with(Op::Xorbi, a, i32::from(byte as i8))
     }
 
-    /// Sums of words.
+    /// The sum of each word, modulo 2^32.
     pub fn add_words(&mut self, a: Value, b: Value) -> Value {
         self.two(Op::A, a, b)
     }
@@ -218,17 +218,17 @@ impl Flow {
         self.with(Op::Ceqbi, a, i32::from(byte as i8))
     }
 
-    /// Words rotated left.
+    /// Each word rotated left by `bits` bits.
     pub fn rotate_words(&mut self, a: Value, bits: i32) -> Value {
         self.with(Op::Roti, a, bits)
     }
 
-    /// Words shifted left.
+    /// Each word shifted left by `bits` bits.
     pub fn shift_words_left(&mut self, a: Value, bits: i32) -> Value {
         self.with(Op::Shli, a, bits)
     }
 
-    /// Words shifted right.
+    /// Each word shifted right by `bits` bits, filled with zeros.
     pub fn shift_words_right(&mut self, a: Value, bits: i32) -> Value {
         self.with(Op::Rotmi, a, -bits)
     }

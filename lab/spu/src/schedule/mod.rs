@@ -23,32 +23,32 @@ use crate::isa::{Op, Reg};
 pub use flow::{Carried, Flow, Value};
 use place::Placement;
 
-/// The optimisation level.
+/// The kind of schedule, from the slowest program to the fastest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.
     Off,
-    /// Scheduled without overlapping iterations.
+    /// The instructions are scheduled, but iterations do not overlap.
     Straight,
-    /// Scheduled with overlapping iterations.
+    /// The instructions are scheduled, and iterations overlap.
     Full,
 }
 
-/// A compiled kernel.
+/// A compiled kernel, with the addresses of its parameters.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Code and constants.
+    /// The code, the constants and the parameters.
     pub image: Image,
     /// The address of each parameter of the flow, in the order of creation.
     pub parameters: Vec<u32>,
     /// The register of each carried value at the end of the program, in the order of creation.
     pub carried: Vec<Reg>,
-    /// The address of the number of times that the loop is executed, a word in the preferred slot.
+    /// The address of the loop count: how often the loop is executed, as a word in the preferred slot.
     pub iterations_at: u32,
     /// Number of iterations that overlap. A run needs at least this number of iterations. Because of the prologue and
     /// the epilogue, the loop is executed `stages - 1` times less often than the number of iterations.
     pub stages: u64,
-    /// Scheduled cycles from the start of an iteration to the start of the next one.
+    /// The number of cycles in the schedule from the start of an iteration to the start of the next one.
     pub interval: u64,
     /// Number of even and odd instructions of an iteration.
     pub counts: [usize; 2],
@@ -60,7 +60,7 @@ pub struct Program {
 #[derive(Debug, Clone, Copy)]
 struct Node {
     op: Op,
-    /// The result.
+    /// The value that the instruction computes.
     out: Option<Value>,
     /// RA, RB, RC; for stores RA, RB and the stored value.
     sources: [Option<Value>; 3],

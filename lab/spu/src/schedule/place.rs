@@ -51,7 +51,7 @@ pub(super) fn in_order(body: &Body) -> Placement {
     Placement::new(body.nodes.len() + 4, times)
 }
 
-/// Schedules, the best first.
+/// Possible schedules in which at most `stages` iterations overlap, with the best schedule first.
 pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Placement> {
     let mut graph = Graph::new(body);
     graph.stages = stages;
@@ -90,7 +90,7 @@ struct Graph {
     /// Producer and consumer in the same iteration: the consumer must issue before the producer issues again in the
     /// next iteration.
     lives: Vec<(usize, usize)>,
-    /// Number of cycles to the end of the longest path.
+    /// For each node: the number of cycles from it to the end of the longest path.
     heights: Vec<usize>,
     /// For each node, whether it is placed after all other nodes, as late as possible. Such nodes are loads that depend
     /// on no instruction of the iteration, and the increments of pointers that follow these loads.

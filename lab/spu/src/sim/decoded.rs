@@ -83,7 +83,7 @@ impl Decoded {
     }
 }
 
-/// The value of [`Decoded::wide`].
+/// Computes the field [`Decoded::wide`].
 fn wide(inst: &Inst, pc: u32) -> u128 {
     let bytes = |byte: u32| u128::from(byte & 0xff) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
     let words = |word: u32| u128::from(word) * 0x1_0000_0001_0000_0001_0000_0001;
@@ -104,7 +104,7 @@ fn wide(inst: &Inst, pc: u32) -> u128 {
     }
 }
 
-/// For each of the low bits: an element of `size` bits, all of them zero or one.
+/// Expands each of the low bits to an element of `size` bits, all of which equal this bit.
 pub(super) fn form_mask(bits: u32, size: u32) -> u128 {
     let ones = (1u128 << size) - 1;
     (0..128 / size).rev().fold(0, |all, i| all << size | if bits >> i & 1 == 1 { ones } else { 0 })

@@ -37,7 +37,7 @@ impl Chip {
 pub struct Transfer {
     /// Bytes read from memory before the computation.
     pub bytes_in: u64,
-    /// Clocks of the kernel.
+    /// Clocks that the kernel computes.
     pub clocks: u64,
     /// Bytes written to memory after the computation.
     pub bytes_out: u64,
@@ -47,7 +47,7 @@ pub struct Transfer {
     pub exclusive: bool,
 }
 
-/// Buffers for each direction.
+/// Number of buffers of an SPE for each direction.
 const BUFFERS: usize = 2;
 
 /// A command of the memory flow controller.
@@ -176,7 +176,7 @@ pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
             queues: Default::default(),
         })
         .collect();
-    // The time as whole clocks and a fraction.
+    // The time consists of whole clocks and a fraction, so that rounding errors do not grow.
     let (mut whole, mut part) = (0, 0.0);
     while !spes.iter().all(Spe::is_done) {
         // Performs all actions that are possible at the current time.

@@ -32,7 +32,7 @@ pub(super) enum Next {
 
 type Registers = [u128; 256];
 
-/// The preferred slot.
+/// The word in the preferred slot of a register.
 fn scalar(value: u128) -> u32 {
     (value >> 96) as u32
 }
@@ -68,7 +68,8 @@ fn two_bytes(a: u128, b: u128, f: impl Fn(u8, u8) -> u8) -> u128 {
     u128::from_ne_bytes(std::array::from_fn(|i| f(a[i], b[i])))
 }
 
-/// All bits of an element set if the condition holds: the results of comparisons.
+/// Compares the words of two registers. All bits of an element are set if the condition holds, as in the results of
+/// comparisons.
 fn compare_words(a: u128, b: u128, f: impl Fn(u32, u32) -> bool) -> u128 {
     two_words(a, b, |a, b| if f(a, b) { u32::MAX } else { 0 })
 }
@@ -86,7 +87,7 @@ fn sum(a: u32, b: u32, carry: u32) -> u64 {
     u64::from(a) + u64::from(b) + u64::from(carry & 1)
 }
 
-/// A function of three words.
+/// Applies a function to the words of three registers, element by element.
 fn three_words(a: u128, b: u128, c: u128, f: impl Fn(u32, u32, u32) -> u32) -> u128 {
     let (a, b, c) = (words(a), words(b), words(c));
     from_words(std::array::from_fn(|i| f(a[i], b[i], c[i])))

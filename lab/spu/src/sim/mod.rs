@@ -52,11 +52,11 @@ const HINT_DISTANCE: u64 = 8;
 pub struct Fault {
     /// The address of the instruction.
     pub address: u32,
-    /// The kind of fault.
+    /// The reason of the fault.
     pub kind: FaultKind,
 }
 
-/// The kinds of faults.
+/// The reasons why a program cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// A word that is not an instruction.
@@ -65,7 +65,7 @@ pub enum FaultKind {
     OutsideCode,
     /// The cycle budget is exhausted: probably an infinite loop.
     Budget(u64),
-    /// A store into code.
+    /// A store would overwrite code.
     SelfModification {
         /// The address of the quadword that was written.
         written: u32,
@@ -198,7 +198,7 @@ impl Machine {
         &self.channels.main
     }
 
-    /// Sets main storage.
+    /// Replaces the content and the size of main storage.
     pub fn set_main(&mut self, bytes: Vec<u8>) {
         self.channels.main.zeroize();
         self.channels.main = bytes;
@@ -214,7 +214,7 @@ impl Machine {
         self.registers[usize::from(reg.number())]
     }
 
-    /// Sets a register.
+    /// Sets a register before a run.
     pub fn set_register(&mut self, reg: Reg, value: u128) {
         self.registers[usize::from(reg.number())] = value;
     }
@@ -345,7 +345,7 @@ struct Hint {
     count: u64,
 }
 
-/// The issue logic.
+/// The state of the issue logic.
 struct Clock {
     /// For each register, the first cycle in which its value can be used.
     ready: [u64; 256],

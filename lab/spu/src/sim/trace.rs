@@ -13,7 +13,7 @@ pub struct Issue {
     pub cycle: u64,
     /// The address of the instruction.
     pub address: u32,
-    /// The operation.
+    /// The operation of the instruction.
     pub op: Op,
     /// True if the instruction is issued in the same cycle as the previous instruction.
     pub dual: bool,
@@ -28,19 +28,19 @@ pub struct Issue {
 pub enum Cause {
     /// No cycles are lost.
     None,
-    /// Waits for a result.
+    /// The instruction waits for the result of an earlier instruction.
     Dependency,
-    /// Waits for a hint that came too late.
+    /// The branch waits for a hint that came too late.
     Hint,
-    /// A branch was not predicted.
+    /// A branch was not predicted by a hint.
     Branch,
-    /// Waits for a channel, such as that of completed DMA commands.
+    /// The instruction waits for a channel, such as the channel of completed DMA commands.
     Channel,
 }
 
 /// Receives the events of a run.
 pub trait Observer {
-    /// Called for each issue.
+    /// Called for each issue, in the order of the cycles.
     fn issue(&mut self, issue: Issue);
 
     /// Called for cycles lost after a branch, or after an instruction that waits for a channel.
@@ -79,7 +79,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Number of all cycles: those with an issue, and the lost ones.
+    /// The sum of the cycles in which an instruction was issued and of the lost cycles.
     pub fn cycles(&self) -> u64 {
         self.issuing + self.stalls.values().sum::<u64>()
     }
@@ -144,7 +144,7 @@ impl Trace {
         Trace { window, issues: Vec::new() }
     }
 
-    /// The recorded issues.
+    /// The recorded issues, in the order of the cycles.
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }

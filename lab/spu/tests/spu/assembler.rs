@@ -123,7 +123,7 @@ fn text_has_the_same_meaning_as_for_gnu() {
         ("a:nop\n.align 3\nb:nop\n.long b-a", &[0x4020_0000, 0x0020_0000, 0x4020_0000, 8]),
         ("lr $LR,$Sp\nai $3,$Lr,0", &[0x0400_0080, 0x1c00_0003]),
         (".octa 0xffffffffffffffffffffffffffffffff", &[!0; 4]),
-        // Padding: instructions up to an alignment, zeros for space.
+        // Code is padded by instructions up to an alignment, and by zeros for `.space`.
         ("nop\n.byte 1\n.align 3\nnop", &[0x4020_0000, 0x0100_0000, 0x4020_0000]),
         (".byte 1\n.align 3", &[0x0100_0000, 0x0020_0000]),
         (".space 4\n.space 4,1", &[0, 0x0101_0101]),
@@ -146,15 +146,15 @@ fn sections_have_the_alignment_of_their_data() {
 
 #[test]
 fn exported_source_has_unique_labels() {
-    // Labels that look like those that the export generates, a branch that ignores a register, and immediates without
-    // a textual form.
+    // The source has labels that look like the labels of the export, a branch that ignores a register, and immediates
+    // without a textual form.
     let source =
         ".L8: nop\n lnop\n.L_8: br .L8\n .long 0x32000203\n .long 0x0f0ac203\n .long 0x16ff8203\n .byte 1\n";
     let image = assemble("labels.s", source).unwrap();
     let again =
         assemble("again.s", &image.source()).unwrap_or_else(|error| panic!("{error}\n{}", image.source()));
     assert_eq!(again.raw(), image.raw(), "{}", image.source());
-    // Instructions and data in the last bytes of the image, and addresses outside the image.
+    // The last bytes of the image are data, and the branches have targets inside and outside the image.
     let image = assemble("end.s", "br .+8\n br 0x100\n .byte 1,2").unwrap();
     assert_eq!(assemble("again.s", &image.source()).unwrap().raw(), image.raw(), "{}", image.source());
 }

@@ -88,7 +88,7 @@ fn numbers_at_their_limits() {
             ".set x,N<<N\n il $3,x",
         ] {
             let line = line.replace('N', number);
-            // The line is accepted or refused, without delay.
+            // The line may be accepted or refused, but must not cause a panic or an endless computation.
             if let Err(error) = assemble("limits.s", &line) {
                 assert!(error.line > 0, "{line}: {error}");
             }

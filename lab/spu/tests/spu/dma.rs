@@ -12,7 +12,7 @@ fn row(pieces: usize, bytes_in: u64, clocks: u64, bytes_out: u64) -> Vec<Transfe
 
 #[test]
 fn one_piece_waits_for_everything() {
-    // 10 + 800 / 8, then 1000, then 10 + 400 / 8.
+    // The input takes 10 + 800 / 8 clocks, the computation 1000, and the output 10 + 400 / 8.
     assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 400)]), 110 + 1000 + 60);
     assert_eq!(clocks(&CHIP, &[row(1, 800, 1000, 0)]), 110 + 1000);
     assert_eq!(clocks(&CHIP, &[row(1, 0, 1000, 0)]), 1000);
@@ -22,7 +22,7 @@ fn one_piece_waits_for_everything() {
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    // All computations, the first transfer to the SPE, and the last transfer from the SPE.
+    // The time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
     assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 
@@ -101,9 +101,9 @@ fn long_calls_are_exact() {
         (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
     };
     let rows = [uneven(1 << 32), uneven((1 << 32) + 12_345), uneven((1 << 31) + 77)];
-    // Each computation of the second SPE takes 12 345 clocks longer than that of the first. At the end of its sequence no
-    // other SPE transfers anything, and its last output has 1008 bytes. At the start, three inputs are transferred at once,
-    // each with a third of 8 bytes per clock.
+    // Each computation of the second SPE takes 12 345 clocks longer than a computation of the first. At the end of
+    // its sequence no other SPE transfers anything, and its last output has 1008 bytes. At the start, three inputs
+    // are transferred at once, each with a third of 8 bytes per clock.
     let first = 10 + 3 * 801_u64.div_ceil(8);
     let computing = 9 * ((1 << 32) + 12_345) + 7 * 36;
     let found = clocks(&CHIP, &rows);

@@ -69,7 +69,7 @@ fn dma_moves_data_when_the_program_waits_for_its_tag() {
     let run = put.run(10_000).unwrap();
     assert!(put.main()[0x8000..0xc000].iter().all(|byte| *byte == 0xab));
     assert_eq!((put.main()[0x7fff], put.main()[0xc000]), (0xff, 0));
-    // The latency and 8 bytes a clock.
+    // A transfer of 16 KiB takes 2048 clocks at 8 bytes per clock, and the latency.
     assert!((2048 + 290..2048 + 400).contains(&run.cycles), "{run:?}");
 }
 
@@ -135,7 +135,7 @@ fn impossible_uses_of_channels_are_faults() {
         let found = fault(machine(&format!("{source}stop 0\n")));
         assert!(found.contains(expected), "{source}: {found}");
     }
-    // A transfer over the program.
+    // A transfer that would overwrite the program is a fault.
     let mut over = transfer(true, 16, 0, 0, WAIT);
     assert!(matches!(over.run(10_000).unwrap_err().kind, FaultKind::SelfModification { written: 0 }));
     for text in ["rdch $3,$24\n", "rdch $3,$ch128\n", "wrch $ch,$3\n", "wrch $3,$ch16\n", "cbd $3,128($4)\n"]

@@ -8,7 +8,7 @@ use lockstep_spu::sim::{Machine, Run};
 const FROM: usize = 0x1000;
 const TO: usize = 0x8000;
 
-/// Adds a mask to quadwords.
+/// A flow that copies quadwords, XORed with a mask.
 fn copy_with_mask() -> Flow {
     let mut f = Flow::new();
     let (source, from) = f.carried();

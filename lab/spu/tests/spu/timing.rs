@@ -11,7 +11,7 @@ fn run(source: &str) -> Run {
     machine.run(10_000).unwrap_or_else(|fault| panic!("{fault}"))
 }
 
-/// Cycles from the issue of the first instruction to that of the stop, inclusive.
+/// Cycles from the issue of the first instruction to the issue of the stop, inclusive.
 fn cycles(source: &str) -> u64 {
     run(source).cycles
 }
@@ -48,7 +48,7 @@ fn pairs() {
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
     // An odd instruction and then an even one take two cycles.
     assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
-    // Two even instructions, and two odd instructions.
+    // Two even instructions take two cycles, and so do two odd instructions.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
     // The second instruction needs the result of the first, so it issues when the result is ready.
@@ -142,7 +142,7 @@ fn bad_programs_stop_with_a_message() {
     assert!(fault("l: br l", 1000).contains("still running after 1000 cycles"));
     assert!(fault("nop\n .long 0xffffffff", 100).contains("0x00004: 0xffffffff is no instruction"));
     assert!(fault("nop\n stqa $3,0\n stop 0", 100).contains("0x00004: a store to 0x00000 overwrites code"));
-    // Code that has not been executed yet, and data that have been executed.
+    // A store must overwrite neither code that has not been executed yet, nor data that have been executed.
     let later = "nop\n stqa $3,later\n.align 4\nlater: stop 0";
     assert!(fault(later, 100).contains("0x00004: a store to 0x00010 overwrites code"));
     let data = " br data\n.align 4\ndata: .long 0x40200000\n .long 0x00200000\n stqa $3,data\n stop 0";

@@ -17,7 +17,7 @@ fn a_part_replaces_no_file() {
     std::fs::remove_file(&to).unwrap();
     assert!(matches!(decrypt(), Err(Error::Partial { verified: 32768, .. })));
     assert_eq!(std::fs::read(&to).unwrap(), [7; 32768]);
-    // A complete output replaces it.
+    // A complete output replaces the existing file.
     std::fs::write(&from, &message).unwrap();
     decrypt().unwrap();
     assert_eq!(std::fs::read(&to).unwrap(), [7; 50_000]);

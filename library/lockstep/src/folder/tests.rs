@@ -137,8 +137,8 @@ pub(crate) mod sys {
     }
 
     fn before(step: Step) -> Result<()> {
-        // The hook is removed while it runs, so that its own system calls do not call it again. At the end of the process it does
-        // not exist any more.
+        // The hook is taken out while it runs, so that its own system calls do not call the hook again. When the
+        // thread ends, the variable with the hook has been destroyed.
         let Ok(Some(mut hook)) = HOOK.try_with(RefCell::take) else { return Ok(()) };
         let outcome = hook(step);
         HOOK.set(Some(hook));

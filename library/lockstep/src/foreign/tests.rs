@@ -40,7 +40,7 @@ fn other_bytes_are_not_recognised() {
     for start in [&b""[..], b"short", b"Salted", &[0; 512], &[0xff; 512], b"binary \x00 data, not text"] {
         assert_eq!(recognise(start), None, "{start:x?}");
     }
-    // Of texts that are cut within a character, the rest counts.
+    // If a text ends within a character, the part before this character is recognised.
     assert_eq!(name("a text of some length \u{e9}".as_bytes().split_last().unwrap().1), "text");
 }
 

@@ -86,8 +86,9 @@ fn temporary_names(folder: &Path) -> Vec<PathBuf> {
     paths.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(".lockstep-")).collect()
 }
 
-/// Repeats the write once for each of its system calls, with the attack immediately before this call: with a file that has
-/// no name until it is complete, and with one that has a temporary name. `check` receives the result of each write.
+/// Repeats the write once for each of its system calls, with the attack immediately before this call. This is done
+/// for a file that has no name until it is complete, and for a file with a temporary name. `check` receives the
+/// result of each write.
 fn attack_every_step(
     options: OutputOptions,
     attack: fn(&Scene),
@@ -253,7 +254,7 @@ fn a_hard_link_is_used_without_rename_no_replace() {
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
-    // A file that is created with the same name meanwhile is not lost.
+    // Another file that meanwhile gets this name is not lost.
     let other = folder.path().join("other");
     let outcome = with_hook(failing(only_links), || {
         let mut output = OutputFile::create(&other, KEEP)?;
@@ -488,7 +489,7 @@ fn an_open_folder_is_used_after_it_was_moved() {
     assert!(!at("a").exists());
 }
 
-/// Creates a file in a folder with the results of earlier trials.
+/// Creates a file in a folder. `trials` has the results of earlier trials in this folder, which are not repeated.
 fn create_tried(folder: &Path, name: &str, existing: OnExisting, trials: &Trials) -> Result<OutputFile> {
     let open = Folder::open(folder, true).unwrap();
     let mut output = OutputFile::create_in(open, &folder.join(name), KEEP, existing, trials)?;

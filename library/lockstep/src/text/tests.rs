@@ -15,7 +15,7 @@ fn marks_and_utf16_are_removed() {
             assert_eq!(&to_utf8(&bytes).unwrap()[..], text.as_bytes(), "{bytes:x?}");
         }
     }
-    // An odd number of bytes, and half of a surrogate pair.
+    // An odd number of bytes, or half of a surrogate pair, is not accepted.
     assert!(to_utf8(b"\xff\xfea").is_none() && to_utf8(b"\xff\xfe\x00\xd8").is_none());
     assert_eq!(&to_utf8(b"\xff").unwrap()[..], b"\xff");
 }

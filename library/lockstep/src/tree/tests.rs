@@ -121,13 +121,13 @@ fn no_output_replaces_another_one_whose_name_the_file_system_does_not_distinguis
         let failed = scene.copy(false, force, |_| ());
         assert!(failed > 0);
         assert_eq!(scene.outputs("in"), expected);
-        // A later run does not take the output for that of another input.
+        // A later run does not treat the output of one input as the output of the other.
         for resume in [true, false] {
             let failed = scene.copy(resume, force || !resume, |_| ());
             assert!(failed > 0);
             assert_eq!(scene.outputs("in"), expected);
         }
-        // Nor if the other input does not exist any more.
+        // Even if the other input does not exist any more, its output is kept.
         fs::remove_file(scene.path("in/REPORT")).unwrap();
         let failed = scene.copy(true, force, |_| ());
         assert!(failed > 0);
@@ -326,7 +326,7 @@ fn deep_folders_are_refused_beyond_the_limits() {
         assert_eq!(found.jobs.len(), depths.len());
         assert_eq!(found.failed.len(), 1);
         assert!(found.failed[0].1.to_string().contains("archive"), "{}", found.failed[0].1);
-        // The paths in memory: one for each folder, of limited length.
+        // Memory holds only one path for each folder, and its length is limited.
         let bytes: usize = found.places.iter().map(|place| place.path.as_os_str().len()).sum();
         assert!(bytes <= depths.len() * inputs::MAX_PATH);
         assert!(found.places.iter().all(|place| place.path.as_os_str().len() <= inputs::MAX_PATH));

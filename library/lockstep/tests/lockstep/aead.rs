@@ -166,7 +166,7 @@ fn batches_in_host_memory_take_the_bytes_of_keys() {
     for_each(|caller, mode, bytes| {
         const COUNT: usize = 70;
         let other: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
-        // Runs of messages with the same key, and a key that returns.
+        // Successive messages share a key. A key is also used again after another key.
         let keys: Vec<&[u8]> = (0..COUNT).map(|i| if i % 7 < 4 { bytes } else { &other[..] }).collect();
         let nonces: Vec<_> = (0..COUNT).map(|i| nonce(mode, i as u8)).collect();
         let plain: Vec<_> = (0..COUNT).map(|i| vec![i as u8; 150 * i]).collect();
@@ -263,7 +263,7 @@ fn errors_name_the_wrong_lengths() {
             assert_eq!(refused, Err(Error::OutputLength { needed: 36, got: 35 }), "{mode}");
             let strings = vec![&b"x"[..]; row.max_strings + 1];
             assert!(key.seal(&caller, &good, &strings, &data).is_err(), "{mode}: too many strings");
-            // In SIV the nonce is a string too.
+            // In SIV the nonce counts as a string, so it is left out here.
             let nonce = if row.nonce_is_optional { &[] } else { &good[..] };
             key.seal(&caller, nonce, &strings[1..], &data).unwrap();
         }

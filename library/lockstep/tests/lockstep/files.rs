@@ -82,7 +82,7 @@ fn nothing_is_left_after_a_failure() {
         assert!(decrypt(&input, &output, FileOptions::default()).unwrap_err().is_authentication_failure());
         assert_eq!(folder.names(), ["input"]);
     }
-    // An output that would be replaced is unchanged.
+    // If an output would be replaced, a failure leaves it unchanged.
     folder.write("output", b"precious");
     assert!(decrypt(&folder.path("input"), &output, FORCE()).is_err());
     assert_eq!(fs::read(&output).unwrap(), b"precious");
@@ -171,7 +171,7 @@ fn permissions_while_writing_and_afterwards() {
     assert!(!path.exists());
     assert_eq!(output.as_file().metadata().unwrap().mode() & 0o777, 0o600);
     output.commit().unwrap();
-    // The permissions are those of any new file here, whatever the umask is.
+    // The permissions equal the permissions of any other new file, whatever the umask of the tests is.
     let usual = File::create(folder.path("usual")).unwrap().metadata().unwrap().mode();
     assert_eq!(fs::metadata(&path).unwrap().mode(), usual);
 }
@@ -294,7 +294,7 @@ fn devices_without_a_length_are_read_as_streams() {
     encrypt(Path::new("/dev/null"), &output, FileOptions::default()).unwrap();
     assert_eq!(oracle_open(SUITE, b"", &fs::read(&output).unwrap()).unwrap(), b"");
     if cfg!(target_os = "linux") {
-        // A regular file that reports length 0.
+        // Files in /proc are regular files that report the length 0, but have content.
         encrypt(Path::new("/proc/self/status"), &output, FORCE()).unwrap();
         assert!(fs::metadata(&output).unwrap().len() > 200);
     }
@@ -324,7 +324,7 @@ fn an_envelope_and_its_message_in_one_file() {
             .unwrap();
         assert!(back == data);
 
-        // The position of a bare message is unchanged.
+        // If the file has no envelope, its position is unchanged, so that the message can be read from its start.
         let bare = File::open(folder.write("bare", &oracle_seal(SUITE, b"", &data))).unwrap();
         assert!(Envelope::read_file(&bare).unwrap().is_none());
         back.clear();
@@ -413,7 +413,7 @@ fn a_message_that_becomes_longer_while_it_is_decrypted_is_refused() {
 #[test]
 fn zeros_become_holes_unless_they_are_refused() {
     let folder = Folder::new();
-    // The content is at no multiple of a chunk.
+    // The content does not start at a multiple of the length of a chunk.
     let len = (8 << 20) + 777;
     let mut data = vec![0; len];
     data[(3 << 20) + 5000..(3 << 20) + 5100].fill(1);
@@ -433,9 +433,9 @@ fn zeros_become_holes_unless_they_are_refused() {
         eprintln!("NOT TESTED: this file system has no holes");
         return;
     }
-    // The two blocks with content, in pages or blocks of up to 16 KiB.
+    // Only the two blocks with content use space on the disk, each in pages or blocks of up to 16 KiB.
     assert!(holes <= 64 << 10, "{holes}");
-    // A file that ends with a hole has its length.
+    // A file that ends with a hole must have the full length.
     let zeros = folder.write("zeros", &vec![0; 1 << 20]);
     encrypt(&zeros, &folder.path("cipher"), FORCE()).unwrap();
     decrypt(&folder.path("cipher"), &folder.path("back"), FORCE()).unwrap();

@@ -37,7 +37,8 @@ fn other_formats_are_named() {
     ];
     for (input, name) in cases {
         for (number, error) in errors(input).into_iter().enumerate() {
-            // Of a stream, only the header is read, which ends before the mark of a tar archive.
+            // A stream reads only the header before it reports an error. The mark of a tar archive comes after the
+            // header, so a stream does not recognise the archive.
             if input == tar && number == 1 {
                 assert!(matches!(error, Error::WrongKeyOrContext), "{error}");
                 continue;
@@ -65,7 +66,7 @@ fn messages_that_begin_like_another_format_are_decrypted() {
         decrypt(engine(2), &key, b"", &message[..], &mut plain, Options::new()).unwrap();
         assert_eq!(plain, b"hello");
         assert_eq!(Reader::open(engine(2), &key, b"", &message[..]).unwrap().len(), 5);
-        // Damage after the header is not a matter of the format.
+        // If the header is valid and later bytes are damaged, the error does not name another format.
         let mut damaged = message;
         damaged[60] ^= 1;
         assert!(matches!(open(engine(2), &key, b"", &damaged), Err(Error::Damaged { chunk: 0 })));

@@ -30,7 +30,7 @@ fn the_reference_decrypts_our_messages() {
     }
 }
 
-/// Buffers of the caller, which are longer than the result.
+/// The caller's buffers may be longer than the result.
 #[test]
 fn into_buffers() {
     for suite in SUITES {

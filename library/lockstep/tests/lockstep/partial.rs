@@ -18,7 +18,7 @@ const ENCRYPTED: usize = CHUNK + 16;
 /// More pieces than threads: a piece has at most 32 chunks.
 const CHUNKS: usize = 70;
 
-/// What was damaged, the damaged message, and the number of chunks before the damage.
+/// A description of the damage, the damaged message, and the number of chunks before the damage.
 type Damaged = (String, Vec<u8>, usize);
 
 /// A plaintext, and damaged copies of its message.
@@ -98,7 +98,7 @@ fn a_file_appears_only_with_the_option_and_with_content() {
             fs::remove_file(at("out")).unwrap();
         }
     }
-    // Nothing is verified: another key, and a header that is damaged or cut off.
+    // With another key, or with a header that is damaged or cut off, nothing can be verified.
     let partial = Options::new().partial(true);
     fs::write(at("out"), "precious").unwrap();
     let error = run(&FileKey::generate().unwrap(), &at("out"), partial, true);

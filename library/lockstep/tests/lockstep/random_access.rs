@@ -142,7 +142,7 @@ fn behind_an_envelope() {
 
 #[test]
 fn lengths_over_the_limit_are_refused() {
-    /// Reports a length beyond the limit.
+    /// A source that reports a length beyond the limit.
     struct Huge(Vec<u8>, u64);
     impl ReadAt for Huge {
         fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {

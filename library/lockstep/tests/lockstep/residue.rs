@@ -17,7 +17,7 @@ use lockstep::hazmat::{data::Data, mode::aead::Message};
 use lockstep::{EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
 use lockstep_reference::Aes;
 
-/// Set in the process that uses the keys: the folder for its files.
+/// The variable with the folder for files. It is set only in the process that uses the keys.
 const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
@@ -37,7 +37,7 @@ const STEPS: [Step; 20] = [
     ("CCM on the calling thread", |engine, key| on_calling_thread(engine, Aead::Ccm, 12, key)),
     ("XAES on the calling thread", |engine, key| on_calling_thread(engine, Aead::Xaes, 24, key)),
     ("EAX on the calling thread", |engine, key| on_calling_thread(engine, Aead::Eax, 16, key)),
-    // With one part of associated data, GCM on the calling thread uses a context instead of tasks.
+    // GCM with one string of associated data uses a context on the calling thread. This step uses tasks instead.
     ("tasks of GCM", |_, key| {
         one_mode(&CallingThread(InlineKernel::best()), &[40, 5_000], Aead::Gcm, 12, key)
     }),
@@ -48,7 +48,8 @@ const STEPS: [Step; 20] = [
     ("files", files),
 ];
 
-/// Messages and batches without the planner, as far as possible.
+/// Processes messages and batches on the calling thread. It uses the planner only for work that the calling thread
+/// does not support.
 struct OnCallingThread(Engine);
 
 impl Caller for OnCallingThread {
@@ -69,7 +70,8 @@ fn by_planner(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
     one_mode(engine.planner(), &[40, 300_000], mode, nonce, key);
 }
 
-/// Short messages come last, because the planner would wipe what they leave.
+/// The short messages come after the long message: the planner processes the long one, and would wipe what short
+/// messages leave.
 fn on_calling_thread(engine: &Engine, mode: Aead, nonce: usize, key: &[u8]) {
     let caller = OnCallingThread(engine.clone());
     let aead_key = aead::Key::new(mode, key).unwrap();
@@ -151,7 +153,7 @@ fn files(engine: &Engine, key: &[u8]) {
     lockstep::decrypt_file(engine, &key, b"", &path("sealed"), &path("opened"), Default::default()).unwrap();
 }
 
-/// A byte of the key of a step. The whole key is nowhere in the program.
+/// A byte of the key of a step, computed from its index, so that the program does not contain the whole key.
 fn byte(step: usize, index: usize) -> u8 {
     let mut value = ((step as u64 + 1) << 32) | (index as u64 + 1);
     for _ in 0..3 {
@@ -160,7 +162,7 @@ fn byte(step: usize, index: usize) -> u8 {
     (value >> 56) as u8
 }
 
-/// Waits for the process that searches.
+/// Waits until the process that searches the memory has written a byte.
 fn wait() {
     std::io::stdin().read_exact(&mut [0]).unwrap();
 }
@@ -182,7 +184,7 @@ fn uses_keys() {
     }
     wait();
     (0..32).for_each(|index| key[index] = byte(STEPS.len(), index));
-    // The control: a key that is alive.
+    // The control: this key is still in use, so the search must find it.
     let alive = Key::new(&key).unwrap();
     key.fill(0);
     println!("step control");
@@ -203,8 +205,8 @@ fn secrets(step: usize) -> BTreeMap<&'static str, [u8; 16]> {
     ])
 }
 
-/// True if memory contains a secret. The search for the first byte is that of the standard library, which is compiled with
-/// optimisation in every profile.
+/// True if the memory contains the secret. The first byte is searched by the standard library, which is optimised in
+/// every profile.
 fn contains(memory: &[u8], secret: &[u8; 16]) -> bool {
     let mut rest = memory;
     while rest.skip_until(secret[0]).unwrap() > 0 {

@@ -112,7 +112,7 @@ fn chunks_swapped_doubled_and_dropped() {
         dropped.remove(at);
         assert!(matches!(refuse(&rebuilt(&dropped), &plain), Error::Damaged { chunk } if chunk == at as u64));
     }
-    // A chunk of another message with the same key.
+    // The chunk belongs to another message with the same key.
     let other = lockstep::seal(engine(1), &key(SUITE), b"", &plain).unwrap();
     let mut mixed = message.clone();
     mixed[56 + 16400..56 + 2 * 16400].copy_from_slice(&other[56 + 16400..56 + 2 * 16400]);
@@ -130,7 +130,7 @@ fn trailing_bytes() {
             refuse(&message, &plain);
             message.truncate(end);
         }
-        // A complete message after a complete message.
+        // A complete message follows a complete message.
         let twice = [&message[..], &message].concat();
         refuse(&twice, &plain);
     }

@@ -37,7 +37,7 @@ fn table() -> RecordBatch {
 #[derive(Debug, Clone, Copy)]
 struct Setting {
     footer: &'static [u8],
-    /// The key of the column `name`, if it has one of its own.
+    /// The key of the column `name`, if this column has a separate key.
     column: Option<&'static [u8]>,
     has_plain_footer: bool,
     has_prefix: bool,

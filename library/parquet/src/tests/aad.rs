@@ -6,12 +6,12 @@ use super::*;
 use crate::format::file_crypto;
 use crate::{FILE_UNIQUE, Module, module_aad};
 
-/// Ordinals whose bytes are also those of types and of other ordinals.
+/// Ordinals whose bytes also occur as types of modules and in other ordinals.
 const ORDINALS: [i16; 7] = [0, 1, 2, 9, 0x100, 0x0203, i16::MAX];
 const IDENTIFIERS: [[u8; FILE_UNIQUE]; 4] =
     [[0; 8], [2; 8], [0, 0, 0, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 0, 0, 0]];
 
-/// The ordinals that a module of a type can have, from these values.
+/// All combinations of [`ORDINALS`] that a module of this type can have. An ordinal that the type does not have is 0.
 fn places(module: Module) -> Vec<[i16; 3]> {
     let all = |count| if count { &ORDINALS[..] } else { &[0] };
     let (in_group, in_page) =
@@ -54,7 +54,7 @@ fn modules_under_one_prefix_have_different_associated_data() {
     }
 }
 
-/// No prefix is the beginning of another one.
+/// In these cases no prefix is the beginning of another prefix.
 #[test]
 fn modules_under_prefixes_of_the_rule_have_different_associated_data() {
     let byte = |byte| [byte];
@@ -98,7 +98,8 @@ fn types_have_their_ordinals() {
     }
 }
 
-/// The file with another structure of the algorithm. The footer is not authentic any more, except if nothing is changed.
+/// The file after a change of the structure that describes the encryption. If the change has an effect, the footer is
+/// not authentic any more.
 fn with_encryption(file: &[u8], change: impl FnOnce(&mut Struct)) -> Vec<u8> {
     let range = footer_range(file);
     let is_encrypted = file.ends_with(b"PARE");
@@ -134,7 +135,7 @@ fn only_identifiers_of_8_bytes_are_accepted() {
     }
 }
 
-/// No key is requested before the prefix is right: a request panics.
+/// A source of keys that panics, because no key may be requested before the prefix has been checked.
 struct NoKeys;
 
 impl crate::KeySource for NoKeys {
@@ -191,7 +192,7 @@ fn a_stored_prefix_is_not_used() {
         };
         assert!(what.contains("cannot be checked"), "{what}");
     }
-    // An empty prefix in a file is none.
+    // An empty prefix in the file counts as no prefix.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&[])));
     assert!(read_all(&engine, empty, &keys()).is_ok());

@@ -16,7 +16,8 @@ struct Found {
     plain: Option<Vec<u8>>,
 }
 
-/// The page headers and pages of all column chunks, by their length fields. The plaintexts of pages are those of `bodies`.
+/// The page headers and pages of all column chunks, found by their length fields. Each page must have the plaintext
+/// that `bodies` returns.
 fn modules_of(file: &[u8], plain: &[u8], algorithm: Algorithm) -> Vec<Found> {
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
     // The view has the offsets of the encrypted file.
@@ -62,7 +63,8 @@ impl Setting {
         Setting { engine, file, found }
     }
 
-    /// Decrypts the modules. Returns the outcome, the statuses and the outputs. The outputs are not zeros before the call.
+    /// Decrypts the modules. Returns the outcome, the statuses and the outputs, which are filled with nonzero bytes
+    /// before the call.
     fn decrypt(&self) -> (crate::Result<()>, Vec<Status>, Vec<Vec<u8>>) {
         let keys = [Key::new(FOOTER).unwrap(), Key::new(COLUMN).unwrap()];
         let len = |found: &Found| ciphertext(found.kind, found.range.len()).unwrap().len();

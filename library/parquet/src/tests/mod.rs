@@ -20,7 +20,8 @@ const FOOTER: &[u8] = &[7; 32];
 const COLUMN: &[u8] = &[9; 16];
 const COLUMNS: [&str; 3] = ["a", "b", "c"];
 const GROUPS: usize = 2;
-/// Field numbers of `ColumnMetaData`: statistics, and a number that no version of the format has.
+/// Field numbers of `ColumnMetaData`. STATISTICS is a field of the format. UNKNOWN is a number that no version of the
+/// format uses.
 const STATISTICS: i16 = 12;
 const UNKNOWN: i16 = 77;
 
@@ -44,14 +45,14 @@ fn bits(group: usize, column: usize) -> Vec<u8> {
     vec![200 + (group * 10 + column) as u8; 32]
 }
 
-/// A plain file with indexes and a Bloom filter for each chunk. Its pages are not those of a table, but encryption does not
-/// read the content of pages.
+/// A plain file with indexes and a Bloom filter for each chunk. The pages are not pages of a real table, because
+/// encryption does not read their content.
 fn plain_file() -> Vec<u8> {
     plain_file_with(COLUMNS, 0, &bodies)
 }
 
-/// The file of [`plain_file`] with these paths in the metadata of the column chunks, with this number of bytes more in the header of each
-/// dictionary page, and with these pages by row group and column.
+/// The file of [`plain_file`] with other properties: `paths` are in the metadata of the column chunks, the header of
+/// each dictionary page is longer by `header_bytes` bytes, and `bodies` returns the pages by row group and column.
 fn plain_file_with(
     paths: [&str; 3],
     header_bytes: usize,
@@ -67,7 +68,8 @@ fn plain_file_with(
                 starts.push(out.len());
                 let kind = if index == 0 { page::DICTIONARY } else { page::DATA };
                 let len = Value::i32(body.len() as i32);
-                // Field 2 is the size before compression, field 7 or 5 the header of the type.
+                // Field 2 is the size before compression. Field 7 (of dictionary pages) or field 5 (of data pages) is
+                // the header of the type.
                 let of_type = if index == 0 { 7 } else { 5 };
                 let inner = thrift::structure(&fields(&[(1, Value::i32(1)), (9, Value::TRUE)]));
                 let crc = Value::i32(-5);
@@ -208,7 +210,7 @@ fn encryption(file: &[u8], id: i16) -> Struct {
     [1, 2].iter().find_map(|id| union.structure(*id).unwrap()).unwrap()
 }
 
-/// Compares the pages, page locations and filters of a plain form with those of the plain file.
+/// Checks that the pages, page locations and filters of a plain form equal those of the plain file.
 fn check(plain: &[u8], plain_column: Option<usize>) {
     let footer = Struct::read_whole(&plain[footer_range(plain)], "footer").unwrap();
     assert_eq!(footer.binary(99), Some(&b"unknown"[..]));
@@ -279,7 +281,7 @@ fn an_offset_index_without_locations_is_kept() {
     const OTHER: i16 = 2;
     let (engine, mut plain, mut file) = (Engine::new().unwrap(), plain_file(), Vec::new());
     for at in offset_indexes(&plain) {
-        // The header of field 1, a list, becomes that of another field.
+        // Field 1 of the index is a list. Its header is replaced by the header of field 2.
         assert_eq!(std::mem::replace(&mut plain[at], 0x29), 0x19);
     }
     encrypt(&engine, &plain, &mut file, &policy(Algorithm::GcmV1, false)).unwrap();
@@ -396,7 +398,8 @@ fn a_column_without_a_key_is_hidden() {
     let offset = meta.int(column::DATA_PAGE_OFFSET).unwrap() as u64;
     let refused = view.read_at(offset, &mut [0; 10]);
     assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "column b"));
-    // A part of a copy of the whole view may start there.
+    // A copy of the whole view is made in parts, so `read_part` also starts within a column without a key and returns
+    // zeros.
     let mut part = [1; 10];
     assert_eq!(view.read_part(offset, &mut part, false).unwrap(), 10);
     assert_eq!(part, [0; 10]);
@@ -414,7 +417,8 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     // A part of the fields can be read.
     let (part, len) = Struct::read_only(bytes, |id| id == file::SCHEMA || id == 99).unwrap().unwrap();
     assert_eq!((part.has(file::SCHEMA), part.has(file::ROW_GROUPS), len), (true, false, bytes.len()));
-    // Structures within structures, lists of lists, and a list that states more elements than there are bytes.
+    // Structures that are nested too deeply, lists that are nested too deeply, and a list that states more elements
+    // than there are bytes.
     assert!(Struct::read(&vec![0x1c; 10_000]).is_err());
     assert!(Struct::read(&[&[0x19][..], &vec![0x19; 10_000]].concat()).is_err());
     assert!(Struct::read(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07, 0]).unwrap().is_none());
@@ -430,7 +434,7 @@ fn padding_fills_any_length_that_a_header_needs() {
     let len = header.encode().len();
     for padded in len..len + 120 {
         let bytes = header.encode_padded(padded);
-        // One byte is less than a field takes.
+        // A field takes at least two bytes, so a padding of one byte is impossible.
         let Some(bytes) = bytes else {
             assert_eq!(padded, len + 1);
             continue;
@@ -464,7 +468,7 @@ fn padding_ends_with_the_header() {
         let plain = read_all(&engine, encrypted, &Keys::new().footer(FOOTER)).unwrap();
         let (header, used) = Struct::read(&plain[4..]).unwrap().unwrap();
         assert_eq!((header.int(id), &plain[4 + used..][..body.len()]), (Some(4), &body[..]), "field {id}");
-        // The padding has the next number.
+        // The padding is a field whose number follows the last one. After the largest number there is no such field.
         let again = encrypt(&engine, &plain, Vec::new(), &Policy::uniform(FOOTER));
         assert_eq!(again.is_err(), id == i16::MAX - 1);
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::KeySource;
 
-/// A plaintext footer; `a` has the footer key, `b` a key of its own, and `c` is plain.
+/// A file with a plaintext footer. Column `a` has the footer key, `b` has a separate key, and `c` is plain.
 fn signed_file(engine: &Engine) -> Vec<u8> {
     encrypted(engine, &Policy { plain_columns: vec!["c".into()], ..policy(Algorithm::GcmV1, true) })
 }
@@ -29,7 +29,7 @@ fn pages_of(view: &PlainView<Vec<u8>>, name: &str) -> Option<Vec<Vec<Vec<u8>>>> 
             }
             let start = meta.int(column::DICTIONARY_PAGE_OFFSET)? as usize;
             let end = start + meta.int(column::TOTAL_COMPRESSED_SIZE)? as usize;
-            // A change of a plain column or of its place has any effect on the bytes.
+            // The footer may be changed, so each offset and length may be wrong, and every read is checked.
             let (mut at, mut pages) = (start, Vec::new());
             while at < end {
                 let (header, used) = Struct::read(plain.get(at..end)?).ok()??;
@@ -72,7 +72,7 @@ fn plain_columns_are_read_without_a_footer_key_if_the_caller_allows_it() {
     // A column with a given key must not be plain.
     let refused = open(&Keys::new().column("c", COLUMN), UNSIGNED);
     assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
-    // An encrypted footer needs its key.
+    // Without its key, an encrypted footer cannot be read.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let refused = PlainView::open(&engine, file, &column, UNSIGNED);
     assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "the footer"));
@@ -91,7 +91,7 @@ fn a_signature_is_checked_whenever_there_is_a_footer_key() {
     }
 }
 
-/// With a footer that is not authentic, the values of a column with a key are those of the writer, or they are refused.
+/// If the footer is not authentic, a column with a key still has the values that the writer wrote, or it is refused.
 #[test]
 fn columns_with_keys_are_authentic_without_a_footer_key() {
     let engine = Engine::new().unwrap();
@@ -115,7 +115,7 @@ fn columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(same > 500 && missing > 0, "{same} {missing}");
 }
 
-/// The columns `a` and `b` have one key, and the names or types of the schema are not those of the writer.
+/// The columns `a` and `b` have one key. The names or types in the schema are changed after the file was written.
 #[test]
 fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
     let engine = Engine::new().unwrap();

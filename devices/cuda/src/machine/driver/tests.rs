@@ -28,8 +28,8 @@ fn archive(takes: impl Fn(&str) -> bool) -> &'static Archive {
     archive_of(|_, target| takes(target))
 }
 
-/// An archive with some modules of `SIZES`, each with its name and target, in units of the same sizes that are stored. The
-/// code is zeros.
+/// An archive with some modules of `SIZES`, selected by name and target. Their units have the sizes that `SIZES`
+/// states, but are not compressed. The code consists of zeros.
 fn archive_of(takes: impl Fn(&str, &str) -> bool) -> &'static Archive {
     let (mut index, mut len) = ("lockstep-kernels 1".to_owned(), 0usize);
     let lines: Vec<Vec<&str>> = SIZES.lines().skip(2).map(|line| line.split(' ').collect()).collect();
@@ -58,7 +58,7 @@ fn expected(len: usize) -> Vec<u8> {
     lockstep_reference::ctr::apply(&lockstep_reference::Aes::new(&[1; 16]), &[2; 16], &vec![5; len])
 }
 
-/// CTR by the device itself.
+/// Encrypts in CTR mode by the device itself, without a planner.
 fn ctr(device: &Cuda, data: &mut [u8]) -> Result<()> {
     run_ctr(data, |task| device.submit(lockstep_core::backend::KernelId(0), task.into())?.wait())
 }
@@ -88,7 +88,8 @@ fn a_driver_without_an_entry_point_is_told_its_version() {
     }
 }
 
-/// What a driver does is decided by what it exports and loads. Its version is only a part of messages.
+/// The behaviour of a driver depends on the functions that it exports and the modules that it loads. Its version only
+/// appears in messages.
 #[test]
 fn a_wrong_version_changes_nothing() {
     for version in [0, -1, 7_050, 11_040, 12_020, 99_990] {
@@ -103,7 +104,7 @@ fn a_wrong_version_changes_nothing() {
 #[test]
 fn a_module_that_does_not_load_is_an_error_and_may_load_later() {
     let archive = archive(|target| target == "sm_80");
-    // The first module is that of the key expansion, the second one that of CTR.
+    // The first module contains the key expansion, and the second module contains CTR.
     for (at, code, wanted) in [
         (
             0,

@@ -74,7 +74,7 @@ pub(super) struct Graph {
     pub(super) last_setter: Option<usize>,
 }
 
-/// The state of the construction of a graph.
+/// A graph under construction.
 struct Builder<'h> {
     graph: Graph,
     /// The current value of each variable.

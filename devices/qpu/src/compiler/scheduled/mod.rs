@@ -97,8 +97,8 @@ struct Part {
 impl Part {
     /// The words of the part, including the branch at its end.
     fn words(&self, hints: &Hints, homes: &Homes) -> Result<Vec<Instruction>, CompileError> {
-        // The branch writes its return address before the last words of the part are executed, because they fill the slots
-        // after it.
+        // The return address is written before the last words of the part are executed, because these words fill the
+        // slots after the branch.
         let link = match &self.ending {
             Ending::Branch(Item::Call { link, .. }) => homes.locations[link.0 as usize],
             _ => None,

@@ -56,11 +56,12 @@ struct Placer<'g> {
     instructions: Vec<Instruction>,
 }
 
-/// Fills words with the operations of a part. The operations do not use the register of the return address. Returns the
-/// words, and the word of the last operation that sets flags.
+/// Fills words with the operations of a part. The operations do not use the register of the return address. Returns
+/// the words, and the word of the last operation that sets flags.
 ///
-/// # Errors [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if a value was
-/// never written.
+/// # Errors
+/// [`CompileError::Registers`] if the values do not fit into the registers, [`CompileError::Unwritten`] if a value
+/// was never written.
 pub(super) fn place(
     graph: &Graph,
     hints: &Hints,
@@ -92,7 +93,8 @@ impl<'g> Placer<'g> {
         let mut registers = Registers::new(graph.written_homes.iter().map(height).collect());
         let mut copies = vec![Vec::new(); graph.values.len()];
         for (value, location) in &graph.at_start {
-            // The last word of the previous part writes no variable.
+            // The last word of the previous part writes no variable, so the first word of this part can read all
+            // variables.
             copies[*value].push(Place { location: *location, from: 0 });
             if let Some(holder) = registers.holder(*location) {
                 *holder = Some(*value);
@@ -222,7 +224,7 @@ impl<'g> Placer<'g> {
             {
                 self.try_alu(number, word, now, true);
             }
-            // Only the mul ALU rotates.
+            // Only the mul ALU can rotate, so an operation with a rotation does not go to the add ALU.
             Action::Move | Action::Either(..)
                 if in_add && node.op.rotation.is_none() && word.add.is_none() =>
             {

@@ -23,10 +23,11 @@ impl Numbers {
     }
 }
 
-/// Improves hints by a number of attempts for each part of a program. `report` receives the number of a part, and its number of
-/// words before and after.
+/// Improves hints by a number of attempts for each part of a program. `report` receives the number of a part, and its
+/// number of words before and after.
 ///
-/// # Errors Errors of [`super::compile`].
+/// # Errors
+/// Errors of [`super::compile`].
 pub fn search(
     code: &Code,
     hints: &Hints,

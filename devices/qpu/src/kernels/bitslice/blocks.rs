@@ -25,7 +25,7 @@ pub enum Combination {
     Chain,
 }
 
-/// The processing of blocks by a program.
+/// How a program processes blocks: its direction, and the data with which it combines them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Blocks {
     /// True if blocks are decrypted.

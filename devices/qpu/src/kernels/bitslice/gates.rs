@@ -14,9 +14,9 @@ pub enum Kind {
     And,
     /// XOR, on the add ALU.
     Xor,
-    /// The sum of two values without a common bit, on either ALU.
+    /// The sum of two values that have no bit in common, on either ALU.
     Sum,
-    /// The difference of two values, the first of which has all bits of the second, on either ALU.
+    /// The difference of two values, on either ALU. The first value has all bits of the second value.
     Difference,
 }
 
@@ -34,11 +34,11 @@ pub struct Gate {
 /// Gates in an order in which they can be computed, and the values of the bits of the result.
 #[derive(Debug, Clone)]
 pub struct Circuit {
-    /// The gates.
+    /// The gates, in an order in which they can be computed.
     pub gates: Vec<Gate>,
     /// The numbers of the values of the result, with the lowest bit first.
     pub outputs: [usize; 8],
-    /// The number of values.
+    /// The number of values: the bits of the input, and one value for each gate.
     pub values: usize,
 }
 

@@ -68,7 +68,7 @@ pub const PROGRAMS: [BitsliceProgram; 8] = [
 ];
 
 impl BitsliceProgram {
-    /// The operations.
+    /// The operations of the program, before registers are allocated.
     pub fn code(&self) -> Code {
         self.blocks.map_or_else(ctr, blocks)
     }
@@ -78,8 +78,9 @@ impl BitsliceProgram {
         Hints::parse(self.hints)
     }
 
-    /// The instructions.
+    /// Compiles the program with its hints.
     ///
+    /// # Panics
     /// Does not panic, because a test compiles all programs.
     pub fn compile(&self) -> Vec<Instruction> {
         scheduled::compile(&self.code(), &self.hints()).expect("a kernel that fits into the registers")

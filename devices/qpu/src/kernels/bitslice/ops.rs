@@ -3,7 +3,7 @@
 use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
 use crate::isa::{AddOp, Condition, MulOp};
 
-/// The difference and the sum of bytes are the same on both ALUs.
+/// Sums and differences of bytes. Both ALUs have these operations, with the same results.
 const DIFFERENCE: Action = Action::Either(AddOp::V8subs, MulOp::V8subs);
 const SUM: Action = Action::Either(AddOp::V8adds, MulOp::V8adds);
 

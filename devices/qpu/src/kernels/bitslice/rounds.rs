@@ -23,7 +23,7 @@ impl Round {
     }
 }
 
-/// Applies a circuit.
+/// The planes after each of their bytes has been replaced by the circuit, which is the S-box or its inverse.
 fn substituted(ops: &mut Ops<'_>, circuit: &Circuit, planes: Planes) -> Planes {
     let mut values: Vec<Option<Variable>> = vec![None; circuit.values];
     for (value, plane) in values.iter_mut().zip(planes) {
@@ -101,13 +101,13 @@ fn prepare_inverse_mix(ops: &mut Ops<'_>, planes: Planes) -> Planes {
 
 /// MixColumns and the addition of the received round key. The result is written to variables.
 fn mix_columns(ops: &mut Ops<'_>, planes: Planes, to: Planes) {
-    // The byte of the next row, and the byte two rows below.
+    // `next` is the byte of the next row. `opposite` is the sum of the bytes two and three rows below.
     let next = planes.map(|plane| ops.quad(plane, 3));
     let sums: Planes = std::array::from_fn(|bit| ops.xor(planes[bit], next[bit]));
     let opposite = sums.map(|plane| ops.quad(plane, 2));
     add_key(ops, next);
     for bit in 0..8 {
-        // Twice the sum, and the other two terms.
+        // The result is twice the sum of the byte and the next byte, plus the other terms.
         let below = sums[(bit + 7) % 8];
         let mut double = below;
         if matches!(bit, 1 | 3 | 4) {

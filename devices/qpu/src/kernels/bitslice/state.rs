@@ -10,7 +10,7 @@ use crate::compiler::{Input, Item, Label, Read, Variable, Write};
 use crate::isa::{AddOp, BranchCondition, Condition};
 use crate::lang::{Int, Var};
 
-/// Bytes of 32 blocks.
+/// Number of bytes of a unit, which has 32 blocks.
 pub const UNIT: usize = 512;
 
 /// Number of bytes from a round key in memory to the next. With this number, adding one to a byte of the address gives the address of

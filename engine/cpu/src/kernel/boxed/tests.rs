@@ -1,6 +1,6 @@
 use super::*;
 
-/// Counts its drops.
+/// A value that counts how often such values are dropped.
 struct Tally<'a>(&'a AtomicUsize);
 
 impl Drop for Tally<'_> {

@@ -14,7 +14,7 @@ fn n(x: Vector) -> u128 {
 #[test]
 fn vectors_and_integers_agree() {
     assert_eq!((n(v(A) ^ v(B)), n(v(A) & v(B)), n(v(A) | v(B))), (A ^ B, A & B, A | B));
-    // No bit passes from a lane to another.
+    // Shifts do not move bits from one lane to another.
     let lanes = |lane: u32| n(Vector::splat(lane));
     assert_eq!(n(v(A).shift_left::<5>()), A << 5 & lanes(u32::MAX << 5));
     assert_eq!(n(v(A).shift_right::<5>()), A >> 5 & lanes(u32::MAX >> 5));

@@ -98,7 +98,7 @@ fn whole_messages() {
             let plaintext = bytes(number + 2, len);
             let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
             let cut = &tag[..1 + number % 16];
-            // A message in pieces that is not finished does not matter.
+            // An unfinished message in pieces does not affect a later message.
             assert!(gcm.start(true, b"other") && gcm.aad(b"other"));
             let (mut sealed, mut made) = (plaintext.clone(), vec![0; cut.len()]);
             let done = gcm.message(&iv, &aad, Span::in_place(&mut sealed), &mut Tag::Write(&mut made));
@@ -189,7 +189,7 @@ fn duplicates_are_independent() {
             drop(copy);
             assert_eq!(early.finish_seal().unwrap(), gcm::gmac(aes, &iv, &aad[..5]), "{what}");
         }
-        // A copy that is made when no message is in progress.
+        // A context can also be copied when no message is in progress.
         let mut idle = gcm.duplicate().unwrap();
         assert_eq!(idle.finish_seal(), None);
         assert!(idle.start(true, &iv) && idle.aad(&aad));
@@ -197,7 +197,7 @@ fn duplicates_are_independent() {
     });
 }
 
-/// A message under a key, compared with the reference.
+/// Encrypts messages under the key of `aes`, and compares the results with the reference implementation.
 fn check_message(gcm: &mut InlineGcm, aes: &Aes, what: &str) {
     for len in [5, 100, 1024, 5000] {
         let (iv, plaintext) = (bytes(len, 12), bytes(len + 1, len));
@@ -216,14 +216,14 @@ fn a_new_key_does_not_change_copies() {
             let other = Aes::new(&key);
             let mut copy = gcm.duplicate().unwrap();
             let mut second = copy.duplicate().unwrap();
-            // Replaces the key of the copy.
+            // A new key for the copy does not affect the other contexts.
             assert!(gcm.copies_in_place() && copy.copies_in_place());
             assert!(!copy.set_key(&key[1..]) && copy.set_key(&key));
             assert!(!copy.update(Span::in_place(&mut [0])), "{what}: a new key has no message");
             check_message(&mut copy, &other, what);
             check_message(&mut gcm, aes, what);
             check_message(&mut second, aes, what);
-            // Replaces the key of the original.
+            // A new key for the original does not affect its copies.
             let mut original = copy.duplicate().unwrap();
             assert!(original.set_key(&bytes(len + 60, 16)));
             let mut copies = [original.duplicate().unwrap(), original.duplicate().unwrap()];
@@ -390,7 +390,8 @@ fn another_key_before_each_message() {
             let aes = Aes::new(&key);
             assert!(gcm.set_key(&key));
             let (iv, aad) = (bytes(number, 12), bytes(number, [0, 16, 200][number % 3]));
-            // The second message under the same key is longer or shorter than the first; the third uses a copy.
+            // The second message is longer or shorter than the first. The third message is processed by a copy of the
+            // context.
             for (turn, len) in [len, lengths[lengths.len() - 1 - number], len + 512].into_iter().enumerate() {
                 let plaintext = bytes(number + turn, len);
                 let (ciphertext, tag) = gcm::seal(&aes, &iv, &aad, &plaintext);

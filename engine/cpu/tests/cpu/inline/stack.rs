@@ -41,7 +41,7 @@ fn in_own_frame<T>(call: impl FnOnce() -> T) -> T {
 /// The number of different blocks of a value that a call leaves on the stack. Blocks that are mostly zeros are not counted, since
 /// they are not parts of a key.
 fn left<T>(stack: &mut [u8; DEPTH], value: &mut T, call: impl FnOnce(&mut T)) -> usize {
-    // This also maps the memory.
+    // This call wipes the stack, and makes the operating system map its memory.
     stack::wipe_below();
     in_own_frame(|| call(value));
     below(stack);
@@ -74,7 +74,7 @@ fn check<K: Kernel>(kernel: Option<K>) {
         assert_eq!(found, 0, "{}", name("hash_keys_into"));
         let found = left(stack, &mut keys.1, |hash| kernel.ensure_powers(hash, usize::MAX));
         assert_eq!(found, 0, "{}", name("ensure_powers"));
-        // The control: keys that are moved.
+        // The control: keys that are moved leave a copy, which the search must find.
         let found = left(stack, &mut keys.1, |hash| *hash = kernel.hash_key(&h));
         assert!(found > 0, "{}", name("a key that is moved is not found"));
     }

@@ -18,7 +18,7 @@ struct Two {
     kernels: [KernelInfo; 2],
     /// The stated rates in GB/s.
     stated: [f64; 2],
-    /// The time of the second kernel, divided by that of the first.
+    /// The time of the second kernel, divided by the time of the first kernel.
     second: f64,
 }
 

@@ -45,7 +45,7 @@ pub(crate) struct Timed {
     pub(crate) kernels: [KernelInfo; 1],
     pub(crate) model: Model,
     pub(crate) clock: Arc<Virtual>,
-    /// Computes the results.
+    /// The device that computes the results.
     pub(crate) oracle: MockAsyncDevice,
     /// True if the device computes all results. Otherwise it computes only self-tests, and returns from other work without a
     /// result.
@@ -101,7 +101,7 @@ impl Device for Timed {
         &self.kernels
     }
     fn cost(&self, _: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
-        // The stated costs are the opposite of the model in most of these tests.
+        // In most of these tests, the stated costs contradict the times of the model.
         let cost = if self.is_trusted() { Cost::new(1e6, 1.0) } else { Cost::new(1.0, 2.0) };
         offers(operation, key).then_some(cost)
     }

@@ -30,7 +30,7 @@ struct HotCard {
     inner: Arc<dyn Device>,
     kernels: Vec<KernelInfo>,
     hot_from: u64,
-    /// False during the self-test.
+    /// False during the self-test, whose bytes are not counted.
     is_counting: AtomicBool,
     bytes: AtomicU64,
     calls: AtomicU64,
@@ -44,7 +44,8 @@ impl Device for HotCard {
         self.inner.description()
     }
     fn properties(&self) -> DeviceProperties {
-        // A software device, too, is chosen without being named.
+        // With the default properties, the planner may choose the device even if it is a software device. Software
+        // devices are otherwise used by name only.
         DeviceProperties::default()
     }
     fn kernels(&self) -> &[KernelInfo] {
@@ -73,16 +74,16 @@ impl Device for HotCard {
     }
 }
 
-/// What happened to a file.
+/// The result of the encryption of a file on the hot card.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// How results were verified.
+    /// The kind of verification: `off`, `sample` or `full`.
     pub verify: &'static str,
-    /// Bytes of the file.
+    /// The number of bytes of the file.
     pub bytes: u64,
-    /// Bytes after which results of the device are wrong.
+    /// The number of bytes after which results of the device are wrong.
     pub hot_from: u64,
-    /// Wrong blocks in the output.
+    /// The number of wrong blocks in the output.
     pub wrong_blocks: u64,
     /// The number of calls that encrypted the file, and the number of those calls that ran on the device, with right or
     /// wrong results.

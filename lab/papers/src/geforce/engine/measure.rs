@@ -1,4 +1,4 @@
-//! Times of the thesis's files.
+//! Measures the times of the thesis's files on this machine.
 
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,9 @@ const OVERHEAD_FILES: [u32; 4] = [1, 5, 7, 8];
 pub struct Launch {
     /// The tables of the thesis with this configuration.
     pub tables: &'static str,
-    /// Thread blocks.
+    /// The number of thread blocks of a launch.
     pub blocks: u32,
-    /// Threads of a thread block.
+    /// The number of threads of a thread block.
     pub threads: u32,
     /// AES blocks that a thread encrypts one after the other: the thesis's rounds in a thread.
     pub rounds: u32,
@@ -52,9 +52,9 @@ pub const LAUNCHES: [Launch; 3] = [
 /// The conditions of a measurement.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// The files have this fraction of their size in Table 6.2.1.
+    /// The sizes of Table 6.2.1 are divided by this number.
     pub scale: u64,
-    /// The files for the 8800 have this fraction of their size in the thesis.
+    /// For the 8800, the sizes of the thesis are divided by this number.
     pub scale_8800: u64,
     /// Number of runs whose mean is reported.
     pub runs: usize,
@@ -67,14 +67,14 @@ pub struct Conditions {
 pub struct Time {
     /// Bytes of the file, without the padding.
     pub bytes: u64,
-    /// Seconds.
+    /// The mean of the seconds of all runs.
     pub seconds: f64,
     /// Seconds of processors of this machine, of all threads of the process.
     pub cpu_seconds: f64,
 }
 
 impl Time {
-    /// 10^6 bytes a second.
+    /// The throughput in 10^6 bytes per second.
     pub fn rate(&self) -> f64 {
         self.bytes as f64 / self.seconds / 1e6
     }
@@ -103,7 +103,7 @@ pub struct Geforce6800 {
 pub struct Overhead {
     /// The number of the file.
     pub file: u32,
-    /// The engine does nothing.
+    /// The engine does nothing, so this is the time of the calls.
     pub nothing: Time,
     /// The data are copied to the device and back.
     pub copies: Time,
@@ -111,47 +111,48 @@ pub struct Overhead {
     pub all: Time,
 }
 
-/// The padding of a file, 16 bytes, in a separate call: mean seconds.
+/// The mean time of the padding of a file, 16 bytes, which is a separate call.
 #[derive(Debug, Clone, Copy)]
 pub struct Padding {
     /// The edge of the data texture.
     pub edge: usize,
-    /// A whole texture is drawn.
+    /// Seconds if a whole texture is drawn, as in the thesis.
     pub whole: f64,
-    /// One fragment is drawn.
+    /// Seconds if only one fragment is drawn.
     pub resized: f64,
 }
 
-/// A file, by the kernel of the GeForce 8800.
+/// The time of a file with one configuration of the kernel for the GeForce 8800.
 #[derive(Debug, Clone, Copy)]
 pub struct Geforce8800 {
     /// The number of the file.
     pub file: u32,
-    /// An index into [`LAUNCHES`].
+    /// The configuration, as an index into [`LAUNCHES`].
     pub launch: usize,
-    /// The time.
+    /// The mean time of the file with this configuration.
     pub time: Time,
 }
 
 /// All measurements.
 pub struct Measured {
-    /// What was measured.
+    /// The conditions under which the times were measured.
     pub conditions: Conditions,
-    /// The devices, each with its description.
+    /// The devices that were measured, each with its description.
     pub devices: Vec<String>,
     /// True if an emulator took the place of the 8800: its rates are meaningless.
     pub is_emulated: bool,
-    /// Each file on one thread of the CPU.
+    /// The number of each file, and its time on one thread of the CPU.
     pub cpu: Vec<(u32, Time)>,
-    /// Each file and edge.
+    /// The times with the kernel of the 6800, for each file and edge.
     pub on_6800: Vec<Geforce6800>,
-    /// By edge.
+    /// The times of the padding, for each edge.
     pub padding: Vec<Padding>,
-    /// The edge of the data texture of `overhead`: that of Table A5 if it is measured, else the largest one.
+    /// The edge of the data texture for `overhead`: the edge of Table A5 if it is measured, otherwise the largest
+    /// edge.
     pub overhead_edge: usize,
-    /// Some of the files.
+    /// Table A7: the times without encryption, for the files of that table.
     pub overhead: Vec<Overhead>,
-    /// Each file and configuration; empty without a device.
+    /// The times with the kernel of the 8800, for each file and configuration. Empty without a device.
     pub on_8800: Vec<Geforce8800>,
 }
 

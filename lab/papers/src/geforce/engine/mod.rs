@@ -23,15 +23,15 @@ pub enum Error {
     /// An output is wrong, so its time is not reported.
     #[error("{kernel} encrypts file {file} WRONGLY: nothing was measured")]
     Wrong {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: &'static str,
-        /// The number of the file.
+        /// The number of the file, from 1 to 8.
         file: u32,
     },
     /// There is not enough memory for a buffer.
     #[error("there is not enough memory for buffers of {bytes} bytes")]
     Memory {
-        /// The size of a buffer.
+        /// The size of the buffer in bytes.
         bytes: usize,
     },
 }

@@ -14,11 +14,11 @@ use crate::geforce::paper::{
 
 /// The measurements with their date.
 pub struct Report {
-    /// The measurements.
+    /// The times of the thesis's files on this machine.
     pub measured: Measured,
     /// The file on the hot card, once for each kind of verification.
     pub hot_card: Vec<Outcome>,
-    /// The day, as 2026-01-31.
+    /// The day of the measurements, as 2026-01-31.
     pub date: String,
 }
 
@@ -64,7 +64,7 @@ impl Report {
         )
     }
 
-    /// A table of each file with the columns CPU, and whole and fitted by edge.
+    /// A table with a row for each file. The columns are the CPU and, for each edge, whole and fitted passes.
     fn by_edge(&self, title: &str, of_thesis: bool, value: impl Fn(&Time) -> String) -> Table {
         let measured = &self.measured;
         let mut head = vec!["file".to_owned(), "whose".into(), "CPU".into()];
@@ -175,7 +175,7 @@ impl Report {
         table
     }
 
-    /// All tables.
+    /// All tables of the report, in their order.
     pub fn tables(&self) -> Vec<Table> {
         let processors = |time: &Time| format!("{:.2}", time.processors());
         let mut tables = vec![

@@ -55,7 +55,7 @@ fn a_cache_for_all_tables_misses_only_at_the_start() {
     assert_eq!(misses(Content::Random, large).misses, [0; 4]);
     let traces = Traces::new(&File::of(4), EDGE, Distribution::Blocked, SAMPLE);
     let eight = traces.misses_of_groups(&Machine { quads: 1, ..large }, 8);
-    // Each line of the three tables at most once.
+    // Each line of the three tables is loaded at most once.
     assert!((1..1024 + 8).contains(&eight.misses.iter().sum::<u64>()), "{:?}", eight.misses);
 }
 
@@ -66,7 +66,7 @@ fn quads_diverge_by_their_different_blocks() {
         Traces::new(&file, EDGE, Distribution::Blocked, SAMPLE).divergence(&MACHINE)
     };
     assert_eq!(divergence(Content::Constant), 0.0);
-    // Two different blocks in each quad: at most one line more, for four lookups.
+    // If a quad has two different blocks, its four lookups need at most one additional line.
     let two = divergence(Content::Repeating(2));
     assert!(two > 0.1 && two < 0.25, "{two}");
     assert!(divergence(Content::Random) > 2.0 * two);

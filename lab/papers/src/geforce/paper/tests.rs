@@ -18,7 +18,7 @@ fn the_means_are_those_that_the_thesis_prints() {
             assert!((runs.mean() - mean).abs() < 0.0011, "file {}: {} and {mean}", runs.file, runs.mean());
         }
     }
-    // Section 6.2.1: the pure computing times of files 1 to 3.
+    // Section 6.2.1 prints the pure computing times of files 1 to 3.
     let copies = runs(&A7_COPIES_6800, 1).mean();
     for (file, pure) in [(1, 46.393), (2, 40.797), (3, 160.301)] {
         assert!((runs(&A5_6800, file).mean() - copies - pure).abs() < 0.0015);

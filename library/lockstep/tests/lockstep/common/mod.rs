@@ -1,4 +1,4 @@
-//! Helpers of several tests.
+//! Keys, messages, readers and writers that several tests use.
 
 use std::io::{self, Read, Write};
 use std::sync::OnceLock;
@@ -47,8 +47,8 @@ pub(crate) fn aead(suite: Suite) -> Aead {
     }
 }
 
-/// A message of the reference implementation, with the key of [`key`]. The salt does not look like text, for which the start of a
-/// truncated message would be taken otherwise.
+/// Encrypts a message by the reference implementation with the key of [`key`]. The salt does not look like text,
+/// because a truncated message that looks like text would get another error.
 pub(crate) fn oracle_seal(suite: Suite, context: &[u8], plaintext: &[u8]) -> Vec<u8> {
     oracle::seal(aead(suite), key(suite).as_bytes(), &[0xda; 24], context, plaintext)
 }
