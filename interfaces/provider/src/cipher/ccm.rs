@@ -1,15 +1,14 @@
 //! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
 //! the length of the data is authenticated before the data.
 
-use lockstep::aead::{Aead, Direction, HostData, Tag};
-use lockstep::hazmat::inline::InlineKey;
+use lockstep::aead::{Aead, Direction, HostData, Status, Tag};
+use lockstep::hazmat::mode::gcm::settle;
 use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
-use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
-use crate::key::{ContextKey, Inline};
+use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -52,7 +51,7 @@ impl AeadMode for CcmState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.key = None;
-        self.key = Some(ContextKey::new(&instance.resources, key)?);
+        self.key = Some(ContextKey::new(PlannedKey::new(&instance.resources, key))?);
         Ok(())
     }
 
@@ -86,7 +85,7 @@ impl AeadMode for CcmState {
         if message.state.is_some() {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(&key.inline, aad)
+        message.absorb_aad(key, aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
@@ -202,7 +201,7 @@ impl AeadContext<CcmState> {
             true => Tag::Write(&mut self.tag),
             false => Tag::Expect(&self.tag[..self.tag_len]),
         };
-        let outcome = message.run(&key.inline, data.whole()?.into_host(), tag);
+        let outcome = message.run(key, data.whole()?.into_host(), tag);
         self.mode.message = None;
         self.tag_is_set = false;
         self.tag_is_made |= encrypts && outcome.is_ok();
@@ -223,45 +222,39 @@ impl AeadContext<CcmState> {
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
         let mut message = self.begin(text.len())?;
         let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
-        message.absorb_aad(&key.inline, aad)?;
+        message.absorb_aad(key, aad)?;
         let (tag, len) = match self.common.encrypts {
             true => (Tag::Write(tag), len),
             false => (Tag::Expect(tag), text.len()),
         };
-        message.run(&key.inline, HostData::InPlace(text), tag)?;
+        message.run(key, HostData::InPlace(text), tag)?;
         Ok(len)
     }
 }
 
 impl Message {
     /// Starts CCM, and adds all additional data.
-    fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
-        let (mut key, nonce) = (Inline(key), &self.nonce[..self.nonce_len]);
+    fn absorb_aad(&mut self, mut key: &ContextKey, aad: &[u8]) -> Outcome<()> {
+        let nonce = &self.nonce[..self.nonce_len];
         let state = self.state.insert(CtrMac::ccm(nonce));
         state.ccm_header(&mut key, nonce, self.tag_len, aad.len() as u64, self.len as u64)?;
         state.aad(&mut key, aad)?;
         state.pad(&mut key)
     }
 
-    /// Processes all data: encrypts them if the tag is to be written. If the tag is wrong, the output is zeroed.
-    fn run(&mut self, key: &InlineKey, mut data: HostData<'_>, tag: Tag<'_>) -> Outcome<()> {
+    /// Processes all data: encrypts them if the tag is to be written. The output is zeroed if the tag is wrong or a device fails.
+    fn run(&mut self, mut key: &ContextKey, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
         if self.state.is_none() {
             self.absorb_aad(key, &[])?;
         }
-        let (mut key, state) = (Inline(key), self.state.as_mut().ok_or(Reason::Internal)?);
-        let encrypts = matches!(tag, Tag::Write(_));
-        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        state.apply(&mut key, direction, data.reborrow())?;
-        let computed = state.tag(&mut key, None)?;
-        match tag {
-            Tag::Write(tag) => tag.copy_from_slice(&computed[..tag.len()]),
-            Tag::Expect(tag) => {
-                if !bool::from(computed[..tag.len()].ct_eq(tag)) {
-                    data.output().zeroize();
-                    return Err(Reason::TagMismatch);
-                }
-            }
-        }
-        Ok(())
+        let state = self.state.as_mut().ok_or(Reason::Internal)?;
+        let direction = if let Tag::Write(_) = tag { Direction::Encrypt } else { Direction::Decrypt };
+        let processed = state.apply(&mut key, direction, data.reborrow());
+        let computed = processed.and_then(|()| state.tag(&mut key, None));
+        let outcome = computed.and_then(|computed| match settle(&mut tag, &computed) {
+            Status::Done => Ok(()),
+            _ => Err(Reason::TagMismatch),
+        });
+        outcome.inspect_err(|_| data.output().zeroize())
     }
 }

@@ -3,7 +3,7 @@
 use lockstep::hazmat::inline::Block;
 
 use super::{Common, generator};
-use crate::key::ContextKey;
+use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -59,7 +59,7 @@ impl Raw {
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
             self.key = None;
-            let key = self.key.insert(ContextKey::new(&self.common.instance.resources, key)?);
+            let key = self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
             if self.is_of_generator {
                 key.use_for_generator();
             }

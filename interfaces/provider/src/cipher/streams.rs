@@ -76,22 +76,27 @@ impl Cipher for Streams {
                 None => state.apply(&mut PlainCtr(key), direction, span)?,
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
-                    let resources = &instance.resources;
                     let mut executor = PassFn(|pass, state, data| {
                         if data.is_empty() || key.is_large(data.len()) {
                             return key.run(pass, state, data);
                         }
-                        ahead.apply(keystream_pool, resources, key, state, data);
+                        if let Some(rest) = ahead.apply(keystream_pool, &key.planned, state, data) {
+                            key.run_inline(pass, state, rest);
+                        }
                         Ok(())
                     });
                     // A separate function, so that the code without keystream computed ahead stays short.
                     in_own_frame(|| state.apply(&mut executor, direction, span))?;
                 }
             },
-            Mode::Cfb1 => match direction {
-                Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), span, bits),
-                Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), span, bits),
-            },
+            Mode::Cfb1 if bits % 8 > 0 => {
+                let (whole, rest) = span.split_at(bits / 8);
+                state.apply(&mut &*key, direction, whole)?;
+                match direction {
+                    Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
+                    Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
+                }
+            }
             _ => state.apply(&mut &*key, direction, span)?,
         }
         Ok(len)

@@ -221,17 +221,7 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             if context.cipher.common().instance.resources.device_is_for_study {
                 context.cipher.observe_init(key, iv);
             }
-            let outcome = context.cipher.init(ENCRYPTS, key, iv);
-            let Common { instance, algorithm, .. } = context.cipher.common();
-            let has_new_key = key.is_some() && outcome.is_ok();
-            if has_new_key && instance.resources.device_is_named && algorithm.mode.is_always_inline() {
-                let resources = &instance.resources;
-                resources.state_work_of_cpu(format_args!(
-                    "the provider has {} for the CPU only",
-                    algorithm.name()
-                ));
-            }
-            outcome
+            context.cipher.init(ENCRYPTS, key, iv)
         })
     };
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
