@@ -289,8 +289,7 @@ impl KeystreamAhead {
             if self.run > MIN_RUN {
                 self.run = 0;
                 // The key of the job is expanded and moved, which leaves copies on the stack.
-                self.member =
-                    run_and_wipe(true, || PoolMember::new(keystream_pool, key, self.pass, counter));
+                self.member = run_and_wipe(true, || PoolMember::new(keystream_pool, key, self.pass, counter));
             }
         }
         let Some(member) = &mut self.member else { return Some(data) };

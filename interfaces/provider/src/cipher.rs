@@ -198,3 +198,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,11 +75,7 @@ impl InlineOcb {
     ///
     /// # Panics
     /// If the length is not a multiple of 16 bytes.
-    pub fn blocks_by(
-        &mut self,
-        data: Span<'_>,
-        ecb: &mut dyn for<'d> FnMut(Span<'d>) -> Option<Span<'d>>,
-    ) {
+    pub fn blocks_by(&mut self, data: Span<'_>, ecb: &mut dyn for<'d> FnMut(Span<'d>) -> Option<Span<'d>>) {
         let encrypts = self.encrypts;
         with_state!(self, (key, state) => state.blocks_by(key, encrypts, data, ecb));
     }

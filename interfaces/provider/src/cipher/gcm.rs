@@ -242,14 +242,14 @@ impl AeadContext<GcmState> {
         };
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
-            gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| {
-                match &instance.keystream_pool {
-                    _ if is_data && key.is_large(blocks.len()) => {
-                        key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
-                    }
-                    Some(pool) => keystream.apply(pool, key, counter, blocks),
-                    None => Some(blocks),
+            gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| match &instance
+                .keystream_pool
+            {
+                _ if is_data && key.is_large(blocks.len()) => {
+                    key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
                 }
+                Some(pool) => keystream.apply(pool, key, counter, blocks),
+                None => Some(blocks),
             })
         };
         // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
@@ -412,6 +412,3 @@ impl AeadContext<GcmState> {
         Ok(text.len())
     }
 }
-
-#[cfg(test)]
-mod tests;

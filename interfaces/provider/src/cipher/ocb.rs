@@ -178,12 +178,7 @@ impl AeadContext<OcbState> {
 }
 
 /// Encrypts or decrypts whole blocks. A named device does ECB of large calls. If it fails, the output is zeroed.
-fn run_blocks(
-    ocb: &mut InlineOcb,
-    planned: &Option<PlannedKey>,
-    ecb: Pass,
-    blocks: Span<'_>,
-) -> Outcome<()> {
+fn run_blocks(ocb: &mut InlineOcb, planned: &Option<PlannedKey>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
     let Some(key) = planned.as_ref().filter(|key| key.is_large(blocks.len())) else {
         ocb.blocks(blocks);
         return Ok(());

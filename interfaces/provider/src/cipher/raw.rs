@@ -59,7 +59,8 @@ impl Raw {
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
             self.key = None;
-            let key = self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
+            let key =
+                self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
             if self.is_of_generator {
                 key.use_for_generator();
             }
