@@ -258,17 +258,6 @@ impl KeystreamAhead {
         KeystreamAhead { pass, run: 0, next: Zeroizing::default(), member: None }
     }
 
-    /// True if the context uses the worker.
-    #[cfg(test)]
-    pub(crate) fn uses_pool(&self) -> bool {
-        self.member.is_some()
-    }
-
-    #[cfg(test)]
-    fn job(&self) -> Option<Arc<KeystreamJob>> {
-        self.member.as_ref().map(|member| Arc::clone(&member.job))
-    }
-
     /// Applies CTR to whole blocks with keystream computed ahead, after [`MIN_RUN`] consecutive small updates. Returns the rest of the
     /// data, from `counter` on, which the caller processes inline. Copies of the counter may be left on the stack.
     pub(crate) fn apply<'d>(

@@ -129,12 +129,6 @@ impl ContextKey {
         self.planned.threshold = self.planned.resources.threshold_of_generator();
     }
 
-    /// True if a call with this number of bytes is passed to the planner.
-    #[inline(always)]
-    pub(crate) fn is_large(&self, bytes: usize) -> bool {
-        self.planned.is_large(bytes)
-    }
-
     /// Returns a copy.
     ///
     /// # Errors
@@ -151,7 +145,7 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.planned.is_large(data.len()) {
             return large_call(move || {
                 if let Some(data) = self.planned.run(pass, state, None, data.into_host())? {
                     self.run_inline(pass, state, data.into_span());
@@ -199,7 +193,7 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.planned.is_large(data.len()) {
             return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
@@ -251,16 +245,14 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
 impl MacExecutor for &ContextKey {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
-        if self.is_large(blocks.len())
-            && self.planned.run(pass, state, None, HostData::ReadOnly(blocks))?.is_none()
-        {
-            return Ok(());
+        let (planned, data) = (&self.planned, HostData::ReadOnly(blocks));
+        if !planned.is_large(blocks.len()) || planned.run(pass, state, None, data)?.is_some() {
+            self.inline.cbc_mac(state, blocks);
         }
-        self.inline.cbc_mac(state, blocks);
         Ok(())
     }
 
     fn takes_whole(&self, len: usize) -> bool {
-        self.is_large(len)
+        self.planned.is_large(len)
     }
 }

@@ -68,11 +68,12 @@ impl AeadMode for CcmState {
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
         context.mode.key.as_ref().ok_or(Reason::NoKey)?;
-        if data.has_no_input() && context.record_aad.is_none() {
-            // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
-            return Ok(0);
+        // The additional data are valid for one record: a second record with the same sequence number would reuse the nonce.
+        if let Some(aad) = context.record_aad.take() {
+            return context.record(&aad, data);
         }
-        context.run(data)
+        // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
+        if data.has_no_input() { Ok(0) } else { context.run(data) }
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
@@ -168,13 +169,8 @@ impl AeadContext<CcmState> {
         Ok(Message { len, nonce, nonce_len: self.iv_len, tag_len: self.tag_len, state: None })
     }
 
-    /// Processes all data of a message, or a record.
+    /// Processes all data of a message.
     fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        if let Some(aad) = self.record_aad.take() {
-            // The additional data are valid for one record: a second record with the same sequence number would reuse
-            // the nonce.
-            return self.record(&aad, &mut data);
-        }
         let len = data.len();
         if self.iv_state != IvState::Fresh {
             return Err(Reason::NoIv);
@@ -182,10 +178,8 @@ impl AeadContext<CcmState> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
+        self.check_tag_is_set()?;
         let encrypts = self.common.encrypts;
-        if !encrypts && !self.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
         if self.mode.message.is_none() {
             self.mode.message = Some(self.begin(len)?);
         }
@@ -209,9 +203,9 @@ impl AeadContext<CcmState> {
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
-    fn record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
+    fn record(&mut self, aad: &[u8], mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
-        let (explicit_iv, text, tag) = record_parts(data, self.tag_len)?;
+        let (explicit_iv, text, tag) = record_parts(&mut data, self.tag_len)?;
         if self.common.encrypts {
             // The explicit IV is the sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);

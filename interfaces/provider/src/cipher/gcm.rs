@@ -28,7 +28,7 @@ pub(crate) struct GcmState {
     /// True if the IV was generated at random.
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
-    iv_counts: bool,
+    pub(super) iv_counts: bool,
 }
 
 /// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. On the heap, so that
@@ -91,12 +91,11 @@ impl AeadMode for GcmState {
         if let Some(gcm) = &mut self.gcm {
             if !gcm.set_key(key) {
                 self.gcm = None;
-                return Err(Reason::OutOfMemory);
             }
         } else {
-            let new = InlineGcm::new(instance.resources.kernel()?, key);
-            self.gcm = Some(new.ok_or(Reason::OutOfMemory)?);
+            self.gcm = InlineGcm::new(instance.resources.kernel()?, key);
         }
+        self.gcm.as_ref().ok_or(Reason::OutOfMemory)?;
         if instance.has_ctr_apart() {
             self.ahead.enable(PlannedKey::new(&instance.resources, key));
         }
@@ -162,9 +161,7 @@ impl AeadMode for GcmState {
             return Err(Reason::NotInPlace);
         }
         context.ensure_started()?;
-        if !context.common.encrypts && !context.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
+        context.check_tag_is_set()?;
         let GcmState { gcm, ahead, .. } = &mut context.mode;
         ahead.stop();
         let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
@@ -276,8 +273,7 @@ impl AeadContext<GcmState> {
     fn begin(&mut self) -> Outcome<()> {
         match self.iv_state {
             _ if self.mode.gcm.is_none() => return Err(Reason::NoKey),
-            IvState::Missing if self.common.encrypts => self.draw_iv()?,
-            IvState::Missing => return Err(Reason::NoIv),
+            IvState::Missing => self.draw_iv()?,
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh | IvState::InUse => {}
         }

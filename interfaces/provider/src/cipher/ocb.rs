@@ -84,9 +84,7 @@ impl AeadMode for OcbState {
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !context.common.encrypts && !context.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
+        context.check_tag_is_set()?;
         // The message has ended, even if the tag is wrong.
         let OcbState { ocb: Some(ocb), buffer, .. } = &mut context.mode else { return Err(Reason::NoKey) };
         (context.iv_state, context.tag_is_set) = (IvState::Used, false);

@@ -118,7 +118,7 @@ fn steal(
     key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before))?;
     let (block, partial) = last.split_at_mut(16);
     if encrypts {
-        block.copy_from_slice(data.output(end, 16));
+        block.copy_from_slice(data.output_block(end));
     } else {
         let mut later = tweak;
         advance_tweak(&mut later, 1);

@@ -218,9 +218,6 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);
             }
-            if context.cipher.common().instance.resources.device_is_for_study {
-                context.cipher.observe_init(key, iv);
-            }
             context.cipher.init(ENCRYPTS, key, iv)
         })
     };
@@ -319,8 +316,10 @@ unsafe fn process<C: Cipher>(
             cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
+    // A call without input sets the length of the message, and has no bytes.
+    let counted = if input.is_null() { 0 } else { len };
     // SAFETY: guaranteed by the caller.
-    unsafe { complete_update(context, outcome, len, written) }
+    unsafe { complete_update(context, outcome, counted, written) }
 }
 
 /// Returns the length of the output to the caller, and counts the update for the trace.
