@@ -157,14 +157,12 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let (traced, max_unguarded) =
             (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
         let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
-        match object::allocate(Context { cipher, max_unguarded, traced, broken: false }) {
-            Ok(context) => context.cast(),
-            Err(reason) => {
-                // SAFETY: as above.
-                unsafe { self::instance(provider) }.resources.core.raise(reason, None);
-                null_mut()
-            }
-        }
+        let made = object::allocate(Context { cipher, max_unguarded, traced, broken: false });
+        made.map(<*mut _>::cast).unwrap_or_else(|reason| {
+            // SAFETY: as above.
+            unsafe { self::instance(provider) }.resources.core.raise(reason, None);
+            null_mut()
+        })
     })
 }
 
@@ -184,17 +182,13 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.cipher.duplicate() {
-            Ok(cipher) => object::allocate(Context { cipher, broken: false, ..*old }),
-            Err(reason) => Err(reason),
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || {
+            object::allocate(Context { cipher: old.cipher.duplicate()?, broken: false, ..*old })
         });
-        match copy {
-            Ok(copy) => copy.cast(),
-            Err(reason) => {
-                old.raise(reason, EntryPoint::Copy);
-                null_mut()
-            }
-        }
+        copy.map(<*mut _>::cast).unwrap_or_else(|reason| {
+            old.raise(reason, EntryPoint::Copy);
+            null_mut()
+        })
     })
 }
 
