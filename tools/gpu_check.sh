@@ -32,7 +32,7 @@ copy_scripts() {
     mkdir -p "$folder/provider-test" "$folder/loaders" "$folder/python"
     # The script is placed next to the package, which it imports.
     install -m 755 "$root/tools/gpu_check/tensors.py" "$folder/python/"
-    install -m 755 "$root"/tools/provider-test/{device,common,provider_configuration,servers}.py "$folder/provider-test/"
+    install -m 755 "$root"/tools/provider-test/{device,ciphers,common,provider_configuration,servers}.py "$folder/provider-test/"
     install -m 644 "$root/interfaces/provider/lockstep.cnf" "$folder/"
     cp -r "$root/interfaces/python/python/lockstep" "$folder/python/"
     echo "$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown), $(date -u +%FT%TZ)" >"$folder/build"

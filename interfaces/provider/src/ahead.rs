@@ -12,7 +12,6 @@
 //! child. The child therefore does not use the parent's segments, and starts a new worker and new segments when needed.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -22,8 +21,7 @@ use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::key::ContextKey;
-use crate::resources::Resources;
+use crate::key::{ContextKey, PlannedKey};
 use crate::system::process::{self, PerProcess, Process};
 use crate::system::stack::run_and_wipe;
 use crate::system::thread;
@@ -101,8 +99,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl KeystreamPool {
     /// The worker of this process.
     fn worker(&self) -> &Arc<Worker> {
-        let Ok(worker) = self.0.get_or_make(|| Ok::<_, Infallible>(Arc::default()));
-        worker
+        self.0.get_or_make(Arc::default)
     }
 
     /// Ends the worker of this process. After that, no more contexts can use it.
@@ -261,57 +258,42 @@ impl KeystreamAhead {
         KeystreamAhead { pass, run: 0, next: Zeroizing::default(), member: None }
     }
 
-    /// True if the context uses the worker.
-    #[cfg(test)]
-    pub(crate) fn uses_pool(&self) -> bool {
-        self.member.is_some()
-    }
-
-    #[cfg(test)]
-    fn job(&self) -> Option<Arc<KeystreamJob>> {
-        self.member.as_ref().map(|member| Arc::clone(&member.job))
-    }
-
-    /// Applies CTR to whole blocks: with keystream computed ahead after [`MIN_RUN`] consecutive small updates, inline otherwise.
-    /// Copies of the counter may be left on the stack.
-    pub(crate) fn apply(
+    /// Applies CTR to whole blocks with keystream computed ahead, after [`MIN_RUN`] consecutive small updates. Returns the rest of the
+    /// data, from `counter` on, which the caller processes inline. Copies of the counter may be left on the stack.
+    pub(crate) fn apply<'d>(
         &mut self,
         keystream_pool: &KeystreamPool,
-        resources: &Resources,
-        key: &ContextKey,
+        key: &PlannedKey,
         counter: &mut Block,
-        data: Span<'_>,
-    ) {
+        data: Span<'d>,
+    ) -> Option<Span<'d>> {
         if *self.next != *counter {
             // The update belongs to another message, or to another position in the message.
             self.stop();
         }
         let bytes = data.len();
+        *self.next = counter_after(self.pass, counter, bytes as u128 / 16);
         if self.member.is_none() {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                // The key of the job is copied and moved, which leaves copies on the stack.
-                self.member = run_and_wipe(true, || {
-                    PoolMember::new(keystream_pool, resources, key, self.pass, counter)
-                });
+                // The key of the job is expanded and moved, which leaves copies on the stack.
+                self.member = run_and_wipe(true, || PoolMember::new(keystream_pool, key, self.pass, counter));
             }
         }
-        let rest = match &mut self.member {
-            Some(member) => member.xor(data),
-            None => data,
-        };
+        let Some(member) = &mut self.member else { return Some(data) };
+        let rest = member.xor(data);
         let done = bytes - rest.len();
         *counter = counter_after(self.pass, counter, done as u128 / 16);
-        if let (1.., Some(trace)) = (done, &resources.trace) {
+        if let (1.., Some(trace)) = (done, &key.resources.trace) {
             trace.count_way(Way::Ahead, done);
         }
-        if !rest.is_empty() {
-            // There is no worker, a computation has failed, or this is a child process after a fork.
-            self.member = None;
-            key.run_inline(self.pass, counter, rest);
+        if rest.is_empty() {
+            return None;
         }
-        *self.next = *counter;
+        // A computation has failed, or this is a child process after a fork.
+        self.member = None;
+        Some(rest)
     }
 
     /// Ends the message: the keystream computed for it is dropped.
@@ -327,8 +309,7 @@ impl PoolMember {
     /// cannot be allocated.
     fn new(
         keystream_pool: &KeystreamPool,
-        resources: &Resources,
-        key: &ContextKey,
+        key: &PlannedKey,
         pass: Pass,
         start: &Block,
     ) -> Option<PoolMember> {
@@ -342,9 +323,9 @@ impl PoolMember {
         ready.try_reserve_exact(DEPTH as usize + 1).ok()?;
         spare.try_reserve_exact(DEPTH as usize + 1).ok()?;
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let is_for_device = resources.device_is_named && key.is_large(DEVICE_SEGMENT);
+        let is_for_device = key.resources.device_is_named && key.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
-            key: key.duplicate().ok()?,
+            key: ContextKey::new(key.duplicate()).ok()?,
             pass,
             start: Zeroizing::new(*start),
             segment: if is_for_device { DEVICE_SEGMENT } else { CPU_SEGMENT },

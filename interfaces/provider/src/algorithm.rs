@@ -32,20 +32,6 @@ impl Mode {
         matches!(self, Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv)
     }
 
-    /// True if no device is used for the mode.
-    pub(crate) const fn is_always_inline(self) -> bool {
-        matches!(
-            self,
-            Mode::Cfb1
-                | Mode::Ccm
-                | Mode::Ocb
-                | Mode::Wrap
-                | Mode::WrapPad
-                | Mode::WrapInv
-                | Mode::WrapPadInv
-        )
-    }
-
     /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
         self.is_aead() || matches!(self, Mode::Xts | Mode::Wrap | Mode::WrapInv) || self.pads_semiblocks()

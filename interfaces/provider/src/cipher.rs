@@ -4,11 +4,10 @@
 //! |---|---|
 //! | `raw` | what the contexts without authentication have in common |
 //! | `generator` | recognises the contexts of OpenSSL's random generator |
-//! | `blocks` | ECB and CBC, with padding |
+//! | `blocks` | ECB and CBC, with padding; CBC with ciphertext stealing |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
-//! | `cts` | CBC with ciphertext stealing |
 //! | `wrap` | key wrap, with and without padding |
 //! | `aead` | what the contexts of authenticated encryption have in common |
 //! | `gcm`, `ccm` | GCM and CCM, and their forms in TLS 1.2 records |
@@ -27,7 +26,6 @@ use crate::reason::{Outcome, Reason};
 mod aead;
 mod blocks;
 mod ccm;
-mod cts;
 mod gcm;
 mod generator;
 mod ocb;
@@ -38,12 +36,12 @@ mod tls_cbc;
 mod wrap;
 mod xts;
 
-pub(crate) use blocks::Blocks;
-pub(crate) use cts::Cts;
 pub(crate) use streams::Streams;
 pub(crate) use wrap::Wrap;
 pub(crate) use xts::Xts;
 
+pub(crate) type Blocks = blocks::Blocks<false>;
+pub(crate) type Cts = blocks::Blocks<true>;
 pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
 pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
 pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
@@ -83,16 +81,7 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        Mode::Xts
-        | Mode::Gcm
-        | Mode::Ccm
-        | Mode::Ocb
-        | Mode::GcmSiv
-        | Mode::Siv
-        | Mode::Wrap
-        | Mode::WrapPad
-        | Mode::WrapInv
-        | Mode::WrapPadInv => panic!("a context of another type"),
+        _ => panic!("a context of another type"),
     }
 }
 
@@ -117,12 +106,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     /// Returns a copy with the same state.
     fn duplicate(&self) -> Outcome<Self>;
-
-    /// Called before each init if the random generator of OpenSSL must be recognised. This default is for algorithms that the generator
-    /// does not use.
-    fn observe_init(&mut self, _key: Option<&[u8]>, _iv: Option<&[u8]>) {
-        generator::end();
-    }
 
     /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has
     /// checked the length of the key.
@@ -198,3 +181,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

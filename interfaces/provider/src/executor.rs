@@ -61,14 +61,15 @@ pub(crate) fn run_planned(
     match done {
         Ok(false) => Ok(false),
         Ok(true) | Err(Error::AuthenticationFailed) => {
-            resources.trace.iter().for_each(|trace| trace.count_way(Way::Planned, data.len()));
+            // A pass without output, such as a MAC, is a second pass over data that are counted already.
+            resources.trace.iter().for_each(|trace| trace.count_way(Way::Planned, data.output().len()));
             done
         }
         Err(error) => {
             resources.trace_failure(&error.to_string());
             data.output().zeroize();
             // After a failure, the input still exists only if it is not in the memory of the output.
-            if !matches!(data, HostData::Copy { .. }) {
+            if let HostData::InPlace(_) = data {
                 return Err(error);
             }
             resources.state_work_of_cpu(error);

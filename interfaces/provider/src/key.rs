@@ -1,4 +1,4 @@
-//! The key of a context: small calls run inline on the caller's thread, large ones through the planner.
+//! Keys: small calls run inline on the caller's thread, large ones through the planner.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,38 +14,30 @@ use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 use crate::system::stack::run_and_wipe;
 
-/// An expanded AES key; wiped on drop.
-pub(crate) struct ContextKey {
-    resources: Arc<Resources>,
-    /// The key for inline use.
-    pub(crate) inline: InlineKey,
+/// A key for calls through the planner; wiped on drop.
+pub(crate) struct PlannedKey {
+    pub(crate) resources: Arc<Resources>,
     bytes: Zeroizing<[u8; 32]>,
     len: usize,
     /// Calls of at least this number of bytes are passed to the planner.
     threshold: usize,
-    /// The key for the planner, created for the first large call.
-    planned: OnceLock<Key>,
+    /// The form of the key that the planner takes, created for the first large call.
+    key: OnceLock<Key>,
 }
 
-impl ContextKey {
-    /// Expands a key of 16, 24 or 32 bytes.
-    ///
-    /// # Errors
-    /// [`Reason::KeyLength`], [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> Outcome<ContextKey> {
-        if !matches!(key.len(), 16 | 24 | 32) {
-            return Err(Reason::KeyLength);
-        }
-        let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+impl PlannedKey {
+    /// A key of 16, 24 or 32 bytes.
+    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> PlannedKey {
         let mut bytes = Zeroizing::new([0; 32]);
         bytes[..key.len()].copy_from_slice(key);
         let (resources, threshold) = (Arc::clone(resources), resources.threshold);
-        Ok(ContextKey { resources, inline, bytes, len: key.len(), threshold, planned: OnceLock::new() })
+        PlannedKey { resources, bytes, len: key.len(), threshold, key: OnceLock::new() }
     }
 
-    /// Sets the threshold for contexts of OpenSSL's random generator.
-    pub(crate) fn use_for_generator(&mut self) {
-        self.threshold = self.resources.threshold_of_generator();
+    /// Returns a copy.
+    pub(crate) fn duplicate(&self) -> PlannedKey {
+        let (resources, bytes) = (Arc::clone(&self.resources), self.bytes.clone());
+        PlannedKey { resources, bytes, key: OnceLock::new(), ..*self }
     }
 
     /// True if a call with this number of bytes is passed to the planner.
@@ -54,32 +46,108 @@ impl ContextKey {
         bytes >= self.threshold
     }
 
+    fn key(&self) -> &Key {
+        let new = || Key::new(&self.bytes[..self.len]).expect("an AES key");
+        run_and_wipe(self.key.get().is_none(), || self.key.get_or_init(new))
+    }
+
+    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns the data if the pass was
+    /// not done. Data and state are then unchanged, and the caller runs the pass inline.
+    ///
+    /// # Errors
+    /// [`Reason::Device`]: the output is zeroed.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn run<'d>(
+        &self,
+        pass: Pass,
+        state: &mut Block,
+        tweak: Option<Tweak<'_>>,
+        mut data: HostData<'d>,
+    ) -> Outcome<Option<HostData<'d>>> {
+        let before = *state;
+        let done = run_planned(&self.resources, &mut data, |planner, data| {
+            let key = self.key();
+            let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
+                Ok(plan) => plan,
+                // A device or a kernel may lack a pass.
+                Err(Error::Unsupported { kernel, operation }) => {
+                    self.resources.state_work_of_cpu(format_args!("{kernel} cannot do {operation}"));
+                    return Ok(false);
+                }
+                Err(error) => {
+                    self.resources.trace_failure(&error.to_string());
+                    self.resources.state_work_of_cpu(error);
+                    return Ok(false);
+                }
+            };
+            let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
+            plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))).map(|()| true)
+        });
+        if let Ok(true) = done {
+            return Ok(None);
+        }
+        *state = before;
+        done.map(|_| Some(data)).map_err(|_| Reason::Device)
+    }
+
+    /// Does the same for a callback that cannot fail: an error is stored in `outcome`, and no data are returned.
+    pub(crate) fn run_in_callback<'d>(
+        &self,
+        pass: Pass,
+        state: &mut Block,
+        data: Span<'d>,
+        outcome: &mut Outcome<()>,
+    ) -> Option<Span<'d>> {
+        let rest = self.run(pass, state, None, data.into_host());
+        rest.unwrap_or_else(|reason| {
+            *outcome = Err(reason);
+            None
+        })
+        .map(HostData::into_span)
+    }
+}
+
+/// The key of a context, expanded for inline use; wiped on drop.
+pub(crate) struct ContextKey {
+    pub(crate) inline: InlineKey,
+    pub(crate) planned: PlannedKey,
+}
+
+impl ContextKey {
+    /// Expands a key.
+    ///
+    /// # Errors
+    /// [`Reason::OutOfMemory`], [`Reason::SelfTest`]
+    pub(crate) fn new(planned: PlannedKey) -> Outcome<ContextKey> {
+        let inline = InlineKey::new(planned.resources.kernel()?, &planned.bytes[..planned.len]);
+        Ok(ContextKey { inline: inline.ok_or(Reason::OutOfMemory)?, planned })
+    }
+
+    /// Sets the threshold for contexts of OpenSSL's random generator.
+    pub(crate) fn use_for_generator(&mut self) {
+        self.planned.threshold = self.planned.resources.threshold_of_generator();
+    }
+
     /// Returns a copy.
     ///
     /// # Errors
     /// [`Reason::OutOfMemory`]
     pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
-        Ok(ContextKey {
-            resources: Arc::clone(&self.resources),
-            inline: self.inline.duplicate().ok_or(Reason::OutOfMemory)?,
-            bytes: self.bytes.clone(),
-            len: self.len,
-            threshold: self.threshold,
-            planned: OnceLock::new(),
-        })
+        let inline = self.inline.duplicate().ok_or(Reason::OutOfMemory)?;
+        Ok(ContextKey { inline, planned: self.planned.duplicate() })
     }
 
-    /// Runs a pass over whole blocks (for CTR over any number of bytes), inline or through the planner. `state` is the
+    /// Runs a pass over whole blocks (for some passes over any number of bytes), inline or through the planner. `state` is the
     /// IV or counter, and is updated for the next call.
     ///
     /// # Errors
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.planned.is_large(data.len()) {
             return large_call(move || {
-                let mut data = data.into_host();
-                if !self.planned(pass, state, None, &mut data)? {
+                if let Some(data) = self.planned.run(pass, state, None, data.into_host())? {
                     self.run_inline(pass, state, data.into_span());
                 }
                 Ok(())
@@ -92,9 +160,23 @@ impl ContextKey {
     /// Runs a pass on this thread, whatever the size of the data.
     #[inline(always)]
     pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
-        let Ok(()) = Inline(&self.inline).run(pass, state, data) else {
-            unreachable!("inline kernels do not fail")
-        };
+        let (key, bits) = (&self.inline, 8 * data.len());
+        match pass {
+            Pass::Ctr => key.ctr(state, data),
+            Pass::Ctr32 => key.ctr32(state, data),
+            Pass::EcbEncrypt => key.ecb_encrypt(data),
+            Pass::EcbDecrypt => key.ecb_decrypt(data),
+            Pass::CbcEncrypt => key.cbc_encrypt(state, data),
+            Pass::CbcDecrypt => key.cbc_decrypt(state, data),
+            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
+            Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
+            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
+            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
+            Pass::Cfb1Encrypt => key.cfb1_encrypt(state, data, bits),
+            Pass::Cfb1Decrypt => key.cfb1_decrypt(state, data, bits),
+            Pass::Ofb => key.ofb(state, data),
+            _ => unreachable!("contexts run no other passes with output"),
+        }
     }
 
     /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
@@ -111,13 +193,13 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.planned.is_large(data.len()) {
             return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-                let tweak = Tweak { key: tweak_key.for_planner(), position: 0 };
-                let mut data = data.into_host();
-                if !self.planned(pass, &mut iv.clone(), Some(tweak), &mut data)? {
+                let tweak = Tweak { key: tweak_key.planned.key(), position: 0 };
+                let rest = self.planned.run(pass, &mut iv.clone(), Some(tweak), data.into_host())?;
+                if let Some(data) = rest {
                     self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
                 } else if let Some(after) = after {
                     *after = *iv;
@@ -129,45 +211,6 @@ impl ContextKey {
         }
         self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
         Ok(())
-    }
-
-    fn for_planner(&self) -> &Key {
-        let new = || Key::new(&self.bytes[..self.len]).expect("its length was checked");
-        run_and_wipe(self.planned.get().is_none(), || self.planned.get_or_init(new))
-    }
-
-    /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns false if the pass was
-    /// not done. Input and state are then unchanged, and the caller runs the pass inline.
-    fn planned(
-        &self,
-        pass: Pass,
-        state: &mut Block,
-        tweak: Option<Tweak<'_>>,
-        data: &mut HostData<'_>,
-    ) -> Outcome<bool> {
-        let before = *state;
-        let done = run_planned(&self.resources, data, |planner, data| {
-            let key = self.for_planner();
-            let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
-                Ok(plan) => plan,
-                // A kernel that is chosen by name may lack a pass.
-                Err(Error::Unsupported { kernel, operation }) => {
-                    self.resources.state_work_of_cpu(format_args!("{kernel} cannot do {operation}"));
-                    return Ok(false);
-                }
-                Err(error) => {
-                    self.resources.trace_failure(&error.to_string());
-                    self.resources.state_work_of_cpu(error);
-                    return Ok(false);
-                }
-            };
-            let mut segment = Segment { key, tweak, state, data: Data::Host(data) };
-            plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))).map(|()| true)
-        });
-        if !matches!(done, Ok(true)) {
-            *state = before;
-        }
-        done.map_err(|_| Reason::Device)
     }
 }
 
@@ -199,39 +242,17 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
     }
 }
 
-/// A key whose passes run on the caller's thread, whatever the size of the data.
-pub(crate) struct Inline<'k>(pub(crate) &'k InlineKey);
-
-impl KeyedExecutor for Inline<'_> {
-    type Error = Reason;
-
-    #[inline(always)]
-    fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        let key = self.0;
-        match pass {
-            Pass::Ctr => key.ctr(state, data),
-            Pass::Ctr32 => key.ctr32(state, data),
-            Pass::EcbEncrypt => key.ecb_encrypt(data),
-            Pass::EcbDecrypt => key.ecb_decrypt(data),
-            Pass::CbcEncrypt => key.cbc_encrypt(state, data),
-            Pass::CbcDecrypt => key.cbc_decrypt(state, data),
-            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
-            Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
-            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
-            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
-            Pass::Ofb => key.ofb(state, data),
-            _ => unreachable!("contexts run no other passes on bytes"),
+impl MacExecutor for &ContextKey {
+    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
+        assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
+        let (planned, data) = (&self.planned, HostData::ReadOnly(blocks));
+        if !planned.is_large(blocks.len()) || planned.run(pass, state, None, data)?.is_some() {
+            self.inline.cbc_mac(state, blocks);
         }
         Ok(())
     }
-}
 
-impl MacExecutor for Inline<'_> {
-    fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
-        match pass {
-            Pass::CbcMac => self.0.cbc_mac(state, blocks),
-            _ => unreachable!("GCM's hash is inside of its own kernel"),
-        }
-        Ok(())
+    fn takes_whole(&self, len: usize) -> bool {
+        self.planned.is_large(len)
     }
 }

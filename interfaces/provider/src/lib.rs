@@ -12,7 +12,7 @@
 //! | `cipher` | the contexts: one for each kind of mode, and TLS records |
 //! | `instance` | an instance of the provider |
 //! | `ahead` | keystream computed ahead |
-//! | `key` | a key that works inline or, for large calls, through the planner |
+//! | `key` | keys: inline for small calls, through the planner for large ones |
 //! | `executor` | work through the planner, and modes that need the whole message |
 //! | `resources` | what the contexts of an instance share: settings, devices, trace |
 //! | `trace` | counters |

@@ -7,7 +7,6 @@
 //! has started. The absence of a named device or kernel is reported when the provider is loaded if this is known without a driver,
 //! otherwise by the first work.
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::num::NonZero;
@@ -51,12 +50,10 @@ pub(crate) struct Resources {
     /// True if the named device is simulated, or slow software: see
     /// [`is_for_study`](lockstep::hazmat::backend::DeviceProperties::is_for_study).
     pub(crate) device_is_for_study: bool,
-    /// The devices that each process has opened, or why they cannot be opened.
-    engines: PerProcess<Result<Engine, String>>,
+    /// The devices that each process has opened; `None` if they cannot be opened.
+    engines: PerProcess<Option<Engine>>,
     /// True in processes that have stated that the CPU does work of the named device.
     has_stated_work: PerProcess<AtomicBool>,
-    /// True in processes that have reported that the devices cannot be opened.
-    has_reported_opening: PerProcess<AtomicBool>,
     /// Number of device incidents that have been written to the trace.
     reported: AtomicUsize,
 }
@@ -94,7 +91,7 @@ impl Resources {
         let trace = settings.trace.as_ref().and_then(Trace::open);
         let engines = PerProcess::default();
         if let Some(engine) = engine {
-            let _ = engines.get_or_make(|| Ok::<_, ()>(Ok(engine)));
+            engines.get_or_make(|| Some(engine));
         }
         let resources = Arc::new(Resources {
             core,
@@ -106,7 +103,6 @@ impl Resources {
             device_is_for_study,
             engines,
             has_stated_work: PerProcess::default(),
-            has_reported_opening: PerProcess::default(),
             reported: AtomicUsize::new(0),
         });
         warnings.iter().for_each(|warning| resources.trace_failure(warning));
@@ -146,7 +142,7 @@ impl Resources {
     /// bytes of self-tests.
     pub(crate) fn write_totals(&self) {
         let Some(trace) = &self.trace else { return };
-        let engine = self.engines.get().and_then(|engine| engine.as_ref().ok());
+        let engine = self.engines.get().and_then(Option::as_ref);
         let mut lines = Vec::new();
         if let Some(engine) = engine {
             let planner = engine.planner();
@@ -191,24 +187,22 @@ impl Resources {
         }
     }
 
-    /// The devices of this process, opened at the first call. `None` if they cannot be opened, which is reported once.
+    /// The devices of this process, opened at the first call, by one thread. `None` if they cannot be opened, which is reported once.
     pub(crate) fn engine(&self) -> Option<&Engine> {
-        let Ok(engine) = self.engines.get_or_make(|| Ok::<_, Infallible>(engine(&self.settings)));
-        if let Err(why) = engine
-            && is_first(&self.has_reported_opening)
-        {
-            let message = format!("{why}; the CPU does the work");
-            self.trace_failure(&message);
-            write_message(&message, false);
-        }
-        engine.as_ref().ok()
+        let open = || {
+            self.settings.engine(BACKENDS).inspect_err(|error| {
+                let message = format!("{error}; the CPU does the work");
+                self.trace_failure(&message);
+                write_message(&message, false);
+            })
+        };
+        self.engines.get_or_make(|| open().ok()).as_ref()
     }
 }
 
 /// Sets a flag of this process. True for the one call that sets it, also if several threads call this function at once.
 fn is_first(flag: &PerProcess<AtomicBool>) -> bool {
-    let Ok(flag) = flag.get_or_make(|| Ok::<_, Infallible>(AtomicBool::new(false)));
-    !flag.swap(true, Relaxed)
+    !flag.get_or_make(AtomicBool::default).swap(true, Relaxed)
 }
 
 /// Resources with a trace. When the process ends, the totals of those that still exist are written.
@@ -274,10 +268,6 @@ const BACKENDS: &[&str] = &[
     #[cfg(feature = "qpu")]
     "qpu",
 ];
-
-fn engine(settings: &Settings) -> Result<Engine, String> {
-    settings.engine(BACKENDS).map_err(|error| error.to_string())
-}
 
 #[cfg(test)]
 mod tests;

@@ -86,9 +86,14 @@ impl InlineGcm {
     }
 
     /// Like [`update`](InlineGcm::update), but calls `ctr32` for CTR over whole blocks. `ctr32` must behave like
-    /// [`InlineKey::ctr32`](super::InlineKey::ctr32). It is called at most once with the blocks of the data and `true`, and then at
-    /// most once with one block of zeros and `false`: that block becomes the keystream of an incomplete block.
-    pub fn update_by(&mut self, data: Span<'_>, ctr32: &mut dyn FnMut(&mut Block, Span<'_>, bool)) -> bool {
+    /// [`InlineKey::ctr32`](super::InlineKey::ctr32), but may process a part of the blocks and return the rest, which this key then
+    /// processes. It is called at most once with the blocks of the data and `true`, and then at most once with one block of zeros and
+    /// `false`: that block becomes the keystream of an incomplete block.
+    pub fn update_by(
+        &mut self,
+        data: Span<'_>,
+        ctr32: &mut dyn for<'d> FnMut(&mut Block, Span<'d>, bool) -> Option<Span<'d>>,
+    ) -> bool {
         self.update_with(data, Some(ctr32))
     }
 

@@ -70,6 +70,16 @@ impl InlineOcb {
         with_state!(self, (key, state) => state.blocks(key, encrypts, data));
     }
 
+    /// Does the same as [`blocks`](InlineOcb::blocks), but calls `ecb` once to encrypt or decrypt all masked blocks by ECB. If `ecb`
+    /// returns the blocks, unchanged, this key processes them. Allocates memory for the masks.
+    ///
+    /// # Panics
+    /// If the length is not a multiple of 16 bytes.
+    pub fn blocks_by(&mut self, data: Span<'_>, ecb: &mut dyn for<'d> FnMut(Span<'d>) -> Option<Span<'d>>) {
+        let encrypts = self.encrypts;
+        with_state!(self, (key, state) => state.blocks_by(key, encrypts, data, ecb));
+    }
+
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes. Only the tag may follow.
     ///
     /// # Panics

@@ -68,11 +68,25 @@ pub(crate) fn by_ecb<K: Kernel>(
     encrypts: bool,
     data: Span<'_>,
 ) {
-    assert!(data.len().is_multiple_of(16), "whole blocks");
     let mut offsets = Wiped::<CHUNK>::zero();
+    by_masked_blocks(key, state, encrypts, data, &mut offsets[..], |blocks| {
+        kernel.ecb(schedule, encrypts, blocks);
+    });
+}
+
+/// OCB3 of whole blocks by a function that encrypts or decrypts masked blocks, as many at once as there is space for `offsets`.
+pub(crate) fn by_masked_blocks(
+    key: &OcbKey,
+    state: &mut OcbState,
+    encrypts: bool,
+    data: Span<'_>,
+    offsets: &mut [Block],
+    mut ecb: impl FnMut(Span<'_>),
+) {
+    assert!(data.len().is_multiple_of(16), "whole blocks");
     let mut rest = data;
     while !rest.is_empty() {
-        let len = rest.len().min(16 * CHUNK);
+        let len = rest.len().min(16 * offsets.len());
         let (piece, after) = rest.split_at(len);
         let offsets = &mut offsets[..len / 16];
         for offset in &mut *offsets {
@@ -86,7 +100,7 @@ pub(crate) fn by_ecb<K: Kernel>(
         }
         piece.xor_with(offsets.as_flattened());
         let output = piece.output();
-        kernel.ecb(schedule, encrypts, Span::in_place(output));
+        ecb(Span::in_place(output));
         for (block, offset) in output.as_chunks_mut().0.iter_mut().zip(&*offsets) {
             xor(block, offset);
             if !encrypts {

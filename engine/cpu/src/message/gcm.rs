@@ -23,8 +23,9 @@ pub(super) const CHUNK: usize = 16 << 10;
 pub(crate) const SHORTEST_FUSED: usize = 2;
 
 /// A CTR function that the caller supplies, for whole blocks. The flag is true for data, and false for a block of zeros that
-/// becomes the keystream of an incomplete block.
-pub(crate) type Ctr32<'a> = &'a mut dyn FnMut(&mut Block, Span<'_>, bool);
+/// becomes the keystream of an incomplete block. The function returns blocks that it has not processed; the counter is then that
+/// of the first of them.
+pub(crate) type Ctr32<'a> = &'a mut dyn for<'d> FnMut(&mut Block, Span<'d>, bool) -> Option<Span<'d>>;
 
 /// Indices of [`State::encrypted`]. The mask comes first, because J0 precedes the first counter.
 const MASK: usize = 0;
@@ -216,15 +217,20 @@ impl State {
         key: &mut MessageKey<'_, K>,
         encrypt: bool,
         mut data: Span<'_>,
-        ctr32: Option<Ctr32<'_>>,
+        mut of_caller: Option<Ctr32<'_>>,
     ) {
         self.ensure_mask(key);
         let (kernel, schedule) = (key.kernel, key.schedule);
-        let mut own = |counter: &mut Block, data: Span<'_>, _: bool| kernel.ctr32(schedule, counter, data);
         // A function of the caller gets all blocks at once, because a device needs large calls.
-        let (ctr32, longest): (Ctr32<'_>, usize) = match ctr32 {
-            Some(ctr32) => (ctr32, usize::MAX),
-            None => (&mut own, CHUNK),
+        let longest = if of_caller.is_some() { usize::MAX } else { CHUNK };
+        let mut ctr32 = |counter: &mut Block, blocks: Span<'_>, is_data: bool| {
+            let rest = match &mut of_caller {
+                Some(ctr32) => ctr32(counter, blocks, is_data),
+                None => Some(blocks),
+            };
+            if let Some(rest) = rest {
+                kernel.ctr32(schedule, counter, rest);
+            }
         };
         while data.len() >= 16 {
             let at = data.len().min(longest) & !15;

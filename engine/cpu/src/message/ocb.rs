@@ -3,14 +3,18 @@
 use lockstep_core::key::Key;
 use lockstep_core::ocb::{first_offset, nonce_block_of_number, xor};
 use lockstep_core::work::{AeadMessage, Tag};
+use zeroize::Zeroizing;
 
 use super::finish;
 use crate::host::host;
-use crate::kernel::ocb::CHUNK;
+use crate::kernel::ocb::{CHUNK, by_masked_blocks};
 use crate::kernel::partial;
 use crate::kernel::prepared::schedule;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, OcbKey, OcbState, Span};
+
+/// A function for ECB that the caller supplies. It returns the blocks if it has not processed them.
+pub(crate) type Ecb<'a> = &'a mut dyn for<'d> FnMut(Span<'d>) -> Option<Span<'d>>;
 
 /// The keys of a message.
 pub(crate) struct OcbKeys<'k, K: Kernel> {
@@ -54,6 +58,23 @@ impl State {
     /// Encrypts or decrypts whole blocks.
     pub(crate) fn blocks<K: Kernel>(&mut self, key: &OcbKeys<'_, K>, encrypts: bool, data: Span<'_>) {
         key.kernel.ocb(key.schedule, key.masks, &mut self.data, encrypts, data);
+    }
+
+    /// Encrypts or decrypts whole blocks by a function of the caller, which gets all masked blocks at once. The kernel processes
+    /// blocks that the function returns.
+    pub(crate) fn blocks_by<K: Kernel>(
+        &mut self,
+        key: &OcbKeys<'_, K>,
+        encrypts: bool,
+        data: Span<'_>,
+        ecb: Ecb<'_>,
+    ) {
+        let mut offsets = Zeroizing::new(vec![[0; 16]; data.len() / 16]);
+        by_masked_blocks(key.masks, &mut self.data, encrypts, data, &mut offsets, |blocks| {
+            if let Some(blocks) = ecb(blocks) {
+                key.kernel.ecb(key.schedule, encrypts, blocks);
+            }
+        });
     }
 
     /// Encrypts or decrypts the last, partial block of 1 to 15 bytes.

@@ -91,7 +91,7 @@ impl CtrMac {
     ) -> Result<(), E::Error> {
         let mac_of_input = (self.ctr == Pass::Ctr32) == (direction == Direction::Decrypt);
         while !data.is_empty() {
-            let at = data.len().min(PIECE);
+            let at = if executor.takes_whole(data.len()) { data.len() } else { data.len().min(PIECE) };
             let (mut piece, rest) = data.split_at(at);
             if mac_of_input {
                 self.mac.update(executor, piece.input(), false)?;

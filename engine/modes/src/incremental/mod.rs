@@ -50,6 +50,12 @@ pub trait MacExecutor: KeyedExecutor {
     /// # Errors
     /// Errors of the executor; the state is then invalid.
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Self::Error>;
+
+    /// True if data of this length are encrypted in one call and added to the MAC in another, because a device needs large calls.
+    /// Otherwise both are done in pieces that stay in the first-level cache.
+    fn takes_whole(&self, _len: usize) -> bool {
+        false
+    }
 }
 
 /// A key whose passes are run by an [`Executor`], such as the planner.

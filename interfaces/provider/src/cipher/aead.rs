@@ -121,7 +121,7 @@ pub(crate) struct AeadContext<M> {
     pub(super) iv_len: usize,
     pub(super) iv_state: IvState,
     /// The tag: the result of encryption, or the tag to compare with.
-    pub(super) tag: Block,
+    pub(crate) tag: Block,
     pub(super) tag_len: usize,
     /// True if `tag` is the tag to compare with.
     pub(super) tag_is_set: bool,
@@ -271,9 +271,9 @@ impl<M: AeadMode> AeadContext<M> {
         }
     }
 
-    #[cfg(test)]
-    pub(crate) fn tag(&self) -> Block {
-        self.tag
+    /// Refuses to decrypt without a tag to compare with.
+    pub(super) fn check_tag_is_set(&self) -> Outcome<()> {
+        if self.common.encrypts || self.tag_is_set { Ok(()) } else { Err(Reason::TagNotSet) }
     }
 
     /// Sets the tag to compare with.

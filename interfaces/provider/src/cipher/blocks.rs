@@ -1,27 +1,45 @@
-//! ECB and CBC: whole blocks, with a partial block buffered between updates, and padding at the end.
+//! ECB and CBC: whole blocks, with a partial block buffered between updates, and padding at the end. CBC with ciphertext stealing
+//! (addendum to SP 800-38A): the whole message is one update.
 
+use std::ffi::CStr;
+
+use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 
-use super::raw::{Raw, iv_of};
+use super::raw::{self, Raw, iv_of};
 use super::tls_cbc::{self, Records};
 use super::{Cipher, Common, cipher_of};
 use crate::algorithm::Mode;
-use crate::libcrypto::{Buffers, GetParam, SetParam};
+use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// A context of ECB or CBC.
-pub(crate) struct Blocks {
-    pub(super) raw: Raw,
+/// The values of `cts_mode`, in the order of the variants.
+const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
+
+/// A context of ECB or CBC. With `CTS`, an update is a whole message of CBC with ciphertext stealing. As in the default provider,
+/// `EVP_Cipher` then remains plain CBC, and a message without an update is no error.
+pub(crate) struct Blocks<const CTS: bool> {
+    raw: Raw,
     /// The last ciphertext block, and the buffered bytes.
-    pub(super) buffer: BlockBuffer,
+    buffer: BlockBuffer,
     /// The format of TLS records. Its version is 0 if updates are not TLS records.
     records: Records,
+    /// The variant of ciphertext stealing.
+    variant: Variant,
+    /// True once a message with ciphertext stealing has been processed.
+    ended: bool,
 }
 
-impl Cipher for Blocks {
+impl<const CTS: bool> Cipher for Blocks<CTS> {
+    const GETTABLE: Parameters =
+        if CTS { list!(KEYLEN IVLEN PADDING NUM IV UPDATED_IV CTS_MODE TLS_MAC) } else { raw::GETTABLE };
+    const SETTABLE: Parameters =
+        if CTS { list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE CTS_MODE) } else { raw::SETTABLE };
+
     fn new(common: Common) -> Self {
         let buffer = BlockBuffer::new(cipher_of(common.algorithm.mode), [0; 16]);
-        Blocks { raw: Raw::new(common), buffer, records: Records::default() }
+        let (raw, records, variant) = (Raw::new(common), Records::default(), Variant::default());
+        Blocks { raw, buffer, records, variant, ended: false }
     }
 
     fn common(&self) -> &Common {
@@ -30,17 +48,14 @@ impl Cipher for Blocks {
 
     fn duplicate(&self) -> Outcome<Self> {
         let (buffer, records) = (self.buffer.clone(), self.records.clone());
-        Ok(Blocks { raw: self.raw.duplicate()?, buffer, records })
-    }
-
-    fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
-        self.raw.observe_init(key, iv);
+        Ok(Blocks { raw: self.raw.duplicate()?, buffer, records, ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.raw.observe_init(key, iv);
         self.raw.common.encrypts = encrypts;
         self.buffer.discard();
-        self.raw.num = 0;
+        (self.raw.num, self.ended) = (0, false);
         if self.raw.common.algorithm.mode != Mode::Ecb {
             if let Some(iv) = iv {
                 self.raw.iv = Some(iv_of(iv)?);
@@ -60,6 +75,9 @@ impl Cipher for Blocks {
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let mut key = self.raw.key()?;
+        if CTS {
+            return self.update_with_stealing(data);
+        }
         if self.records.version != 0 {
             return self.record(data);
         }
@@ -69,7 +87,14 @@ impl Cipher for Blocks {
         self.buffer.update(&mut key, direction, hold, &mut data)
     }
 
+    fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
+        CTS.then_some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
+    }
+
     fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {
+        if CTS {
+            return Ok(0);
+        }
         let mut key = self.raw.key()?;
         if self.records.version != 0 {
             return Err(Reason::TlsRecord);
@@ -99,6 +124,7 @@ impl Cipher for Blocks {
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
         match param.name() {
             b"tls-mac" => param.octets(self.records.mac()),
+            b"cts_mode" if CTS => param.text(CTS_MODES[self.variant as usize]),
             _ => self.raw.get(param, self.buffer.state()),
         }
     }
@@ -107,13 +133,38 @@ impl Cipher for Blocks {
         match param.name() {
             b"tls-version" => self.records.version = param.number::<u32>()?,
             b"tls-mac-size" => self.records.mac_size = param.number::<usize>()?,
+            b"cts_mode" if CTS => {
+                let text = param.text().map_err(|_| Reason::CtsMode)?;
+                let is_named = |mode: &CStr| text.eq_ignore_ascii_case(mode.to_bytes());
+                let named = Variant::ALL.into_iter().find(|variant| is_named(CTS_MODES[*variant as usize]));
+                self.variant = named.ok_or(Reason::CtsMode)?;
+            }
             _ => self.raw.set(param)?,
         }
         Ok(())
     }
 }
 
-impl Blocks {
+impl<const CTS: bool> Blocks<CTS> {
+    /// Processes a message with ciphertext stealing.
+    fn update_with_stealing(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
+        let (len, direction) = (data.len(), self.raw.common.direction());
+        let mut key = self.raw.key()?;
+        if len < 16 {
+            return Err(Reason::CtsTooShort);
+        }
+        if self.ended {
+            return Err(Reason::CtsSecondUpdate);
+        }
+        if data.room() < len {
+            return Err(Reason::OutputTooSmall);
+        }
+        // After a failure of a device, the chaining state is invalid.
+        self.ended = true;
+        cbc_cts::run(&mut key, direction, self.variant, self.buffer.state_mut(), &mut data)?;
+        Ok(len)
+    }
+
     /// Processes a TLS record in place. Encryption adds the padding; decryption removes IV, padding and MAC.
     fn record(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, encrypts) = (data.len(), self.raw.common.encrypts);

@@ -1,15 +1,14 @@
 //! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
 //! the length of the data is authenticated before the data.
 
-use lockstep::aead::{Aead, Direction, HostData, Tag};
-use lockstep::hazmat::inline::InlineKey;
+use lockstep::aead::{Aead, Direction, HostData, Status, Tag};
+use lockstep::hazmat::mode::gcm::settle;
 use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
-use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
-use crate::key::{ContextKey, Inline};
+use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -52,7 +51,7 @@ impl AeadMode for CcmState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.key = None;
-        self.key = Some(ContextKey::new(&instance.resources, key)?);
+        self.key = Some(ContextKey::new(PlannedKey::new(&instance.resources, key))?);
         Ok(())
     }
 
@@ -69,11 +68,12 @@ impl AeadMode for CcmState {
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
         context.mode.key.as_ref().ok_or(Reason::NoKey)?;
-        if data.has_no_input() && context.record_aad.is_none() {
-            // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
-            return Ok(0);
+        // The additional data are valid for one record: a second record with the same sequence number would reuse the nonce.
+        if let Some(aad) = context.record_aad.take() {
+            return context.record(&aad, data);
         }
-        context.run(data)
+        // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
+        if data.has_no_input() { Ok(0) } else { context.run(data) }
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
@@ -86,7 +86,7 @@ impl AeadMode for CcmState {
         if message.state.is_some() {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(&key.inline, aad)
+        message.absorb_aad(key, aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
@@ -169,13 +169,8 @@ impl AeadContext<CcmState> {
         Ok(Message { len, nonce, nonce_len: self.iv_len, tag_len: self.tag_len, state: None })
     }
 
-    /// Processes all data of a message, or a record.
+    /// Processes all data of a message.
     fn run(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        if let Some(aad) = self.record_aad.take() {
-            // The additional data are valid for one record: a second record with the same sequence number would reuse
-            // the nonce.
-            return self.record(&aad, &mut data);
-        }
         let len = data.len();
         if self.iv_state != IvState::Fresh {
             return Err(Reason::NoIv);
@@ -183,10 +178,8 @@ impl AeadContext<CcmState> {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
+        self.check_tag_is_set()?;
         let encrypts = self.common.encrypts;
-        if !encrypts && !self.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
         if self.mode.message.is_none() {
             self.mode.message = Some(self.begin(len)?);
         }
@@ -202,7 +195,7 @@ impl AeadContext<CcmState> {
             true => Tag::Write(&mut self.tag),
             false => Tag::Expect(&self.tag[..self.tag_len]),
         };
-        let outcome = message.run(&key.inline, data.whole()?.into_host(), tag);
+        let outcome = message.run(key, data.whole()?.into_host(), tag);
         self.mode.message = None;
         self.tag_is_set = false;
         self.tag_is_made |= encrypts && outcome.is_ok();
@@ -210,9 +203,9 @@ impl AeadContext<CcmState> {
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag.
-    fn record(&mut self, aad: &[u8], data: &mut Buffers<'_>) -> Outcome<usize> {
+    fn record(&mut self, aad: &[u8], mut data: Buffers<'_>) -> Outcome<usize> {
         let len = data.len();
-        let (explicit_iv, text, tag) = record_parts(data, self.tag_len)?;
+        let (explicit_iv, text, tag) = record_parts(&mut data, self.tag_len)?;
         if self.common.encrypts {
             // The explicit IV is the sequence number, which is unique per record.
             explicit_iv.copy_from_slice(&aad[..TLS_EXPLICIT_IV]);
@@ -223,45 +216,39 @@ impl AeadContext<CcmState> {
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
         let mut message = self.begin(text.len())?;
         let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
-        message.absorb_aad(&key.inline, aad)?;
+        message.absorb_aad(key, aad)?;
         let (tag, len) = match self.common.encrypts {
             true => (Tag::Write(tag), len),
             false => (Tag::Expect(tag), text.len()),
         };
-        message.run(&key.inline, HostData::InPlace(text), tag)?;
+        message.run(key, HostData::InPlace(text), tag)?;
         Ok(len)
     }
 }
 
 impl Message {
     /// Starts CCM, and adds all additional data.
-    fn absorb_aad(&mut self, key: &InlineKey, aad: &[u8]) -> Outcome<()> {
-        let (mut key, nonce) = (Inline(key), &self.nonce[..self.nonce_len]);
+    fn absorb_aad(&mut self, mut key: &ContextKey, aad: &[u8]) -> Outcome<()> {
+        let nonce = &self.nonce[..self.nonce_len];
         let state = self.state.insert(CtrMac::ccm(nonce));
         state.ccm_header(&mut key, nonce, self.tag_len, aad.len() as u64, self.len as u64)?;
         state.aad(&mut key, aad)?;
         state.pad(&mut key)
     }
 
-    /// Processes all data: encrypts them if the tag is to be written. If the tag is wrong, the output is zeroed.
-    fn run(&mut self, key: &InlineKey, mut data: HostData<'_>, tag: Tag<'_>) -> Outcome<()> {
+    /// Processes all data: encrypts them if the tag is to be written. The output is zeroed if the tag is wrong or a device fails.
+    fn run(&mut self, mut key: &ContextKey, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
         if self.state.is_none() {
             self.absorb_aad(key, &[])?;
         }
-        let (mut key, state) = (Inline(key), self.state.as_mut().ok_or(Reason::Internal)?);
-        let encrypts = matches!(tag, Tag::Write(_));
-        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        state.apply(&mut key, direction, data.reborrow())?;
-        let computed = state.tag(&mut key, None)?;
-        match tag {
-            Tag::Write(tag) => tag.copy_from_slice(&computed[..tag.len()]),
-            Tag::Expect(tag) => {
-                if !bool::from(computed[..tag.len()].ct_eq(tag)) {
-                    data.output().zeroize();
-                    return Err(Reason::TagMismatch);
-                }
-            }
-        }
-        Ok(())
+        let state = self.state.as_mut().ok_or(Reason::Internal)?;
+        let direction = if let Tag::Write(_) = tag { Direction::Encrypt } else { Direction::Decrypt };
+        let processed = state.apply(&mut key, direction, data.reborrow());
+        let computed = processed.and_then(|()| state.tag(&mut key, None));
+        let outcome = computed.and_then(|computed| match settle(&mut tag, &computed) {
+            Status::Done => Ok(()),
+            _ => Err(Reason::TagMismatch),
+        });
+        outcome.inspect_err(|_| data.output().zeroize())
     }
 }

@@ -1,7 +1,7 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{Block, InlineGcm, InlineKernel, Span};
+use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::ahead::KeystreamAhead;
 use crate::instance::Instance;
-use crate::key::ContextKey;
+use crate::key::PlannedKey;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::system::stack::run_and_wipe;
@@ -27,18 +27,19 @@ pub(crate) struct GcmState {
     /// True if the IV was generated at random.
     iv_is_random: bool,
     /// True if the IVs of records consist of a fixed part and a counter.
-    iv_counts: bool,
+    pub(super) iv_counts: bool,
 }
 
-/// The key and the state of keystream computed ahead, if it is in use. On the heap, so that contexts without it are small and
-/// fast to copy. (A vector of one element, because a `Box` cannot be allocated without an abort on failure.)
+/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. On the heap, so that
+/// contexts without it are small and fast to copy. (A vector of one element, because a `Box` cannot be allocated without an abort on
+/// failure.)
 #[derive(Default)]
-struct Ahead(Vec<(ContextKey, KeystreamAhead)>);
+struct Ahead(Vec<(PlannedKey, KeystreamAhead)>);
 
 impl Ahead {
-    /// Uses keystream computed ahead. If the key or the memory is missing, GCM works without it.
-    fn enable(&mut self, key: Outcome<ContextKey>) {
-        if let (Ok(key), Ok(())) = (key, self.0.try_reserve_exact(1)) {
+    /// Computes CTR apart. If the memory is missing, GCM works without it.
+    fn enable(&mut self, key: PlannedKey) {
+        if self.0.try_reserve_exact(1).is_ok() {
             self.0.push((key, KeystreamAhead::new(Pass::Ctr32)));
         }
     }
@@ -89,14 +90,13 @@ impl AeadMode for GcmState {
         if let Some(gcm) = &mut self.gcm {
             if !gcm.set_key(key) {
                 self.gcm = None;
-                return Err(Reason::OutOfMemory);
             }
         } else {
-            let new = InlineGcm::new(instance.resources.kernel()?, key);
-            self.gcm = Some(new.ok_or(Reason::OutOfMemory)?);
+            self.gcm = InlineGcm::new(instance.resources.kernel()?, key);
         }
+        self.gcm.as_ref().ok_or(Reason::OutOfMemory)?;
         if instance.has_ctr_apart() {
-            self.ahead.enable(ContextKey::new(&instance.resources, key));
+            self.ahead.enable(PlannedKey::new(&instance.resources, key));
         }
         Ok(())
     }
@@ -160,9 +160,7 @@ impl AeadMode for GcmState {
             return Err(Reason::NotInPlace);
         }
         context.ensure_started()?;
-        if !context.common.encrypts && !context.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
+        context.check_tag_is_set()?;
         let GcmState { gcm, ahead, .. } = &mut context.mode;
         ahead.stop();
         let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
@@ -238,16 +236,19 @@ impl AeadContext<GcmState> {
         else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
-        let mut outcome = Ok(());
-        let mut ctr32 = |counter: &mut Block, blocks: Span<'_>, is_data: bool| match &instance.keystream_pool
-        {
-            _ if is_data && key.is_large(blocks.len()) => outcome = key.run(Pass::Ctr32, counter, blocks),
-            Some(pool) => keystream.apply(pool, &instance.resources, key, counter, blocks),
-            None => key.run_inline(Pass::Ctr32, counter, blocks),
+        let (mut data, mut outcome) = (data.into_host(), Ok(()));
+        let update = || {
+            gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| match &instance
+                .keystream_pool
+            {
+                _ if is_data && key.is_large(blocks.len()) => {
+                    key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
+                }
+                Some(pool) => keystream.apply(pool, key, counter, blocks),
+                None => Some(blocks),
+            })
         };
-        let mut data = data.into_host();
         // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
-        let update = || gcm.update_by(data.reborrow().into_span(), &mut ctr32);
         if !run_and_wipe(self.iv_len != 12, update) {
             return Err(Reason::MessageTooLong);
         }
@@ -271,8 +272,7 @@ impl AeadContext<GcmState> {
     fn begin(&mut self) -> Outcome<()> {
         match self.iv_state {
             _ if self.mode.gcm.is_none() => return Err(Reason::NoKey),
-            IvState::Missing if self.common.encrypts => self.draw_iv()?,
-            IvState::Missing => return Err(Reason::NoIv),
+            IvState::Missing => self.draw_iv()?,
             IvState::Used => return Err(Reason::Finished),
             IvState::Fresh | IvState::InUse => {}
         }
@@ -407,6 +407,3 @@ impl AeadContext<GcmState> {
         Ok(text.len())
     }
 }
-
-#[cfg(test)]
-mod tests;

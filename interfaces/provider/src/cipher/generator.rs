@@ -3,7 +3,7 @@
 //! The generator (`drbg_ctr_init` and `drbg_ctr_instantiate` in providers/implementations/rands/drbg_ctr.c, OpenSSL 3.0 to 4.0) first
 //! inits a context of ECB and then a context of CTR without key and IV. If it has a derivation function, it then inits a third
 //! context, of ECB, with the constant key 00 01 02 and so on. The next init sets the key of the first context, to zeros. Between these
-//! inits, this thread inits no other contexts than those of the parent generator. No program is known that makes the same inits.
+//! inits, this thread inits no other contexts of such modes than those of the parent generator. No program is known that makes the same inits.
 
 use std::cell::Cell;
 
@@ -28,7 +28,7 @@ thread_local! {
     static STEP: Cell<Step> = const { Cell::new(Step::None) };
 }
 
-/// Called at each init of a context of this thread that does not belong to a generator yet. Returns true if the context belongs to a
+/// Called at each init of a context of ECB, CBC or a stream mode of this thread that does not belong to a generator yet. Returns true if the context belongs to a
 /// generator.
 pub(super) fn observe(mode: Mode, key: Option<&[u8]>, sets_iv: bool) -> bool {
     let is_key_of_derivation =
@@ -44,11 +44,6 @@ pub(super) fn observe(mode: Mode, key: Option<&[u8]>, sets_iv: bool) -> bool {
     };
     STEP.set(next);
     belongs
-}
-
-/// Called at each init of a context that cannot belong to a generator.
-pub(super) fn end() {
-    STEP.set(Step::None);
 }
 
 #[cfg(test)]

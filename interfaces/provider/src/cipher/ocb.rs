@@ -4,16 +4,19 @@ use lockstep::aead::Aead;
 use lockstep::hazmat::inline::{InlineKey, InlineOcb, Span};
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
-use zeroize::Zeroizing;
+use lockstep::hazmat::work::Pass;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::instance::Instance;
-use crate::key::PassFn;
+use crate::key::{PassFn, PlannedKey};
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 pub(crate) struct OcbState {
     ocb: Option<InlineOcb>,
+    /// The same key for large calls, if a device is named.
+    planned: Option<PlannedKey>,
     /// A partial block between two updates.
     buffer: BlockBuffer,
     /// True if a partial block has been processed, after which only the tag follows.
@@ -23,7 +26,7 @@ pub(crate) struct OcbState {
 impl Default for OcbState {
     fn default() -> Self {
         let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
-        OcbState { ocb: None, buffer, data_has_ended: false }
+        OcbState { ocb: None, planned: None, buffer, data_has_ended: false }
     }
 }
 
@@ -34,11 +37,9 @@ impl AeadMode for OcbState {
     const CHECKS_KEY_LEN: bool = true;
 
     fn duplicate(&self) -> Outcome<Self> {
-        let ocb = match &self.ocb {
-            Some(ocb) => Some(ocb.duplicate().ok_or(Reason::OutOfMemory)?),
-            None => None,
-        };
-        Ok(OcbState { ocb, buffer: self.buffer.clone(), data_has_ended: self.data_has_ended })
+        let ocb = self.ocb.as_ref().map(|ocb| ocb.duplicate().ok_or(Reason::OutOfMemory)).transpose()?;
+        let planned = self.planned.as_ref().map(PlannedKey::duplicate);
+        Ok(OcbState { ocb, planned, buffer: self.buffer.clone(), data_has_ended: self.data_has_ended })
     }
 
     fn has_key(&self) -> bool {
@@ -47,7 +48,9 @@ impl AeadMode for OcbState {
 
     fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
         self.ocb = None;
-        let key = InlineKey::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        let resources = &instance.resources;
+        self.planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
+        let key = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         self.ocb = Some(InlineOcb::new(key));
         Ok(())
     }
@@ -63,13 +66,11 @@ impl AeadMode for OcbState {
             context.check_data_may_follow()?;
         }
         let direction = context.common.direction();
-        let (ocb, buffer) = context.started()?;
+        let (ocb, planned, buffer) = context.started()?;
         // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
-        let mut masked_blocks = PassFn(|_, _, blocks| {
-            ocb.blocks(blocks);
-            Ok(())
-        });
-        buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data)
+        let mut masked_blocks = PassFn(|ecb, _, blocks| run_blocks(ocb, planned, ecb, blocks));
+        let outcome = buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data);
+        context.end_after_failure(outcome)
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
@@ -78,13 +79,11 @@ impl AeadMode for OcbState {
     }
 
     fn finish(context: &mut AeadContext<Self>, mut output: Buffers<'_>) -> Outcome<usize> {
-        let len = context.started()?.1.pending().len();
+        let len = context.started()?.2.pending().len();
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        if !context.common.encrypts && !context.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
+        context.check_tag_is_set()?;
         // The message has ended, even if the tag is wrong.
         let OcbState { ocb: Some(ocb), buffer, .. } = &mut context.mode else { return Err(Reason::NoKey) };
         (context.iv_state, context.tag_is_set) = (IvState::Used, false);
@@ -111,17 +110,18 @@ impl AeadMode for OcbState {
             return Err(Reason::OutputTooSmall);
         }
         context.check_data_may_follow()?;
-        let (ocb, buffer) = context.started()?;
+        let ecb = mode::Cipher::Ecb.pass(context.common.direction());
+        let (ocb, planned, buffer) = context.started()?;
         if !buffer.pending().is_empty() {
             return Err(Reason::WrongFinalBlockLength);
         }
         let (blocks, last) = data.whole()?.split_at(len & !15);
-        ocb.blocks(blocks);
-        if !last.is_empty() {
+        let outcome = run_blocks(ocb, planned, ecb, blocks);
+        if outcome.is_ok() && !last.is_empty() {
             ocb.last(last);
             context.mode.data_has_ended = true;
         }
-        Ok(len)
+        context.end_after_failure(outcome.map(|()| len))
     }
 
     fn set_tag(context: &mut AeadContext<Self>, param: &SetParam<'_>) -> Outcome<()> {
@@ -148,8 +148,8 @@ impl AeadContext<OcbState> {
     }
 
     /// Starts the message if it has not started.
-    fn started(&mut self) -> Outcome<(&mut InlineOcb, &mut BlockBuffer)> {
-        let OcbState { ocb: Some(ocb), buffer, data_has_ended } = &mut self.mode else {
+    fn started(&mut self) -> Outcome<(&mut InlineOcb, &Option<PlannedKey>, &mut BlockBuffer)> {
+        let OcbState { ocb: Some(ocb), planned, buffer, data_has_ended } = &mut self.mode else {
             return Err(Reason::NoKey);
         };
         match self.iv_state {
@@ -162,6 +162,30 @@ impl AeadContext<OcbState> {
             }
             IvState::InUse => {}
         }
-        Ok((ocb, buffer))
+        Ok((ocb, planned, buffer))
     }
+
+    /// Ends the message after a failure of a device.
+    fn end_after_failure(&mut self, outcome: Outcome<usize>) -> Outcome<usize> {
+        if outcome == Err(Reason::Device) {
+            self.iv_state = IvState::Used;
+        }
+        outcome
+    }
+}
+
+/// Encrypts or decrypts whole blocks. A named device does ECB of large calls. If it fails, the output is zeroed.
+fn run_blocks(ocb: &mut InlineOcb, planned: &Option<PlannedKey>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
+    let Some(key) = planned.as_ref().filter(|key| key.is_large(blocks.len())) else {
+        ocb.blocks(blocks);
+        return Ok(());
+    };
+    let (mut blocks, mut outcome) = (blocks.into_host(), Ok(()));
+    ocb.blocks_by(blocks.reborrow().into_span(), &mut |masked| {
+        key.run_in_callback(ecb, &mut [0; 16], masked, &mut outcome)
+    });
+    if outcome.is_err() {
+        blocks.output().zeroize();
+    }
+    outcome
 }

@@ -3,7 +3,7 @@
 use lockstep::hazmat::inline::Block;
 
 use super::{Common, generator};
-use crate::key::ContextKey;
+use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -39,8 +39,7 @@ impl Raw {
 
     pub(super) fn duplicate(&self) -> Outcome<Raw> {
         let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        let Raw { iv, padding, num, is_of_generator, .. } = *self;
-        Ok(Raw { common: self.common.clone(), key, iv, padding, num, is_of_generator })
+        Ok(Raw { common: self.common.clone(), key, ..*self })
     }
 
     #[inline(always)]
@@ -48,18 +47,22 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
-    /// Determines whether the context belongs to OpenSSL's random generator. The calls of the generator stay on the CPU. While a
-    /// generator is made, its parent, which is a generator too, may be used.
+    /// Called before each init of a mode that OpenSSL's random generator uses. With a device for study, determines whether the context
+    /// belongs to the generator, whose calls stay on the CPU. While a generator is made, its parent, which is a generator too, may be
+    /// used.
     pub(super) fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
-        self.is_of_generator =
-            self.is_of_generator || generator::observe(self.common.algorithm.mode, key, iv.is_some());
+        let Common { instance, algorithm, .. } = &self.common;
+        if instance.resources.device_is_for_study && !self.is_of_generator {
+            self.is_of_generator = generator::observe(algorithm.mode, key, iv.is_some());
+        }
     }
 
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
             self.key = None;
-            let key = self.key.insert(ContextKey::new(&self.common.instance.resources, key)?);
+            let key =
+                self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
             if self.is_of_generator {
                 key.use_for_generator();
             }

@@ -1,14 +1,13 @@
 //! SIV (RFC 5297) and GCM-SIV (RFC 8452). One update is the whole message, because the tag of the whole plaintext is the
 //! start of the counter.
 
-use lockstep::aead::{Aead, AeadKey, Data, Direction, Message, Status, Tag};
+use lockstep::aead::{Aead, AeadKey, Message, Status, Tag};
+use lockstep::hazmat::Key;
 use lockstep::hazmat::inline::Block;
-use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::siv::MAX_STRINGS;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::AeadMessage;
-use lockstep::hazmat::{Error, Key, KeySize};
 
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::executor::run_message;
@@ -21,37 +20,6 @@ use crate::reason::{Outcome, Reason};
 enum SyntheticIvKey {
     Siv(AeadKey),
     GcmSiv(Key),
-}
-
-impl SyntheticIvKey {
-    /// Processes a message: encrypts it if the tag is to be written. SIV ignores its nonce, because a nonce of SIV is the last
-    /// string of additional data.
-    ///
-    /// # Errors
-    /// [`Error::AuthenticationFailed`] if the tag is wrong: the output is zeroed then. Other errors of modes and devices.
-    fn run(
-        &self,
-        executor: &dyn Executor,
-        nonce: &[u8],
-        aad: &[&[u8]],
-        data: Data<'_>,
-        tag: Tag<'_>,
-    ) -> Result<(), Error> {
-        let encrypts = matches!(tag, Tag::Write(_));
-        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        let status = Status::Pending;
-        match self {
-            SyntheticIvKey::Siv(key) => {
-                let message = Message { key, nonce: &[], aad, data, tag, status };
-                Aead::Siv.run(executor, direction, &mut [message])
-            }
-            SyntheticIvKey::GcmSiv(key) => {
-                let aad = aad.first().copied().unwrap_or_default();
-                let message = AeadMessage { key, nonce, aad, data, tag, status };
-                Aead::GcmSiv.run_messages(executor, direction, &mut [message])
-            }
-        }
-    }
 }
 
 /// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes
@@ -187,35 +155,45 @@ impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
         if !SIV && self.iv_state == IvState::Missing {
             return Err(Reason::NoIv);
         }
-        if !self.common.encrypts && !self.tag_is_set {
-            return Err(Reason::TagNotSet);
-        }
+        self.check_tag_is_set()?;
         let data = data.whole()?.into_host();
-        // Only several strings need the array, which takes longer to fill than a short message to encrypt.
-        let (one, mut several): ([&[u8]; 1], [&[u8]; MAX_STRINGS]);
+        // An array of one string needs no allocation.
+        let (one, several): ([&[u8]; 1], Vec<&[u8]>);
         let aad: &[&[u8]] = match &self.mode.aad[..] {
-            [] => &[],
             [string] => {
                 one = [string];
                 &one
             }
             strings => {
-                several = [&[]; MAX_STRINGS];
-                several.iter_mut().zip(strings).for_each(|(place, string)| *place = string);
-                &several[..strings.len()]
+                several = strings.iter().map(Vec::as_slice).collect();
+                &several
             }
         };
         let nonce = &self.iv[..self.iv_len];
         let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);
-        let key_len = self.common.algorithm.key_len / if SIV { 2 } else { 1 };
-        let size = KeySize::ALL.into_iter().find(|size| size.bytes() == key_len).ok_or(Reason::KeyLength)?;
+        let size = match key {
+            SyntheticIvKey::Siv(key) => key.size(),
+            SyntheticIvKey::GcmSiv(key) => key.size(),
+        };
         let supports = |planner: &Planner| {
             SyntheticIvState::<SIV>::AEAD
                 .is_supported(direction, size, |operation, size| planner.supports(operation, size))
         };
         let result = run_message(&self.common.instance.resources, data, supports, |executor, data| {
             let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
-            key.run(executor, nonce, aad, data, tag)
+            let status = Status::Pending;
+            match key {
+                // A nonce of SIV is the last string of additional data.
+                SyntheticIvKey::Siv(key) => {
+                    let message = Message { key, nonce: &[], aad, data, tag, status };
+                    Aead::Siv.run(executor, direction, &mut [message])
+                }
+                SyntheticIvKey::GcmSiv(key) => {
+                    let aad = aad.first().copied().unwrap_or_default();
+                    let message = AeadMessage { key, nonce, aad, data, tag, status };
+                    Aead::GcmSiv.run_messages(executor, direction, &mut [message])
+                }
+            }
         });
         (self.mode.has_ended, self.mode.result) = (true, Some(result));
         // The tag can be read after a success. After a failure of SIV, it is that of the message before.

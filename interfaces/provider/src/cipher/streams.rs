@@ -1,17 +1,16 @@
 //! CTR, OFB, CFB, CFB8 and CFB1. In these stream modes, the output of each update is as long as its input.
 
-use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::Direction;
-use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor, StreamState};
+use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
 use lockstep::hazmat::work::Pass;
 
 use super::raw::{Raw, iv_of};
 use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
-use crate::key::{ContextKey, PassFn};
+use crate::key::PassFn;
 use crate::libcrypto::{Buffers, GetParam, SetParam};
-use crate::reason::{Outcome, Reason};
+use crate::reason::Outcome;
 use crate::system::stack::in_own_frame;
 
 /// A context of CTR, OFB, CFB, CFB8 or CFB1.
@@ -40,11 +39,8 @@ impl Cipher for Streams {
         Ok(Streams { raw, counts_bits, state, ahead: None })
     }
 
-    fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
-        self.raw.observe_init(key, iv);
-    }
-
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.raw.observe_init(key, iv);
         self.raw.common.encrypts = encrypts;
         self.raw.num = 0;
         self.ahead = None;
@@ -73,25 +69,35 @@ impl Cipher for Streams {
         let state = &mut self.state;
         match algorithm.mode {
             Mode::Ctr => match &instance.keystream_pool {
-                None => state.apply(&mut PlainCtr(key), direction, span)?,
+                None => {
+                    // Because the pass is constant, the compiler removes the code that selects a pass. This code would take
+                    // noticeable time in a call on one block.
+                    let mut ctr = PassFn(|_, state, data| key.run(Pass::Ctr, state, data));
+                    state.apply(&mut ctr, direction, span)?;
+                }
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
-                    let resources = &instance.resources;
                     let mut executor = PassFn(|pass, state, data| {
-                        if data.is_empty() || key.is_large(data.len()) {
+                        if data.is_empty() || key.planned.is_large(data.len()) {
                             return key.run(pass, state, data);
                         }
-                        ahead.apply(keystream_pool, resources, key, state, data);
+                        if let Some(rest) = ahead.apply(keystream_pool, &key.planned, state, data) {
+                            key.run_inline(pass, state, rest);
+                        }
                         Ok(())
                     });
                     // A separate function, so that the code without keystream computed ahead stays short.
                     in_own_frame(|| state.apply(&mut executor, direction, span))?;
                 }
             },
-            Mode::Cfb1 => match direction {
-                Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), span, bits),
-                Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), span, bits),
-            },
+            Mode::Cfb1 if bits % 8 > 0 => {
+                let (whole, rest) = span.split_at(bits / 8);
+                state.apply(&mut &*key, direction, whole)?;
+                match direction {
+                    Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
+                    Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
+                }
+            }
             _ => state.apply(&mut &*key, direction, span)?,
         }
         Ok(len)
@@ -142,18 +148,5 @@ impl Streams {
     /// True for modes whose passes process any number of bytes. Setting a position has no effect on them.
     fn has_no_position(&self) -> bool {
         matches!(self.raw.common.algorithm.mode, Mode::Cfb8 | Mode::Cfb1)
-    }
-}
-
-/// An executor for CTR only. Because the pass is constant, the compiler removes the code that selects a pass. This code
-/// would take noticeable time in a call on one block.
-struct PlainCtr<'k>(&'k ContextKey);
-
-impl KeyedExecutor for PlainCtr<'_> {
-    type Error = Reason;
-
-    #[inline(always)]
-    fn run(&mut self, _: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        self.0.run(Pass::Ctr, state, data)
     }
 }

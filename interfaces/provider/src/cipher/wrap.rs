@@ -7,7 +7,7 @@ use zeroize::Zeroize;
 use super::raw::Raw;
 use super::{Cipher, Common};
 use crate::algorithm::Mode;
-use crate::key::Inline;
+use crate::key::ContextKey;
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
@@ -55,8 +55,7 @@ impl Cipher for Wrap {
             return Ok(0);
         }
         self.check(data.len())?;
-        // Key wrap encrypts single blocks one after another, so it never runs on a device.
-        let key = Inline(&self.0.key()?.inline);
+        let key = self.0.key()?;
         if self.0.common.encrypts { self.wrap(key, data) } else { self.unwrap(key, data) }
     }
 
@@ -113,7 +112,7 @@ impl Wrap {
         }
     }
 
-    fn wrap(&self, mut key: Inline<'_>, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn wrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
         let first = key_wrap::wrap_in_place(&mut key, self.function(), self.icv(), len, rest);
@@ -123,7 +122,7 @@ impl Wrap {
         Ok(wrapped)
     }
 
-    fn unwrap(&self, mut key: Inline<'_>, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn unwrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
         let rest_len = data.len() - 8;
         let mut first = Semiblock::default();
         data.read(0, &mut first);

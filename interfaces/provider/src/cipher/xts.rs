@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::raw::{Raw, iv_of};
 use super::{Cipher, Common};
-use crate::key::ContextKey;
+use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
@@ -49,7 +49,8 @@ impl Cipher for Xts {
         if let Some((data, tweak)) = halves {
             self.tweak_key = None;
             self.raw.replace_key(Some(data))?;
-            self.tweak_key = Some(ContextKey::new(&self.raw.common.instance.resources, tweak)?);
+            let tweak = PlannedKey::new(&self.raw.common.instance.resources, tweak);
+            self.tweak_key = Some(ContextKey::new(tweak)?);
         }
         Ok(())
     }
@@ -117,7 +118,7 @@ fn steal(
     key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before))?;
     let (block, partial) = last.split_at_mut(16);
     if encrypts {
-        block.copy_from_slice(data.output(end, 16));
+        block.copy_from_slice(data.output_block(end));
     } else {
         let mut later = tweak;
         advance_tweak(&mut later, 1);

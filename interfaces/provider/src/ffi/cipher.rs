@@ -157,14 +157,12 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let (traced, max_unguarded) =
             (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
         let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
-        match object::allocate(Context { cipher, max_unguarded, traced, broken: false }) {
-            Ok(context) => context.cast(),
-            Err(reason) => {
-                // SAFETY: as above.
-                unsafe { self::instance(provider) }.resources.core.raise(reason, None);
-                null_mut()
-            }
-        }
+        let made = object::allocate(Context { cipher, max_unguarded, traced, broken: false });
+        made.map(<*mut _>::cast).unwrap_or_else(|reason| {
+            // SAFETY: as above.
+            unsafe { self::instance(provider) }.resources.core.raise(reason, None);
+            null_mut()
+        })
     })
 }
 
@@ -184,17 +182,13 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
         }
         // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
         // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let copy = run_and_wipe(!old.cipher.copies_in_place(), || match old.cipher.duplicate() {
-            Ok(cipher) => object::allocate(Context { cipher, broken: false, ..*old }),
-            Err(reason) => Err(reason),
+        let copy = run_and_wipe(!old.cipher.copies_in_place(), || {
+            object::allocate(Context { cipher: old.cipher.duplicate()?, broken: false, ..*old })
         });
-        match copy {
-            Ok(copy) => copy.cast(),
-            Err(reason) => {
-                old.raise(reason, EntryPoint::Copy);
-                null_mut()
-            }
-        }
+        copy.map(<*mut _>::cast).unwrap_or_else(|reason| {
+            old.raise(reason, EntryPoint::Copy);
+            null_mut()
+        })
     })
 }
 
@@ -218,20 +212,7 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);
             }
-            if context.cipher.common().instance.resources.device_is_for_study {
-                context.cipher.observe_init(key, iv);
-            }
-            let outcome = context.cipher.init(ENCRYPTS, key, iv);
-            let Common { instance, algorithm, .. } = context.cipher.common();
-            let has_new_key = key.is_some() && outcome.is_ok();
-            if has_new_key && instance.resources.device_is_named && algorithm.mode.is_always_inline() {
-                let resources = &instance.resources;
-                resources.state_work_of_cpu(format_args!(
-                    "the provider has {} for the CPU only",
-                    algorithm.name()
-                ));
-            }
-            outcome
+            context.cipher.init(ENCRYPTS, key, iv)
         })
     };
     // SAFETY: OpenSSL passes a context of this provider, and null or a valid array.
@@ -329,8 +310,10 @@ unsafe fn process<C: Cipher>(
             cipher.aad(slice::from_raw_parts(input, len)).map(|()| len)
         }
     };
+    // A call without input sets the length of the message, and has no bytes.
+    let counted = if input.is_null() { 0 } else { len };
     // SAFETY: guaranteed by the caller.
-    unsafe { complete_update(context, outcome, len, written) }
+    unsafe { complete_update(context, outcome, counted, written) }
 }
 
 /// Returns the length of the output to the caller, and counts the update for the trace.

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::slice;
 
-use lockstep::hazmat::inline::Span;
+use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
 
 use crate::reason::{Outcome, Reason};
@@ -66,14 +66,11 @@ impl<'a> Buffers<'a> {
         self.input.is_null()
     }
 
-    /// `len` bytes of the written output from offset `at`.
-    pub(crate) fn output(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at <= self.room && len <= self.room - at, "reading beyond the output");
-        if len == 0 {
-            return &[];
-        }
-        // SAFETY: the range is inside the output, as just checked, and is borrowed as long as the slice lives.
-        unsafe { slice::from_raw_parts(self.output.add(at), len) }
+    /// The block of the written output from offset `at`.
+    pub(crate) fn output_block(&self, at: usize) -> &Block {
+        assert!(self.room >= 16 && at <= self.room - 16, "reading beyond the output");
+        // SAFETY: the range is inside the output, as just checked, and is borrowed as long as the reference lives.
+        unsafe { &*self.output.add(at).cast() }
     }
 
     /// The whole input, with output of the same length. Both begin at offset 0.

@@ -131,9 +131,4 @@ fn shared_number(reason: u32) -> u32 {
 }
 
 #[cfg(test)]
-impl Core {
-    /// A core without any function.
-    pub(crate) fn none() -> Core {
-        Core { handle: null(), get_params: None, new_error: None, set_error_debug: None, vset_error: None }
-    }
-}
+mod tests;

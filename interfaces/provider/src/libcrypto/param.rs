@@ -34,10 +34,7 @@ pub(crate) use list;
 
 /// The parameters of contexts.
 pub(crate) mod name {
-    use super::{OsslParam, SIZE, UINT, entry};
-    use crate::libcrypto::types::{
-        PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_STRING,
-    };
+    use super::*;
 
     pub(crate) const CTS_MODE: OsslParam = entry(c"cts_mode", PARAM_UTF8_STRING, 0);
     pub(crate) const IV: OsslParam = entry(c"iv", PARAM_OCTET_STRING, 0);

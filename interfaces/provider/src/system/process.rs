@@ -57,15 +57,15 @@ pub(crate) fn is_privileged() -> bool {
 /// A value that each process creates for itself on first use.
 ///
 /// The values are in a list that only grows and has no locks. Each entry contains the process that it belongs to. The
-/// list is consistent at any time, so a fork can happen at any time. (A `OnceLock` is not suitable, because a fork can
-/// happen while it is being set.)
+/// list is consistent at any time, so a fork can happen at any time. If a fork happens while a value is being created, the child
+/// neither waits for it nor uses it, because the child adds an entry of its own.
 pub(crate) struct PerProcess<T> {
     newest: AtomicPtr<Node<T>>,
 }
 
 struct Node<T> {
     process: Process,
-    value: T,
+    value: OnceLock<T>,
     older: *mut Node<T>,
 }
 
@@ -77,39 +77,44 @@ unsafe impl<T: Send + Sync> Sync for PerProcess<T> {}
 impl<T> PerProcess<T> {
     /// The value of this process, if it exists.
     pub(crate) fn get(&self) -> Option<&T> {
-        let current = current();
+        self.find(current())?.value.get()
+    }
+
+    /// The value of this process, created if necessary. If several threads need it at the same time, one of them creates it, and the
+    /// others wait.
+    pub(crate) fn get_or_make(&self, make: impl FnOnce() -> T) -> &T {
+        let process = current();
+        self.find(process).unwrap_or_else(|| self.add(process)).value.get_or_init(make)
+    }
+
+    fn find(&self, process: Process) -> Option<&Node<T>> {
         let mut next = self.newest.load(Ordering::Acquire);
         // SAFETY: nodes are complete when they become reachable, and live until the list is dropped.
         while let Some(node) = unsafe { next.as_ref() } {
-            if node.process == current {
-                return Some(&node.value);
+            if node.process == process {
+                return Some(node);
             }
             next = node.older;
         }
         None
     }
 
-    /// The value of this process, created if necessary. If two threads create a value at the same time, the second value is
-    /// dropped.
-    pub(crate) fn get_or_make<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
-        if let Some(value) = self.get() {
-            return Ok(value);
-        }
-        let process = current();
-        let node = Box::into_raw(Box::new(Node { process, value: make()?, older: null_mut() }));
+    /// Adds an entry of this process, unless another thread has added one.
+    fn add(&self, process: Process) -> &Node<T> {
+        let mut new = Box::new(Node { process, value: OnceLock::new(), older: null_mut() });
         loop {
             let newest = self.newest.load(Ordering::Acquire);
-            if let Some(value) = self.get() {
-                // SAFETY: the node is not shared yet.
-                drop(unsafe { Box::from_raw(node) });
-                return Ok(value);
+            if let Some(node) = self.find(process) {
+                return node;
             }
-            // SAFETY: the node is not shared yet. The exchange below publishes it if no other node was added meanwhile.
-            unsafe { (*node).older = newest };
+            new.older = newest;
+            let node = Box::into_raw(new);
             if self.newest.compare_exchange(newest, node, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 // SAFETY: the node lives until the list is dropped.
-                return Ok(unsafe { &(*node).value });
+                return unsafe { &*node };
             }
+            // SAFETY: the exchange has failed, so the node is not shared.
+            new = unsafe { Box::from_raw(node) };
         }
     }
 }

@@ -23,9 +23,18 @@ fn feed(inline: &mut InlineOcb, seed: usize, data: &[u8], apart: bool) -> Vec<u8
     let mut at = 0;
     for piece in pieces(seed, whole / 16) {
         let range = at..at + 16 * piece;
-        match apart {
-            true => inline.blocks(Span::copy(&data[range.clone()], &mut out[range])),
-            false => inline.blocks(Span::in_place(&mut out[range])),
+        let span = match apart {
+            true => Span::copy(&data[range.clone()], &mut out[range]),
+            false => Span::in_place(&mut out[range]),
+        };
+        // Pieces of both kinds may alternate. The function of the caller gets all blocks at once, and leaves them to the kernel.
+        if piece % 2 == 0 {
+            inline.blocks_by(span, &mut |blocks| {
+                assert_eq!(blocks.len(), 16 * piece);
+                Some(blocks)
+            });
+        } else {
+            inline.blocks(span);
         }
         at += 16 * piece;
     }

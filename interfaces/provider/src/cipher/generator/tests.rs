@@ -29,7 +29,4 @@ fn contexts_of_a_program_are_not_recognised() {
     for other in [key, (Mode::Cbc, Some(ZEROS), true), (Mode::Ctr, Some(ZEROS), false)] {
         assert_eq!(observed([ECB, CTR, other, keyed(ZEROS)]), [false, true, false, false]);
     }
-    observed([ECB, CTR]);
-    end();
-    assert_eq!(observed([keyed(DERIVATION), keyed(ZEROS)]), [false; 2]);
 }
