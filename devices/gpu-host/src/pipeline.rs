@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Operation};
+use lockstep_core::work::AeadMessage;
 use lockstep_core::{Error, Result};
 
 use crate::cut::Limits;
@@ -21,9 +21,6 @@ pub trait Pipeline {
 
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
-
-    /// The operation of the call.
-    fn operation(&self) -> Operation;
 
     /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
     fn limits(&self, resident: bool) -> Limits;

@@ -111,9 +111,6 @@ impl Pipeline for FakeCall {
     fn pool(&self) -> &Arc<StagingPool<Fake>> {
         &self.pool
     }
-    fn operation(&self) -> Operation {
-        self.operation
-    }
     fn limits(&self, _: bool) -> Limits {
         Limits { bytes: 64, pieces: 9, least_room: 1, tile: 16, serial: 32, aead_overhead: 0 }
     }
@@ -185,7 +182,7 @@ fn start<'w, 'd: 'w>(
     segments: &'w mut [Segment<'d>],
 ) -> Result<Completion<'w>> {
     let call = FakeCall { pool: Arc::clone(pool), operation: Operation::Pass(pass) };
-    submit(call, Messages::Segments(segments))
+    submit(call, Messages::Pass(pass, segments))
 }
 
 fn run(
@@ -350,7 +347,8 @@ fn messages_have_statuses_and_tags_or_neither() {
             .collect();
         let operation = Operation::Fused(FusedAead::GcmSeal);
         let call = FakeCall { pool: Arc::clone(&pool), operation };
-        let outcome = submit(call, Messages::Aead(&mut messages)).and_then(Completion::wait);
+        let outcome =
+            submit(call, Messages::Fused(FusedAead::GcmSeal, &mut messages)).and_then(Completion::wait);
         assert_eq!(outcome.is_err(), fails.is_some());
         let expected = if fails.is_none() { Status::Done } else { Status::Pending };
         assert!(messages.iter().all(|message| message.status == expected));

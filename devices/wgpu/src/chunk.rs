@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment};
+use lockstep_core::work::{AeadMessage, Pass, Segment};
 use lockstep_core::{Block, Error, Result};
-use lockstep_gpu_host::compose::{self, PassRunner};
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results, submit};
 
 use crate::calls::lock;
 use crate::encode::{Chunk, Found, Staged};
 use crate::gpu::Gpu;
-use crate::memory::{download, zero};
+use crate::memory::zero;
 use crate::ocb_long;
 use crate::staging::{Pool, Staging};
 use crate::task::Task;
@@ -32,10 +31,6 @@ impl Pipeline for Task {
 
     fn pool(&self) -> &Arc<Pool> {
         &self.pool
-    }
-
-    fn operation(&self) -> Operation {
-        self.operation
     }
 
     fn limits(&self, resident: bool) -> Limits {
@@ -61,15 +56,12 @@ impl Pipeline for Task {
     }
 
     fn long_message(&self, message: &mut AeadMessage<'_>, begun: &mut bool) -> Result<bool> {
-        let resident = matches!(message.data, Data::Device { .. });
-        let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_at_once(resident);
-        if is_long {
-            match self.kind {
-                Kind::Ocb { opens } => ocb_long::seal_or_open(self, opens, message, begun)?,
-                kind => compose::gcm(self, kind == Kind::Gcm { opens: true }, message, begun)?,
+        match self.kind {
+            Kind::Ocb { opens } if self.is_long(message) => {
+                ocb_long::seal_or_open(self, opens, message, begun).map(|()| true)
             }
+            _ => Ok(false),
         }
-        Ok(is_long)
     }
 
     fn stage(
@@ -138,16 +130,9 @@ impl Pipeline for Task {
     }
 }
 
-impl PassRunner for Task {
-    fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
-        submit(self.with_pass(pass), Messages::Segments(&mut [segment]))?.wait()
-    }
-
-    fn download(&self, from: &DeviceSlice, to: &mut [u8]) -> Result<()> {
-        download(&self.pool, &self.gpu().place(from)?, to)
-    }
-
-    fn zero(&self, slice: &DeviceSlice) -> Result<()> {
-        zero(&self.pool, slice)
+impl Task {
+    /// Does a pass over a segment, and waits for it.
+    pub(crate) fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
+        submit(self.with_pass(pass), Messages::Pass(pass, &mut [segment]))?.wait()
     }
 }

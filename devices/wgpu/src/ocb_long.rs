@@ -9,12 +9,11 @@ use lockstep_core::gcm::settle;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 use lockstep_core::{Block, Key, Result};
-use lockstep_gpu_host::compose::PassRunner;
 use lockstep_gpu_host::{Messages, submit, with_input, with_output};
 use zeroize::Zeroizing;
 
 use crate::calls::lock;
-use crate::memory::{download, upload};
+use crate::memory::{download, upload, zero};
 use crate::offsets::Offsets;
 use crate::task::Task;
 
@@ -64,7 +63,7 @@ pub(crate) fn seal_or_open(
         return Ok(());
     }
     match &mut message.data {
-        Data::Device { to, .. } => PassRunner::zero(task, to),
+        Data::Device { to, .. } => zero(&task.pool, to),
         data => {
             with_output(data, |output| output.fill(0));
             Ok(())
@@ -89,7 +88,7 @@ fn whole_blocks(
     let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
     let task = Task { offsets: Some(Arc::clone(offsets)), ..task.with_pass(pass) };
     let (data, _) = message.data.reborrow().split_at(whole);
-    submit(task, Messages::Segments(&mut [Segment { key, tweak: None, state, data }]))?.wait()
+    submit(task, Messages::Pass(pass, &mut [Segment { key, tweak: None, state, data }]))?.wait()
 }
 
 /// Adds the pad to the partial block. Returns the plaintext, followed by zeros.

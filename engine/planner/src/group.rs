@@ -184,21 +184,20 @@ impl Device for Group {
         if !(0..all.len()).all(|index| matches!(all.data(index), Data::Host(_))) {
             return Err(self.out_of_reach(NOT_HOST));
         }
-        let outcome = match (operation, all.reborrow()) {
-            (Operation::Pass(pass), Messages::Segments(segments)) => {
+        let outcome = match all.reborrow() {
+            Messages::Pass(pass, segments) => {
                 let shares = self.shares(&costs, segments.iter().map(|segment| segment.data.len()).sum());
                 share::segments(pass, segments, &shares, |lists| {
                     self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
                 })
             }
-            (Operation::Fused(fused), Messages::Aead(messages)) => {
+            Messages::Fused(fused, messages) => {
                 let weight =
                     |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
                 let shares = self.shares(&costs, messages.iter().map(weight).sum());
                 let lists = share::items(messages, &shares, weight);
                 self.run_lists(lists, kernel, |list| Work { stream, task: Task::Fused(fused, list) })
             }
-            _ => unreachable!("passes have segments, and fused AEADs have messages"),
         };
         outcome.map(|()| Completion::Done).inspect_err(|_| {
             // A partial result must not be taken for the whole result.
