@@ -88,8 +88,8 @@ impl<P: Pipeline> Call<'_, '_, P> {
         for index in 0..self.messages.len() {
             let data = self.messages.data(index);
             let is_empty = data.is_empty() && self.messages.aead(index).is_none();
-            if matches!(data, Data::Device { .. }) == resident && !is_empty && !self.long_message(index)? {
-                left.push((index, 0..self.messages.data(index).len()));
+            if matches!(data, Data::Device { .. }) == resident && !is_empty {
+                left.push((index, 0..data.len()));
             }
         }
         let at_once = if chaining == ChainingState::DeviceComputed { limits.serial } else { usize::MAX };
@@ -117,14 +117,6 @@ impl<P: Pipeline> Call<'_, '_, P> {
             }
         }
         Ok(())
-    }
-
-    /// Processes a message of a fused AEAD immediately if it is too long for a chunk. Returns whether it was processed.
-    fn long_message(&mut self, index: usize) -> Result<bool> {
-        let Messages::Fused(_, messages) = &mut self.messages else { return Ok(false) };
-        let done = self.pipeline.long_message(&mut messages[index], &mut self.begun[index]);
-        self.delivered |= self.begun[index];
-        done
     }
 
     fn launch(&mut self, mut pieces: Vec<Piece>, resident: bool) -> Result<()> {

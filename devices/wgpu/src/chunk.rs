@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Pass, Segment};
+use lockstep_core::work::{Pass, Segment};
 use lockstep_core::{Block, Error, Result};
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results, submit};
 
@@ -11,7 +11,6 @@ use crate::calls::lock;
 use crate::encode::{Chunk, Found, Staged};
 use crate::gpu::Gpu;
 use crate::memory::zero;
-use crate::ocb_long;
 use crate::staging::{Pool, Staging};
 use crate::task::Task;
 
@@ -53,15 +52,6 @@ impl Pipeline for Task {
         }
         let what = "its memory at an offset that is not a multiple of 4".into();
         Err(Error::OutOfReach { device: self.gpu().id(), what })
-    }
-
-    fn long_message(&self, message: &mut AeadMessage<'_>, begun: &mut bool) -> Result<bool> {
-        match self.kind {
-            Kind::Ocb { opens } if self.is_long(message) => {
-                ocb_long::seal_or_open(self, opens, message, begun).map(|()| true)
-            }
-            _ => Ok(false),
-        }
     }
 
     fn stage(

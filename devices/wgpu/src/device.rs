@@ -10,11 +10,13 @@ use lockstep_core::backend::{
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
-use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
+use lockstep_gpu_host::{Kind, Messages, Overhead, Pipeline, submit};
+use lockstep_modes::transfer::zero_output;
 use lockstep_modes::{Direction, Executor, gcm};
 
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
+use crate::ocb_long;
 use crate::staging::Pool;
 use crate::task::{Chunks, Task};
 
@@ -152,21 +154,43 @@ impl WgpuDevice {
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
         let operation = messages.operation();
         let task = Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None };
-        if let (Kind::Gcm { opens }, Messages::Fused(_, all)) = (kind, messages.reborrow())
+        if let Messages::Fused(fused, all) = messages.reborrow()
             && all.iter().any(|message| task.is_long(message))
         {
             messages.check_lengths()?;
-            messages.invalidate(false);
-            let direction = if opens { Direction::Decrypt } else { Direction::Encrypt };
             let Messages::Fused(_, all) = messages else { unreachable!("checked above") };
-            gcm::run(&Passes { device: self, family }, direction, all)?;
-            return Ok(Completion::Done);
+            return self.run_long(&task, fused, all).map(|()| Completion::Done);
         }
         submit(task, messages)
     }
+
+    /// Processes messages of which at least one is too long for a chunk, and waits for them.
+    fn run_long(&self, task: &Task, fused: FusedAead, all: &mut [AeadMessage<'_>]) -> Result<()> {
+        // Data that the device cannot access are refused before any output is written.
+        let mut data = all.iter().map(|message| &message.data).filter(|data| !data.is_empty());
+        data.try_for_each(|data| task.clone().admit(data))?;
+        let passes = Passes { device: self, family: task.family };
+        let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+        all.iter_mut().for_each(|message| message.invalidate(false));
+        let groups = all.chunk_by_mut(|one, next| !task.is_long(one) && !task.is_long(next));
+        let mut outcomes = groups.map(|group| match group {
+            [message] if task.is_long(message) => match task.kind {
+                Kind::Ocb { opens } => ocb_long::seal_or_open(task, opens, message),
+                _ => gcm::run(&passes, direction, group),
+            },
+            _ => submit(task.clone(), Messages::Fused(fused, group))?.wait(),
+        });
+        let outcome = outcomes.try_for_each(|outcome| outcome);
+        outcome.inspect_err(|_| {
+            for message in all {
+                message.invalidate(true);
+                let _ = zero_output(&passes, &mut message.data);
+            }
+        })
+    }
 }
 
-/// Runs the passes of GCM messages of which one is too long for a chunk.
+/// Runs the passes of messages of GCM that are too long for a chunk.
 struct Passes<'d> {
     device: &'d WgpuDevice,
     family: Option<&'static Family>,

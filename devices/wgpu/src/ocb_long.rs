@@ -20,17 +20,11 @@ use crate::task::Task;
 /// Bytes of associated data that are hashed at once.
 const HASHED_AT_ONCE: usize = 1 << 20;
 
-/// Seals or opens a message. Sets `begun` when the output has been written. If this returns an error and `begun` is true, the
-/// output is invalid. If the tag is wrong, the output is zeroed.
+/// Seals or opens a message. If the tag is wrong, the output is zeroed. After an error, the output is invalid.
 ///
 /// # Errors
 /// Errors of the device.
-pub(crate) fn seal_or_open(
-    task: &Task,
-    opens: bool,
-    message: &mut AeadMessage<'_>,
-    begun: &mut bool,
-) -> Result<()> {
+pub(crate) fn seal_or_open(task: &Task, opens: bool, message: &mut AeadMessage<'_>) -> Result<()> {
     let (key, len) = (message.key, message.data.len());
     let (nonce, bottom) = nonce_block(message.nonce, message.tag.len());
     let mut blocks = Zeroizing::new([Block::default(), nonce]);
@@ -39,7 +33,6 @@ pub(crate) fn seal_or_open(
     let hash = hash(task, key, &offsets.masks, message.aad)?;
     if len >= 16 {
         whole_blocks(task, opens, message, &offsets)?;
-        *begun = true;
     }
     let Offsets { masks, first, checksum } = &*offsets;
     let mut checksum = lock(checksum).clone();
@@ -49,7 +42,6 @@ pub(crate) fn seal_or_open(
         let mut pad = offset.clone();
         encrypt(task, key, &mut pad[..])?;
         let plaintext = partial_block(task, opens, message, &pad)?;
-        *begun = true;
         xor(&mut checksum, &plaintext);
         checksum[len % 16] ^= 0x80;
     }
