@@ -1,6 +1,6 @@
 use super::*;
 use lockstep_core::data::Data;
-use lockstep_core::work::{Segment, Tweak};
+use lockstep_core::work::{Pass, Segment, Tweak};
 
 #[test]
 fn a_key_has_one_number() {
