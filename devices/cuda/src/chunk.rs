@@ -57,10 +57,6 @@ impl Pipeline for Task {
         &self.pool
     }
 
-    fn operation(&self) -> Operation {
-        self.operation
-    }
-
     /// The limits of a chunk. Work on data in device memory is a single chunk of any size.
     fn limits(&self, resident: bool) -> Limits {
         let all = usize::MAX;

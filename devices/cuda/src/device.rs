@@ -80,7 +80,7 @@ impl Cuda {
                 let (pass, size) = (Pass::EcbEncrypt, first.key.size());
                 let operation = (Operation::Pass(pass), Kind::of_pass(pass));
                 let task = Task::new(&self.pool, None, operation, size, self.options, stream);
-                submit(task, Messages::Segments(segments))
+                submit(task, Messages::Pass(pass, segments))
             }
             _ => Ok(Completion::Done),
         }

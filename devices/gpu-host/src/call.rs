@@ -54,7 +54,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     messages: Messages<'w, 'd>,
 ) -> Result<Completion<'w>> {
     let device = pipeline.pool().device().id();
-    messages.check_lengths(pipeline.operation())?;
+    messages.check_lengths()?;
     for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
         if let Some(other) = data.device().filter(|&other| other != device) {
             let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };
@@ -82,15 +82,14 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
 impl<P: Pipeline> Call<'_, '_, P> {
     /// Launches all messages whose data are in device memory if `resident` is true, otherwise all other messages.
     fn start(&mut self, resident: bool) -> Result<()> {
-        let operation = self.pipeline.operation();
-        let chaining = ChainingState::of_operation(operation);
+        let chaining = ChainingState::of_operation(self.messages.operation());
         let limits = self.pipeline.limits(resident);
         let mut left = Vec::new();
         for index in 0..self.messages.len() {
             let data = self.messages.data(index);
             let is_empty = data.is_empty() && self.messages.aead(index).is_none();
-            if matches!(data, Data::Device { .. }) == resident && !is_empty && !self.long_message(index)? {
-                left.push((index, 0..self.messages.data(index).len()));
+            if matches!(data, Data::Device { .. }) == resident && !is_empty {
+                left.push((index, 0..data.len()));
             }
         }
         let at_once = if chaining == ChainingState::DeviceComputed { limits.serial } else { usize::MAX };
@@ -103,7 +102,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
                 .filter(|((_, whole), (_, part))| part.end < whole.end)
                 .map(|((index, whole), (_, part))| (*index, part.end..whole.end))
                 .collect();
-            let mut chunks = cut(&limits, operation, &self.messages, &mut self.states, parts);
+            let mut chunks = cut(&limits, &self.messages, &mut self.states, parts);
             if resident && chaining == ChainingState::LastCiphertext {
                 // The chunks run in reverse order: a chunk reads the last input block of the chunk before it in the message,
                 // and if the data are in place, that chunk overwrites this block.
@@ -118,14 +117,6 @@ impl<P: Pipeline> Call<'_, '_, P> {
             }
         }
         Ok(())
-    }
-
-    /// Processes a message of a fused AEAD immediately if it is too long for a chunk. Returns whether it was processed.
-    fn long_message(&mut self, index: usize) -> Result<bool> {
-        let Messages::Aead(messages) = &mut self.messages else { return Ok(false) };
-        let done = self.pipeline.long_message(&mut messages[index], &mut self.begun[index]);
-        self.delivered |= self.begun[index];
-        done
     }
 
     fn launch(&mut self, mut pieces: Vec<Piece>, resident: bool) -> Result<()> {
@@ -194,7 +185,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
     fn fail(&mut self) {
         self.window.clear();
         self.messages.invalidate(self.delivered);
-        if self.pipeline.operation().is_read_only() {
+        if self.messages.operation().is_read_only() {
             return;
         }
         let mut resident = Vec::new();

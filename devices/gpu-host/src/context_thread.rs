@@ -1,9 +1,9 @@
 //! A thread that owns a context: the state of a driver that only one thread may use, such as a context of OpenGL.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use lockstep_core::backend::DeviceId;
@@ -17,8 +17,8 @@ pub struct ContextThread<C> {
     device: DeviceId,
     /// The process that started the thread. A child process made by `fork` has a copy of this value, but not the thread.
     process: u32,
-    queue: Arc<Queue<C>>,
-    thread: Option<JoinHandle<()>>,
+    /// The queue of the work, and the thread. `None` while the value is dropped.
+    thread: Option<(Sender<Work<C>>, JoinHandle<()>)>,
 }
 
 /// A lock for drivers whose contexts must not be used at the same time.
@@ -28,19 +28,6 @@ pub struct Exclusive {
     process: OnceLock<u32>,
 }
 
-/// The work that the thread has not begun. Neither the queue nor the promises use `std::sync::mpsc`, because it adds 25 KB
-/// of code per type.
-struct Queue<C> {
-    state: Mutex<QueueState<C>>,
-    changed: Condvar,
-}
-
-struct QueueState<C> {
-    work: VecDeque<Work<C>>,
-    /// True if the queue accepts no more work.
-    is_closed: bool,
-}
-
 /// A result that the thread computes.
 pub struct Promise<T> {
     device: DeviceId,
@@ -48,12 +35,9 @@ pub struct Promise<T> {
     place: Arc<Place<T>>,
 }
 
-/// Where the thread puts a result.
-struct Place<T> {
-    /// None if the work panicked or was not done, and once the result has been taken.
-    result: Mutex<Option<T>>,
-    is_done: OnceLock<()>,
-}
+/// Where the thread puts a result: `None` if the work panicked or was not done, and once the result has been taken. Promises do not
+/// use `std::sync::mpsc`, because it adds 25 KB of code per type.
+type Place<T> = OnceLock<Mutex<Option<T>>>;
 
 /// The thread's handle on the place. Dropping the handle, with or without a result, marks the work as done.
 struct Delivery<T>(Arc<Place<T>>);
@@ -75,59 +59,20 @@ impl Exclusive {
     }
 }
 
-impl<C> Queue<C> {
-    fn lock(&self) -> MutexGuard<'_, QueueState<C>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds work; drops it if the queue is closed.
-    fn push(&self, work: Work<C>) {
-        let mut state = self.lock();
-        if state.is_closed {
-            // The lock is released before the work is dropped, because dropping the work may run code of the caller.
-            drop(state);
-            return drop(work);
-        }
-        state.work.push_back(work);
-        drop(state);
-        self.changed.notify_one();
-    }
-
-    /// Waits for work and takes it. None if the queue is closed and all work has been taken.
-    fn pop(&self) -> Option<Work<C>> {
-        let waits = |state: &mut QueueState<C>| state.work.is_empty() && !state.is_closed;
-        let state = self.changed.wait_while(self.lock(), waits);
-        state.unwrap_or_else(PoisonError::into_inner).work.pop_front()
-    }
-
-    fn close(&self) {
-        self.lock().is_closed = true;
-        self.changed.notify_one();
-    }
-
-    /// Closes the queue and drops the work in it.
-    fn abandon(&self) {
-        self.close();
-        let work = std::mem::take(&mut self.lock().work);
-        // The lock has been released here, because dropping work may run code of the caller.
-        drop(work);
-    }
-}
-
 impl<T> Delivery<T> {
     fn new() -> (Delivery<T>, Arc<Place<T>>) {
-        let place = Arc::new(Place { result: Mutex::new(None), is_done: OnceLock::new() });
+        let place = Arc::new(Place::new());
         (Delivery(Arc::clone(&place)), place)
     }
 
     fn deliver(self, result: T) {
-        *self.0.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        let _ = self.0.set(Mutex::new(Some(result)));
     }
 }
 
 impl<T> Drop for Delivery<T> {
     fn drop(&mut self) {
-        let _ = self.0.is_done.set(());
+        self.0.get_or_init(Mutex::default);
     }
 }
 
@@ -148,9 +93,7 @@ impl<C: 'static> ContextThread<C> {
             return Err(failed(device, reason));
         }
         let lock = move || exclusive.map(Exclusive::lock);
-        let state = QueueState { work: VecDeque::new(), is_closed: false };
-        let queue = Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new() });
-        let of_thread = Arc::clone(&queue);
+        let (queue, work) = channel::<Work<C>>();
         let (opened, place) = Delivery::new();
         let body = move || {
             let context = {
@@ -163,16 +106,15 @@ impl<C: 'static> ContextThread<C> {
                 Err(error) => return opened.deliver(Err(error)),
             };
             opened.deliver(Ok(()));
-            while let Some(work) = of_thread.pop() {
+            for work in work {
                 let outcome = {
                     let _alone = lock();
                     work(&mut context)
                 };
                 if outcome.is_err() {
                     // The driver may be in any state. Therefore the driver is not called again, not even to close the
-                    // context.
-                    std::mem::forget(context);
-                    return of_thread.abandon();
+                    // context. The work that is left in the queue is dropped with the queue.
+                    return std::mem::forget(context);
                 }
             }
             let _alone = lock();
@@ -184,7 +126,7 @@ impl<C: 'static> ContextThread<C> {
             .map_err(|error| failed(device, &format!("no thread for its context: {error}")))?;
         let process = std::process::id();
         Promise { device, process, place }.wait()??;
-        Ok(ContextThread { device, process, queue, thread: Some(thread) })
+        Ok(ContextThread { device, process, thread: Some((queue, thread)) })
     }
 
     /// Sends work to the thread, and does not wait for it.
@@ -194,9 +136,9 @@ impl<C: 'static> ContextThread<C> {
             // After a panic, `delivery` is dropped without a result, which `Promise::wait` reports as an error.
             catch_unwind(AssertUnwindSafe(|| work(context))).map(|value| delivery.deliver(value))
         });
-        if self.process == std::process::id() {
+        if let Some((queue, _)) = self.thread.as_ref().filter(|_| self.process == std::process::id()) {
             // If the thread has ended, the work is dropped, and with it the delivery.
-            self.queue.push(work);
+            let _ = queue.send(work);
         }
         Promise { device: self.device, process: self.process, place }
     }
@@ -216,13 +158,14 @@ impl<C: 'static> ContextThread<C> {
 impl<C> Drop for ContextThread<C> {
     /// Waits until all work is done and the context is closed.
     fn drop(&mut self) {
-        if self.process == std::process::id() {
-            self.queue.close();
+        let Some((queue, thread)) = self.thread.take() else { return };
+        if self.process != std::process::id() {
+            // A child process made by `fork` does not have the thread, and a lock of the queue may be held for ever.
+            return std::mem::forget(queue);
         }
-        let Some(thread) = self.thread.take() else { return };
-        // The thread is not joined in two cases: a child process made by `fork` does not have the thread, and a thread
-        // cannot join itself (work on the thread may drop the last reference to this value).
-        if self.process == std::process::id() && thread.thread().id() != std::thread::current().id() {
+        drop(queue);
+        // A thread cannot join itself (work on the thread may drop the last reference to this value).
+        if thread.thread().id() != std::thread::current().id() {
             let _ = thread.join();
         }
     }
@@ -231,7 +174,7 @@ impl<C> Drop for ContextThread<C> {
 impl<T> Promise<T> {
     /// True if [`Promise::wait`] would not block.
     pub fn is_ready(&self) -> bool {
-        self.process != std::process::id() || self.place.is_done.get().is_some()
+        self.process != std::process::id() || self.place.get().is_some()
     }
 
     /// Waits for the result and takes it.
@@ -261,8 +204,7 @@ impl<T> Promise<T> {
             let reason = "it was opened before the process was forked: open it after the fork";
             return Err(failed(self.device, reason));
         }
-        self.place.is_done.wait();
-        Ok(self.place.result.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(self.place.wait().lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn failed(&self) -> Error {

@@ -33,11 +33,11 @@ pub struct Limits {
 /// ranges where the host can compute these states. This reads input, so it must run before any output is written.
 pub(crate) fn cut(
     limits: &Limits,
-    operation: Operation,
     messages: &Messages<'_, '_>,
     states: &mut [Block],
     work: impl IntoIterator<Item = (usize, Range<usize>)>,
 ) -> Vec<Vec<Piece>> {
+    let operation = messages.operation();
     let chaining = ChainingState::of_operation(operation);
     let is_cut = matches!(operation, Operation::Pass(pass) if can_cut(pass));
     let (mut chunks, mut chunk, mut used) = (Vec::new(), Vec::new(), 0usize);

@@ -14,7 +14,7 @@
 //! | `staging` | staging buffers, and the work in flight that uses them |
 //! | `kind` | how an operation is divided among threads |
 //! | `messages`, `keys` | the data and the results of a call, and its distinct keys |
-//! | [`compose`] | GCM: the steps of a chunk, and a message that is too long for a chunk, composed of passes |
+//! | [`compose`] | the order of the steps of GCM |
 //! | `context_thread` | a thread that owns the state of a driver that only one thread may use |
 //! | `nodes` | whether this machine has a GPU at all |
 //! | [`table`] | messages that arrays in device memory describe |

@@ -63,7 +63,7 @@ impl Results<'_, '_, '_> {
     /// # Panics
     /// If `tag` is shorter than the tag of the message.
     pub fn set_status(&mut self, index: usize, status: u8, tag: &[u8]) {
-        let Messages::Aead(messages) = self.messages else { return };
+        let Messages::Fused(_, messages) = self.messages else { return };
         let message = &mut messages[index];
         message.status = match status {
             1 => Status::Done,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Operation};
 use lockstep_core::{Error, Result};
 
 use crate::cut::Limits;
@@ -21,9 +20,6 @@ pub trait Pipeline {
 
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
-
-    /// The operation of the call.
-    fn operation(&self) -> Operation;
 
     /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
     fn limits(&self, resident: bool) -> Limits;
@@ -52,15 +48,6 @@ pub trait Pipeline {
     /// [`Error::DeviceFailed`].
     fn take_staging(&self) -> Result<<Self::Device as HostDevice>::Staging> {
         self.pool().take()
-    }
-
-    /// If a message is too long for a chunk, processes it immediately and returns true. If a chunk can take the message,
-    /// returns false. Sets `begun` when the output may have been written.
-    ///
-    /// # Errors
-    /// [`Error::DeviceFailed`].
-    fn long_message(&self, _message: &mut AeadMessage<'_>, _begun: &mut bool) -> Result<bool> {
-        Ok(false)
     }
 
     /// Writes the input and the description of a chunk to the staging buffer. May reorder the pieces. After an error, no

@@ -140,7 +140,7 @@ pub fn run_on_host(
     let mut read = Read::new(memory, arrays, table, stream)?;
     let mut states = std::mem::take(&mut read.states);
     match operation {
-        Operation::Pass(_) => {
+        Operation::Pass(pass) => {
             let mut segments = Vec::new();
             for (index, state) in states.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                 let Some(data) = read.data(index) else { continue };
@@ -148,7 +148,7 @@ pub fn run_on_host(
                 segments.push(Segment { key: read.key(index, 0), tweak, state, data });
                 statuses[index] = Status::Done as u8;
             }
-            run(Messages::Segments(&mut segments))?;
+            run(Messages::Pass(pass, &mut segments))?;
             write(&states, &table.states)?;
         }
         Operation::Fused(fused) => {
@@ -168,7 +168,7 @@ pub fn run_on_host(
                 });
                 numbers.push(index);
             }
-            run(Messages::Aead(&mut messages))?;
+            run(Messages::Fused(fused, &mut messages))?;
             for (message, number) in messages.iter().zip(numbers) {
                 statuses[number] = message.status as u8;
             }

@@ -224,7 +224,7 @@ impl Device for OpenGlDevice {
                     if bytes / segments.len() < LARGE_TILES_FROM { Tiling::SMALL } else { Tiling::LARGE };
                 let pool = Arc::clone(&opened.fixslice);
                 let task = fixslice::Task { pool, operation, pass, size, tiling, chunk };
-                submit(task, Messages::Segments(segments))
+                submit(task, Messages::Pass(pass, segments))
             }
             Family::Blocks(kernel) => {
                 let task = blocks::Task {
@@ -235,7 +235,7 @@ impl Device for OpenGlDevice {
                     chunk,
                     experiment: self.experiment,
                 };
-                submit(task, Messages::Segments(segments))
+                submit(task, Messages::Pass(pass, segments))
             }
         }
     }

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, DeviceSlice};
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment};
+use lockstep_core::work::{Pass, Segment};
 use lockstep_core::{Block, Error, Result};
-use lockstep_gpu_host::compose::{self, PassRunner};
 use lockstep_gpu_host::{Kind, Limits, Messages, Piece, Pipeline, Results, submit};
 
 use crate::calls::lock;
 use crate::encode::{Chunk, Found, Staged};
 use crate::gpu::Gpu;
-use crate::memory::{download, zero};
-use crate::ocb_long;
+use crate::memory::zero;
 use crate::staging::{Pool, Staging};
 use crate::task::Task;
 
@@ -32,10 +30,6 @@ impl Pipeline for Task {
 
     fn pool(&self) -> &Arc<Pool> {
         &self.pool
-    }
-
-    fn operation(&self) -> Operation {
-        self.operation
     }
 
     fn limits(&self, resident: bool) -> Limits {
@@ -58,18 +52,6 @@ impl Pipeline for Task {
         }
         let what = "its memory at an offset that is not a multiple of 4".into();
         Err(Error::OutOfReach { device: self.gpu().id(), what })
-    }
-
-    fn long_message(&self, message: &mut AeadMessage<'_>, begun: &mut bool) -> Result<bool> {
-        let resident = matches!(message.data, Data::Device { .. });
-        let is_long = message.aad.len().saturating_add(message.data.len()) > self.most_at_once(resident);
-        if is_long {
-            match self.kind {
-                Kind::Ocb { opens } => ocb_long::seal_or_open(self, opens, message, begun)?,
-                kind => compose::gcm(self, kind == Kind::Gcm { opens: true }, message, begun)?,
-            }
-        }
-        Ok(is_long)
     }
 
     fn stage(
@@ -138,16 +120,9 @@ impl Pipeline for Task {
     }
 }
 
-impl PassRunner for Task {
-    fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
-        submit(self.with_pass(pass), Messages::Segments(&mut [segment]))?.wait()
-    }
-
-    fn download(&self, from: &DeviceSlice, to: &mut [u8]) -> Result<()> {
-        download(&self.pool, &self.gpu().place(from)?, to)
-    }
-
-    fn zero(&self, slice: &DeviceSlice) -> Result<()> {
-        zero(&self.pool, slice)
+impl Task {
+    /// Does a pass over a segment, and waits for it.
+    pub(crate) fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
+        submit(self.with_pass(pass), Messages::Pass(pass, &mut [segment]))?.wait()
     }
 }

@@ -7,13 +7,16 @@ use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
     KernelInfo,
 };
-use lockstep_core::work::{Operation, Pass, Segment, Work};
-use lockstep_core::{KeySize, Result};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Work};
+use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
-use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
+use lockstep_gpu_host::{Kind, Messages, Overhead, Pipeline, submit};
+use lockstep_modes::transfer::zero_output;
+use lockstep_modes::{Direction, Executor, gcm};
 
 use crate::gpu::Gpu;
 use crate::kernel::{FAMILIES, Family, LaunchOptions};
+use crate::ocb_long;
 use crate::staging::Pool;
 use crate::task::{Chunks, Task};
 
@@ -105,7 +108,7 @@ impl WgpuDevice {
         match (kind, segments.first()) {
             (Overhead::Copy, Some(_)) => {
                 let pass = Pass::EcbEncrypt;
-                self.start(None, (Operation::Pass(pass), Kind::of_pass(pass)), Messages::Segments(segments))
+                self.start(None, Kind::of_pass(pass), Messages::Pass(pass, segments))
             }
             _ => Ok(Completion::Done),
         }
@@ -132,8 +135,8 @@ impl WgpuDevice {
     pub(crate) fn start<'w, 'd: 'w>(
         &self,
         family: Option<&'static Family>,
-        (operation, kind): (Operation, Kind),
-        messages: Messages<'w, 'd>,
+        kind: Kind,
+        mut messages: Messages<'w, 'd>,
     ) -> Result<Completion<'w>> {
         if messages.is_empty() {
             return Ok(Completion::Done);
@@ -149,10 +152,64 @@ impl WgpuDevice {
             Chunks { host: CHUNK, device: if is_large { DEVICE_CHUNK } else { SMALL_DEVICE_CHUNK } }
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
-        submit(
-            Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None },
-            messages,
-        )
+        let operation = messages.operation();
+        let task = Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None };
+        if let Messages::Fused(fused, all) = messages.reborrow()
+            && all.iter().any(|message| task.is_long(message))
+        {
+            messages.check_lengths()?;
+            let Messages::Fused(_, all) = messages else { unreachable!("checked above") };
+            return self.run_long(&task, fused, all).map(|()| Completion::Done);
+        }
+        submit(task, messages)
+    }
+
+    /// Processes messages of which at least one is too long for a chunk, and waits for them.
+    fn run_long(&self, task: &Task, fused: FusedAead, all: &mut [AeadMessage<'_>]) -> Result<()> {
+        // Data that the device cannot access are refused before any output is written.
+        let mut data = all.iter().map(|message| &message.data).filter(|data| !data.is_empty());
+        data.try_for_each(|data| task.clone().admit(data))?;
+        let passes = Passes { device: self, family: task.family };
+        let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
+        all.iter_mut().for_each(|message| message.invalidate(false));
+        let groups = all.chunk_by_mut(|one, next| !task.is_long(one) && !task.is_long(next));
+        let mut outcomes = groups.map(|group| match group {
+            [message] if task.is_long(message) => match task.kind {
+                Kind::Ocb { opens } => ocb_long::seal_or_open(task, opens, message),
+                _ => gcm::run(&passes, direction, group),
+            },
+            _ => submit(task.clone(), Messages::Fused(fused, group))?.wait(),
+        });
+        let outcome = outcomes.try_for_each(|outcome| outcome);
+        outcome.inspect_err(|_| {
+            for message in all {
+                message.invalidate(true);
+                let _ = zero_output(&passes, &mut message.data);
+            }
+        })
+    }
+}
+
+/// Runs the passes of messages of GCM that are too long for a chunk.
+struct Passes<'d> {
+    device: &'d WgpuDevice,
+    family: Option<&'static Family>,
+}
+
+impl Executor for Passes<'_> {
+    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
+        self.device.start(self.family, Kind::of_pass(pass), Messages::Pass(pass, segments))?.wait()
+    }
+
+    fn run_fused(&self, _: FusedAead, _: &mut [AeadMessage<'_>]) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
+        if device == self.device.id {
+            return Ok(self.device);
+        }
+        Err(Error::OutOfReach { device: self.device.id, what: format!("memory of {device}") })
     }
 }
 
@@ -244,12 +301,10 @@ impl Device for WgpuDevice {
         let Some(size) = work.task.key_size() else { return Ok(Completion::Done) };
         let kind = kind_of(family, operation, size).ok_or_else(unsupported)?;
         match Messages::of(work.task) {
-            Ok(messages) => self.start(Some(family), (operation, kind), messages),
+            Ok(messages) => self.start(Some(family), kind, messages),
             // The host expands the keys of a table, so it must read the arrays of the table first.
             Err(table) => {
-                let run = |messages: Messages<'_, '_>| {
-                    self.start(Some(family), (operation, kind), messages)?.wait()
-                };
+                let run = |messages: Messages<'_, '_>| self.start(Some(family), kind, messages)?.wait();
                 run_on_host(self, operation, &table, work.stream, run).map(|()| Completion::Done)
             }
         }

@@ -9,29 +9,22 @@ use lockstep_core::gcm::settle;
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{AeadMessage, Pass, Segment, Status};
 use lockstep_core::{Block, Key, Result};
-use lockstep_gpu_host::compose::PassRunner;
 use lockstep_gpu_host::{Messages, submit, with_input, with_output};
 use zeroize::Zeroizing;
 
 use crate::calls::lock;
-use crate::memory::{download, upload};
+use crate::memory::{download, upload, zero};
 use crate::offsets::Offsets;
 use crate::task::Task;
 
 /// Bytes of associated data that are hashed at once.
 const HASHED_AT_ONCE: usize = 1 << 20;
 
-/// Seals or opens a message. Sets `begun` when the output has been written. If this returns an error and `begun` is true, the
-/// output is invalid. If the tag is wrong, the output is zeroed.
+/// Seals or opens a message. If the tag is wrong, the output is zeroed. After an error, the output is invalid.
 ///
 /// # Errors
 /// Errors of the device.
-pub(crate) fn seal_or_open(
-    task: &Task,
-    opens: bool,
-    message: &mut AeadMessage<'_>,
-    begun: &mut bool,
-) -> Result<()> {
+pub(crate) fn seal_or_open(task: &Task, opens: bool, message: &mut AeadMessage<'_>) -> Result<()> {
     let (key, len) = (message.key, message.data.len());
     let (nonce, bottom) = nonce_block(message.nonce, message.tag.len());
     let mut blocks = Zeroizing::new([Block::default(), nonce]);
@@ -40,7 +33,6 @@ pub(crate) fn seal_or_open(
     let hash = hash(task, key, &offsets.masks, message.aad)?;
     if len >= 16 {
         whole_blocks(task, opens, message, &offsets)?;
-        *begun = true;
     }
     let Offsets { masks, first, checksum } = &*offsets;
     let mut checksum = lock(checksum).clone();
@@ -50,7 +42,6 @@ pub(crate) fn seal_or_open(
         let mut pad = offset.clone();
         encrypt(task, key, &mut pad[..])?;
         let plaintext = partial_block(task, opens, message, &pad)?;
-        *begun = true;
         xor(&mut checksum, &plaintext);
         checksum[len % 16] ^= 0x80;
     }
@@ -64,7 +55,7 @@ pub(crate) fn seal_or_open(
         return Ok(());
     }
     match &mut message.data {
-        Data::Device { to, .. } => PassRunner::zero(task, to),
+        Data::Device { to, .. } => zero(&task.pool, to),
         data => {
             with_output(data, |output| output.fill(0));
             Ok(())
@@ -89,7 +80,7 @@ fn whole_blocks(
     let pass = if opens { Pass::EcbDecrypt } else { Pass::EcbEncrypt };
     let task = Task { offsets: Some(Arc::clone(offsets)), ..task.with_pass(pass) };
     let (data, _) = message.data.reborrow().split_at(whole);
-    submit(task, Messages::Segments(&mut [Segment { key, tweak: None, state, data }]))?.wait()
+    submit(task, Messages::Pass(pass, &mut [Segment { key, tweak: None, state, data }]))?.wait()
 }
 
 /// Adds the pad to the partial block. Returns the plaintext, followed by zeros.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use lockstep_core::KeySize;
 use lockstep_core::chaining::ChainingState;
-use lockstep_core::work::{Operation, Pass};
+use lockstep_core::data::Data;
+use lockstep_core::work::{AeadMessage, Operation, Pass};
 use lockstep_gpu_host::Kind;
 
 use crate::gpu::Gpu;
@@ -73,5 +74,11 @@ impl Task {
     pub(crate) fn most_at_once(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
         MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)
+    }
+
+    /// True if a message of GCM or OCB3 is too long for a chunk.
+    pub(crate) fn is_long(&self, message: &AeadMessage<'_>) -> bool {
+        let resident = matches!(message.data, Data::Device { .. });
+        message.aad.len().saturating_add(message.data.len()) > self.most_at_once(resident)
     }
 }

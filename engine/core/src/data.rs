@@ -138,8 +138,20 @@ impl<'a> Data<'a> {
     pub fn reborrow(&mut self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(data.reborrow()),
-            Data::Pinned { from, to } => Data::Pinned { from: from.clone(), to: to.clone() },
-            Data::Device { from, to } => Data::Device { from: from.clone(), to: to.clone() },
+            other => other.part(0..other.len()),
+        }
+    }
+
+    /// A range of page-locked memory or of memory of a device.
+    fn part(&self, range: Range<usize>) -> Data<'static> {
+        match self {
+            Data::Pinned { from, to } => {
+                Data::Pinned { from: from.slice(range.clone()), to: to.slice(range) }
+            }
+            Data::Device { from, to } => {
+                Data::Device { from: from.slice(range.clone()), to: to.slice(range) }
+            }
+            Data::Host(_) => unreachable!("host memory is borrowed"),
         }
     }
 
@@ -150,20 +162,7 @@ impl<'a> Data<'a> {
                 let (head, tail) = data.split_at(at);
                 (Data::Host(head), Data::Host(tail))
             }
-            Data::Pinned { from, to } => {
-                let part = |range: Range<usize>| Data::Pinned {
-                    from: from.slice(range.clone()),
-                    to: to.slice(range),
-                };
-                (part(0..at), part(at..from.len()))
-            }
-            Data::Device { from, to } => {
-                let part = |range: Range<usize>| Data::Device {
-                    from: from.slice(range.clone()),
-                    to: to.slice(range),
-                };
-                (part(0..at), part(at..from.len))
-            }
+            other => (other.part(0..at), other.part(at..other.len())),
         }
     }
 }

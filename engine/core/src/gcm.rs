@@ -27,6 +27,7 @@ pub fn counter_block(nonce: &[u8], number: u32) -> Block {
 }
 
 /// Writes the tag, or compares it in constant time; returns the status of the message.
+#[inline]
 pub fn settle(tag: &mut Tag<'_>, computed: &Block) -> Status {
     match tag {
         Tag::Write(tag) => {

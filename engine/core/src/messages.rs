@@ -5,14 +5,14 @@ use zeroize::Zeroizing;
 use crate::data::Data;
 use crate::gcm::counter_block;
 use crate::key::{Block, Key};
-use crate::work::{AeadMessage, Operation, Segment, Status, Table, Tag, Task, Tweak};
+use crate::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Table, Task, Tweak};
 
-/// The segments or messages of a call, by index.
+/// The segments of a pass or the messages of a fused AEAD, by index.
 pub enum Messages<'w, 'd> {
     /// Segments of a pass.
-    Segments(&'w mut [Segment<'d>]),
+    Pass(Pass, &'w mut [Segment<'d>]),
     /// Messages of a fused AEAD.
-    Aead(&'w mut [AeadMessage<'d>]),
+    Fused(FusedAead, &'w mut [AeadMessage<'d>]),
 }
 
 impl<'w, 'd> Messages<'w, 'd> {
@@ -22,21 +22,18 @@ impl<'w, 'd> Messages<'w, 'd> {
     /// The table.
     pub fn of(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>, Box<Table>> {
         match task {
-            Task::Pass(_, segments) => Ok(Messages::Segments(segments)),
-            Task::Fused(_, messages) => Ok(Messages::Aead(messages)),
+            Task::Pass(pass, segments) => Ok(Messages::Pass(pass, segments)),
+            Task::Fused(fused, messages) => Ok(Messages::Fused(fused, messages)),
             Task::Table(_, table) => Err(table),
         }
     }
+}
 
-    /// The task that does the operation on these messages.
-    ///
-    /// # Panics
-    /// If the operation is a pass and the messages are those of an AEAD, or the reverse.
-    pub fn into_task(self, operation: Operation) -> Task<'w, 'd> {
-        match (operation, self) {
-            (Operation::Pass(pass), Messages::Segments(segments)) => Task::Pass(pass, segments),
-            (Operation::Fused(fused), Messages::Aead(messages)) => Task::Fused(fused, messages),
-            _ => panic!("passes have segments, and fused AEADs have messages"),
+impl<'w, 'd> From<Messages<'w, 'd>> for Task<'w, 'd> {
+    fn from(messages: Messages<'w, 'd>) -> Self {
+        match messages {
+            Messages::Pass(pass, segments) => Task::Pass(pass, segments),
+            Messages::Fused(fused, messages) => Task::Fused(fused, messages),
         }
     }
 }
@@ -45,16 +42,24 @@ impl<'d> Messages<'_, 'd> {
     /// A shorter-lived handle on the same messages.
     pub fn reborrow(&mut self) -> Messages<'_, 'd> {
         match self {
-            Messages::Segments(segments) => Messages::Segments(segments),
-            Messages::Aead(messages) => Messages::Aead(messages),
+            Messages::Pass(pass, segments) => Messages::Pass(*pass, segments),
+            Messages::Fused(fused, messages) => Messages::Fused(*fused, messages),
+        }
+    }
+
+    /// The operation of the call.
+    pub fn operation(&self) -> Operation {
+        match self {
+            Messages::Pass(pass, _) => Operation::Pass(*pass),
+            Messages::Fused(fused, _) => Operation::Fused(*fused),
         }
     }
 
     /// The number of segments or messages.
     pub fn len(&self) -> usize {
         match self {
-            Messages::Segments(segments) => segments.len(),
-            Messages::Aead(messages) => messages.len(),
+            Messages::Pass(_, segments) => segments.len(),
+            Messages::Fused(_, messages) => messages.len(),
         }
     }
 
@@ -66,32 +71,32 @@ impl<'d> Messages<'_, 'd> {
     /// The data of a segment or message.
     pub fn data(&self, index: usize) -> &Data<'d> {
         match self {
-            Messages::Segments(segments) => &segments[index].data,
-            Messages::Aead(messages) => &messages[index].data,
+            Messages::Pass(_, segments) => &segments[index].data,
+            Messages::Fused(_, messages) => &messages[index].data,
         }
     }
 
     /// The data of a segment or message, for writing results.
     pub fn data_mut(&mut self, index: usize) -> &mut Data<'d> {
         match self {
-            Messages::Segments(segments) => &mut segments[index].data,
-            Messages::Aead(messages) => &mut messages[index].data,
+            Messages::Pass(_, segments) => &mut segments[index].data,
+            Messages::Fused(_, messages) => &mut messages[index].data,
         }
     }
 
     /// The key of a segment or message.
     pub fn key(&self, index: usize) -> &'d Key {
         match self {
-            Messages::Segments(segments) => segments[index].key,
-            Messages::Aead(messages) => messages[index].key,
+            Messages::Pass(_, segments) => segments[index].key,
+            Messages::Fused(_, messages) => messages[index].key,
         }
     }
 
     /// The tweak of a segment, for XTS.
     pub fn tweak(&self, index: usize) -> Option<Tweak<'d>> {
         match self {
-            Messages::Segments(segments) => segments[index].tweak,
-            Messages::Aead(_) => None,
+            Messages::Pass(_, segments) => segments[index].tweak,
+            Messages::Fused(..) => None,
         }
     }
 
@@ -99,12 +104,12 @@ impl<'d> Messages<'_, 'd> {
     /// nonce has 12 bytes, otherwise zeros.
     pub fn state(&self, index: usize) -> Block {
         match self {
-            Messages::Segments(segments) => *segments[index].state,
+            Messages::Pass(_, segments) => *segments[index].state,
             // SP 800-38D, 7.1: J0 masks the tag, and the data come after it.
-            Messages::Aead(messages) if messages[index].nonce.len() == 12 => {
+            Messages::Fused(_, messages) if messages[index].nonce.len() == 12 => {
                 counter_block(messages[index].nonce, 2)
             }
-            Messages::Aead(_) => [0; 16],
+            Messages::Fused(..) => [0; 16],
         }
     }
 
@@ -115,7 +120,7 @@ impl<'d> Messages<'_, 'd> {
 
     /// Sets the chaining state after a segment. Has no effect on messages of a fused AEAD.
     pub fn set_chaining_state(&mut self, index: usize, state: Block) {
-        if let Messages::Segments(segments) = self {
+        if let Messages::Pass(_, segments) = self {
             *segments[index].state = state;
         }
     }
@@ -123,8 +128,8 @@ impl<'d> Messages<'_, 'd> {
     /// The message of a fused AEAD; `None` for a segment of a pass.
     pub fn aead(&self, index: usize) -> Option<&AeadMessage<'d>> {
         match self {
-            Messages::Segments(_) => None,
-            Messages::Aead(messages) => Some(&messages[index]),
+            Messages::Pass(..) => None,
+            Messages::Fused(_, messages) => Some(&messages[index]),
         }
     }
 
@@ -132,12 +137,12 @@ impl<'d> Messages<'_, 'd> {
     ///
     /// # Errors
     /// The errors of [`FusedAead::check_lengths`](crate::work::FusedAead::check_lengths).
-    pub fn check_lengths(&self, operation: Operation) -> crate::Result<()> {
-        match (operation, self) {
-            (Operation::Fused(fused), Messages::Aead(messages)) => {
+    pub fn check_lengths(&self) -> crate::Result<()> {
+        match self {
+            Messages::Pass(..) => Ok(()),
+            Messages::Fused(fused, messages) => {
                 messages.iter().try_for_each(|message| fused.check_lengths(message))
             }
-            _ => Ok(()),
         }
     }
 
@@ -150,15 +155,10 @@ impl<'d> Messages<'_, 'd> {
         }
     }
 
-    /// After an error, marks all messages as not processed. Also zeroes the tags if `delivered` is true, because some may
-    /// have been written. Has no effect on segments.
+    /// Calls [`AeadMessage::invalidate`] for all messages. Has no effect on segments.
     pub fn invalidate(&mut self, delivered: bool) {
-        let Messages::Aead(messages) = self else { return };
-        for message in messages.iter_mut() {
-            message.status = Status::Pending;
-            if let (Tag::Write(tag), true) = (&mut message.tag, delivered) {
-                tag.fill(0);
-            }
+        if let Messages::Fused(_, messages) = self {
+            messages.iter_mut().for_each(|message| message.invalidate(delivered));
         }
     }
 }

@@ -103,13 +103,7 @@ impl From<DeviceId> for DeviceSelector {
 impl PartialEq<DeviceId> for DeviceSelector {
     /// True if the selector is the name of this one device.
     fn eq(&self, id: &DeviceId) -> bool {
-        self.backend == id.backend
-            && match (self.unit(), id.unit) {
-                (None, Unit::Only) => true,
-                (_, Unit::Number(number)) => self.number() == Some(number),
-                (Some(unit), Unit::Named(name)) => unit == name,
-                _ => false,
-            }
+        *self == DeviceSelector::from(*id)
     }
 }
 

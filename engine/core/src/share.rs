@@ -36,9 +36,9 @@ pub fn segments(
     run: impl FnOnce(Vec<&mut [Segment<'_>]>) -> Result<()>,
 ) -> Result<()> {
     let mut pieces = Vec::new();
-    let mut distributor = Distributor { targets, share: 0, used: 0 };
+    let mut place = Place { share: 0, used: 0 };
     for segment in &mut *segments {
-        distributor.add(pass, segment, &mut pieces);
+        cut(pass, segment, targets, &mut place, &mut pieces);
     }
     let mut counts = vec![0; targets.len().max(1)];
     pieces.iter().for_each(|piece| counts[piece.share] += 1);
@@ -137,67 +137,47 @@ pub fn can_cut(pass: Pass) -> bool {
     !pass.is_serial() && !pass.is_read_only()
 }
 
-/// Assigns segments and parts of them to shares, one share after the other.
-struct Distributor<'t> {
-    targets: &'t [usize],
+/// The current share, and the bytes that it has.
+struct Place {
     share: usize,
     used: usize,
 }
 
-impl Distributor<'_> {
-    fn is_last(&self) -> bool {
-        self.share + 1 >= self.targets.len()
-    }
-
-    fn next(&mut self) {
-        self.share += 1;
-        self.used = 0;
-    }
-
-    /// Cuts a segment into pieces, each with its chaining state, and marks the last.
-    fn add<'s>(&mut self, pass: Pass, segment: &'s mut Segment<'_>, pieces: &mut Vec<Piece<'s>>) {
-        let key = segment.key;
-        let mut tweak = segment.tweak;
-        let mut state = *segment.state;
-        let mut rest = segment.data.reborrow();
-        loop {
-            if !self.is_last() && self.used >= self.targets[self.share] {
-                self.next();
-                continue;
+/// Cuts a segment into pieces, each with its chaining state, and marks the last. Shares are filled one after the other.
+fn cut<'s>(
+    pass: Pass,
+    segment: &'s mut Segment<'_>,
+    targets: &[usize],
+    place: &mut Place,
+    pieces: &mut Vec<Piece<'s>>,
+) {
+    let (key, mut tweak, mut state) = (segment.key, segment.tweak, *segment.state);
+    let mut rest = segment.data.reborrow();
+    while place.share + 1 < targets.len() {
+        let Place { share, used } = *place;
+        let room = targets[share].saturating_sub(used);
+        let at = room / GRAIN * GRAIN;
+        let last = match &rest {
+            Data::Host(data) if can_cut(pass) && data.len() > room => {
+                data.input()[..at].last_chunk().copied()
             }
-            let room = if self.is_last() { usize::MAX } else { self.targets[self.share] - self.used };
-            let may_cut = can_cut(pass) && matches!(rest, Data::Host(_));
-            if rest.len() <= room || !may_cut {
-                break;
-            }
-            let at = room / GRAIN * GRAIN;
-            if at == 0 {
-                self.next();
-                continue;
-            }
+            _ if room > 0 => break,
+            _ => None,
+        };
+        if at > 0 {
             let (data, later) = rest.split_at(at);
-            let after = state_after(pass, &state, &data);
-            pieces.push(Piece { share: self.share, is_last: false, state, key, tweak, data });
-            state = after;
+            pieces.push(Piece { share, is_last: false, state, key, tweak, data });
+            // The passes that may be cut have chaining states that follow from the input.
+            state = ChainingState::of(pass).after(state, at, last);
             if let Some(tweak) = &mut tweak {
                 tweak.position += at as u64 / 16;
             }
             rest = later;
-            self.next();
         }
-        self.used += rest.len();
-        pieces.push(Piece { share: self.share, is_last: true, state, key, tweak, data: rest });
+        *place = Place { share: share + 1, used: 0 };
     }
-}
-
-/// The chaining state after whole blocks of host data, computed before a device processes them. Only passes whose chaining state
-/// follows from the input are divided.
-fn state_after(pass: Pass, state: &Block, data: &Data<'_>) -> Block {
-    let last = match data {
-        Data::Host(data) => data.input().last_chunk().copied(),
-        _ => None,
-    };
-    ChainingState::of(pass).after(*state, data.len(), last)
+    place.used += rest.len();
+    pieces.push(Piece { share: place.share, is_last: true, state, key, tweak, data: rest });
 }
 
 #[cfg(test)]

@@ -352,6 +352,15 @@ impl<'d> AeadMessage<'d> {
             status: self.status,
         }
     }
+
+    /// After an error, marks the message as not processed. Also zeroes the tag if `delivered` is true, because it may have been
+    /// written.
+    pub fn invalidate(&mut self, delivered: bool) {
+        self.status = Status::Pending;
+        if let (Tag::Write(tag), true) = (&mut self.tag, delivered) {
+            tag.fill(0);
+        }
+    }
 }
 
 /// Messages that are described by arrays in device memory. The host does not know the contents of the arrays.

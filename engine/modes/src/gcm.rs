@@ -19,12 +19,8 @@ use lockstep_core::{Block, Error, Key, Result};
 /// The lengths of tags (SP 800-38D, 5.2.1.2).
 pub const TAGS: Lengths = Lengths { ranges: &[4..=4, 8..=8, 12..=16], words: "4, 8 or 12 to 16" };
 /// The lengths of nonces (SP 800-38D, 5.2.1.1).
-pub const NONCES: Lengths = Lengths { ranges: &[1..=max_nonce()], words: "12 (or 1 to 2^61 - 1)" };
-
-/// The maximum length of a nonce that fits into the address space.
-const fn max_nonce() -> usize {
-    if MAX_AAD_OR_IV > usize::MAX as u64 { usize::MAX } else { MAX_AAD_OR_IV as usize }
-}
+// The limit is 2^61 - 1, so the conversion makes it the largest number if a `usize` has 32 bits.
+pub const NONCES: Lengths = Lengths { ranges: &[1..=MAX_AAD_OR_IV as usize], words: "12 (or 1 to 2^61 - 1)" };
 
 /// The fused AEADs of GCM: sealing and opening.
 pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen];

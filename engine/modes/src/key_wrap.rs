@@ -66,13 +66,9 @@ pub enum CipherFunction {
 
 impl CipherFunction {
     /// The pass over a block when wrapping (`Encrypt`) or unwrapping (`Decrypt`).
-    const fn pass(self, direction: Direction) -> Pass {
-        let is_forward = matches!(self, CipherFunction::Forward);
-        if is_forward == matches!(direction, Direction::Encrypt) {
-            Pass::EcbEncrypt
-        } else {
-            Pass::EcbDecrypt
-        }
+    fn pass(self, direction: Direction) -> Pass {
+        let encrypts = (self == CipherFunction::Forward) == (direction == Direction::Encrypt);
+        if encrypts { Pass::EcbEncrypt } else { Pass::EcbDecrypt }
     }
 }
 

@@ -34,7 +34,6 @@ pub mod xaes;
 pub mod xts;
 
 use lockstep_core::data::Data;
-use lockstep_core::messages::Messages;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};
 use lockstep_core::{Block, Error, Key, KeySize, Result};
 
@@ -60,10 +59,8 @@ fn run_mode(
     }
     // A device can report success without having processed a message. Its output must not look like a result.
     for message in messages.iter_mut().filter(|message| message.status == Status::Pending) {
+        message.invalidate(true);
         let _ = transfer::zero_output(executor, &mut message.data);
-        if let Tag::Write(tag) = &mut message.tag {
-            tag.fill(0);
-        }
     }
     Err(match direction {
         Direction::Encrypt => Error::NotSealed,
@@ -130,8 +127,8 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
 /// device cannot be zeroed.
 #[cold]
 fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
-    Messages::Aead(messages).invalidate(true);
     for message in messages {
+        message.invalidate(true);
         let _ = transfer::zero_output(executor, &mut message.data);
     }
 }

@@ -23,14 +23,6 @@ pub fn fetch_input(executor: &dyn Executor, data: &Data<'_>, at: usize, bytes: &
     Ok(())
 }
 
-/// Copies bytes of the output, from offset `at`, to the host.
-///
-/// # Errors
-/// The errors of [`fetch_input`].
-pub fn fetch_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, bytes: &mut [u8]) -> Result<()> {
-    fetch_input(executor, &data.output_only(), at, bytes)
-}
-
 /// Copies bytes from the host to the output, at offset `at`.
 ///
 /// # Errors

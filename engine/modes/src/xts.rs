@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::executor::Executor;
 use crate::message::{Cipher, Direction, Message};
-use crate::transfer::{fetch_input, fetch_output, store_output};
+use crate::transfer::{fetch_input, store_output};
 use lockstep_core::data::Data;
 use lockstep_core::work::Segment;
 use lockstep_core::{Block, Error, KeySize, Result};
@@ -106,7 +106,7 @@ impl<'m, 'd> Unit<'m, 'd> {
         let (data, last) = (&mut self.message.data, 16 * (self.blocks - 1));
         match self.direction {
             Direction::Encrypt => {
-                fetch_output(executor, data, last, &mut *self.scratch)?;
+                fetch_input(executor, &data.output_only(), last, &mut *self.scratch)?;
                 self.swap_tail(executor)
             }
             Direction::Decrypt => fetch_input(executor, data, last, &mut *self.scratch),

@@ -140,7 +140,10 @@ impl Calibrator {
                 .map(|candidate| {
                     let verify = verification_of(&*table.entry_of(candidate).device, verify);
                     let kernel = table.kernel_name(candidate);
-                    Place::ALL.map(|it| stores[candidate.entry].timing(kernel, operation, key, it, verify))
+                    Place::ALL.map(|place| {
+                        let entry = Entry { kernel: kernel.to_owned(), operation, key, place, verify };
+                        stores[candidate.entry].timings.get(&entry).cloned()
+                    })
                 })
                 .collect();
             // The measurements are complete if one kernel of each device has been measured: the other kernels may have
@@ -213,7 +216,8 @@ impl Calibrator {
             let verify = verification_of(&**device, subject.verify);
             let mut store = Store::read(cache, &**device);
             for Finding { kernel, operation, key, place, timing, .. } in new.cloned() {
-                store.set(Entry { kernel: kernel.to_owned(), operation, key, place, verify, timing });
+                let entry = Entry { kernel: kernel.to_owned(), operation, key, place, verify };
+                store.timings.insert(entry, timing);
             }
             // If the file cannot be written, the next process measures again.
             let _ = store.write(cache, &**device);
@@ -248,33 +252,29 @@ fn measure_choice(
     places: &[Place],
 ) -> Vec<Measured> {
     let table = subject.table;
-    let candidates = &table.choice(operation, key).candidates;
-    let measured = |candidate: &Candidate| {
-        is_promising(table, operation, key, candidate) && table.prove(candidate, operation).is_ok()
+    let mut samples = |candidate: &Candidate, place| {
+        let entry = table.entry_of(candidate);
+        let is_measured = places.contains(&place)
+            && (place == Place::Host || entry.device.memory().is_some())
+            && is_promising(table, operation, key, candidate)
+            && table.prove(candidate, operation).is_ok();
+        let run = |task: Task<'_, '_>| (subject.run)(candidate, task);
+        let subject = Subject { entry, run: &run, operation, key, place };
+        if is_measured { bench.samples(subject).ok() } else { None }
     };
-    let measured: Vec<&Candidate> = candidates.iter().filter(|it| measured(it)).collect();
     let mut round = || -> Vec<[Option<Samples>; 2]> {
-        let mut samples = |candidate: &Candidate, place| {
-            let entry = table.entry_of(candidate);
-            let is_there = place == Place::Host || entry.device.memory().is_some();
-            let run = |task: Task<'_, '_>| (subject.run)(candidate, task);
-            let subject = Subject { entry, run: &run, operation, key, place };
-            if is_there && places.contains(&place) { bench.samples(subject).ok() } else { None }
-        };
-        let both = |it: &&Candidate| Place::ALL.map(|place| samples(it, place));
-        measured.iter().map(both).collect()
+        let both = |candidate| Place::ALL.map(|place| samples(candidate, place));
+        table.choice(operation, key).candidates.iter().map(both).collect()
     };
-    let (first, second) = (round(), round());
-    let mut all = vec![Measured::default(); candidates.len()];
-    for (candidate, (first, second)) in measured.iter().zip(first.into_iter().zip(second)) {
-        let same = |other: &Candidate| (other.entry, other.kernel) == (candidate.entry, candidate.kernel);
-        let index = candidates.iter().position(same).expect("it is one of them");
-        all[index] = std::array::from_fn(|place| {
-            let both = first[place].clone().zip(second[place].clone());
-            both.and_then(|(first, second)| first.best_of(second).timing(operation))
-        });
-    }
-    all
+    let rounds = round().into_iter().zip(round());
+    let timings = rounds.map(|(first, second)| {
+        let mut places = first.into_iter().zip(second);
+        Place::ALL.map(|_| {
+            let (first, second) = places.next()?;
+            first?.best_of(second?).timing(operation)
+        })
+    });
+    timings.collect()
 }
 
 /// True if a candidate may be the fastest for some work.

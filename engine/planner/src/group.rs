@@ -177,28 +177,27 @@ impl Device for Group {
         if all.is_empty() {
             return Ok(Completion::Done);
         }
-        let costs = self.costs(kernel, operation, all.key(0).size()).ok_or_else(|| Error::Unsupported {
-            kernel: self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name),
-            operation: operation.to_string(),
+        let costs = self.costs(kernel, operation, all.key(0).size()).ok_or_else(|| {
+            let name = self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name);
+            operation.unsupported_by(name)
         })?;
         if !(0..all.len()).all(|index| matches!(all.data(index), Data::Host(_))) {
             return Err(self.out_of_reach(NOT_HOST));
         }
-        let outcome = match (operation, all.reborrow()) {
-            (Operation::Pass(pass), Messages::Segments(segments)) => {
+        let outcome = match all.reborrow() {
+            Messages::Pass(pass, segments) => {
                 let shares = self.shares(&costs, segments.iter().map(|segment| segment.data.len()).sum());
                 share::segments(pass, segments, &shares, |lists| {
                     self.run_lists(lists, kernel, |list| Work { stream, task: Task::Pass(pass, list) })
                 })
             }
-            (Operation::Fused(fused), Messages::Aead(messages)) => {
+            Messages::Fused(fused, messages) => {
                 let weight =
                     |message: &AeadMessage<'_>| message.data.len() + message.aad.len() + MESSAGE_WEIGHT;
                 let shares = self.shares(&costs, messages.iter().map(weight).sum());
                 let lists = share::items(messages, &shares, weight);
                 self.run_lists(lists, kernel, |list| Work { stream, task: Task::Fused(fused, list) })
             }
-            _ => unreachable!("passes have segments, and fused AEADs have messages"),
         };
         outcome.map(|()| Completion::Done).inspect_err(|_| {
             // A partial result must not be taken for the whole result.

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use crate::calibrate::{Calibrator, Finding, Measurable};
 use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
 use crate::selection::{self, Selection};
-use crate::target::{IncidentLog, Target};
+use crate::target::Target;
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
@@ -136,7 +136,7 @@ impl<'p> Plan<'p> {
         'p: 'w,
     {
         let work = work.into();
-        match self.planner.verifier(self.device) {
+        match self.planner.verifier(self.device, &work.task) {
             Some(verifier) => verify::submit(self.target(), verifier, work),
             None => self.target().submit(work),
         }
@@ -144,7 +144,7 @@ impl<'p> Plan<'p> {
 
     fn target(self) -> Target<'p> {
         let Plan { planner, device, kernel, .. } = self;
-        Target { device, kernel, executor: planner, incidents: planner }
+        Target { device, kernel, executor: planner }
     }
 
     /// Submits work to the chosen device and waits for it. Results in host memory are verified, and wrong ones are computed
@@ -155,8 +155,9 @@ impl<'p> Plan<'p> {
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
         let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
-        let outcome = match self.planner.verifier(self.device) {
-            Some(verifier) => verify::run(self.target(), &verifier, work),
+        let outcome = match self.planner.verifier(self.device, &work.task) {
+            Some(verifier) => verify::run(self.target(), &verifier, work)
+                .map(|incident| incident.into_iter().for_each(|incident| self.planner.record(incident))),
             None => self.planner.finished(self.target().submit(work)),
         };
         if let (Ok(()), Some(queued)) = (&outcome, self.queued) {
@@ -179,18 +180,6 @@ impl<'p> Queued<'p> {
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.queued_ns.fetch_sub(self.1, Ordering::Relaxed);
-    }
-}
-
-impl IncidentLog for Planner {
-    fn record_incident(&self, incident: Error) {
-        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
-            self.table().count_failure(*device);
-        }
-        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
-        if incidents.len() < MAX_INCIDENTS {
-            incidents.push(incident);
-        }
     }
 }
 
@@ -269,9 +258,10 @@ impl Planner {
         self.decisions.as_ref().map_or_else(Vec::new, Decisions::all)
     }
 
-    /// The verifier for the results of a device; `None` if they are not verified.
-    fn verifier(&self, device: &dyn Device) -> Option<Verifier<'_>> {
-        if self.verify == Verify::Off || device.is_trusted() {
+    /// The verifier for the results of a device; `None` if they are not verified. Messages that arrays in device memory describe are
+    /// not verified, because their keys never reach the host.
+    fn verifier(&self, device: &dyn Device, task: &Task<'_, '_>) -> Option<Verifier<'_>> {
+        if self.verify == Verify::Off || device.is_trusted() || matches!(task, Task::Table(..)) {
             return None;
         }
         let trusted = self.trusted.as_deref()?;
@@ -280,6 +270,17 @@ impl Planner {
         let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
+    }
+
+    /// Records a failure or a wrong result of a device, after another device has done the work instead.
+    fn record(&self, incident: Error) {
+        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
+            self.table().count_failure(*device);
+        }
+        let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
+        if incidents.len() < MAX_INCIDENTS {
+            incidents.push(incident);
+        }
     }
 
     /// Failures and wrong results of devices whose work was then done by another device.
@@ -583,10 +584,7 @@ impl Planner {
             Some(device) if self.is_narrowed => device.id().backend,
             _ => "this machine",
         };
-        failed.unwrap_or_else(|| Error::Unsupported {
-            kernel: table.forced.unwrap_or_else(selected),
-            operation: operation.to_string(),
-        })
+        failed.unwrap_or_else(|| operation.unsupported_by(table.forced.unwrap_or_else(selected)))
     }
 
     /// The kernels that failed their self-test so far, with the test that failed.

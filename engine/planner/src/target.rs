@@ -1,15 +1,9 @@
 //! The device and the kernel to which work has been assigned, independent of the choice.
 
 use lockstep_core::backend::{Completion, Device, KernelId};
-use lockstep_core::error::{Error, Result};
+use lockstep_core::error::Result;
 use lockstep_core::work::Work;
 use lockstep_modes::Executor;
-
-/// A record of failures and wrong results of devices.
-pub(crate) trait IncidentLog: Sync {
-    /// Records a failure or a wrong result of a device, after another device has done the work instead.
-    fn record_incident(&self, incident: Error);
-}
 
 /// A device, and the kernel that runs the work on it.
 #[derive(Clone, Copy)]
@@ -18,7 +12,6 @@ pub(crate) struct Target<'p> {
     pub(crate) kernel: KernelId,
     /// Gives access to the memory of the device.
     pub(crate) executor: &'p dyn Executor,
-    pub(crate) incidents: &'p dyn IncidentLog,
 }
 
 impl Target<'_> {

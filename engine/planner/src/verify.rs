@@ -32,7 +32,7 @@ use pieces::Piece;
 use resident::Waits;
 
 /// How results of devices are verified.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verify {
     /// No verification.
     Off,
@@ -145,30 +145,41 @@ fn pass_of(operation: Operation) -> Result<Pass> {
 }
 
 /// The nonce of a message of OCB3, and the length of its tag: the offsets follow from them.
-fn ocb_nonce<'d>(operation: Operation, message: Option<&AeadMessage<'d>>) -> Option<(&'d [u8], usize)> {
-    let is_ocb = matches!(operation, Operation::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen));
-    message.filter(|_| is_ocb).map(|message| (message.nonce, message.tag.len()))
+fn ocb_nonce<'d>(all: &Messages<'_, 'd>, index: usize) -> Option<(&'d [u8], usize)> {
+    let Messages::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen, messages) = all else { return None };
+    Some((messages[index].nonce, messages[index].tag.len()))
 }
 
-/// Runs work and verifies the results.
-pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<()> {
-    let (stream, operation) = (work.stream, work.task.operation());
-    let mut all = match Messages::of(work.task) {
-        Ok(all) => all,
-        Err(table) => return target.submit(Work { stream, task: Task::Table(operation, table) })?.wait(),
-    };
-    let pass = pass_of(operation)?;
-    // The chaining states and offsets that the verification computes require valid nonces.
-    all.check_lengths(operation)?;
-    let states = all.states();
+/// Work whose results can be verified: the messages of a task, and the pass that processes their data.
+pub(crate) struct Verifiable<'w, 'd> {
+    stream: Stream,
+    messages: Messages<'w, 'd>,
+    pass: Pass,
+}
+
+impl<'w, 'd> Verifiable<'w, 'd> {
+    /// Checks the lengths of the messages, because the chaining states and offsets that the verification computes require valid
+    /// nonces.
+    fn of(work: Work<'w, 'd>) -> Result<Self> {
+        let Ok(messages) = Messages::of(work.task) else { unreachable!("the planner verifies no tables") };
+        messages.check_lengths()?;
+        Ok(Verifiable { stream: work.stream, pass: pass_of(messages.operation())?, messages })
+    }
+}
+
+/// Runs work and verifies the results. Returns the failure or the wrong result of the device if the trusted planner has repeated the
+/// work.
+pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
+    let Verifiable { stream, mut messages, pass } = Verifiable::of(work)?;
+    let (operation, states) = (messages.operation(), messages.states());
     let call = Call { target, verifier, operation, pass, states: &states };
     let reads_only = operation.is_read_only();
-    let outcome = if (0..all.len()).all(|index| is_host(all.data(index), reads_only)) {
-        call.run_on_host(&mut all)
+    let outcome = if (0..messages.len()).all(|index| is_host(messages.data(index), reads_only)) {
+        call.run_on_host(&mut messages)
     } else {
-        call.run_resident(stream, &mut all)
+        call.run_resident(stream, &mut messages).map(|()| None)
     };
-    outcome.inspect_err(|_| call.reset(&mut all))
+    outcome.inspect_err(|_| call.reset(&mut messages))
 }
 
 /// Starts work. Results that stay on the device are verified when the completion is waited for.
@@ -177,7 +188,7 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(target, verifier, work, Waits::Later).map(resident::Started::completion)
+    resident::start(target, verifier, Verifiable::of(work)?, Waits::Later).map(resident::Started::completion)
 }
 
 /// A call whose results are verified.
@@ -192,8 +203,8 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
-        let Call { target, operation, .. } = *self;
-        let work = Work { stream, task: all.reborrow().into_task(operation) };
+        let Call { target, pass, .. } = *self;
+        let work = Verifiable { stream, messages: all.reborrow(), pass };
         let zeroed = resident::start(target, *self.verifier, work, Waits::Now)?.finish()?;
         // Only the output of refused messages may be all zeros.
         if zeroed.iter().all(|&index| is_refused(all, index)) {
@@ -205,19 +216,20 @@ impl Call<'_> {
         Err(Error::WrongResult { device: target.device.id() })
     }
 
-    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<()> {
-        let Call { target, verifier, operation, .. } = *self;
+    /// Returns the failure or the wrong result of the device, if the work was repeated.
+    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Error>> {
+        let Call { target, verifier, .. } = *self;
         let Some(originals) = Originals::keep(all) else {
             let reason = "no memory to verify its results by".into();
-            target.incidents.record_incident(Error::DeviceFailed { device: target.device.id(), reason });
-            return self.run_trusted(all.reborrow());
+            self.run_trusted(all.reborrow())?;
+            return Ok(Some(Error::DeviceFailed { device: target.device.id(), reason }));
         };
         let outcome = target
-            .submit(all.reborrow().into_task(operation))
+            .submit(Task::from(all.reborrow()))
             .and_then(Completion::wait)
             .and_then(|()| self.agrees(&originals, all));
         let incident = match outcome {
-            Ok(true) => return Ok(()),
+            Ok(true) => return Ok(None),
             Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
             Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
             Err(error) => Err(error),
@@ -229,9 +241,7 @@ impl Call<'_> {
                     output(all, index).copy_from_slice(original);
                 }
             }
-            self.run_trusted(all.reborrow())?;
-            target.incidents.record_incident(incident);
-            Ok(())
+            self.run_trusted(all.reborrow()).map(|()| Some(incident))
         });
         repeated.inspect_err(|_| all.zero_host_output())
     }
@@ -247,9 +257,9 @@ impl Call<'_> {
     /// Does the work with the trusted devices.
     fn run_trusted(&self, all: Messages<'_, '_>) -> Result<()> {
         let trusted = self.verifier.trusted;
-        match (self.operation, all) {
-            (Operation::Pass(pass), Messages::Segments(segments)) => trusted.run_pass(pass, segments),
-            (Operation::Fused(fused), Messages::Aead(messages)) => {
+        match all {
+            Messages::Pass(pass, segments) => trusted.run_pass(pass, segments),
+            Messages::Fused(fused, messages) => {
                 let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
                 let run = match fused {
                     FusedAead::GcmSeal | FusedAead::GcmOpen => gcm::run,
@@ -258,7 +268,6 @@ impl Call<'_> {
                 };
                 run(trusted, direction, messages)
             }
-            _ => unreachable!("passes have segments, and fused AEADs have messages"),
         }
     }
 
@@ -307,7 +316,7 @@ impl Call<'_> {
         let room = || Zeroizing::new(Vec::with_capacity(2 * 16 * sampled.len()));
         let (mut input, mut found) = (room(), room());
         for place in sampled.iter().copied() {
-            let piece = Piece::of(all, self.operation, self.states[place.0], place, 16);
+            let piece = Piece::of(all, self.states[place.0], place, 16);
             input.extend_from_slice(&originals.input(all, place.0)[piece.range()]);
             found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
@@ -330,7 +339,7 @@ impl Call<'_> {
         let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());
         let mut statuses = Vec::new();
         match all {
-            Messages::Segments(segments) => {
+            Messages::Pass(pass, segments) => {
                 let reads_only = self.operation.is_read_only();
                 let mut again: Vec<Segment<'_>> = again
                     .map(|((&index, copy), state)| {
@@ -338,9 +347,9 @@ impl Call<'_> {
                         Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
                     })
                     .collect();
-                self.run_trusted(Messages::Segments(&mut again))?;
+                self.run_trusted(Messages::Pass(*pass, &mut again))?;
             }
-            Messages::Aead(messages) => {
+            Messages::Fused(fused, messages) => {
                 let mut again: Vec<AeadMessage<'_>> = again
                     .map(|((&index, copy), block)| {
                         let AeadMessage { key, nonce, aad, ref tag, .. } = messages[index];
@@ -352,7 +361,7 @@ impl Call<'_> {
                         AeadMessage { key, nonce, aad, data, tag, status }
                     })
                     .collect();
-                self.run_trusted(Messages::Aead(&mut again))?;
+                self.run_trusted(Messages::Fused(*fused, &mut again))?;
                 statuses.extend(again.iter().map(|message| message.status));
             }
         }

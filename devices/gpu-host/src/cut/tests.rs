@@ -13,10 +13,10 @@ fn lengths(pass: Pass, limits: Limits, segments: &[usize]) -> Vec<Vec<usize>> {
     let mut all: Vec<_> = (data.iter_mut().zip(&mut ivs))
         .map(|(data, state)| Segment { key: &key, tweak: None, state, data: Data::in_place(data) })
         .collect();
-    let messages = Messages::Segments(&mut all);
+    let messages = Messages::Pass(pass, &mut all);
     let work = segments.iter().enumerate().map(|(index, &len)| (index, 0..len));
     let mut states = vec![[0; 16]; segments.len()];
-    let chunks = cut(&limits, Operation::Pass(pass), &messages, &mut states, work);
+    let chunks = cut(&limits, &messages, &mut states, work);
     let mut done = vec![0; segments.len()];
     for piece in chunks.iter().flatten() {
         assert_eq!(piece.range.start, done[piece.segment], "in order, without a gap");
@@ -75,8 +75,8 @@ fn messages_of_an_aead_take_room_for_their_associated_data_and_overhead() {
             .collect();
         let limits = Limits { least_room: usize::MAX, aead_overhead, ..LIMITS };
         let work = (0..4).map(|index| (index, 0..1024));
-        let open = Operation::Fused(FusedAead::GcmOpen);
-        let chunks = cut(&limits, open, &Messages::Aead(&mut messages), &mut [[0; 16]; 4], work);
+        let messages = Messages::Fused(FusedAead::GcmOpen, &mut messages);
+        let chunks = cut(&limits, &messages, &mut [[0; 16]; 4], work);
         chunks.iter().map(Vec::len).collect::<Vec<_>>()
     };
     assert_eq!(cut(0, &[]), [4]);

@@ -1,6 +1,6 @@
 use super::*;
 use lockstep_core::data::Data;
-use lockstep_core::work::{Segment, Tweak};
+use lockstep_core::work::{Pass, Segment, Tweak};
 
 #[test]
 fn a_key_has_one_number() {
@@ -18,7 +18,7 @@ fn a_key_has_one_number() {
         .collect();
     let piece = |segment| Piece { segment, range: 0..0, state: [0; 16], position: 0 };
     let pieces: Vec<_> = (0..4).map(piece).collect();
-    let keys = PieceKeys::of(&pieces, &Messages::Segments(&mut segments));
+    let keys = PieceKeys::of(&pieces, &Messages::Pass(Pass::EcbEncrypt, &mut segments));
     assert_eq!(keys.numbers, [(0, 0), (1, 2), (0, 0), (1, 1)]);
     assert_eq!(keys.all.len(), 3);
 }

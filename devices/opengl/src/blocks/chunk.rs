@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use lockstep_core::chaining::{ChainingState, counter_after};
-use lockstep_core::work::{Operation, Pass};
+use lockstep_core::work::Pass;
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_gpu_host::{Limits, Messages, Piece, PieceKeys, Pipeline, Results, StagingPool, with_input};
 use zeroize::Zeroizing;
@@ -49,10 +49,6 @@ impl Pipeline for Task {
 
     fn pool(&self) -> &Arc<StagingPool<Driver<Chunk>>> {
         &self.pool
-    }
-
-    fn operation(&self) -> Operation {
-        Operation::Pass(self.pass)
     }
 
     fn limits(&self, _: bool) -> Limits {

@@ -54,10 +54,6 @@ impl Pipeline for Task {
         &self.pool
     }
 
-    fn operation(&self) -> Operation {
-        self.operation
-    }
-
     fn limits(&self, _: bool) -> Limits {
         Limits {
             bytes: self.chunk,

@@ -52,7 +52,7 @@ fn chunks_can_start_at_any_tile() {
             let tweak = Some(Tweak { key: &key, position: before * blocks });
             let data = Data::in_place(&mut output);
             let mut segments = [Segment { key: &key, tweak, state, data }];
-            submit(task, Messages::Segments(&mut segments)).unwrap().wait().unwrap();
+            submit(task, Messages::Pass(pass, &mut segments)).unwrap().wait().unwrap();
             assert!(output == expected, "{before} tiles before, wide {wide}, opens {opens}");
             assert_eq!(**lock(&offsets.checksum), sum, "{before} tiles before, wide {wide}");
         }

@@ -8,8 +8,8 @@ use std::cell::UnsafeCell;
 use std::slice::from_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use lockstep_core::gcm::tags_match;
-use lockstep_core::work::Tag;
+use lockstep_core::gcm::{settle, tags_match};
+use lockstep_core::work::{Status, Tag};
 
 use crate::kernel::boxed::{self, Shared};
 use crate::kernel::entry::Entry;
@@ -229,13 +229,7 @@ impl<K: Kernel> Context for Gcm<K> {
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
         computed[0] = state.tag(&mut key, lengths.0, lengths.1);
-        match tag {
-            Tag::Write(tag) => {
-                tag.copy_from_slice(&computed[0][..tag.len()]);
-                true
-            }
-            Tag::Expect(tag) => tags_match(&computed[0], tag),
-        }
+        settle(tag, &computed[0]) == Status::Done
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {

@@ -176,8 +176,25 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// it is multiplied by alpha for each block.
     fn xts(self, key: &Self::Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>);
 
+    /// The number of bytes from which [`Kernel::xts_unit`] consists of the other passes.
+    const XTS_UNIT_FROM: usize = 0;
+
+    /// [`Kernel::xts_unit`] of fewer than [`Kernel::XTS_UNIT_FROM`] bytes.
+    fn xts_unit_short(
+        self,
+        _key: &Self::Schedule,
+        _tweak_key: &Self::Schedule,
+        _encrypts: bool,
+        _number: &Block,
+        _after: Option<&mut Block>,
+        _data: Span<'_>,
+    ) {
+        unreachable!("XTS_UNIT_FROM is 0")
+    }
+
     /// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is
     /// set to the tweak of the block that follows the data. Both keys have the same size.
+    #[inline]
     fn xts_unit(
         self,
         key: &Self::Schedule,
@@ -187,7 +204,15 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        xts_unit_by_passes(self, key, tweak_key, encrypts, number, after, data);
+        if data.len() < Self::XTS_UNIT_FROM {
+            return self.xts_unit_short(key, tweak_key, encrypts, number, after, data);
+        }
+        let mut tweak = *number;
+        self.encrypt_block(tweak_key, &mut tweak);
+        self.xts(key, encrypts, &mut tweak, data);
+        if let Some(after) = after {
+            *after = tweak;
+        }
     }
 
     /// Folds whole blocks into a GHASH state (SP 800-38D, 6.4).
@@ -262,33 +287,21 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         unreachable!("HAS_SHORT_GCM is false")
     }
 
-    /// The length of the data of [`Kernel::gcm_siv_open`] and [`Kernel::gcm_siv_seal`] is a multiple of this number of bytes. The
-    /// number is 0 if the kernel has no fused loops for GCM-SIV.
+    /// The length of the data of [`Kernel::gcm_siv`] is a multiple of this number of bytes. The number is 0 if the kernel has no fused
+    /// loop for GCM-SIV.
     const GCM_SIV_STEP: usize = 0;
 
-    /// CTR with a little-endian counter and POLYVAL of the output, in one loop: opening of GCM-SIV. The conditions are those of
-    /// [`Kernel::gcm`].
-    fn gcm_siv_open(
-        self,
-        _key: &Self::Schedule,
-        _hash_key: &Self::HashKey,
-        _counter: &mut Block,
-        _state: &mut Block,
-        _data: Span<'_>,
-    ) {
-        unreachable!("GCM_SIV_STEP is 0")
-    }
-
-    /// CTR with a little-endian counter over the data of one message, and POLYVAL of the text of another message, which has the
-    /// same length, in one loop: sealing of GCM-SIV. The conditions are those of [`Kernel::gcm`].
-    fn gcm_siv_seal(
+    /// CTR with a little-endian counter over the data of a message, and POLYVAL of a text, in one loop. If no text is given, the output
+    /// is hashed: opening of GCM-SIV. A text has the length of the data and belongs to another message: sealing of GCM-SIV. The
+    /// conditions are those of [`Kernel::gcm`].
+    fn gcm_siv(
         self,
         _key: &Self::Schedule,
         _counter: &mut Block,
         _data: Span<'_>,
         _hash_key: &Self::HashKey,
         _state: &mut Block,
-        _text: &[u8],
+        _text: Option<&[u8]>,
     ) {
         unreachable!("GCM_SIV_STEP is 0")
     }
@@ -317,23 +330,5 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// CBC-MAC, without padding.
     fn cbc_mac(self, key: &Self::Schedule, state: &mut Block, data: &[u8]) {
         serial::single(self, key, Pass::CbcMac, state, 8 * data.len() as u64, HostData::ReadOnly(data));
-    }
-}
-
-/// Implements [`Kernel::xts_unit`] with the XTS passes of the kernel.
-pub(crate) fn xts_unit_by_passes<K: Kernel>(
-    kernel: K,
-    key: &K::Schedule,
-    tweak_key: &K::Schedule,
-    encrypts: bool,
-    number: &Block,
-    after: Option<&mut Block>,
-    data: Span<'_>,
-) {
-    let mut tweak = *number;
-    kernel.encrypt_block(tweak_key, &mut tweak);
-    kernel.xts(key, encrypts, &mut tweak, data);
-    if let Some(after) = after {
-        *after = tweak;
     }
 }

@@ -169,7 +169,8 @@ fn encrypt<K: Kernel>(
         polyval.hash.flush(&mut polyval.key);
         let hash_key = polyval.key.hash_key(K::GCM_SIV_STEP / 16);
         let text = &text.input()[..at];
-        kernel.gcm_siv_seal(schedule, &mut counter, steps, hash_key, &mut polyval.hash.state[0], text);
+        let state = &mut polyval.hash.state[0];
+        kernel.gcm_siv(schedule, &mut counter, steps, hash_key, state, Some(text));
         polyval.hashed = at;
         data = rest;
     }
@@ -216,7 +217,7 @@ impl<'k, K: Kernel> Polyval<'k, K> {
             let (steps, rest) = data.split_at(at);
             self.hash.flush(&mut self.key);
             let hash_key = self.key.hash_key(K::GCM_SIV_STEP / 16);
-            kernel.gcm_siv_open(schedule, hash_key, &mut counter, &mut self.hash.state[0], steps);
+            kernel.gcm_siv(schedule, &mut counter, steps, hash_key, &mut self.hash.state[0], None);
             data = rest;
         }
         while !data.is_empty() {

@@ -69,7 +69,7 @@ impl<V: Vector, const BIG_ENDIAN: bool> Pass<V> for Ctr<V, BIG_ENDIAN> {
 ///
 /// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
-pub(super) unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
+unsafe fn ctr_short(schedule: &Schedule, counter: &mut Block, data: Span<'_>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let pass = Ctr::<Single, true>::new(schedule, u128::from_be_bytes(*counter));
@@ -92,17 +92,21 @@ fn blocks_before_wrap(counter: u128) -> u64 {
     u64::from(!(counter as u32))
 }
 
-/// CTR of any length with a counter of `BITS` bits, 32 or 128.
+/// CTR of any length with a counter of `BITS` bits, 32 or 128. If FEW is set, [`is_short`] is true, and `V` is [`Single`].
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ctr<V: Vector, const BITS: u32>(
+pub(super) unsafe fn ctr<V: Vector, const BITS: u32, const FEW: bool>(
     schedule: &Schedule,
     counter: &mut Block,
     data: Span<'_>,
 ) {
+    if FEW {
+        // SAFETY: the caller guarantees that the processor has the instructions.
+        return unsafe { ctr_short(schedule, counter, data) };
+    }
     let advance = |counter: u128, blocks: u64| match BITS {
         32 => Low32::advance(counter, blocks.into()),
         _ => Whole::advance(counter, blocks.into()),

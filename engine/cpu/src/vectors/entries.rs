@@ -19,11 +19,11 @@ macro_rules! entries {
     };
 }
 
-/// Like [`entries`], with one function for less than `SHORT` bytes of data, which uses vectors of one block, and one for more. `W` is the
-/// vector, and FEW is set for short data.
+/// Like [`entries`], with one function for short data, which uses vectors of one block, and one for other data. `W` is the vector, and
+/// FEW is set for short data. An expression tells whether the data are short.
 macro_rules! entries_by_length {
     ($features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) by $data:ident { $($body:tt)* })*
+        $(fn $entry:ident($($arg:ident: $type:ty),*) if $is_short:expr => { $($body:tt)* })*
     ) => {
         $(#[inline]
         fn $entry(self, $($arg: $type),*) {
@@ -42,34 +42,15 @@ macro_rules! entries_by_length {
                 unsafe { $($body)* }
             }
             // SAFETY: the token exists, so the processor has the features.
-            unsafe { if $data.len() < SHORT { short($($arg),*) } else { long($($arg),*) } }
+            unsafe { if $is_short { short($($arg),*) } else { long($($arg),*) } }
         })*
     };
 }
 
-/// Entry functions for single lengths of CTR and XTS, and for the serial modes of one message. A method selects one of them.
+/// Entry functions for the serial modes of one message. A method selects one of them.
 macro_rules! variants {
     ($features:literal) => {
         entries! { $features,
-            fn ctr_short(key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                ctr::ctr_short(key, counter, data)
-            }
-            fn ctr_long(key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                ctr::ctr::<V, 128>(key, counter, data)
-            }
-            fn ctr32_long(key: &Schedule, counter: &mut Block, data: Span<'_>) {
-                ctr::ctr::<V, 32>(key, counter, data)
-            }
-            fn xts_unit_short(
-                key: &Schedule,
-                tweak_key: &Schedule,
-                encrypts: bool,
-                number: &Block,
-                after: Option<&mut Block>,
-                data: Span<'_>
-            ) {
-                directed!(encrypts, E => xts::unit_short::<E>(key, tweak_key, number, after, data))
-            }
             fn cbc_encrypt_single(key: &Schedule, iv: &mut Block, data: Span<'_>) {
                 single_stream::cbc::<false>(key, iv, data.src(), data.dst(), data.len() / 16)
             }
@@ -136,55 +117,39 @@ macro_rules! keys {
 macro_rules! passes {
     ($features:literal) => {
         entries_by_length! { $features,
-            fn ecb(key: &Schedule, encrypts: bool, data: Span<'_>) by data {
+            fn ecb(key: &Schedule, encrypts: bool, data: Span<'_>) if data.len() < SHORT => {
                 directed!(encrypts, E => ecb::ecb::<E, W, FEW>(key, data))
             }
-            fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) by data {
+            fn ctr(key: &Schedule, counter: &mut Block, data: Span<'_>) if ctr::is_short::<V, 128>(counter, data.len()) => {
+                ctr::ctr::<W, 128, FEW>(key, counter, data)
+            }
+            fn ctr32(key: &Schedule, counter: &mut Block, data: Span<'_>) if ctr::is_short::<V, 32>(counter, data.len()) => {
+                ctr::ctr::<W, 32, FEW>(key, counter, data)
+            }
+            fn cbc_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 feedback::decrypt::<false, W, FEW>(key, iv, data)
             }
-            fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) by data {
+            fn cfb128_decrypt(key: &Schedule, iv: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 feedback::decrypt::<true, W, FEW>(key, iv, data)
             }
-            fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) by data {
+            fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 directed!(encrypts, E => xts::xts::<E, W, FEW>(key, tweak, data))
             }
         }
 
-        #[inline]
-        fn ctr(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-            if ctr::is_short::<V, 128>(counter, data.len()) {
-                self.ctr_short(key, counter, data);
-            } else {
-                self.ctr_long(key, counter, data);
-            }
-        }
-
-        #[inline]
-        fn ctr32(self, key: &Schedule, counter: &mut Block, data: Span<'_>) {
-            if ctr::is_short::<V, 32>(counter, data.len()) {
-                self.ctr_short(key, counter, data);
-            } else {
-                self.ctr32_long(key, counter, data);
-            }
-        }
-
-        #[inline]
-        fn xts_unit(
-            self,
-            key: &Schedule,
-            tweak_key: &Schedule,
-            encrypts: bool,
-            number: &Block,
-            after: Option<&mut Block>,
-            data: Span<'_>,
-        ) {
-            if data.len() >= SHORT {
-                return xts_unit_by_passes(self, key, tweak_key, encrypts, number, after, data);
-            }
-            self.xts_unit_short(key, tweak_key, encrypts, number, after, data);
-        }
+        const XTS_UNIT_FROM: usize = SHORT;
 
         entries! { $features,
+            fn xts_unit_short(
+                key: &Schedule,
+                tweak_key: &Schedule,
+                encrypts: bool,
+                number: &Block,
+                after: Option<&mut Block>,
+                data: Span<'_>
+            ) {
+                directed!(encrypts, E => xts::unit_short::<E>(key, tweak_key, number, after, data))
+            }
             fn ctr_little32(key: &Schedule, counter: &mut Block, data: Span<'_>) {
                 ctr::ctr_little32::<V>(key, counter, data)
             }
@@ -231,24 +196,18 @@ macro_rules! passes {
             ) -> Block {
                 short_gcm::tag::<V>(powers, state, before, lengths, mask)
             }
-            fn gcm_siv_open(
-                key: &Schedule,
-                hash_key: &Hash,
-                counter: &mut Block,
-                state: &mut Block,
-                data: Span<'_>
-            ) {
-                let text = data.src();
-                gcm::crypt::<V, VECTORS, true, false, false>(key, hash_key, counter, state, data, text)
-            }
-            fn gcm_siv_seal(
+            fn gcm_siv(
                 key: &Schedule,
                 counter: &mut Block,
                 data: Span<'_>,
                 hash_key: &Hash,
                 state: &mut Block,
-                text: &[u8]
+                text: Option<&[u8]>
             ) {
+                let Some(text) = text else {
+                    let output = data.src();
+                    return gcm::crypt::<V, VECTORS, true, false, false>(key, hash_key, counter, state, data, output);
+                };
                 assert_eq!(text.len(), data.len(), "as many steps");
                 let text = text.as_ptr();
                 gcm::crypt::<V, VECTORS, false, false, false>(key, hash_key, counter, state, data, text)

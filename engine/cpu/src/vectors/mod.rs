@@ -49,9 +49,7 @@ use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use lockstep_core::work::Pass;
 
-use crate::kernel::{
-    Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial, xts_unit_by_passes,
-};
+use crate::kernel::{Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial};
 
 #[macro_use]
 mod entries;

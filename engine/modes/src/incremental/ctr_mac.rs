@@ -32,7 +32,7 @@ pub struct CtrMac {
 impl CtrMac {
     /// A message of GCM. `first` is the counter block that is made from the nonce.
     pub fn gcm(first: Zeroizing<Block>) -> CtrMac {
-        let keystream = StreamState::ctr32(counter_after(Pass::Ctr32, &first, 1));
+        let keystream = StreamState::ctr(Pass::Ctr32, counter_after(Pass::Ctr32, &first, 1));
         CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first }
     }
 
@@ -42,7 +42,7 @@ impl CtrMac {
         // Counter block 0 masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
         first[0] = (14 - nonce.len()) as u8;
         first[1..=nonce.len()].copy_from_slice(nonce);
-        let keystream = StreamState::ctr(counter_after(Pass::Ctr, &first, 1));
+        let keystream = StreamState::ctr(Pass::Ctr, counter_after(Pass::Ctr, &first, 1));
         CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
     }
 

@@ -28,21 +28,12 @@ impl StreamState {
     /// Starts a message. `None` for a mode that is not a stream mode.
     pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
         let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
-        cipher.is_stream().then(|| StreamState::of_passes(passes, iv))
+        cipher.is_stream().then_some(StreamState { passes, state: iv, block: [0; 16], used: 0 })
     }
 
-    /// CTR from a counter of 128 bits.
-    pub fn ctr(counter: Block) -> StreamState {
-        StreamState::of_passes([Pass::Ctr; 2], counter)
-    }
-
-    /// CTR from a counter whose last 32 bits count.
-    pub fn ctr32(counter: Block) -> StreamState {
-        StreamState::of_passes([Pass::Ctr32; 2], counter)
-    }
-
-    fn of_passes(passes: [Pass; 2], state: Block) -> StreamState {
-        StreamState { passes, state, block: [0; 16], used: 0 }
+    /// CTR from a counter, by the pass `Ctr` or `Ctr32`.
+    pub fn ctr(pass: Pass, counter: Block) -> StreamState {
+        StreamState { passes: [pass; 2], state: counter, block: [0; 16], used: 0 }
     }
 
     /// The chaining state. CTR: the counter of the next block. OFB: the current keystream block. CFB: the ciphertext of the

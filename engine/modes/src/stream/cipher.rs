@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::data::{Data, Span};
+use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
@@ -184,7 +185,7 @@ impl CipherStream {
         match self.cipher {
             Cipher::Ctr => {
                 let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position / 16));
-                let mut state = StreamState::ctr(counter.to_be_bytes());
+                let mut state = StreamState::ctr(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
                 state.skip(&mut executor, (position % 16) as usize)?;
                 self.state = State::Stream(state);

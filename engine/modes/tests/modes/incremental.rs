@@ -63,7 +63,7 @@ impl KeyedExecutor for Executor {
 
 #[test]
 fn a_block_that_was_not_computed_is_not_used_as_keystream() {
-    let mut keystream = StreamState::ctr(IV);
+    let mut keystream = StreamState::ctr(Pass::Ctr, IV);
     assert!(keystream.resume(&mut Executor::failing_at(0), 5).is_err());
     assert_eq!(keystream.used(), 0, "the zeros of the failed block would be keystream");
     let mut data = [0x55; 11];
@@ -75,7 +75,7 @@ fn a_block_that_was_not_computed_is_not_used_as_keystream() {
 fn a_keystream_resumes_inside_a_block() {
     let expected = reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0; 40]);
     let after = u128::from_be_bytes(IV).wrapping_add(1).to_be_bytes();
-    let mut keystream = StreamState::ctr(after);
+    let mut keystream = StreamState::ctr(Pass::Ctr, after);
     keystream.resume(&mut Executor::new(), 5).unwrap();
     let mut data = [0; 35];
     keystream.apply(&mut Executor::new(), Direction::Encrypt, Span::in_place(&mut data)).unwrap();

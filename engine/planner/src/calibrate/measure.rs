@@ -250,15 +250,8 @@ impl<'b, 'p> Runner<'b, 'p> {
             let from = bench.host.len();
             bench.host.extend((from..shape.bytes).map(|i| (i * 31 + i / 256) as u8));
         }
-        let device = match subject.place {
-            Place::Host => None,
-            Place::Device => {
-                let none =
-                    || Error::OutOfReach { device: subject.device(), what: "memory of its own".into() };
-                let memory = subject.entry.device.memory().ok_or_else(none)?;
-                Some(memory.allocate(shape.bytes)?)
-            }
-        };
+        let memory = subject.entry.device.memory().filter(|_| subject.place == Place::Device);
+        let device = memory.map(|memory| memory.allocate(shape.bytes)).transpose()?;
         let bytes: [u8; 64] = std::array::from_fn(|i| i as u8 ^ 0xa5);
         Ok(Runner {
             subject,

@@ -7,6 +7,8 @@
 //!   "operation":"Ctr","single_messages":[[64.0,40.1],[4096.0,220.0]],"verify":"off"}]
 //! ```
 
+use std::collections::BTreeMap;
+
 use super::Place;
 use crate::timing::{Point, Timing};
 use crate::verify::Verify;
@@ -22,21 +24,20 @@ const FORMAT: u64 = 2;
 /// less than half this length.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A measurement.
-#[derive(Debug, Clone, PartialEq)]
+/// What was measured.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) kernel: String,
     pub(super) operation: Operation,
     pub(super) key: KeySize,
     pub(super) place: Place,
     pub(super) verify: Verify,
-    pub(super) timing: Timing,
 }
 
 /// The measurements of a device.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Store {
-    entries: Vec<Entry>,
+    pub(super) timings: BTreeMap<Entry, Timing>,
 }
 
 /// The generation of the kernels. It is increased when a kernel supports another operation. A file of an earlier generation
@@ -84,30 +85,8 @@ impl Store {
         cache.write(&name_of(device), self.text(&key_of(device)).as_bytes())
     }
 
-    pub(super) fn timing(
-        &self,
-        kernel: &str,
-        operation: Operation,
-        key: KeySize,
-        place: Place,
-        verify: Verify,
-    ) -> Option<Timing> {
-        let is_it = |entry: &&Entry| {
-            entry.kernel == kernel
-                && (entry.operation, entry.key, entry.place, entry.verify) == (operation, key, place, verify)
-        };
-        self.entries.iter().find(is_it).map(|entry| entry.timing.clone())
-    }
-
-    /// Adds a measurement, or replaces the earlier one.
-    pub(super) fn set(&mut self, entry: Entry) {
-        let of = |e: &Entry| (e.kernel.clone(), e.operation, e.key, e.place, e.verify);
-        self.entries.retain(|old| of(old) != of(&entry));
-        self.entries.push(entry);
-    }
-
     fn text(&self, key: &str) -> String {
-        let entries = Value::from(self.entries.iter().map(Entry::json).collect::<Vec<_>>()).to_string();
+        let entries = Value::from(self.timings.iter().map(Entry::json).collect::<Vec<_>>()).to_string();
         let header = json!({ "format": FORMAT, "device": key, "sum": sum(&entries) });
         format!("{header}\n{entries}\n")
     }
@@ -117,7 +96,7 @@ impl Store {
         let header: Value = serde_json::from_str(header).ok()?;
         let is_valid = header["format"] == FORMAT && header["device"] == key && header["sum"] == sum(entries);
         let entries: Value = serde_json::from_str(entries).ok().filter(|_| is_valid)?;
-        Some(Store { entries: entries.as_array()?.iter().map(Entry::parse).collect::<Option<_>>()? })
+        Some(Store { timings: entries.as_array()?.iter().map(Entry::parse).collect::<Option<_>>()? })
     }
 }
 
@@ -127,8 +106,8 @@ fn sum(text: &str) -> String {
 }
 
 impl Entry {
-    fn json(&self) -> Value {
-        let Entry { kernel, operation, key, place, verify, timing } = self;
+    fn json((entry, timing): (&Entry, &Timing)) -> Value {
+        let Entry { kernel, operation, key, place, verify } = entry;
         let points: Vec<_> = timing.points().iter().map(|point| json!([point.bytes, point.ns])).collect();
         json!({
             "kernel": kernel,
@@ -142,7 +121,7 @@ impl Entry {
         })
     }
 
-    fn parse(json: &Value) -> Option<Entry> {
+    fn parse(json: &Value) -> Option<(Entry, Timing)> {
         let text = |name: &str| json[name].as_str();
         let point = |point: &Value| Some(Point { bytes: point[0].as_f64()?, ns: point[1].as_f64()? });
         let points = json["single_messages"].as_array()?.iter().map(point).collect::<Option<_>>()?;
@@ -152,14 +131,14 @@ impl Entry {
         };
         let operation = text("operation")?;
         let place = text("memory")?;
-        Some(Entry {
+        let entry = Entry {
             kernel: text("kernel")?.into(),
             operation: Operation::all().find(|known| known.to_string() == operation)?,
             key: KeySize::ALL.into_iter().find(|size| json["key_bits"] == size.bits())?,
             place: Place::ALL.into_iter().find(|known| known.name() == place)?,
             verify: text("verify")?.parse().ok()?,
-            timing: Timing::new(points, json["ns_per_message"].as_f64()?, wide)?,
-        })
+        };
+        Some((entry, Timing::new(points, json["ns_per_message"].as_f64()?, wide)?))
     }
 }
 

@@ -7,7 +7,7 @@ use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Data;
 use lockstep_core::messages::Messages;
 use lockstep_core::ocb::xor;
-use lockstep_core::work::{Operation, Pass, Segment, Tweak};
+use lockstep_core::work::{Pass, Segment, Tweak};
 use lockstep_core::{Block, Key, Result};
 use lockstep_modes::ocb::{self, Offsets};
 
@@ -36,14 +36,12 @@ impl<'d> Piece<'d> {
     /// A piece of a message of a call. `state` is the chaining state at the start of the message.
     pub(super) fn of(
         all: &Messages<'_, 'd>,
-        operation: Operation,
         state: Block,
         (message, number): (usize, usize),
         bytes: usize,
     ) -> Piece<'d> {
         let (key, tweak) = (all.key(message), all.tweak(message));
-        let ocb_nonce = ocb_nonce(operation, all.aead(message));
-        Piece { message, key, tweak, state, ocb_nonce, number, bytes }
+        Piece { message, key, tweak, state, ocb_nonce: ocb_nonce(all, message), number, bytes }
     }
 
     /// The range of the piece within the message. It includes the preceding block, if any, from which the chaining state of

@@ -13,7 +13,7 @@
 use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
-use super::{Verifier, Verify, ocb_nonce, pass_of};
+use super::{Verifiable, Verifier, Verify, ocb_nonce};
 use crate::target::Target;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
@@ -91,25 +91,16 @@ struct Samples<'w, 'd> {
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     target: Target<'p>,
     verifier: Verifier<'p>,
-    work: Work<'w, 'd>,
+    Verifiable { stream, messages: all, pass }: Verifiable<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
-    let (stream, operation) = (work.stream, work.task.operation());
-    let pass = pass_of(operation)?;
+    let operation = all.operation();
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
     let submit = |task| target.submit(Work { stream, task });
-    let all = match Messages::of(work.task) {
-        Ok(all) => all,
-        Err(table) => {
-            let completion = submit(Task::Table(operation, table))?;
-            return Ok(Started { target, completion, samples: None });
-        }
-    };
-    all.check_lengths(operation)?;
     let memory = target.device.memory().filter(|_| !pass.is_read_only());
     let handles = handles(&all).unwrap_or_default();
     let pieces = match memory.is_some() && !handles.is_empty() {
-        true => wanted(target, &verifier, operation, &all)?,
+        true => wanted(target, &verifier, &all)?,
         false => Vec::new(),
     };
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
@@ -127,7 +118,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             Data::Host(_) => unreachable!("only empty data are in host memory"),
         }
     }
-    let task = all.into_task(operation);
+    let task = Task::from(all);
     let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match memory {
         Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
             let input = memory.fetch(&device.0, stream)?;
@@ -153,20 +144,14 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
 }
 
 /// The pieces to compare.
-fn wanted<'d>(
-    target: Target<'_>,
-    verifier: &Verifier<'_>,
-    operation: Operation,
-    all: &Messages<'_, 'd>,
-) -> Result<Vec<Piece<'d>>> {
-    let len = |index| match (all.data(index).len(), ocb_nonce(operation, all.aead(index))) {
+fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+    let len = |index| match (all.data(index).len(), ocb_nonce(all, index)) {
         (len, None) => len,
         // A partial block of OCB3 is a piece of its own.
         (len, Some(_)) => len & !15,
     };
     let lengths: Vec<usize> = (0..all.len()).map(len).collect();
-    let piece =
-        |message, number, bytes| Piece::of(all, operation, all.state(message), (message, number), bytes);
+    let piece = |message, number, bytes| Piece::of(all, all.state(message), (message, number), bytes);
     if verifier.verify != Verify::Full {
         let samples = pieces::sampled_blocks(verifier, &lengths);
         return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
