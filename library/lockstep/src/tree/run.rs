@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
             let synced = file
                 .sync_all()
                 .and_then(|()| output.open_below(job.folder()))
-                .and_then(|folder| Ok(folder.sync(&file)?));
+                .and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
