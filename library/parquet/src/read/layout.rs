@@ -141,7 +141,7 @@ impl<S: ReadAt> Planner<'_, S> {
             let Some(crypto) = crypto else {
                 return match expected {
                     Some(_) => Err(Error::PlainColumn { column: (*leaf.path).into() }),
-                    None => self.plain_chunk(chunk),
+                    None => self.plain_chunk(chunk, leaf),
                 };
             };
             let place = Place::new(ordinal, number);
@@ -179,9 +179,14 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
-    fn plain_chunk(&mut self, chunk: &mut Struct) -> Result<()> {
+    fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
+        // Some readers find columns by this path. If nothing authenticates it, it could be that of a column with a key.
+        let is_named = meta.has(column::PATH_IN_SCHEMA);
+        if self.footer_key.is_none() && is_named && !meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names) {
+            return Err(Error::NotAuthentic { module: format!("name of column {}", leaf.path) });
+        }
         let (start, len) = chunk_range(&meta)?;
         self.add(start, len, Content::Plain)?;
         for (_, offset, len) in chunk::INDEXES {

@@ -115,6 +115,20 @@ fn columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(same > 500 && missing > 0, "{same} {missing}");
 }
 
+/// The footer is not authentic: the plain column `c` has the name of `b`, whose key is given.
+#[test]
+fn a_plain_column_cannot_take_the_name_of_a_column_with_a_key() {
+    let engine = Engine::new().unwrap();
+    let mut file = signed_file(&engine);
+    // A list of one string of one byte: the path in the metadata of a column chunk.
+    let is_path = |at: &usize| file[*at..].starts_with(&[0x18, 1, b'c']);
+    let paths: Vec<usize> = footer_range(&file).filter(is_path).collect();
+    assert_eq!(paths.len(), GROUPS);
+    paths.iter().for_each(|at| file[at + 2] = b'b');
+    let refused = PlainView::open(&engine, file, &Keys::new().column("b", COLUMN), UNSIGNED);
+    assert!(matches!(refused, Err(Error::NotAuthentic { module }) if module == "name of column c"));
+}
+
 /// The columns `a` and `b` have one key, and the names or types of the schema are not those of the writer.
 #[test]
 fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
