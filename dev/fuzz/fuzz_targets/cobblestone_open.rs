@@ -92,7 +92,8 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
     assert!(opened.is_err() || opened.is_ok_and(|opened| opened == plain));
 
     let mut released = Vec::new();
-    let decrypted = lockstep::decrypt(&ENGINE, &key, &context, &message[..], &mut released, Options::new());
+    let decrypted =
+        lockstep::decrypt(&ENGINE, &key, &context, &message[..], &mut released, Options::default());
     assert_eq!(decrypted.is_ok(), good);
     assert!(plain.starts_with(&released), "the released data are a prefix of the plaintext");
 

@@ -64,7 +64,7 @@ fn read_all(file: &[u8], keys: &Keys, options: ReadOptions<'_>) -> Result<Vec<u8
         let mut part = vec![0; len];
         let part = match view.read_at(offset as u64, &mut part) {
             Ok(count) => &part[..count],
-            Err(Error::MissingKey { .. }) => continue,
+            Err(Error::MissingKey(_)) => continue,
             Err(error) => panic!("a part of a readable file: {error}"),
         };
         assert_eq!(part, &plain[offset.min(plain.len())..][..part.len()]);
@@ -126,7 +126,7 @@ fn round_trip(plain: &[u8], choice: u8) {
         match encrypt(&*ENGINE, &File(&view), Vec::new(), &policy) {
             // A page header is padded by an additional field. Its number is the number of the last field plus one,
             // which may not exist.
-            Err(Error::Malformed { what }) if what.contains("no room for another field") => {}
+            Err(Error::Malformed(what)) if what.contains("no room for another field") => {}
             outcome => outcome.expect("the plain form can be encrypted"),
         }
     }

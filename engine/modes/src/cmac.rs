@@ -13,8 +13,18 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// Computes the CMAC of each message, in one batch.
 ///
 /// # Errors
-/// Errors of devices.
+/// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
+    for size in KeySize::ALL {
+        if messages.iter().any(|message| message.key.size() == size) {
+            executor.check_mac(Pass::CbcMac, size)?;
+        }
+    }
+    part_of_mode(executor, messages)
+}
+
+/// [`cmac`] as a part of another mode: the CPU may compute it for a device that lacks CBC-MAC.
+pub(crate) fn part_of_mode(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     messages.iter_mut().for_each(|message| *message.mac = [0; 16]);
     for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lockstep_core::Result;
 use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Stream};
+use lockstep_core::{KeySize, Result};
 
 /// Runs passes and fused AEADs on a device and waits for their completion.
 ///
@@ -35,6 +35,15 @@ pub trait Executor: Send + Sync {
     fn stream(&self, _device: DeviceId) -> Stream {
         Stream::default()
     }
+
+    /// Checks that the device that the user has named, if there is one, can run the pass of a MAC. In other modes the CPU may run
+    /// such a pass for the device; of a MAC nothing would be left for the device.
+    ///
+    /// # Errors
+    /// [`lockstep_core::Error::Unsupported`].
+    fn check_mac(&self, _pass: Pass, _key: KeySize) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl<E: Executor + ?Sized> Executor for Arc<E> {
@@ -52,5 +61,9 @@ impl<E: Executor + ?Sized> Executor for Arc<E> {
 
     fn stream(&self, device: DeviceId) -> Stream {
         (**self).stream(device)
+    }
+
+    fn check_mac(&self, pass: Pass, key: KeySize) -> Result<()> {
+        (**self).check_mac(pass, key)
     }
 }

@@ -28,9 +28,10 @@ pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen
 /// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of
-/// devices.
+/// [`Error::Unsupported`] if the device that the user has named lacks GHASH, [`Error::TagLength`], [`Error::IvLength`],
+/// [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
 pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
+    executor.check_mac(Pass::Ghash, key.size())?;
     let (none, tag, status) = (Data::in_place(&mut []), Tag::Write(tag), Status::Pending);
     let message = AeadMessage { key, nonce, aad: data, data: none, tag, status };
     let direction = Direction::Encrypt;

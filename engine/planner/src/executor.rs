@@ -3,7 +3,7 @@
 use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Stream, Task, Work};
-use lockstep_core::{Error, Result};
+use lockstep_core::{Error, KeySize, Result};
 use lockstep_modes::Executor;
 
 use crate::planner::Planner;
@@ -55,6 +55,12 @@ impl Executor for Planner {
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
         let out_of_reach = || Error::OutOfReach { device, what: "memory of its own".into() };
         self.device(device)?.memory().ok_or_else(out_of_reach)
+    }
+
+    fn check_mac(&self, pass: Pass, key: KeySize) -> Result<()> {
+        let operation = Operation::Pass(pass);
+        // The plan has the reason.
+        if self.supports(operation, key) { Ok(()) } else { self.plan(operation, key, 16, None).map(drop) }
     }
 }
 

@@ -296,8 +296,7 @@ impl Planner {
     }
 
     /// The CPU, for a pass without output that no named device supports, such as GHASH. The device must support the passes that
-    /// write data. CMAC and GMAC have none, so the CPU computes them whole; callers that must refuse this ask
-    /// [`Planner::assisted`] or the device's operations.
+    /// write data. CMAC and GMAC have none, so they are refused ([`Executor::check_mac`](lockstep_modes::Executor::check_mac)).
     pub(crate) fn assistant(&self, pass: Pass, bytes: usize) -> Option<&Planner> {
         let names_other_device =
             self.is_narrowed && self.initial.devices.iter().all(|device| !device.is_trusted());

@@ -1111,7 +1111,8 @@ int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
 
 // Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
 //
-// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
+// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine
+// names lacks CBC-MAC; errors of devices.
 int lockstep_cmac(const struct lockstep_engine *engine,
                   const struct lockstep_cipher_key *key,
                   const uint8_t *input,
@@ -1128,7 +1129,7 @@ int lockstep_cmac_batch(const struct lockstep_engine *engine,
 // Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
 //
 // Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of another mode;
-// errors of devices.
+// LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine names lacks GHASH; errors of devices.
 int lockstep_gmac(const struct lockstep_engine *engine,
                   const struct lockstep_key *key,
                   const uint8_t *nonce,

@@ -2,21 +2,19 @@
 
 use std::ffi::c_int;
 
-use lockstep::hazmat::Error;
-
 use crate::engine::Engine;
 use crate::ffi;
 use crate::file_key::{FileKey, file_key};
+
+/// The place for a length in messages.
+const LENGTH: &str = "the place for the length";
 
 /// Stores the length of the encrypted message for a plaintext of `len` bytes.
 ///
 /// Errors: LOCKSTEP_ERROR_TOO_LONG.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_sealed_len(len: u64, sealed_len: *mut u64) -> c_int {
-    ffi::call(|call| {
-        call.result(sealed_len, "the place for the length")?.write(lockstep::ciphertext_len(len)?);
-        Ok(())
-    })
+    ffi::store(sealed_len, LENGTH, |_| Ok(lockstep::ciphertext_len(len)?))
 }
 
 /// Stores the length of the plaintext of an encrypted message of `sealed_len` bytes.
@@ -24,10 +22,7 @@ pub unsafe extern "C" fn lockstep_sealed_len(len: u64, sealed_len: *mut u64) -> 
 /// Errors: LOCKSTEP_ERROR_TRUNCATED if no message has this length, LOCKSTEP_ERROR_TOO_LONG.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> c_int {
-    ffi::call(|call| {
-        call.result(len, "the place for the length")?.write(lockstep::plaintext_len(sealed_len)?);
-        Ok(())
-    })
+    ffi::store(len, LENGTH, |_| Ok(lockstep::plaintext_len(sealed_len)?))
 }
 
 /// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"). The salt is random, so the caller passes no
@@ -49,7 +44,7 @@ pub unsafe extern "C" fn lockstep_seal(
     output_len: *mut usize,
 ) -> c_int {
     let memory = ((context, context_len), (input, len), (output, room), output_len);
-    run(engine, key, memory, lockstep::ciphertext_len(len as u64), lockstep::seal_into)
+    run(engine, key, memory, lockstep::seal_into)
 }
 
 /// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
@@ -71,7 +66,7 @@ pub unsafe extern "C" fn lockstep_open(
     output_len: *mut usize,
 ) -> c_int {
     let memory = ((context, context_len), (input, len), (output, room), output_len);
-    run(engine, key, memory, lockstep::plaintext_len(len as u64), lockstep::open_into)
+    run(engine, key, memory, lockstep::open_into)
 }
 
 /// A function of the Rust library that processes a buffer.
@@ -84,21 +79,13 @@ unsafe fn run(
     engine: *const Engine,
     key: *const FileKey,
     (context, input, output, output_len): Memory,
-    needed: lockstep::Result<u64>,
     process: Process,
 ) -> c_int {
-    ffi::call(|call| {
-        let output_len = call.result(output_len, "the place for the length")?;
+    ffi::store(output_len, LENGTH, |call| {
         let context = call.input(context.0, context.1, "the context")?;
         let input = call.input(input.0, input.1, "the input")?;
         let output = call.output(output.0, output.1, "the output")?;
-        // The size of the output is checked before the work, because the length of the result is known.
-        let needed = usize::try_from(needed?).unwrap_or(usize::MAX);
-        if needed > output.len() {
-            return Err(Error::OutputLength { needed, got: output.len() }.into());
-        }
         let (engine, key) = (ffi::object(engine, "the engine")?, file_key(key)?);
-        output_len.write(engine.run(|engine| Ok(process(engine, key, context, input, output)?))?);
-        Ok(())
+        engine.run(|engine| Ok(process(engine, key, context, input, output)?))
     })
 }

@@ -105,11 +105,8 @@ pub(crate) unsafe fn free_with_engine<T>(object: *mut T, engine: impl FnOnce(&T)
 /// GPUs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_engine_device_count(engine: *const Engine, count: *mut usize) -> c_int {
-    ffi::call(|call| {
-        let engine = ffi::object(engine, "the engine")?;
-        let count = call.result(count, "the place for the number")?;
-        count.write(engine.run(|engine| Ok(engine.devices().len()))?);
-        Ok(())
+    ffi::store(count, "the place for the number", |_| {
+        ffi::object(engine, "the engine")?.run(|engine| Ok(engine.devices().len()))
     })
 }
 

@@ -249,15 +249,15 @@ impl From<lockstep_parquet::Error> for Failure {
         use lockstep_parquet::Error;
         let code = match error {
             Error::Library(error) => return error.into(),
-            Error::NotAuthentic { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
-            Error::Malformed { .. } | Error::Unsupported { .. } => LOCKSTEP_ERROR_PARQUET,
+            Error::NotAuthentic(_) => LOCKSTEP_ERROR_AUTHENTICATION,
+            Error::Malformed(_) | Error::Unsupported(_) => LOCKSTEP_ERROR_PARQUET,
             Error::NotEncrypted
-            | Error::PlainColumn { .. }
+            | Error::PlainColumn(_)
             | Error::MissingAad
             | Error::UnauthenticatedPages
             | Error::UnauthenticatedFooter
             | Error::AlreadyEncrypted => LOCKSTEP_ERROR_PROTECTION,
-            Error::MissingKey { .. } | Error::KeySource(_) => LOCKSTEP_ERROR_MISSING_KEY,
+            Error::MissingKey(_) | Error::KeySource(_) => LOCKSTEP_ERROR_MISSING_KEY,
             Error::KeyLength { .. } => LOCKSTEP_ERROR_KEY,
             Error::UnknownColumn { .. } | Error::Contradiction { .. } | Error::Argument(_) => {
                 LOCKSTEP_ERROR_ARGUMENT

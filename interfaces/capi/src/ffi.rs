@@ -77,21 +77,30 @@ pub(crate) unsafe fn new_object<T: 'static>(
     })
 }
 
+/// Computes a result and stores it. `name` is its place in messages.
+pub(crate) unsafe fn store<T: 'static>(
+    result: *mut T,
+    name: &str,
+    compute: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<T>,
+) -> c_int {
+    call(|call| {
+        // SAFETY: the contract of the module.
+        let result = unsafe { call.result(result, name)? };
+        result.write(compute(call)?);
+        Ok(())
+    })
+}
+
 /// Reads to a buffer of C by `work`, and stores the number of bytes.
 pub(crate) unsafe fn read(
     (buffer, len): (*mut u8, usize),
     read: *mut usize,
     work: impl FnOnce(&mut [u8]) -> Outcome<usize>,
 ) -> c_int {
-    call(|call| {
-        // SAFETY: the contract of the module.
-        let (read, buffer) = unsafe {
-            let read = call.result(read, "the place for the number of bytes")?;
-            (read, call.output(buffer, len, "the buffer")?)
-        };
-        read.write(work(buffer)?);
-        Ok(())
-    })
+    // SAFETY: the contract of the module.
+    let read_to = |call: &mut Call<'_>| work(unsafe { call.output(buffer, len, "the buffer")? });
+    // SAFETY: as above.
+    unsafe { store(read, "the place for the number of bytes", read_to) }
 }
 
 /// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the rest of the object is leaked, which

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use lockstep::aead::Direction;
-use lockstep::{FileOptions as RustOptions, Sparse};
+use lockstep::{FileOptions as RustOptions, Options, Sparse};
 
 use crate::engine::Engine;
 use crate::ffi::{self, User};
@@ -101,7 +101,7 @@ unsafe fn run(
         let FileOptions { progress, progress_user, threads, .. } = options;
         let done = engine.run(|engine| {
             with_options(progress, User(progress_user), threads, |stream| {
-                let stream = stream.partial(options.partial != 0);
+                let stream = Options { partial: options.partial != 0, ..stream };
                 let options = RustOptions { stream, force, sync, sparse };
                 Ok(match direction {
                     Direction::Encrypt => lockstep::encrypt_file(engine, key, context, from, to, options),

@@ -28,7 +28,8 @@ pub struct MacMessage {
 
 /// Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
 ///
-/// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; errors of devices.
+/// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine
+/// names lacks CBC-MAC; errors of devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_cmac(
     engine: *const Engine,
@@ -74,7 +75,7 @@ unsafe fn run(engine: *const Engine, messages: &[MacMessage]) -> Outcome<()> {
 /// Computes GMAC (SP 800-38D) of data under a key of LOCKSTEP_AEAD_GCM. A nonce must never be used twice with one key.
 ///
 /// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of another mode;
-/// errors of devices.
+/// LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine names lacks GHASH; errors of devices.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_gmac(
     engine: *const Engine,

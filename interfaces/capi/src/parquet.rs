@@ -3,10 +3,8 @@
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
 use std::ptr;
-use std::sync::Arc;
 
 use lockstep::OutputOptions;
-use lockstep::file::open_input;
 use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, Keys, PlainView, Policy, ReadOptions};
 use zeroize::Zeroizing;
 
@@ -14,7 +12,7 @@ use crate::engine::{Engine, free_with_engine};
 use crate::error::{Failure, Outcome};
 use crate::ffi::{self, User};
 use crate::file::FileOptions;
-use crate::reader::{self, ReadAtFn, Source};
+use crate::reader::{ReadAtFn, Source};
 
 /// All modules are encrypted by GCM.
 pub const LOCKSTEP_PARQUET_AES_GCM_V1: c_int = 0;
@@ -160,11 +158,12 @@ struct KeyCallback {
     user: User,
 }
 
-/// The result of looking for a key.
-type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
-
-impl KeyCallback {
-    fn key(&self, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+impl KeySource for KeyCallback {
+    fn key(
+        &self,
+        column: Option<&str>,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
         let failed = |what: String| Error::KeySource(io::Error::other(what));
         let Some(find) = self.find else { return Ok(None) };
         let column = column.map(CString::new).transpose();
@@ -184,16 +183,6 @@ impl KeyCallback {
         }
         key.truncate(len);
         Ok((len > 0).then_some(key))
-    }
-}
-
-impl KeySource for KeyCallback {
-    fn footer_key(&self, metadata: Option<&[u8]>) -> Found {
-        self.key(None, metadata)
-    }
-
-    fn column_key(&self, name: &str, metadata: Option<&[u8]>) -> Found {
-        self.key(Some(name), metadata)
     }
 }
 
@@ -295,7 +284,7 @@ pub unsafe extern "C" fn lockstep_parquet_open_file(
     path: *const c_char,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    open(engine, options, reader, || Ok(Arc::new(open_input(ffi::path(path, "the path")?)?)))
+    open(engine, options, reader, || Source::open(path))
 }
 
 /// Opens an encrypted Parquet file of `size` bytes, which a callback reads. The callback and its argument are used until the reader
@@ -311,7 +300,7 @@ pub unsafe extern "C" fn lockstep_parquet_open(
     size: u64,
     reader: *mut *mut ParquetReader,
 ) -> c_int {
-    open(engine, options, reader, || reader::callback(read_at, user, size))
+    open(engine, options, reader, || Source::callback(read_at, user, size))
 }
 
 unsafe fn open(

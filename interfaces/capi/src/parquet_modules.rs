@@ -121,9 +121,9 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
     let status: fn(&mut ParquetModule) -> &mut c_int = |module| &mut module.status;
     with_statuses((modules, count, ARRAY), status, |list, outcomes| {
         let engine = ffi::object(engine, "the engine")?;
-        let checked = list.iter().map(|module| check(&module.protection)).collect::<Outcome<Vec<_>>>()?;
-        let mut ranges = vec![MemoryRange::written(modules, count)];
-        for (module, protection) in list.iter().zip(&checked) {
+        let (mut ranges, mut checked) = (vec![MemoryRange::written(modules, count)], Vec::new());
+        for module in list {
+            let protection = check(&module.protection)?;
             ffi::check_memory(module.input, module.len, "the module")?;
             ffi::check_memory(module.output.cast_const(), module.output_len, "the output")?;
             let body = body(protection.kind, module.len, module.output_len)?;
@@ -133,11 +133,10 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
             ranges.push(MemoryRange::input(start, module.output, body.len()));
             ranges.push(MemoryRange::read(end, module.len - body.end));
             ranges.push(MemoryRange::written(module.output, module.output_len));
+            checked.push((module, protection, body, (start, end)));
         }
         ffi::check_overlap(&mut ranges)?;
-        let converted = list.iter().zip(checked).map(|(module, protection)| {
-            let body = body(protection.kind, module.len, module.output_len)?;
-            let (start, end) = (module.input.wrapping_add(body.start), module.input.wrapping_add(body.end));
+        let converted = checked.into_iter().map(|(module, protection, body, (start, end))| {
             let head = ffi::input(module.input, body.start, "the module")?;
             let tag = ffi::input(end, module.len - body.end, "the module")?;
             let data = Data::Host(Call::checked().data(start, module.output, body.len())?);

@@ -1,8 +1,8 @@
 //! Random access to a message of the file format.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::fs::File;
 use std::io;
-use std::sync::Arc;
 
 use lockstep::{ReadAt, file};
 
@@ -23,37 +23,45 @@ pub struct Reader {
 }
 
 /// The encrypted message or file.
-pub(crate) type Source = Arc<dyn ReadAt + Send>;
-
-/// A source that a callback reads.
-struct Callback {
-    read_at: ReadAtFn,
-    user: User,
-    size: u64,
+pub(crate) enum Source {
+    File(File),
+    /// A callback, its argument, and the number of bytes.
+    Callback(ReadAtFn, User, u64),
 }
 
-pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
-    match read_at {
-        Some(_) => Ok(Arc::new(Callback { read_at, user: User(user), size })),
-        None => Err(ffi::null("the read callback")),
+impl Source {
+    pub(crate) unsafe fn open(path: *const c_char) -> Outcome<Source> {
+        Ok(Source::File(file::open_input(ffi::path(path, "the path")?)?))
+    }
+
+    pub(crate) fn callback(read_at: ReadAtFn, user: *mut c_void, size: u64) -> Outcome<Source> {
+        read_at.ok_or_else(|| ffi::null("the read callback"))?;
+        Ok(Source::Callback(read_at, User(user), size))
     }
 }
 
-impl ReadAt for Callback {
+impl ReadAt for Source {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        if offset.saturating_add(buffer.len() as u64) > self.size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let Some(read_at) = self.read_at.filter(|_| !buffer.is_empty()) else { return Ok(()) };
+        let (read_at, user) = match self {
+            Source::File(file) => return ReadAt::read_exact_at(file, buffer, offset),
+            Source::Callback(.., size) if offset.saturating_add(buffer.len() as u64) > *size => {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Source::Callback(read_at, user, _) => (*read_at, user.0),
+        };
+        let Some(read_at) = read_at.filter(|_| !buffer.is_empty()) else { return Ok(()) };
         // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
-        match unsafe { read_at(self.user.0, offset, buffer.as_mut_ptr(), buffer.len()) } {
+        match unsafe { read_at(user, offset, buffer.as_mut_ptr(), buffer.len()) } {
             0 => Ok(()),
             code => Err(io::Error::other(format!("the read callback returned {code}"))),
         }
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(self.size)
+        match self {
+            Source::File(file) => file.size(),
+            Source::Callback(.., size) => Ok(*size),
+        }
     }
 }
 
@@ -71,9 +79,7 @@ pub unsafe extern "C" fn lockstep_reader_open_file(
     path: *const c_char,
     reader: *mut *mut Reader,
 ) -> c_int {
-    open(engine, key, (context, context_len), reader, || {
-        Ok(Arc::new(file::open_input(ffi::path(path, "the path")?)?))
-    })
+    open(engine, key, (context, context_len), reader, || Source::open(path))
 }
 
 /// Opens an encrypted message of `size` bytes, which a callback reads, for random access. The callback and its argument are
@@ -91,7 +97,7 @@ pub unsafe extern "C" fn lockstep_reader_open(
     size: u64,
     reader: *mut *mut Reader,
 ) -> c_int {
-    open(engine, key, (context, context_len), reader, || callback(read_at, user, size))
+    open(engine, key, (context, context_len), reader, || Source::callback(read_at, user, size))
 }
 
 unsafe fn open(

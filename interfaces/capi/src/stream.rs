@@ -156,14 +156,12 @@ pub(crate) fn with_options<T>(
             is_cancelled.store(true, Ordering::Relaxed);
         }
     };
-    let mut options = Options::new().interrupt(&is_cancelled);
-    if progress.is_some() {
-        options = options.progress(&report);
-    }
-    if threads != 0 {
-        options = options.max_threads(threads as usize);
-    }
-    Ok(work(options)?)
+    Ok(work(Options {
+        progress: progress.is_some().then_some(&report),
+        interrupt: Some(&is_cancelled),
+        max_threads: (threads != 0).then_some(threads as usize),
+        partial: false,
+    })?)
 }
 
 /// A callback that reads, with its argument.

@@ -18,7 +18,7 @@ pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
 /// The library's options: progress and signals.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
-    Options::new().progress(report).interrupt(&signals::STOPPED)
+    Options { progress: Some(report), interrupt: Some(&signals::STOPPED), ..Options::default() }
 }
 
 /// Prints a warning about devices that failed and whose work was done by the CPU.

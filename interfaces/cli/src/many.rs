@@ -39,7 +39,7 @@ pub(crate) fn options<'a>(
         delete,
         protected,
         advice: &ADVICE,
-        stream: lockstep::Options::new().interrupt(&signals::STOPPED),
+        stream: lockstep::Options { interrupt: Some(&signals::STOPPED), ..lockstep::Options::default() },
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
 pub(crate) fn from_parquet(error: lockstep_parquet::Error) -> PyErr {
     use lockstep_parquet::Error;
     match error {
-        Error::NotAuthentic { .. } => InvalidTag::new_err(error.to_string()),
+        Error::NotAuthentic(_) => InvalidTag::new_err(error.to_string()),
         Error::KeySource(source) => from_io(source),
         Error::Library(error) => from_library(error),
         _ => PyValueError::new_err(error.to_string()),

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use lockstep::envelope::Start;
 use lockstep::file::open_input;
@@ -35,8 +34,7 @@ const PIECE: usize = 64 << 10;
 /// An encrypted message with random access.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeReader {
-    reader: Reader<Arc<Source>>,
-    source: Arc<Source>,
+    reader: Reader<Source>,
     origin: Origin,
 }
 
@@ -54,9 +52,9 @@ impl NativeReader {
     ) -> PyResult<NativeReader> {
         let given = Given::new(key, context, None, identities, passphrase)?;
         let engine = engine::current(py)?;
-        let source = Arc::new(Source::open(file)?);
+        let source = Source::open(file)?;
         let envelope = detached(py, || {
-            let mut source = FromStart::new(&*source).map_err(Error::read)?;
+            let mut source = FromStart::new(&source).map_err(Error::read)?;
             Ok(match Envelope::read(&mut source)? {
                 Start::Envelope(envelope) => Some(envelope),
                 Start::Bare(_) => None,
@@ -65,10 +63,9 @@ impl NativeReader {
         let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
-        let message = Arc::clone(&source);
-        let open = || Reader::open_from(&engine, &key, &context, message, start);
+        let open = || Reader::open_from(&engine, &key, &context, source, start);
         let reader = detached(py, open).map_err(from_library)?;
-        Ok(NativeReader { reader, source, origin: Origin::new() })
+        Ok(NativeReader { reader, origin: Origin::new() })
     }
 
     /// The length of the plaintext in bytes.
@@ -80,7 +77,7 @@ impl NativeReader {
     /// buffers only at the end of the message. The buffers are zeroed if this fails.
     fn readinto(&self, py: Python<'_>, offset: u64, buffers: Vec<Bound<'_, PyAny>>) -> PyResult<u64> {
         self.origin.check()?;
-        self.source.check_not_reentrant()?;
+        self.reader.get_ref().check_not_reentrant()?;
         let mut exports: Vec<Export> = buffers.iter().map(|_| Export::new()).collect();
         let memories = exports.iter_mut().zip(&buffers).map(|(export, buffer)| export.write(buffer));
         let memories = memories.collect::<PyResult<Vec<Memory>>>()?;
@@ -90,8 +87,8 @@ impl NativeReader {
         let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
         let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
         // A file object is read by this thread, which runs signal handlers between the calls of its methods.
-        if len <= LONG_READ || self.source.is_serial() {
-            return detached(py, || read(Options::new())).map_err(from_library);
+        if len <= LONG_READ || self.reader.get_ref().is_serial() {
+            return detached(py, || read(Options::default())).map_err(from_library);
         }
         task::run(py, None, None, read)
     }
@@ -294,7 +291,7 @@ pub(crate) fn decrypt_file(
     let (input, output) = open_output(py, input, &destination, overwrite, sparse)?;
     task::run(py, progress, total, |options| {
         let mut output = output;
-        let options = options.partial(partial);
+        let options = Options { partial, ..options };
         let decrypted =
             lockstep::file::decrypt_open_file(&engine, &key, &context, &input, &mut output, options);
         if decrypted.as_ref().err().is_none_or(Error::keeps_output) {
@@ -329,7 +326,8 @@ pub(crate) fn encrypt_buffers(
     };
     if is_object {
         // This thread calls the methods of the object, and runs signal handlers between them.
-        return detached(py, || work(Options::new().max_threads(1))).map_err(from_library);
+        return detached(py, || work(Options { max_threads: Some(1), ..Options::default() }))
+            .map_err(from_library);
     }
     task::run(py, None, None, work)
 }

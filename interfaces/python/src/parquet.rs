@@ -1,7 +1,6 @@
 //! Encrypted Parquet files: the native part of `lockstep.parquet`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
 use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, PlainView, Policy, ReadOptions};
@@ -17,18 +16,19 @@ use crate::forks::{Origin, detached};
 use crate::source::{Source, attached};
 use crate::text::Text;
 
-/// The result of a search for a key.
-type Found = lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>>;
-
-/// A function of Python that finds keys: it is called with a name (see [`KeySource::column_key`]), or None for the footer, and with
+/// A function of Python that finds keys: it is called with a name (see [`KeySource::key`]), or None for the footer, and with
 /// the key metadata or None, and returns bytes, or None if there is no key.
 struct Resolver {
     function: Py<PyAny>,
     expected: Vec<String>,
 }
 
-impl Resolver {
-    fn call(&self, column: Option<&str>, metadata: Option<&[u8]>) -> Found {
+impl KeySource for Resolver {
+    fn key(
+        &self,
+        column: Option<&str>,
+        metadata: Option<&[u8]>,
+    ) -> lockstep_parquet::Result<Option<Zeroizing<Vec<u8>>>> {
         let found = attached(|py| {
             let metadata = metadata.map(|metadata| PyBytes::new(py, metadata));
             let found = self.function.bind(py).call1((column, metadata))?;
@@ -39,16 +39,6 @@ impl Resolver {
         });
         found.map_err(Error::KeySource)
     }
-}
-
-impl KeySource for Resolver {
-    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Found {
-        self.call(None, key_metadata)
-    }
-
-    fn column_key(&self, name: &str, key_metadata: Option<&[u8]>) -> Found {
-        self.call(Some(name), key_metadata)
-    }
 
     fn expected_columns(&self) -> Vec<String> {
         self.expected.clone()
@@ -58,8 +48,7 @@ impl KeySource for Resolver {
 /// The plain form of an encrypted Parquet file.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeParquet {
-    view: PlainView<Arc<Source>>,
-    source: Arc<Source>,
+    view: PlainView<Source>,
     origin: Origin,
 }
 
@@ -79,7 +68,7 @@ impl NativeParquet {
         allows_unauthenticated_footer: bool,
     ) -> PyResult<NativeParquet> {
         let engine = engine::current(py)?;
-        let source = Arc::new(Source::open(file)?);
+        let source = Source::open(file)?;
         let names = expected.iter().map(|name| name.to_string());
         let keys = Resolver { function: resolve, expected: names.collect() };
         let options = ReadOptions {
@@ -88,9 +77,9 @@ impl NativeParquet {
             allows_unauthenticated_pages,
             allows_unauthenticated_footer,
         };
-        let open = || PlainView::open(&engine, Arc::clone(&source), &keys, options);
+        let open = || PlainView::open(&engine, source, &keys, options);
         let view = detached(py, open).map_err(from_parquet)?;
-        Ok(NativeParquet { view, source, origin: Origin::new() })
+        Ok(NativeParquet { view, origin: Origin::new() })
     }
 
     /// The length of the plain form in bytes.
@@ -136,7 +125,7 @@ impl NativeParquet {
     /// Checks that the file can be read in this process, and not from a method of its own file object.
     fn check(&self) -> PyResult<()> {
         self.origin.check()?;
-        self.source.check_not_reentrant()
+        self.view.get_ref().check_not_reentrant()
     }
 }
 

@@ -140,7 +140,7 @@ fn run(
     mut modules: Vec<EncryptedModule<'_>>,
 ) -> lockstep_parquet::Result<Vec<Status>> {
     match decrypt_modules(executor, &mut modules) {
-        Ok(()) | Err(Error::NotAuthentic { .. }) => Ok(modules.iter().map(EncryptedModule::status).collect()),
+        Ok(()) | Err(Error::NotAuthentic(_)) => Ok(modules.iter().map(EncryptedModule::status).collect()),
         Err(error) => Err(error),
     }
 }

@@ -110,7 +110,11 @@ pub(crate) fn run<T: Send>(
         let send = move || {
             let _call = Call::new();
             // Nobody receives the result of interrupted work.
-            let _ = sender.send(work(Options::new().progress(report).interrupt(interrupt)));
+            let _ = sender.send(work(Options {
+                progress: Some(report),
+                interrupt: Some(interrupt),
+                ..Options::default()
+            }));
         };
         let worker = Builder::new().name("lockstep".into()).spawn_scoped(scope, send)?;
         let attend = || py.check_signals().and_then(|()| call_progress());

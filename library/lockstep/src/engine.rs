@@ -218,11 +218,6 @@ impl Engine {
         self.missing.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Failures and wrong results of devices. In each case the CPU has done the work instead.
-    pub fn incidents(&self) -> Vec<lockstep_core::Error> {
-        self.planner.incidents()
-    }
-
     /// The kernel for small messages on the calling thread, if the planner need not choose.
     pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
         self.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))

@@ -98,7 +98,9 @@ impl Folder {
             };
             let child = folder.child(name, TRAVERSE).map_err(explain)?;
             if is_new && sync {
-                folder.sync(child.readable()?.fd)?;
+                // A umask can make folders that their owner cannot list.
+                let unnamed = |_| child.create_unnamed(0o600);
+                folder.sync(|| child.readable().map(|child| child.fd).or_else(unnamed))?;
             }
             folder = child;
         }
@@ -233,15 +235,15 @@ impl Folder {
         sys::unlinkat(&self.fd, name, AtFlags::REMOVEDIR)
     }
 
-    /// Puts the names in the folder on stable storage. `file` is an open file or folder on the file system of this folder.
+    /// Puts the names in the folder on stable storage. `open` returns an open file or folder on the file system of this folder.
     ///
     /// A process that may not list the folder cannot sync the folder alone. On Linux, the whole file system is then synced.
-    pub(crate) fn sync(&self, file: impl AsFd) -> Result<()> {
+    pub(crate) fn sync<F: AsFd>(&self, open: impl FnOnce() -> Result<F>) -> Result<()> {
         match self.readable() {
             #[cfg(any(target_os = "linux", target_os = "android"))]
-            Err(Errno::ACCESS) => sys::syncfs(file),
+            Err(Errno::ACCESS) => sys::syncfs(open()?),
             folder => {
-                drop(file);
+                drop(open);
                 sys::fsync(folder?.fd)
             }
         }

@@ -7,37 +7,25 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file does not have the structure of a Parquet file.
-    #[error("not an intact Parquet file: {what}; the file is damaged or cut off, or is not Parquet")]
-    Malformed {
-        /// What is wrong.
-        what: String,
-    },
-    /// A module failed its authentication. None of its plaintext was released.
+    /// The file does not have the structure of a Parquet file. The text states what is wrong.
+    #[error("not an intact Parquet file: {0}; the file is damaged or cut off, or is not Parquet")]
+    Malformed(String),
+    /// A module failed its authentication. None of its plaintext was released. The text is the module, with its place in the file.
     #[error(
-        "the {module} is not authentic: the key or the AAD prefix is wrong, or the file was damaged or changed; nothing was released"
+        "the {0} is not authentic: the key or the AAD prefix is wrong, or the file was damaged or changed; nothing was released"
     )]
-    NotAuthentic {
-        /// The module, with its place in the file.
-        module: String,
-    },
+    NotAuthentic(String),
     /// A plain file where an encrypted one is expected.
     #[error("the file is not encrypted: read it as a plain Parquet file if that is intended")]
     NotEncrypted,
-    /// A column for which a key was given is not encrypted in the file.
+    /// The column of this path, for which a key was given, is not encrypted in the file.
     #[error(
-        "column {column} is not encrypted in this file, but a key for it was given: remove the key if a plain column is intended"
+        "column {0} is not encrypted in this file, but a key for it was given: remove the key if a plain column is intended"
     )]
-    PlainColumn {
-        /// The path of the column.
-        column: String,
-    },
-    /// There is no key for a part of the file.
-    #[error("there is no key for {what}: give one")]
-    MissingKey {
-        /// The footer, or the column.
-        what: String,
-    },
+    PlainColumn(String),
+    /// There is no key for a part of the file: the footer, or a column.
+    #[error("there is no key for {0}: give one")]
+    MissingKey(String),
     /// A key of an unsupported length.
     #[error("a key of {got} bytes for {what}: use 16, 24 or 32 bytes")]
     KeyLength {
@@ -87,11 +75,8 @@ pub enum Error {
     #[error("the file is encrypted already: decrypt it first")]
     AlreadyEncrypted,
     /// Something that this implementation or the format does not support.
-    #[error("{what}: this is not supported")]
-    Unsupported {
-        /// What is not supported.
-        what: String,
-    },
+    #[error("{0}: this is not supported")]
+    Unsupported(String),
     /// The source of keys failed.
     #[error("the source of keys failed: {0}")]
     KeySource(#[source] std::io::Error),
@@ -104,7 +89,7 @@ impl Error {
     /// True if the data are not authentic or the key is wrong.
     pub fn is_authentication_failure(&self) -> bool {
         match self {
-            Error::NotAuthentic { .. } => true,
+            Error::NotAuthentic(_) => true,
             Error::Library(error) => error.is_authentication_failure(),
             _ => false,
         }
@@ -118,11 +103,11 @@ impl From<lockstep::hazmat::Error> for Error {
 }
 
 pub(crate) fn unsupported(what: impl Into<String>) -> Error {
-    Error::Unsupported { what: what.into() }
+    Error::Unsupported(what.into())
 }
 
 pub(crate) fn malformed(what: impl Into<String>) -> Error {
-    Error::Malformed { what: what.into() }
+    Error::Malformed(what.into())
 }
 
 /// Converts an error of reading input.

@@ -160,38 +160,19 @@ pub enum Algorithm {
     GcmCtrV1,
 }
 
-/// The union `EncryptionAlgorithm` of a file.
-pub(crate) struct Encryption {
-    pub(crate) algorithm: Algorithm,
-    /// The AAD prefix that the file stores.
-    pub(crate) aad_prefix: Option<Vec<u8>>,
-    /// The identifier of the file.
-    pub(crate) file_unique: Option<[u8; FILE_UNIQUE]>,
-    /// True if the reader must supply the prefix.
-    pub(crate) needs_prefix: bool,
-}
-
-impl Encryption {
-    pub(crate) fn from_struct(union: &Struct) -> Result<Encryption> {
-        let (kind, fields) =
-            match (union.structure(algorithm::AES_GCM_V1)?, union.structure(algorithm::AES_GCM_CTR_V1)?) {
-                (Some(fields), None) => (Algorithm::GcmV1, fields),
-                (None, Some(fields)) => (Algorithm::GcmCtrV1, fields),
-                _ => return Err(unsupported("an unknown encryption algorithm")),
-            };
-        let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
-        Ok(Encryption {
-            algorithm: kind,
-            // An empty prefix is none.
-            aad_prefix: fields.binary(algorithm::AAD_PREFIX).filter(|it| !it.is_empty()).map(<[u8]>::to_vec),
-            file_unique,
-            needs_prefix: fields.is_true(algorithm::SUPPLY_AAD_PREFIX),
-        })
+impl Algorithm {
+    /// The algorithm of the union `EncryptionAlgorithm`, and the structure in it.
+    pub(crate) fn of_union(union: &Struct) -> Result<(Algorithm, Struct)> {
+        match (union.structure(algorithm::AES_GCM_V1)?, union.structure(algorithm::AES_GCM_CTR_V1)?) {
+            (Some(fields), None) => Ok((Algorithm::GcmV1, fields)),
+            (None, Some(fields)) => Ok((Algorithm::GcmCtrV1, fields)),
+            _ => Err(unsupported("an unknown encryption algorithm")),
+        }
     }
 }
 
 /// The identifier of a file, whose length is fixed: `aad` states why.
-fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
+pub(crate) fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
     let what =
         || format!("its identifier (aad_file_unique) has {} bytes instead of {FILE_UNIQUE}", bytes.len());
     bytes.try_into().map_err(|_| malformed(what()))

@@ -9,18 +9,13 @@ use crate::error::{Error, Result};
 
 /// Finds the keys of a file.
 pub trait KeySource: Sync {
-    /// The footer key, of 16, 24 or 32 bytes; None if there is none. `key_metadata` is what the file states about the key.
+    /// The key of a column, or the footer key if `column` is None: 16, 24 or 32 bytes. None if there is no key, or if the caller must
+    /// not read the column. `column` is the name in [`KeySource::expected_columns`] that stands for the column. If there is none, it is
+    /// the path of the column: its names from the root joined by dots. `key_metadata` is what the file states about the key.
     ///
     /// # Errors
     /// Any error of the source.
-    fn footer_key(&self, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
-
-    /// The key of a column; None if the caller must not read the column. `name` is the name in [`KeySource::expected_columns`] that stands
-    /// for the column. If there is none, `name` is the path of the column: its names from the root joined by dots.
-    ///
-    /// # Errors
-    /// Any error of the source.
-    fn column_key(&self, name: &str, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
+    fn key(&self, column: Option<&str>, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
 
     /// The columns that must be encrypted with a key of their own: a file in which one of them is plain or missing is refused. The
     /// name of a group stands for all columns in it.
@@ -56,12 +51,8 @@ impl Keys {
 }
 
 impl KeySource for Keys {
-    fn footer_key(&self, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.footer.clone())
-    }
-
-    fn column_key(&self, name: &str, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
-        Ok(self.columns.get(name).cloned())
+    fn key(&self, column: Option<&str>, _key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        Ok(column.map_or(self.footer.as_ref(), |name| self.columns.get(name)).cloned())
     }
 
     fn expected_columns(&self) -> Vec<String> {

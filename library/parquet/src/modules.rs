@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use lockstep::Engine;
-use lockstep::aead::{Aead, Data, Direction, Status, Tag};
+use lockstep::aead::{self, Aead, Data, Direction, Status, Tag};
 use lockstep::hazmat::backend::DeviceMemory;
 use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::{Executor, transfer};
@@ -162,7 +162,7 @@ pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
 pub fn decrypt_modules(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
     match open(executor, modules)? {
         None => Ok(()),
-        Some(first) => Err(Error::NotAuthentic { module: format!("module {first} of the batch") }),
+        Some(first) => Err(Error::NotAuthentic(format!("module {first} of the batch"))),
     }
 }
 
@@ -180,24 +180,17 @@ pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>])
 }
 
 /// Decrypts one module of GCM in host memory. `what` names the module in errors.
-pub(crate) fn open_one(
-    engine: &Engine,
-    key: &Key,
-    aad: Vec<u8>,
-    module: &[u8],
-    what: &str,
-) -> Result<Vec<u8>> {
-    let body = ciphertext(Kind::Gcm, module.len());
-    let body = body.map_err(|_| malformed(format!("the {what} is too short to be encrypted")))?;
+pub(crate) fn open_one(engine: &Engine, key: &Key, aad: &[u8], module: &[u8], what: &str) -> Result<Vec<u8>> {
+    if module.len() < Kind::Gcm.overhead() {
+        return Err(malformed(format!("the {what} is too short to be encrypted")));
+    }
     if module_len(module)? != module.len() {
         return Err(malformed("the length of a module contradicts its place"));
     }
-    let mut plain = vec![0; body.len()];
-    let protection = Protection { key, kind: Kind::Gcm, aad };
-    let mut modules = [EncryptedModule::on_host(protection, module, &mut plain)?];
-    match open(&**engine.planner(), &mut modules)? {
-        None => Ok(plain),
-        Some(_) => Err(Error::NotAuthentic { module: what.into() }),
+    let (nonce, sealed) = module[LENGTH..].split_at(NONCE);
+    match aead::Key::new(Aead::Gcm, key.bytes())?.open(engine, nonce, &[aad], sealed) {
+        Err(CoreError::AuthenticationFailed) => Err(Error::NotAuthentic(what.into())),
+        opened => Ok(opened?),
     }
 }
 
@@ -332,9 +325,7 @@ pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &
 
 /// The tag of GCM for a plaintext: the signature of a plain footer (`Encryption.md`, section 5.5).
 pub(crate) fn sign(engine: &Engine, key: &Key, aad: &[u8], nonce: &[u8], plain: &[u8]) -> Result<[u8; TAG]> {
-    let (mut body, mut tag) = (vec![0; plain.len()], [0; TAG]);
-    let (data, place) = (Data::copy(plain, &mut body)?, Tag::Write(&mut tag));
-    let message = AeadMessage { key, nonce, aad, data, tag: place, status: Status::Pending };
-    Aead::Gcm.run_messages(&**engine.planner(), Direction::Encrypt, &mut [message])?;
+    let (mut body, mut tag) = (plain.to_vec(), [0; TAG]);
+    aead::Key::new(Aead::Gcm, key.bytes())?.seal_in_place(engine, nonce, &[aad], &mut body, &mut tag)?;
     Ok(tag)
 }

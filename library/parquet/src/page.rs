@@ -26,7 +26,7 @@ pub(crate) fn set_size(header: &mut Struct, size: usize) -> Result<()> {
     header.set(page::COMPRESSED_SIZE, Value::i32(size));
     header.remove(page::CRC);
     // A view adds a field for padding, with a higher number.
-    if header.last() == i16::MAX || header.is_full() {
+    if !header.has_room() {
         return Err(malformed("a page header has no room for another field"));
     }
     Ok(())

@@ -71,10 +71,6 @@ pub(crate) struct Struct {
 }
 
 impl Struct {
-    pub(crate) fn new() -> Struct {
-        Struct::default()
-    }
-
     /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
         Struct::read_only(bytes, |_| true)
@@ -142,19 +138,14 @@ impl Struct {
         if self.fields.len() > MAX_FIELDS { Err(invalid("too many fields")) } else { Ok(()) }
     }
 
-    /// True if a reader would refuse the structure with another field.
-    pub(crate) fn is_full(&self) -> bool {
-        self.fields.len() >= MAX_FIELDS
+    /// True if a reader accepts the structure with another field, whose number is higher than all others.
+    pub(crate) fn has_room(&self) -> bool {
+        self.fields.len() < MAX_FIELDS && self.fields.last().is_none_or(|(last, _)| *last < i16::MAX)
     }
 
     /// Removes a field.
     pub(crate) fn remove(&mut self, id: i16) {
         self.keep_only(|number| number != id);
-    }
-
-    /// The highest number of a field; 0 if there is none.
-    pub(crate) fn last(&self) -> i16 {
-        self.fields.last().map_or(0, |(id, _)| *id)
     }
 
     /// Removes all fields except those for whose numbers `keeps` is true.
@@ -189,9 +180,11 @@ impl Struct {
         bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
-    /// The elements of a list of structures. An empty list may have elements of any type.
+    /// The elements of a list of structures; None if the field is no such list. An empty list may have elements of any type.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
-        Structs::new(self.encoded(id, kind::LIST)?)
+        let mut reader = Reader(self.encoded(id, kind::LIST)?);
+        let (element, left) = reader.list_header().ok()?;
+        (element == kind::STRUCT || left == 0).then_some(Structs { reader, left })
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
@@ -266,14 +259,7 @@ pub(crate) struct Structs<'a> {
     left: usize,
 }
 
-impl<'a> Structs<'a> {
-    /// None if the list has elements of another type.
-    fn new(bytes: &'a [u8]) -> Option<Structs<'a>> {
-        let mut reader = Reader(bytes);
-        let (element, left) = reader.list_header().ok()?;
-        (element == kind::STRUCT || left == 0).then_some(Structs { reader, left })
-    }
-
+impl Structs<'_> {
     pub(crate) fn len(&self) -> usize {
         self.left
     }
@@ -303,15 +289,6 @@ fn invalid(what: &str) -> Error {
 /// A structure in a field.
 pub(crate) fn structure(value: &Struct) -> Value {
     Value::Encoded(kind::STRUCT, value.encode())
-}
-
-/// A list of structures.
-#[cfg(test)]
-pub(crate) fn structs(values: impl IntoIterator<Item = Struct, IntoIter: ExactSizeIterator>) -> Value {
-    let (mut out, values) = (Vec::new(), values.into_iter());
-    write_list_header(&mut out, kind::STRUCT, values.len());
-    values.for_each(|value| write_struct(&mut out, &value));
-    Value::Encoded(kind::LIST, out)
 }
 
 /// A list of strings.
@@ -350,9 +327,7 @@ impl<'a> Reader<'a> {
     }
 
     fn byte(&mut self) -> Step<u8> {
-        let (first, rest) = self.0.split_first().ok_or(Stop::End)?;
-        self.0 = rest;
-        Ok(*first)
+        self.0.split_off_first().copied().ok_or(Stop::End)
     }
 
     fn varint(&mut self) -> Step<u64> {

@@ -34,8 +34,9 @@ impl CmacStream {
     /// Returns the MAC.
     ///
     /// # Errors
-    /// Errors of devices.
+    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
     pub fn finish(self) -> Result<Block> {
+        self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         let mut mac = *self.mac.state();
         let end = CmacMessage { key: &self.key, mac: &mut mac, data: self.mac.pending() };
         cmac::finish(&*self.executor, &mut [end])?;

@@ -8,6 +8,8 @@ use lockstep_core::data::Data;
 use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_modes::Executor;
+use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::gcm::gmac;
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference::{Aes, ctr};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -329,6 +331,15 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
     let (planner, outcome, data) = run_without(Pass::Ctr, Some("gpu"), Pass::Ctr);
     assert!(matches!(outcome, Err(Error::Unsupported { .. })));
     assert_eq!((data, planner.assisted()), ([1; 48], vec![]));
+    // Of a MAC nothing would be left for the device.
+    let (planner, ..) = run_without(Pass::CbcMac, Some("gpu"), Pass::Ctr);
+    let (key, mut mac) = (Key::new(&[7; 16]).unwrap(), [9; 16]);
+    let mut messages = [CmacMessage { key: &key, data: b"data", mac: &mut mac }];
+    assert!(matches!(cmac(&planner, &mut messages), Err(Error::Unsupported { .. })));
+    let (planner, ..) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
+    let refused = gmac(&planner, &key, &[1; 12], b"data", &mut mac);
+    assert!(matches!(refused, Err(Error::Unsupported { .. })));
+    assert_eq!((mac, planner.assisted()), ([9; 16], vec![]));
     // Work that the device supports, and work without a named device, is not assisted.
     for (device, pass) in [(Some("gpu"), Pass::Ctr), (None, Pass::Ghash), (Some("mock-cpu"), Pass::Ghash)] {
         let (planner, outcome, _) = run_without(Pass::Ghash, device, pass);

@@ -6,9 +6,9 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use lockstep::aead::Aead;
 use lockstep::hazmat::Key;
-use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::cbc_cts::Variant;
-use lockstep::hazmat::work::{Operation, Pass};
+use lockstep::hazmat::mode::{self, Executor};
+use lockstep::hazmat::work::Pass;
 use lockstep::text::to_utf8;
 use lockstep::{Sparse, quoted};
 use serde_json::json;
@@ -229,12 +229,7 @@ fn check_mac(raw: &Raw) -> Result<()> {
         Mode::Gmac => Pass::Ghash,
         _ => return Ok(()),
     };
-    let (size, operation, planner) =
-        (Key::new(&raw.key)?.size(), Operation::Pass(pass), raw.engine.planner());
-    if !planner.supports(operation, size) {
-        planner.plan(operation, size, 16, None)?;
-    }
-    Ok(())
+    Ok(raw.engine.planner().check_mac(pass, Key::new(&raw.key)?.size())?)
 }
 
 fn hex(option: &str, digits: Option<&str>) -> Result<Zeroizing<Vec<u8>>> {

@@ -181,7 +181,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     }
     let output = Output::open(&args.output, &input, Content::Unknown, args.sparse)?;
     job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
-        let options = job::options(report).partial(args.partial);
+        let options = lockstep::Options { partial: args.partial, ..job::options(report) };
         let plaintext = if let Some((offset, len)) = args.range {
             let mut input = &input.file;
             let start = input.stream_position().map_err(lockstep::Error::Read)?;
@@ -431,7 +431,7 @@ impl Operation for DecryptMany<'_> {
             || tree::Error::Failed("the file changed after its key had been found: try again".into());
         let key = opened.ok_or_else(changed)??;
         let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
-        let options = options.partial(self.args.partial);
+        let options = lockstep::Options { partial: self.args.partial, ..options };
         let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;
         Ok(summary.plaintext_len)
     }

@@ -168,17 +168,13 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
         }
         outcome
     } else {
-        let outcome = Mutex::new(Ok(true));
+        let outcomes = Mutex::new(Vec::with_capacity(threads));
         share::at_once(vec![(); threads], |()| {
             let done = run_pieces();
-            let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-            match (done, &mut *outcome) {
-                (Ok(are_done), Ok(all)) => *all &= are_done,
-                (Ok(_), Err(_)) => {}
-                (Err(error), outcome) => *outcome = Err(error),
-            }
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(done);
         });
-        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        outcomes.into_iter().try_fold(true, |all, done| Ok(all & done?))
     };
     // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.
     if outcome? { Ok(()) } else { Err(Error::AuthenticationFailed) }

@@ -28,11 +28,6 @@ impl MessageKey {
         }
         nonce
     }
-
-    #[cfg(test)]
-    pub(super) fn from_parts(key: &[u8], base_nonce: [u8; NONCE]) -> MessageKey {
-        MessageKey { key: AeadKey::new(Aead::Gcm, key).unwrap(), base_nonce: Zeroizing::new(base_nonce) }
-    }
 }
 
 /// Creates the header of a new message, with a random salt, and derives the key of the message.

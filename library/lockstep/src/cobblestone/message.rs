@@ -42,7 +42,7 @@ pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) ->
     let len = plaintext.len() as u64;
     let room = usize::try_from(ciphertext_len(len)?).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
-    encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), &mut output, Options::new())?;
+    encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), &mut output, Options::default())?;
     Ok(output)
 }
 
@@ -60,7 +60,7 @@ pub fn seal_into(
 ) -> Result<usize> {
     let len = plaintext.len() as u64;
     into_buffer(ciphertext_len(len)?, output, |writer| {
-        encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), writer, Options::new())
+        encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), writer, Options::default())
     })
 }
 
@@ -163,7 +163,7 @@ pub fn open(engine: &Engine, key: &FileKey, context: &[u8], message: &[u8]) -> R
     // checks the key first, so a wrong key is reported before a wrong length.
     let room = usize::try_from(plaintext_len(len).unwrap_or(0)).map_err(|_| Error::TooLong)?;
     let mut output = Vec::with_capacity(room);
-    let (mut reader, options) = (message, Options::new());
+    let (mut reader, options) = (message, Options::default());
     let outcome = decrypt_stream(engine, key, context, &mut reader, Some(len), &mut output, options);
     if outcome.is_err() {
         output.zeroize();
@@ -185,7 +185,7 @@ pub fn open_into(
 ) -> Result<usize> {
     let len = message.len() as u64;
     into_buffer(plaintext_len(len)?, output, |writer| {
-        decrypt_stream(engine, key, context, &mut &message[..], Some(len), writer, Options::new())
+        decrypt_stream(engine, key, context, &mut &message[..], Some(len), writer, Options::default())
     })
 }
 

@@ -7,47 +7,22 @@ use crate::error::{Error, Result};
 /// Options of encryption and decryption.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
-    progress: Option<&'a (dyn Fn(u64) + Sync)>,
-    interrupt: Option<&'a AtomicBool>,
-    pub(super) max_threads: Option<usize>,
-    pub(super) partial: bool,
+    /// A function that is called regularly with the number of plaintext bytes processed so far. It runs on the worker threads,
+    /// one call at a time, and should return quickly.
+    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// A flag that stops the work: once it is true, the call returns [`Error::Interrupted`]. The flag is checked before each
+    /// piece of at most a megabyte, and when a signal interrupts a read or a write.
+    pub interrupt: Option<&'a AtomicBool>,
+    /// The maximum number of CPU threads for this message. The number of threads of the engine remains the upper limit.
+    /// This option is for callers that process many messages at the same time.
+    pub max_threads: Option<usize>,
+    /// Whether decryption of a damaged or truncated message writes all chunks before the first one that is damaged or missing.
+    /// The call still fails, with [`Error::Partial`], which has the number of bytes. Otherwise fewer chunks are written, or
+    /// none. Functions that read ranges or decrypt buffers ignore this option.
+    pub partial: bool,
 }
 
-impl<'a> Options<'a> {
-    /// The default options.
-    pub fn new() -> Self {
-        Options::default()
-    }
-
-    /// Sets a function that is called regularly with the number of plaintext bytes processed so far. It runs on the
-    /// worker threads, one call at a time, and should return quickly.
-    pub fn progress(mut self, callback: &'a (dyn Fn(u64) + Sync)) -> Self {
-        self.progress = Some(callback);
-        self
-    }
-
-    /// Sets a flag that stops the work: once it is true, the call returns [`Error::Interrupted`]. The flag is checked
-    /// before each piece of at most a megabyte, and when a signal interrupts a read or a write.
-    pub fn interrupt(mut self, flag: &'a AtomicBool) -> Self {
-        self.interrupt = Some(flag);
-        self
-    }
-
-    /// Sets the maximum number of CPU threads for this message. The number of threads of the engine remains the upper
-    /// limit. This option is for callers that process many messages at the same time.
-    pub fn max_threads(mut self, threads: usize) -> Self {
-        self.max_threads = Some(threads);
-        self
-    }
-
-    /// Sets whether decryption of a damaged or truncated message writes all chunks before the first one that is damaged or
-    /// missing. The call still fails, with [`Error::Partial`], which has the number of bytes. Otherwise fewer chunks are
-    /// written, or none. Functions that read ranges or decrypt buffers ignore this option.
-    pub fn partial(mut self, partial: bool) -> Self {
-        self.partial = partial;
-        self
-    }
-
+impl Options<'_> {
     /// True once the flag of [`Options::interrupt`] is true: for a caller's own work in the same call.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
 
 use lockstep_cache::fresh;
 use zeroize::{Zeroize, Zeroizing};
@@ -74,20 +73,6 @@ impl ReadAt for Vec<u8> {
 }
 
 impl<T: ReadAt + ?Sized> ReadAt for &T {
-    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        (**self).read_exact_at(buffer, offset)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        (**self).size()
-    }
-
-    fn is_serial(&self) -> bool {
-        (**self).is_serial()
-    }
-}
-
-impl<T: ReadAt + Send + ?Sized> ReadAt for Arc<T> {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         (**self).read_exact_at(buffer, offset)
     }
@@ -184,7 +169,7 @@ impl<S: ReadAt> Reader<S> {
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Core`].
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        Ok(self.read_scattered(offset, &mut [buffer], Options::new())? as usize)
+        Ok(self.read_scattered(offset, &mut [buffer], Options::default())? as usize)
     }
 
     /// Reads `len` bytes of plaintext from this offset, or fewer at the end of the message.
@@ -267,7 +252,8 @@ impl<S: ReadAt> Reader<S> {
             return Ok(());
         }
         let chunks = chunk_of(end - 1) - chunk_of(offset) + 1;
-        let options = if self.source.is_serial() { options.max_threads(1) } else { options };
+        let max_threads = if self.source.is_serial() { Some(1) } else { options.max_threads };
+        let options = Options { max_threads, ..options };
         let mut start = offset;
         pipeline::run(
             Workers::new(&self.engine, options, Some(chunks)),

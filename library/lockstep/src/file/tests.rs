@@ -8,7 +8,7 @@ fn a_part_replaces_no_file() {
     let message = crate::seal(&engine, &key, b"", &[7; 50_000]).unwrap();
     std::fs::write(&from, &message[..40_000]).unwrap();
     std::fs::write(&to, "precious").unwrap();
-    let stream = Options::new().partial(true);
+    let stream = Options { partial: true, ..Options::default() };
     let options = FileOptions { stream, force: true, ..Default::default() };
     let decrypt = || decrypt_file(&engine, &key, b"", &from, &to, options);
     let error = decrypt().unwrap_err();

@@ -61,6 +61,19 @@ fn folders_are_created_with_the_requested_permissions() {
     assert_eq!(mode & 0o777, 0o700);
 }
 
+/// A umask such as 0477 makes new folders in which files can be created, but which cannot be listed.
+#[cfg(target_os = "linux")]
+#[test]
+fn new_folders_that_cannot_be_listed_are_synced() {
+    let base = tempfile::tempdir().unwrap();
+    let root = Folder::open(base.path(), false).unwrap();
+    let unlisted = |step| if step == sys::Step::ListFolder { Err(Errno::ACCESS) } else { Ok(()) };
+    let make = || root.make_folder(Path::new("a/b"), 0o777, true);
+    let made = sys::with_hook(unlisted, make).unwrap();
+    assert_eq!(made.id().unwrap(), root.open_below(Path::new("a/b")).unwrap().id().unwrap());
+    assert!(made.names().unwrap().is_empty(), "the file for the sync has no name");
+}
+
 #[test]
 fn files_that_are_not_regular_are_refused() {
     let base = tempfile::tempdir().unwrap();

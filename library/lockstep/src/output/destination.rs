@@ -118,7 +118,7 @@ impl Destination {
         }
         const RENAME: &str = "rename the finished file to";
         match temporary.rename(&self.folder, &self.name) {
-            Ok(true) if self.options.sync => self.folder.sync(&temporary.file).map_err(failed("sync")),
+            Ok(true) if self.options.sync => self.folder.sync(|| Ok(&temporary.file)).map_err(failed("sync")),
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::file(RENAME, &self.path)(io::Error::other(
                 "another process removed or replaced the temporary file: use a folder in which no other user can write",

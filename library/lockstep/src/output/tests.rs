@@ -320,7 +320,7 @@ fn a_file_is_synced_in_a_folder_that_cannot_be_listed() {
     with_hook(failing(unlisted), || write_out(&path, options)).unwrap();
     assert_new_file(&path, "without a permission to list");
     with_hook(failing(unlisted), || OutputFile::check(&folder.path().join("other"), options)).unwrap();
-    with_hook(failing(unlisted), || below.sync(File::open(&path).unwrap())).unwrap();
+    with_hook(failing(unlisted), || below.sync(|| Ok(File::open(&path).unwrap()))).unwrap();
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::envelope::Envelope;
 use crate::error::{Error, Result, copy, failed};
 use crate::file;
 use crate::folder::Folder;
-use crate::output::{OnExisting, remove_abandoned};
+use crate::output::{OnExisting, Trials, remove_abandoned};
 
 const ADVICE: Advice = Advice {
     existing: "keep those that are up to date with resume=True, or replace them with overwrite=True",
@@ -102,7 +102,7 @@ impl Plan {
             delete: false,
             protected: Vec::new(),
             advice: &ADVICE,
-            stream: crate::Options::new(),
+            stream: crate::Options::default(),
         };
         // For a run, the path `-` is standard input.
         let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
@@ -196,7 +196,8 @@ impl Group<'_> {
                 return files.iter().map(|_| Err(failure())).collect();
             }
         };
-        let writer = Writer::new(self, &(), (&output, self.output), self.sync);
+        let (output_dir, sync, trials) = (self.output, self.sync, Trials::default());
+        let writer = Writer { operation: self, host: &(), output: &output, output_dir, sync, trials };
         let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
         by_length(
@@ -230,7 +231,8 @@ impl Work<'_> {
     fn process(&self, file: &PlannedFile, expected: Option<&[u8; 32]>, threads: usize) -> Result<Processed> {
         let path = self.group.output.join(&file.output);
         let write = |existing: OnExisting| -> Result<Processed> {
-            let (input_path, options) = (file.root.join(&file.input), self.options.max_threads(threads));
+            let input_path = file.root.join(&file.input);
+            let options = crate::Options { max_threads: Some(threads), ..self.options };
             let input = self.open(file, expected)?;
             let describe = |output: &File, _| self.group.describe(&input, output, false);
             let written = self.writer.write(&input, &input_path, &file.output, existing, options, describe);

@@ -38,6 +38,8 @@ pub(super) struct Job {
     pub(super) exists: bool,
     /// True if an existing output may be replaced.
     pub(super) replace: bool,
+    /// The reason why the output cannot be written.
+    pub(super) error: Option<Error>,
 }
 
 impl Job {
@@ -173,11 +175,6 @@ impl Inputs {
         }
         Ok(search.found)
     }
-
-    /// The number of folders on the command line, and one more if it names files.
-    pub(super) fn roots(&self) -> usize {
-        self.places.iter().filter(|place| place.input.as_os_str().is_empty()).count()
-    }
 }
 
 struct Search<'a> {
@@ -190,7 +187,7 @@ struct Search<'a> {
 impl Search<'_> {
     fn add(&mut self, root: Arc<Root>, input: PathBuf, output: PathBuf, stat: &Stat) {
         let (len, id, replace) = (stat.st_size.cast_unsigned(), id(stat), self.options.force);
-        self.found.jobs.push(Job { root, input, output, len, id, exists: false, replace });
+        self.found.jobs.push(Job { root, input, output, len, id, exists: false, replace, error: None });
     }
 
     fn add_place(&mut self, input: PathBuf, path: PathBuf, mode: u32, root: Option<Arc<Root>>) -> usize {

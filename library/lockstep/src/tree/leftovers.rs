@@ -79,7 +79,7 @@ impl Leftovers {
             }
             folder.remove(name)?;
             if sync {
-                folder.sync(&file)?;
+                folder.sync(|| Ok(&file))?;
             }
             Ok(true)
         };

@@ -120,10 +120,12 @@ pub(super) fn folder_refused() -> Error {
 /// the other.
 fn check_unambiguous(inputs: &Inputs) -> Result<()> {
     let mut bases = HashSet::new();
-    for place in inputs.places.iter().filter(|place| place.input.as_os_str().is_empty()) {
+    // The folders on the command line, and one more if it names files.
+    let roots = inputs.places.iter().filter(|place| place.input.as_os_str().is_empty());
+    for place in roots.clone() {
         // The output folder itself contains all others.
         let contains_others = place.root.is_some() && place.path.as_os_str().is_empty();
-        if !bases.insert(&place.path) || contains_others && inputs.roots() > 1 {
+        if !bases.insert(&place.path) || contains_others && roots.clone().count() > 1 {
             return Err(failed(format!(
                 "with --delete, {} and another input would share an output folder: run the command once for each, with \
                  separate output folders",

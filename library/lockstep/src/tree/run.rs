@@ -18,7 +18,7 @@ use super::{Existing, Host, Operation, Options, Pair, clash};
 use crate::engine::Engine;
 use crate::error::{Error, Result, failed};
 use crate::folder::Folder;
-use crate::output::OnExisting;
+use crate::output::{OnExisting, Trials};
 use crate::quoted::quoted;
 
 /// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
@@ -83,8 +83,9 @@ impl<'a> Run<'a> {
         options: &'a Options<'a>,
         host: &dyn Host,
     ) -> Result<Run<'a>> {
-        let (output, inputs, leftovers) = assign(given, operation.direction(), options, host)?;
-        let outcome = Outcome::default();
+        let (output, mut inputs, leftovers) = assign(given, operation.direction(), options, host)?;
+        let (skipped, failed) = (std::mem::take(&mut inputs.skipped), std::mem::take(&mut inputs.failed));
+        let outcome = Outcome { skipped, failed, ..Outcome::default() };
         let mut run = Run { engine, operation, options, output, inputs, leftovers, outcome };
         if options.resume {
             run.skip_up_to_date();
@@ -129,7 +130,7 @@ impl<'a> Run<'a> {
 
     /// True if every file has failed. Then no folder is created, and [`process`](Run::process) has no effect.
     pub fn has_failed(&self) -> bool {
-        self.inputs.jobs.is_empty() && !(self.outcome.failed.is_empty() && self.inputs.failed.is_empty())
+        self.inputs.jobs.is_empty() && !self.outcome.failed.is_empty()
     }
 
     /// Processes the files and writes the outputs to the output folder.
@@ -143,7 +144,8 @@ impl<'a> Run<'a> {
         let (Inputs { jobs, places, .. }, options) = (&self.inputs, self.options);
         let Options { output_dir, sync, resume, .. } = *options;
         let output = make_output(output_dir, sync)?;
-        let writer = Writer::new(self.operation, host, (&output, output_dir), sync);
+        let (operation, trials) = (self.operation, Trials::default());
+        let writer = Writer { operation, host, output: &output, output_dir, sync, trials };
         let work = Work { writer, options, outcome: Mutex::new(&mut self.outcome) };
         // Folders without files are created too.
         let refused = create_places(&output, output_dir, places, (sync, resume), |path, error| {
@@ -161,9 +163,7 @@ impl<'a> Run<'a> {
     /// one without input, so nothing is deleted. Returns the results.
     pub fn finish(self) -> Outcome {
         let is_stopped = self.is_stopped();
-        let Run { operation, options, output, inputs, leftovers, mut outcome, .. } = self;
-        outcome.skipped.splice(..0, inputs.skipped);
-        outcome.failed.splice(..0, inputs.failed);
+        let Run { operation, options, output, leftovers, mut outcome, .. } = self;
         let full = |path: &Path| options.output_dir.join(path);
         let is_complete = outcome.failed.is_empty() && !is_stopped;
         match output {
@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
             let synced = file
                 .sync_all()
                 .and_then(|()| output.open_below(job.folder()))
-                .and_then(|folder| Ok(folder.sync(&file)?));
+                .and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
@@ -266,7 +266,8 @@ impl Work<'_> {
             let done = done.min(job.len);
             self.writer.host.advance(done.saturating_sub(processed.swap(done, Ordering::Relaxed)));
         };
-        let finished = self.try_process(job, stream.progress(&advance).max_threads(threads));
+        let (progress, max_threads) = (Some(&advance as _), Some(threads));
+        let finished = self.try_process(job, crate::Options { progress, max_threads, ..stream });
         if stream.is_interrupted() {
             // The interruption may be the cause of a failure, so the result is not recorded.
             return;

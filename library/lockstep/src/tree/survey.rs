@@ -1,6 +1,6 @@
 //! What the output folder contains before the run.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::clash::StoredNames;
-use super::inputs::{Inputs, encrypted};
+use super::inputs::{Inputs, Job, Place, encrypted};
 use super::leftovers::Leftovers;
 use super::plan::folder_refused;
 use super::write::output_error;
@@ -17,19 +17,18 @@ use crate::error::{Error, Result, copy, failed};
 use crate::folder::{Folder, Id, id as id_of};
 use crate::quoted::quoted;
 
-/// The jobs and folders of one output folder, as indices.
+/// What belongs to one output folder.
 #[derive(Default)]
-struct Content {
-    jobs: Vec<usize>,
-    places: Vec<usize>,
-    /// Skipped entries of input folders.
-    skipped: Vec<usize>,
+struct Content<'a> {
+    jobs: Vec<&'a mut Job>,
+    places: Vec<&'a mut Place>,
+    /// Skipped entries of input folders, as paths below the output folder.
+    skipped: Vec<&'a Path>,
     /// True if an input folder corresponds to this folder.
     has_input: bool,
 }
 
 struct Survey<'a> {
-    inputs: &'a mut Inputs,
     options: &'a Options<'a>,
     finds_leftovers: bool,
     /// The identities of the inputs.
@@ -40,8 +39,8 @@ struct Survey<'a> {
     known: HashSet<Id>,
     /// Nothing is written to these folders.
     refused: HashSet<PathBuf>,
-    /// The jobs whose outputs cannot be written.
-    errors: HashMap<usize, Error>,
+    /// The input folders of these folders, with the reasons.
+    failed: Vec<(PathBuf, Error)>,
     leftovers: Leftovers,
 }
 
@@ -64,65 +63,65 @@ pub(super) fn survey(
         Some(((found.dev(), found.ino()), *what, *path))
     });
     let protected: Vec<_> = protected.collect();
-    let folders = contents(inputs);
     let mut survey = Survey {
-        inputs,
         options,
         finds_leftovers: direction == Direction::Encrypt && may_change,
         known: input_ids.iter().copied().chain(protected.iter().map(|(id, ..)| *id)).collect(),
         input_ids,
         protected,
         refused: HashSet::new(),
-        errors: HashMap::new(),
+        failed: Vec::new(),
         leftovers: Leftovers::default(),
     };
     // The order of paths is such that each folder follows its parent.
-    for (path, content) in folders {
-        survey.look_into(output, &path, &content)?;
+    for (path, content) in contents(inputs) {
+        survey.look_into(output, &path, content)?;
     }
-    let Survey { inputs, mut errors, refused, leftovers, .. } = survey;
-    for (index, job) in std::mem::take(&mut inputs.jobs).into_iter().enumerate() {
-        let is_refused = || refused.contains(job.folder()).then(folder_refused);
-        match errors.remove(&index).or_else(is_refused) {
+    inputs.failed.extend(survey.failed);
+    for mut job in std::mem::take(&mut inputs.jobs) {
+        match job.error.take() {
             Some(error) => inputs.failed.push((job.path(), error)),
             None => inputs.jobs.push(job),
         }
     }
-    Ok(leftovers)
+    Ok(survey.leftovers)
 }
 
 /// The content of each output folder.
-fn contents(inputs: &Inputs) -> BTreeMap<PathBuf, Content> {
-    let mut folders: BTreeMap<PathBuf, Content> = BTreeMap::new();
-    for (index, place) in inputs.places.iter().enumerate() {
+fn contents(inputs: &mut Inputs) -> BTreeMap<PathBuf, Content<'_>> {
+    let mut folders: BTreeMap<PathBuf, Content<'_>> = BTreeMap::new();
+    for place in &mut inputs.places {
         folders.entry(place.path.clone()).or_default().has_input |= place.root.is_some();
-        if let Some(parent) = place.path.parent() {
-            folders.entry(parent.to_owned()).or_default().places.push(index);
+        if let Some(parent) = place.path.parent().map(Path::to_owned) {
+            folders.entry(parent).or_default().places.push(place);
         }
     }
-    for (index, job) in inputs.jobs.iter().enumerate() {
-        folders.entry(job.folder().to_owned()).or_default().jobs.push(index);
+    for job in &mut inputs.jobs {
+        folders.entry(job.folder().to_owned()).or_default().jobs.push(job);
     }
-    for (index, entry) in inputs.skipped_entries.iter().enumerate() {
+    for entry in &inputs.skipped_entries {
         let parent = entry.parent().unwrap_or(Path::new(""));
-        folders.entry(parent.to_owned()).or_default().skipped.push(index);
+        folders.entry(parent.to_owned()).or_default().skipped.push(entry);
     }
     folders
 }
 
 impl Survey<'_> {
-    fn look_into(&mut self, output: &Folder, path: &Path, content: &Content) -> Result<()> {
+    fn look_into(&mut self, output: &Folder, path: &Path, content: Content<'_>) -> Result<()> {
+        let Content { mut jobs, mut places, skipped, has_input } = content;
         if self.refused.contains(path) {
-            content.places.iter().for_each(|&index| self.refuse(index, folder_refused()));
+            jobs.into_iter().for_each(|job| job.error = Some(folder_refused()));
+            places.into_iter().for_each(|place| self.refuse(place, folder_refused()));
             return Ok(());
         }
+        let output_dir = self.options.output_dir;
+        let full = |relative: &Path| output_dir.join(relative);
         let folder = match output.open_below(path) {
             Ok(folder) => folder,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
-                for &index in &content.jobs {
-                    let error = Error::file("look at", &self.output(index))(copy(&error));
-                    self.errors.insert(index, error);
+                for job in jobs {
+                    job.error = Some(Error::file("look at", &full(&job.output))(copy(&error)));
                 }
                 return Ok(());
             }
@@ -131,36 +130,36 @@ impl Survey<'_> {
         let stored = StoredNames::list(&folder).ok();
         let check_name =
             |path: &Path, id: Id| stored.as_ref().map_or(Ok(()), |stored| stored.check(&folder, path, id));
-        for &index in &content.jobs {
-            let path = self.output(index);
-            let exists = match folder.look(path.file_name().unwrap_or_default()) {
-                Ok(None) => Ok(false),
+        for job in &mut jobs {
+            let path = full(&job.output);
+            match folder.look(path.file_name().unwrap_or_default()) {
+                Ok(None) => {}
                 Ok(Some(stat)) => {
                     let id = id_of(&stat);
                     self.check_unused(&path, id)?;
                     self.known.insert(id);
-                    check_name(&path, id).map(|()| true)
+                    job.exists = true;
+                    job.error = check_name(&path, id).err();
                 }
                 // The error affects only this file, for example if its name is too long or if a folder has no search
                 // permission.
-                Err(error) => Err(output_error(Error::file("look at", &path)(error), &path)),
-            };
-            match exists {
-                Ok(exists) => self.inputs.jobs[index].exists = exists,
-                Err(error) => drop(self.errors.insert(index, error)),
+                Err(error) => job.error = Some(output_error(Error::file("look at", &path)(error), &path)),
             }
         }
-        for &index in &content.places {
-            let place = &mut self.inputs.places[index];
+        for place in &mut places {
             // Other errors are reported when the folder is created.
             let Ok(Some(stat)) = folder.look(place.path.file_name().unwrap_or_default()) else { continue };
-            match check_name(&self.options.output_dir.join(&place.path), id_of(&stat)) {
+            match check_name(&full(&place.path), id_of(&stat)) {
                 Ok(()) => place.exists = true,
-                Err(error) => self.refuse(index, error),
+                Err(error) => self.refuse(place, error),
             }
         }
-        if self.finds_leftovers && content.has_input {
-            let wanted = self.wanted(content);
+        if self.finds_leftovers && has_input {
+            // A skipped input may have an output: for example, a file that was replaced by a symbolic link.
+            let encrypted = skipped.iter().filter_map(|path| path.file_name()).map(encrypted);
+            let outputs = jobs.iter().map(|job| &*job.output).chain(places.iter().map(|place| &*place.path));
+            let names = outputs.chain(skipped.iter().copied()).filter_map(Path::file_name);
+            let wanted: HashSet<OsString> = names.map(OsStr::to_owned).chain(encrypted).collect();
             let names = stored.iter().flat_map(|stored| &stored.names);
             for name in names.filter(|name| !wanted.contains(*name)) {
                 self.leftovers.add(&folder, path, name, &self.known);
@@ -182,25 +181,9 @@ impl Survey<'_> {
         Ok(())
     }
 
-    fn refuse(&mut self, place: usize, error: Error) {
-        let place = &mut self.inputs.places[place];
+    fn refuse(&mut self, place: &mut Place, error: Error) {
         place.is_refused = true;
         self.refused.insert(place.path.clone());
-        self.inputs.failed.push((place.shown(OsStr::new("")), error));
-    }
-
-    /// The names in an output folder for which there is an input. A skipped input has one too: for example, a file that
-    /// was replaced by a symbolic link.
-    fn wanted(&self, content: &Content) -> HashSet<OsString> {
-        let Inputs { jobs, places, skipped_entries, .. } = &*self.inputs;
-        let jobs = content.jobs.iter().map(|&index| jobs[index].output.as_path());
-        let places = content.places.iter().map(|&index| places[index].path.as_path());
-        let skipped = || content.skipped.iter().map(|&index| skipped_entries[index].as_path());
-        let names = jobs.chain(places).chain(skipped()).filter_map(Path::file_name).map(OsStr::to_owned);
-        names.chain(skipped().filter_map(Path::file_name).map(encrypted)).collect()
-    }
-
-    fn output(&self, job: usize) -> PathBuf {
-        self.options.output_dir.join(&self.inputs.jobs[job].output)
+        self.failed.push((place.shown(OsStr::new("")), error));
     }
 }

@@ -105,7 +105,7 @@ fn options(output_dir: &Path) -> Options<'_> {
         delete: false,
         protected: Vec::new(),
         advice: &Advice { existing: "", unknown: "", same_output: "", name: "" },
-        stream: crate::Options::new(),
+        stream: crate::Options::default(),
     }
 }
 
@@ -233,7 +233,7 @@ fn groups_have_the_same_rules() {
             replace: existing == IfExists::Replace,
             sync: false,
         };
-        let results = group.process(&files, crate::Options::new());
+        let results = group.process(&files, crate::Options::default());
         let done = results.iter().flatten().map(|done| done.plaintext_len).collect::<Vec<_>>();
         let planned = plan.failed.into_iter().map(|(_, error)| error.to_string());
         let failed = planned.chain(results.into_iter().filter_map(|result| Some(result.err()?.to_string())));

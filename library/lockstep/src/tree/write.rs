@@ -22,25 +22,16 @@ pub(super) const LONG: u64 = 8 << 20;
 
 /// Writes outputs below an output folder.
 pub(super) struct Writer<'a> {
-    operation: &'a dyn Operation,
+    pub(super) operation: &'a dyn Operation,
     pub(super) host: &'a dyn Host,
     pub(super) output: &'a Folder,
     /// The path of the output folder, for messages.
-    output_dir: &'a Path,
-    sync: bool,
-    trials: Trials,
+    pub(super) output_dir: &'a Path,
+    pub(super) sync: bool,
+    pub(super) trials: Trials,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(
-        operation: &'a dyn Operation,
-        host: &'a dyn Host,
-        (output, output_dir): (&'a Folder, &'a Path),
-        sync: bool,
-    ) -> Writer<'a> {
-        Writer { operation, host, output, output_dir, sync, trials: Trials::default() }
-    }
-
+impl Writer<'_> {
     /// Processes an open input into a new file. `relative` is its path below the output folder. The file gets the permission bits
     /// and the modification time of the input. `inspect` gets the complete file before it has its name, and the number of plaintext
     /// bytes. Returns the result of `inspect`, and whether the input changed while it was read.

@@ -89,7 +89,7 @@ fn nothing_is_left_after_a_failure() {
     assert_eq!(folder.names(), ["input", "output"]);
 
     let flag = AtomicBool::new(true);
-    let options = FileOptions { stream: Options::new().interrupt(&flag), ..FORCE() };
+    let options = FileOptions { stream: Options { interrupt: Some(&flag), ..Options::default() }, ..FORCE() };
     assert!(matches!(encrypt(&folder.path("input"), &output, options), Err(Error::Interrupted)));
     assert_eq!(fs::read(&output).unwrap(), b"precious");
     assert_eq!(folder.names(), ["input", "output"]);
@@ -313,14 +313,14 @@ fn an_envelope_and_its_message_in_one_file() {
         let mut input = File::open(folder.write("input", &[b"skipped", &data[..]].concat())).unwrap();
         input.seek(SeekFrom::Start(7)).unwrap();
         let context = envelope.as_bytes();
-        encrypt_open_file(engine(2), &key(SUITE), context, &input, &mut output, Options::new()).unwrap();
+        encrypt_open_file(engine(2), &key(SUITE), context, &input, &mut output, Options::default()).unwrap();
         output.commit().unwrap();
 
         let input = File::open(&path).unwrap();
         let found = Envelope::read_file(&input).unwrap().unwrap();
         assert_eq!(found, envelope);
         let mut back = Vec::new();
-        decrypt_open_file(engine(2), &key(SUITE), found.as_bytes(), &input, &mut back, Options::new())
+        decrypt_open_file(engine(2), &key(SUITE), found.as_bytes(), &input, &mut back, Options::default())
             .unwrap();
         assert!(back == data);
 
@@ -328,7 +328,7 @@ fn an_envelope_and_its_message_in_one_file() {
         let bare = File::open(folder.write("bare", &oracle_seal(SUITE, b"", &data))).unwrap();
         assert!(Envelope::read_file(&bare).unwrap().is_none());
         back.clear();
-        decrypt_open_file(engine(2), &key(SUITE), b"", &bare, &mut back, Options::new()).unwrap();
+        decrypt_open_file(engine(2), &key(SUITE), b"", &bare, &mut back, Options::default()).unwrap();
         assert!(back == data);
     }
 }
@@ -339,7 +339,7 @@ fn a_truncated_file_is_refused_before_anything_is_written() {
     let message = oracle_seal(SUITE, b"", &plaintext(3 << 20));
     let input = File::open(folder.write("input", &message[..message.len() - 5])).unwrap();
     let mut output = Vec::new();
-    assert!(decrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut output, Options::new()).is_err());
+    assert!(decrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut output, Options::default()).is_err());
     assert!(output.is_empty());
 }
 
@@ -366,7 +366,8 @@ fn data_appended_during_encryption_are_encrypted_too() {
                 file.write_all(&data[first..last]).unwrap();
             });
             let mut message = Vec::new();
-            let (input, options) = (File::open(&path).unwrap(), Options::new().progress(&append));
+            let (input, options) =
+                (File::open(&path).unwrap(), Options { progress: Some(&append), ..Options::default() });
             let summary =
                 encrypt_open_file(engine(2), &key(SUITE), b"", &input, &mut message, options).unwrap();
             assert_eq!(summary.plaintext_len, last as u64, "from {first}");
@@ -385,13 +386,15 @@ fn a_file_that_becomes_shorter_while_it_is_read_is_refused() {
         change_once(move || fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1000).unwrap())
     };
     let cut = truncate(&plain);
-    let options = FileOptions { stream: Options::new().progress(&cut), ..Default::default() };
+    let options =
+        FileOptions { stream: Options { progress: Some(&cut), ..Options::default() }, ..Default::default() };
     let error = encrypt(&plain, &folder.path("cipher"), options).unwrap_err();
     assert!(matches!(error, Error::InputChanged { before: 0x80_0000, now: 1000 }), "{error}");
 
     let cipher = folder.write("cipher", &oracle_seal(SUITE, b"", &data));
     let cut = truncate(&cipher);
-    let options = FileOptions { stream: Options::new().progress(&cut), ..Default::default() };
+    let options =
+        FileOptions { stream: Options { progress: Some(&cut), ..Options::default() }, ..Default::default() };
     let error = decrypt(&cipher, &folder.path("back"), options).unwrap_err();
     assert!(matches!(error, Error::Truncated { got: 1000 }), "{error}");
     assert_eq!(folder.names(), ["cipher", "plain"]);
@@ -404,7 +407,10 @@ fn a_message_that_becomes_longer_while_it_is_decrypted_is_refused() {
     let append = change_once(|| {
         fs::OpenOptions::new().append(true).open(&cipher).unwrap().write_all(b"more").unwrap();
     });
-    let options = FileOptions { stream: Options::new().progress(&append), ..Default::default() };
+    let options = FileOptions {
+        stream: Options { progress: Some(&append), ..Options::default() },
+        ..Default::default()
+    };
     let error = decrypt(&cipher, &folder.path("back"), options).unwrap_err();
     assert!(matches!(error, Error::InputChanged { .. }) && error.to_string().contains("longer"), "{error}");
     assert_eq!(folder.names(), ["cipher"]);

@@ -14,7 +14,7 @@ fn errors(input: &[u8]) -> [Error; 4] {
     std::fs::write(&from, input).unwrap();
     let errors = [
         open(engine, &key, b"", input).unwrap_err(),
-        decrypt(engine, &key, b"", input, Vec::new(), Options::new()).unwrap_err(),
+        decrypt(engine, &key, b"", input, Vec::new(), Options::default()).unwrap_err(),
         Reader::open(engine, &key, b"", input).unwrap_err(),
         file::decrypt_file(engine, &key, b"", &from, &to, Default::default()).unwrap_err(),
     ];
@@ -63,7 +63,7 @@ fn messages_that_begin_like_another_format_are_decrypted() {
         let message = oracle::seal(aead(Suite::Cobblestone256), key.as_bytes(), &salt, b"", b"hello");
         assert_eq!(open(engine(2), &key, b"", &message).unwrap(), b"hello");
         let mut plain = Vec::new();
-        decrypt(engine(2), &key, b"", &message[..], &mut plain, Options::new()).unwrap();
+        decrypt(engine(2), &key, b"", &message[..], &mut plain, Options::default()).unwrap();
         assert_eq!(plain, b"hello");
         assert_eq!(Reader::open(engine(2), &key, b"", &message[..]).unwrap().len(), 5);
         // If the header is valid and later bytes are damaged, the error does not name another format.

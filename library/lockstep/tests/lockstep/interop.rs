@@ -15,8 +15,14 @@ fn the_reference_decrypts_our_messages() {
             let plain = plaintext(len);
             for threads in [1, 2, 3, 8] {
                 let mut message = Vec::new();
-                let summary =
-                    encrypt(engine(threads), &key(suite), b"ctx", &plain[..], &mut message, Options::new());
+                let summary = encrypt(
+                    engine(threads),
+                    &key(suite),
+                    b"ctx",
+                    &plain[..],
+                    &mut message,
+                    Options::default(),
+                );
                 let summary = summary.unwrap();
                 assert_eq!(summary.plaintext_len, len as u64);
                 assert_eq!(summary.ciphertext_len, message.len() as u64);
@@ -64,8 +70,14 @@ fn we_decrypt_messages_of_the_reference() {
             let message = oracle_seal(suite, b"ctx", &plain);
             for threads in [1, 2, 3, 8] {
                 let mut output = Vec::new();
-                let summary =
-                    decrypt(engine(threads), &key(suite), b"ctx", &message[..], &mut output, Options::new());
+                let summary = decrypt(
+                    engine(threads),
+                    &key(suite),
+                    b"ctx",
+                    &message[..],
+                    &mut output,
+                    Options::default(),
+                );
                 let summary = summary.unwrap();
                 assert_eq!(summary.plaintext_len, len as u64);
                 assert_eq!(summary.ciphertext_len, message.len() as u64);
@@ -127,7 +139,8 @@ fn wycheproof() {
                 }
                 let whole = open(engine(2), &key, &test.ctx, &message);
                 let mut streamed = Vec::new();
-                let stream = decrypt(engine(3), &key, &test.ctx, &message[..], &mut streamed, Options::new());
+                let stream =
+                    decrypt(engine(3), &key, &test.ctx, &message[..], &mut streamed, Options::default());
                 let random = Reader::open(engine(1), &key, &test.ctx, &message);
                 // For valid vectors, this is the length of the message. For invalid vectors, it is the length of the
                 // plaintext that may be released before the error.

@@ -48,7 +48,7 @@ fn all_chunks_before_the_damage_are_written() {
     for (what, message, chunks) in copies {
         fs::write(&path, &message).unwrap();
         for threads in [1, 3] {
-            let (engine, options) = (engine(threads), Options::new().partial(true));
+            let (engine, options) = (engine(threads), Options { partial: true, ..Options::default() });
             let (mut piped, mut filed) = (Vec::new(), Vec::new());
             let outcomes = [
                 decrypt(engine, &key(SUITE), b"", &message[..], &mut piped, options),
@@ -70,7 +70,7 @@ fn a_complete_message_is_decrypted_as_without_the_option() {
     for len in LENGTHS {
         let (plain, mut output) = (plaintext(len), Vec::new());
         let message = seal(engine(2), &key(SUITE), b"", &plain).unwrap();
-        let options = Options::new().partial(true);
+        let options = Options { partial: true, ..Options::default() };
         let summary = decrypt(engine(2), &key(SUITE), b"", &message[..], &mut output, options).unwrap();
         assert_eq!((summary.plaintext_len, summary.ciphertext_len), (len as u64, message.len() as u64));
         assert!(output == plain);
@@ -88,9 +88,9 @@ fn a_file_appears_only_with_the_option_and_with_content() {
     };
     for (what, message, chunks) in copies {
         fs::write(at("in"), &message).unwrap();
-        run(&key(SUITE), &at("out"), Options::new(), false);
+        run(&key(SUITE), &at("out"), Options::default(), false);
         assert!(!at("out").exists(), "{what}");
-        let error = run(&key(SUITE), &at("out"), Options::new().partial(true), false);
+        let error = run(&key(SUITE), &at("out"), Options { partial: true, ..Options::default() }, false);
         assert_eq!(error.keeps_output(), chunks > 0, "{what}");
         assert_eq!(at("out").exists(), chunks > 0, "{what}");
         if chunks > 0 {
@@ -99,7 +99,7 @@ fn a_file_appears_only_with_the_option_and_with_content() {
         }
     }
     // With another key, or with a header that is damaged or cut off, nothing can be verified.
-    let partial = Options::new().partial(true);
+    let partial = Options { partial: true, ..Options::default() };
     fs::write(at("out"), "precious").unwrap();
     let error = run(&FileKey::generate().unwrap(), &at("out"), partial, true);
     assert!(error.to_string().contains("none was written"), "{error}");
@@ -112,7 +112,7 @@ fn a_file_appears_only_with_the_option_and_with_content() {
     // An interrupted call and a full disk are not reported as damage of the message.
     fs::write(at("in"), &message[..message.len() - 1]).unwrap();
     let stop = AtomicBool::new(true);
-    let error = run(&key(SUITE), &at("out"), partial.interrupt(&stop), true);
+    let error = run(&key(SUITE), &at("out"), Options { interrupt: Some(&stop), ..partial }, true);
     assert!(matches!(error, Error::Interrupted), "{error}");
     if cfg!(target_os = "linux") {
         let error = run(&key(SUITE), Path::new("/dev/full"), partial, true);
@@ -128,7 +128,7 @@ fn a_failed_read_keeps_the_beginning_too() {
     let mut reader = Hesitant::new(&message[..HEADER + 70 * ENCRYPTED], 5000);
     reader.fails = true;
     let mut output = Vec::new();
-    let options = Options::new().partial(true);
+    let options = Options { partial: true, ..Options::default() };
     let error = decrypt(engine(2), &key(SUITE), b"", reader, &mut output, options).unwrap_err();
     assert!(!error.is_authentication_failure());
     let Error::Partial { verified, source } = error else { panic!("{error}") };

@@ -57,7 +57,7 @@ fn a_range_fills_several_buffers() {
         for start in [0, 1, 16384, 20_000, plain.len() - total, plain.len() - total + 10, plain.len()] {
             let mut buffers: Vec<_> = sizes.iter().map(|&size| vec![7; size]).collect();
             let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
-            let n = reader.read_scattered(start as u64, &mut slices, Options::new()).unwrap() as usize;
+            let n = reader.read_scattered(start as u64, &mut slices, Options::default()).unwrap() as usize;
             let got = buffers.concat();
             assert_eq!(n, total.min(plain.len() - start));
             assert!(got[..n] == plain[start..start + n] && got[n..].iter().all(|&byte| byte == 7), "{start}");
@@ -66,7 +66,7 @@ fn a_range_fills_several_buffers() {
     message[56 + 40 * 16400 + 5] ^= 1;
     let mut buffers: Vec<_> = sizes.iter().map(|&size| vec![7; size]).collect();
     let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
-    let outcome = reader(&message).unwrap().read_scattered(1000, &mut slices, Options::new());
+    let outcome = reader(&message).unwrap().read_scattered(1000, &mut slices, Options::default());
     assert!(matches!(outcome, Err(Error::Damaged { chunk: 40 })));
     assert!(buffers.concat().iter().all(|&byte| byte == 0));
 }
@@ -103,7 +103,7 @@ fn damage_is_detected_when_read_and_the_buffer_is_zeroed() {
         assert!(buffer.iter().all(|&byte| byte == 0));
     }
     let mut output = Vec::new();
-    let outcome = reader.copy_range(10, u64::MAX, &mut output, Options::new());
+    let outcome = reader.copy_range(10, u64::MAX, &mut output, Options::default());
     assert!(matches!(outcome, Err(Error::Damaged { chunk: 40 })));
     assert!(!output.is_empty() && plain[10..].starts_with(&output));
 }

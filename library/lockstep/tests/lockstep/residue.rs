@@ -137,10 +137,10 @@ fn streams(engine: &Engine, key: &[u8]) {
     writer.write_all(&vec![3; 100_000]).unwrap();
     let sealed = writer.finish().unwrap();
     let mut plain = Vec::new();
-    lockstep::decrypt(engine, &key, b"", &sealed[..], &mut plain, Options::new()).unwrap();
+    lockstep::decrypt(engine, &key, b"", &sealed[..], &mut plain, Options::default()).unwrap();
     Reader::open(engine, &key, b"", &sealed[..]).unwrap().read_at(70_000, &mut plain[..10]).unwrap();
     let mut sink = Vec::new();
-    lockstep::encrypt(engine, &key, b"", &plain[..], &mut sink, Options::new()).unwrap();
+    lockstep::encrypt(engine, &key, b"", &plain[..], &mut sink, Options::default()).unwrap();
 }
 
 fn files(engine: &Engine, key: &[u8]) {

@@ -54,7 +54,7 @@ fn debug_does_not_show_keys() {
     assert_hidden(&key);
     assert_hidden(&key.clone());
     assert_hidden(&engine);
-    assert_hidden(&Options::new());
+    assert_hidden(&Options::default());
     let sealed = lockstep::seal(&engine, &key, &MARKED, &MARKED).unwrap();
     assert_hidden(&Reader::open(&engine, &key, &MARKED, &sealed[..]).unwrap());
     let mut writer = EncryptWriter::new(&engine, &key, &MARKED, Vec::new()).unwrap();

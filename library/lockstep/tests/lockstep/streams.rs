@@ -22,7 +22,7 @@ fn short_and_interrupted_reads_and_writes_are_handled() {
             reader.interrupts = true;
             let mut writer = Narrow::new(step, usize::MAX);
             writer.interrupts = true;
-            encrypt(engine(threads), &key(SUITE), b"", reader, &mut writer, Options::new()).unwrap();
+            encrypt(engine(threads), &key(SUITE), b"", reader, &mut writer, Options::default()).unwrap();
             assert!(oracle_open(SUITE, b"", &writer.got).unwrap() == plain);
 
             let message = writer.got;
@@ -30,7 +30,7 @@ fn short_and_interrupted_reads_and_writes_are_handled() {
             reader.interrupts = true;
             let mut writer = Narrow::new(step, usize::MAX);
             writer.interrupts = true;
-            decrypt(engine(threads), &key(SUITE), b"", reader, &mut writer, Options::new()).unwrap();
+            decrypt(engine(threads), &key(SUITE), b"", reader, &mut writer, Options::default()).unwrap();
             assert!(writer.got == plain);
         }
     }
@@ -44,7 +44,7 @@ fn failing_readers_are_reported_after_the_previous_pieces() {
         reader.fails = true;
         let mut output = Vec::new();
         let error =
-            encrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::new()).unwrap_err();
+            encrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::default()).unwrap_err();
         assert!(matches!(&error, Error::Read(source) if source.to_string().contains("on fire")), "{error}");
         assert!(!error.is_authentication_failure());
         // All full pieces before the failure have been written, for any number of threads. No reader accepts them as a
@@ -57,7 +57,7 @@ fn failing_readers_are_reported_after_the_previous_pieces() {
         reader.fails = true;
         let mut output = Vec::new();
         let error =
-            decrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::new()).unwrap_err();
+            decrypt(engine(threads), &key(SUITE), b"", reader, &mut output, Options::default()).unwrap_err();
         assert!(matches!(error, Error::Read(_)), "{error}");
         assert!(output == plain[..6 * 32 * 16384]);
     }
@@ -70,16 +70,18 @@ fn full_writers_and_closed_pipes_stop_everything() {
     for threads in [1, 2, 8] {
         for room in [0, 10, 56, 57, 1 << 20, (5 << 20) - 1] {
             let mut writer = Narrow::new(1 << 20, room);
-            let error = encrypt(engine(threads), &key(SUITE), b"", &plain[..], &mut writer, Options::new())
-                .unwrap_err();
+            let error =
+                encrypt(engine(threads), &key(SUITE), b"", &plain[..], &mut writer, Options::default())
+                    .unwrap_err();
             assert!(matches!(&error, Error::Write(source) if source.kind() == io::ErrorKind::StorageFull));
             assert!(!error.is_broken_pipe() && !error.is_authentication_failure());
             assert_eq!(writer.got.len(), room);
 
             let mut writer = Narrow::new(1 << 20, room);
             writer.full = io::ErrorKind::BrokenPipe;
-            let error = decrypt(engine(threads), &key(SUITE), b"", &message[..], &mut writer, Options::new())
-                .unwrap_err();
+            let error =
+                decrypt(engine(threads), &key(SUITE), b"", &message[..], &mut writer, Options::default())
+                    .unwrap_err();
             assert!(error.is_broken_pipe(), "{error}");
             assert!(writer.got == plain[..room]);
         }
@@ -97,14 +99,14 @@ fn a_writer_that_accepts_nothing_is_an_error() {
             Ok(())
         }
     }
-    let error = encrypt(engine(2), &key(SUITE), b"", &b"hello"[..], Stuck, Options::new()).unwrap_err();
+    let error = encrypt(engine(2), &key(SUITE), b"", &b"hello"[..], Stuck, Options::default()).unwrap_err();
     assert!(matches!(error, Error::Write(source) if source.kind() == io::ErrorKind::WriteZero));
 }
 
 #[test]
 fn the_writer_is_flushed() {
     let mut output = io::BufWriter::with_capacity(1 << 20, Vec::new());
-    encrypt(engine(1), &key(SUITE), b"", &b"hello"[..], &mut output, Options::new()).unwrap();
+    encrypt(engine(1), &key(SUITE), b"", &b"hello"[..], &mut output, Options::default()).unwrap();
     assert_eq!(output.get_ref().len(), 56 + 5 + 16);
 }
 
@@ -145,7 +147,7 @@ fn memory_is_bounded() {
         }
     }
     let sink = Sink { read: &read, most: &most, written: 0 };
-    let error = encrypt(engine(8), &key(SUITE), b"", Endless(&read), sink, Options::new()).unwrap_err();
+    let error = encrypt(engine(8), &key(SUITE), b"", Endless(&read), sink, Options::default()).unwrap_err();
     assert!(matches!(error, Error::Write(_)));
     let most = most.into_inner();
     assert!(most <= 8 * 32 * 16384, "{most} bytes in flight: more than a piece a thread");
@@ -159,7 +161,7 @@ fn progress_only_grows_and_ends_at_the_length() {
     for threads in [1, 3] {
         let seen = Mutex::new(Vec::new());
         let record = |bytes: u64| seen.lock().unwrap().push(bytes);
-        let options = Options::new().progress(&record);
+        let options = Options { progress: Some(&record), ..Options::default() };
         encrypt(engine(threads), &key(SUITE), b"", &plain[..], io::sink(), options).unwrap();
         decrypt(engine(threads), &key(SUITE), b"", &message[..], io::sink(), options).unwrap();
         let seen = seen.into_inner().unwrap();
@@ -176,14 +178,20 @@ fn interruption_stops_an_endless_run() {
     for threads in [1, 2, 8] {
         let (flag, read) = (AtomicBool::new(false), AtomicUsize::new(0));
         let stop = |bytes: u64| flag.store(bytes >= 4 << 20, Ordering::SeqCst);
-        let options = Options::new().progress(&stop).interrupt(&flag);
+        let options = Options { progress: Some(&stop), interrupt: Some(&flag), ..Options::default() };
         let outcome = encrypt(engine(threads), &key(SUITE), b"", Endless(&read), io::sink(), options);
         assert!(matches!(outcome, Err(Error::Interrupted)));
         assert!(read.into_inner() < 16 << 20);
     }
     let flag = AtomicBool::new(true);
-    let outcome =
-        encrypt(engine(1), &key(SUITE), b"", &b"x"[..], io::sink(), Options::new().interrupt(&flag));
+    let outcome = encrypt(
+        engine(1),
+        &key(SUITE),
+        b"",
+        &b"x"[..],
+        io::sink(),
+        Options { interrupt: Some(&flag), ..Options::default() },
+    );
     assert!(matches!(outcome, Err(Error::Interrupted)));
 }
 
@@ -197,7 +205,7 @@ fn a_signal_during_a_read_is_an_interruption() {
         }
     }
     let flag = AtomicBool::new(false);
-    let options = Options::new().interrupt(&flag);
+    let options = Options { interrupt: Some(&flag), ..Options::default() };
     let outcome = encrypt(engine(1), &key(SUITE), b"", Signalled(&flag), io::sink(), options);
     assert!(matches!(outcome, Err(Error::Interrupted)));
 }
@@ -206,9 +214,9 @@ fn a_signal_during_a_read_is_an_interruption() {
 fn a_panic_in_a_callback_does_not_hang() {
     let read = AtomicUsize::new(0);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let options = Options::new();
         let boom = |bytes: u64| assert!(bytes < 4 << 20, "boom");
-        encrypt(engine(8), &key(SUITE), b"", Endless(&read), io::sink(), options.progress(&boom))
+        let options = Options { progress: Some(&boom), ..Options::default() };
+        encrypt(engine(8), &key(SUITE), b"", Endless(&read), io::sink(), options)
     }));
     assert!(outcome.is_err());
 }
@@ -220,10 +228,10 @@ proptest! {
     fn any_length_by_any_steps(len in 0usize..2_000_000, read in 1usize..200_000, write in 1usize..200_000, threads in 1usize..9) {
         let plain = plaintext(len);
         let mut sealed = Narrow::new(write, usize::MAX);
-        encrypt(engine(threads), &key(SUITE), b"p", Hesitant::new(&plain, read), &mut sealed, Options::new()).unwrap();
+        encrypt(engine(threads), &key(SUITE), b"p", Hesitant::new(&plain, read), &mut sealed, Options::default()).unwrap();
         prop_assert_eq!(sealed.got.len() as u64, lockstep::ciphertext_len(len as u64).unwrap());
         let mut opened = Narrow::new(read, usize::MAX);
-        decrypt(engine(threads), &key(SUITE), b"p", Hesitant::new(&sealed.got, write), &mut opened, Options::new()).unwrap();
+        decrypt(engine(threads), &key(SUITE), b"p", Hesitant::new(&sealed.got, write), &mut opened, Options::default()).unwrap();
         prop_assert!(opened.got == plain);
     }
 }
@@ -241,7 +249,7 @@ fn plaintext_is_read_from_a_pipe() {
         let outcome = std::thread::scope(|scope| {
             let (engine, key) = (engine(2), key(SUITE));
             let thread =
-                scope.spawn(move || decrypt(engine, &key, b"p", &message[..], writer, Options::new()));
+                scope.spawn(move || decrypt(engine, &key, b"p", &message[..], writer, Options::default()));
             reader.read_to_end(&mut output).unwrap();
             thread.join().unwrap()
         });

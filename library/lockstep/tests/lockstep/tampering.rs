@@ -15,7 +15,8 @@ fn refuse(message: &[u8], plain: &[u8]) -> Error {
     let mut first = None;
     for threads in [1, 3] {
         let mut output = Vec::new();
-        let error = decrypt(engine(threads), &key, b"", message, &mut output, Options::new()).unwrap_err();
+        let error =
+            decrypt(engine(threads), &key, b"", message, &mut output, Options::default()).unwrap_err();
         assert!(error.is_authentication_failure(), "{error}");
         assert!(plain.starts_with(&output), "the output is not a prefix of the plaintext");
         let text = error.to_string();
@@ -148,12 +149,13 @@ fn wrong_key_context_and_empty_input() {
         (key(SUITE), b"Context"),
         (key(SUITE), b"context\0"),
     ] {
-        let error = decrypt(engine(2), &key, context, &message[..], &mut output, Options::new()).unwrap_err();
+        let error =
+            decrypt(engine(2), &key, context, &message[..], &mut output, Options::default()).unwrap_err();
         assert!(matches!(error, Error::WrongKeyOrContext), "{error}");
         assert!(error.is_authentication_failure());
         // The commitment is checked before the length: a wrong key is reported even for a truncated message.
         let error =
-            decrypt(engine(2), &key, context, &message[..60], &mut output, Options::new()).unwrap_err();
+            decrypt(engine(2), &key, context, &message[..60], &mut output, Options::default()).unwrap_err();
         assert!(matches!(error, Error::WrongKeyOrContext), "{error}");
     }
     assert!(output.is_empty());
@@ -169,7 +171,7 @@ proptest! {
         let mut message = oracle_message();
         message[at] ^= 1u8 << bit;
         let mut output = Vec::new();
-        let error = decrypt(engine(3), &key(SUITE), b"", &message[..], &mut output, Options::new()).unwrap_err();
+        let error = decrypt(engine(3), &key(SUITE), b"", &message[..], &mut output, Options::default()).unwrap_err();
         prop_assert!(plain.starts_with(&output));
         match error {
             Error::WrongKeyOrContext => prop_assert!(at < 56 && output.is_empty()),

@@ -284,7 +284,7 @@ impl<S: ReadAt> PlainView<S> {
         }
         if let Some(index) = modules::open(&**self.engine.planner(), &mut modules)? {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
-            return Err(Error::NotAuthentic { module });
+            return Err(Error::NotAuthentic(module));
         }
         let mut plain = out;
         for (page, header) in pages.iter().zip(headers.iter()) {
@@ -322,7 +322,7 @@ impl<S: ReadAt> PlainView<S> {
             let (sealed, after) = rest
                 .split_at_checked(module_len(rest)?)
                 .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
-            let mut opened = open_one(&self.engine, key, self.aad.of(*module, *place), sealed, &what)?;
+            let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
                 let header = Struct::read(&opened)?;

@@ -10,7 +10,8 @@ use super::ReadOptions;
 use crate::aad::{FileAad, Module, Place};
 use crate::error::{Error, Result, malformed, missing, read};
 use crate::format::{
-    Algorithm, Encryption, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, TAIL, file, file_crypto, footer_too_long,
+    Algorithm, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, TAIL, algorithm, file, file_crypto, footer_too_long,
+    identifier,
 };
 use crate::keys::{KeySource, module_key};
 use crate::modules::{Kind, NONCE, TAG, module_len, open_one, sign};
@@ -81,17 +82,17 @@ pub(super) fn open(
     };
     let (first, used) = Struct::read_only(&bytes, |id| id == algorithm || id == metadata)?
         .ok_or_else(|| malformed(format!("the {what} is cut off")))?;
-    let encryption = match first.structure(algorithm)? {
-        Some(union) => Encryption::from_struct(&union)?,
+    let (algorithm, fields) = match first.structure(algorithm)? {
+        Some(union) => Algorithm::of_union(&union)?,
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
     // In a file with an encrypted footer nothing authenticates the algorithm, so the caller has to decide.
-    if encryption.algorithm == Algorithm::GcmCtrV1 && !options.allows_unauthenticated_pages {
+    if algorithm == Algorithm::GcmCtrV1 && !options.allows_unauthenticated_pages {
         return Err(Error::UnauthenticatedPages);
     }
-    let aad = file_aad(&encryption, options)?;
-    let key = keys.footer_key(first.binary(metadata))?;
+    let aad = file_aad(&fields, options)?;
+    let key = keys.key(None, first.binary(metadata))?;
     let key = key.map(|key| module_key(&key, "the footer").map(Arc::new)).transpose()?;
     let (head, rest) = bytes.split_at(used);
     let of_footer = aad.of(Module::Footer, Place::default());
@@ -100,11 +101,11 @@ pub(super) fn open(
             if module_len(rest)? != rest.len() {
                 return Err(malformed("the encrypted footer does not end where the file states"));
             }
-            let plain = open_one(engine, key, of_footer, rest, "footer")?;
+            let plain = open_one(engine, key, &of_footer, rest, "footer")?;
             drop(bytes);
             Struct::read_module(&plain, "footer")?
         }
-        None if is_encrypted => return Err(Error::MissingKey { what: "the footer".into() }),
+        None if is_encrypted => return Err(Error::MissingKey("the footer".into())),
         Some(key) => {
             check_signature(engine, key, &of_footer, head, rest)?;
             Struct::read_whole(head, "footer")?
@@ -112,14 +113,18 @@ pub(super) fn open(
         None if !options.allows_unauthenticated_footer => return Err(Error::UnauthenticatedFooter),
         None => Struct::read_whole(head, "footer")?,
     };
-    let pages = Kind::of(encryption.algorithm, Module::DataPage);
+    let pages = Kind::of(algorithm, Module::DataPage);
     Ok(Opened { footer, start, pages, aad, key })
 }
 
-/// The associated data of the file. The prefix is always that of the caller: `aad` states why.
-fn file_aad(encryption: &Encryption, options: ReadOptions<'_>) -> Result<FileAad> {
+/// The associated data of the file, whose algorithm has these fields. The prefix is always that of the caller: `aad` states why.
+fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
+    // An empty prefix is none.
+    let stored = fields.binary(algorithm::AAD_PREFIX).filter(|prefix| !prefix.is_empty());
+    let needs_prefix = fields.is_true(algorithm::SUPPLY_AAD_PREFIX);
+    let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
     let supplied = options.aad_prefix;
-    let what = match (&encryption.aad_prefix, supplied) {
+    let what = match (stored, supplied) {
         (_, Some([])) => "the AAD prefix is empty: give none or the one of the file".into(),
         (Some(stored), None) => format!(
             "the file states the AAD prefix {}, which is not used unless you give it too: pass it as aad_prefix if it is the one that \
@@ -129,14 +134,14 @@ fn file_aad(encryption: &Encryption, options: ReadOptions<'_>) -> Result<FileAad
         (Some(stored), Some(supplied)) if stored != supplied => {
             "the file has another AAD prefix than the one that was given: it is not the file that you expect".into()
         }
-        (None, None) if encryption.needs_prefix => {
+        (None, None) if needs_prefix => {
             "the file was written with an AAD prefix that it does not store: pass the prefix as aad_prefix".into()
         }
-        (None, Some(_)) if !encryption.needs_prefix => {
+        (None, Some(_)) if !needs_prefix => {
             "an AAD prefix was given, and the file was written without one: it is not the file that you expect".into()
         }
-        _ => match &encryption.file_unique {
-            Some(unique) => return Ok(FileAad::new(supplied.unwrap_or_default(), unique)),
+        _ => match file_unique {
+            Some(unique) => return Ok(FileAad::new(supplied.unwrap_or_default(), &unique)),
             None if !options.allows_missing_aad => return Err(Error::MissingAad),
             None if supplied.is_none() => return Ok(FileAad(None)),
             None => "an AAD prefix was given, and the modules of the file have no associated data, so that it cannot be checked: \
@@ -166,6 +171,6 @@ fn check_signature(engine: &Engine, key: &Key, aad: &[u8], footer: &[u8], signat
     let (nonce, tag) = signature.split_at(NONCE);
     match bool::from(sign(engine, key, aad, nonce, footer)?.ct_eq(tag)) {
         true => Ok(()),
-        false => Err(Error::NotAuthentic { module: "footer".into() }),
+        false => Err(Error::NotAuthentic("footer".into())),
     }
 }

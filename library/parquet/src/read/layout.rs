@@ -8,12 +8,12 @@ use lockstep::{Engine, ReadAt};
 
 use super::chunk::Chunk;
 use super::footer::Opened;
-use crate::aad::{FileAad, Module, Place};
+use crate::aad::{Module, Place};
 use crate::columns::{Leaf, leaves, with_values};
 use crate::error::{Error, Result, malformed, missing, read};
 use crate::format::{
-    COLUMNS, MAGIC, ROW_GROUPS, check_columns, check_in_file, chunk, chunk_range, column, column_crypto,
-    column_key, dictionary_offset, file, outside, row_group,
+    COLUMNS, MAGIC, Part, ROW_GROUPS, check_columns, check_in_file, chunk, chunk_range, column,
+    column_crypto, column_key, dictionary_offset, file, outside, row_group,
 };
 use crate::keys::{KeySource, module_key};
 use crate::modules::{Kind, LENGTH, module_len, open_one};
@@ -51,10 +51,10 @@ pub(super) fn plan(
     keys: &dyn KeySource,
     opened: &mut Opened,
 ) -> Result<Vec<Region>> {
-    let Opened { footer, start, aad, key, .. } = opened;
+    let mut footer = std::mem::take(&mut opened.footer);
     let expected = keys.expected_columns();
     let expected: Vec<(&str, Arc<str>)> = expected.iter().map(|name| (&**name, (**name).into())).collect();
-    let columns = with_values(leaves(footer)?, &expected)?.collect::<Result<Vec<_>>>()?;
+    let columns = with_values(leaves(&footer)?, &expected)?.collect::<Result<Vec<_>>>()?;
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
@@ -62,13 +62,11 @@ pub(super) fn plan(
         engine,
         source,
         keys,
-        aad,
-        footer_key: key.take(),
+        opened,
         found: BTreeMap::new(),
         ordinals: BTreeSet::new(),
         has_plain_filters,
         regions: Vec::new(),
-        limit: *start,
         hidden: 0,
     };
     footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
@@ -83,7 +81,7 @@ pub(super) fn plan(
     let len = u32::try_from(bytes.len()).map_err(|_| malformed("the footer is too long"))?;
     bytes.extend_from_slice(&len.to_le_bytes());
     bytes.extend_from_slice(MAGIC);
-    add(if hidden > 0 { *start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { *start }, bytes);
+    add(if hidden > 0 { opened.start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { opened.start }, bytes);
     regions.sort_by_key(|region| region.start);
     if regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
         return Err(malformed("parts of the file overlap"));
@@ -108,9 +106,7 @@ struct Planner<'a, S> {
     engine: &'a Engine,
     source: &'a S,
     keys: &'a dyn KeySource,
-    aad: &'a FileAad,
-    /// None if the footer is not authenticated.
-    footer_key: Option<Arc<Key>>,
+    opened: &'a Opened,
     /// The keys of columns found so far, by name and key metadata.
     found: BTreeMap<KeyName, Option<Arc<Key>>>,
     /// The ordinals of the row groups so far.
@@ -118,8 +114,6 @@ struct Planner<'a, S> {
     /// True if the Bloom filters of encrypted columns may be plain.
     has_plain_filters: bool,
     regions: Vec<Region>,
-    /// The offset of the footer in the file.
-    limit: u64,
     /// The number of columns without a key and without known place.
     hidden: u64,
 }
@@ -128,7 +122,7 @@ impl<S: ReadAt> Planner<'_, S> {
     fn group(&mut self, index: usize, group: &mut Struct, columns: &[Column]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
         // Otherwise, modules of two row groups could have the same associated data.
-        if !self.ordinals.insert(ordinal) && !self.aad.is_missing() {
+        if !self.ordinals.insert(ordinal) && !self.opened.aad.is_missing() {
             return Err(malformed("two row groups have the same ordinal"));
         }
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
@@ -140,13 +134,13 @@ impl<S: ReadAt> Planner<'_, S> {
             chunk.remove(chunk::CRYPTO_METADATA);
             let Some(crypto) = crypto else {
                 return match expected {
-                    Some(_) => Err(Error::PlainColumn { column: (*leaf.path).into() }),
-                    None => self.plain_chunk(chunk),
+                    Some(_) => Err(Error::PlainColumn((*leaf.path).into())),
+                    None => self.plain_chunk(chunk, leaf),
                 };
             };
             let place = Place::new(ordinal, number);
             // Without associated data, the ordinals are not used.
-            if place.is_none() && !self.aad.is_missing() {
+            if place.is_none() && !self.opened.aad.is_missing() {
                 return Err(malformed("a row group or column has no valid ordinal"));
             }
             let place = place.unwrap_or_default();
@@ -163,7 +157,7 @@ impl<S: ReadAt> Planner<'_, S> {
             return match chunk.has(chunk::CRYPTO_METADATA) {
                 true => Err(malformed("the crypto metadata of a column is invalid")),
                 // DuckDB encrypts all columns with the footer key, but the file does not state this.
-                false => Ok(self.aad.is_missing().then_some(Crypto::FooterKey)),
+                false => Ok(self.opened.aad.is_missing().then_some(Crypto::FooterKey)),
             };
         };
         if crypto.has(column_crypto::WITH_FOOTER_KEY) {
@@ -179,25 +173,38 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
-    fn plain_chunk(&mut self, chunk: &mut Struct) -> Result<()> {
+    fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
+        // Some readers find columns by this path. If nothing authenticates it, it could be that of a column with a key.
+        let is_named = meta.has(column::PATH_IN_SCHEMA);
+        if self.opened.key.is_none() && is_named && !meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names) {
+            return Err(Error::NotAuthentic(format!("name of column {}", leaf.path)));
+        }
         let (start, len) = chunk_range(&meta)?;
         self.add(start, len, Content::Plain)?;
-        for (_, offset, len) in chunk::INDEXES {
-            if let (Some(start), Some(len)) = (chunk.int(offset), chunk.int(len)) {
-                self.add(start as u64, len as u64, Content::Plain)?;
-            }
+        self.add_parts(chunk, &chunk::INDEXES, None)?;
+        if meta.int(column::BLOOM_FILTER_LENGTH).is_none() {
+            // The filter is removed, because its end is not known. Readers do not need it.
+            meta.remove(column::BLOOM_FILTER_OFFSET);
         }
-        match (meta.int(column::BLOOM_FILTER_OFFSET), meta.int(column::BLOOM_FILTER_LENGTH)) {
-            (Some(start), Some(len)) => self.add(start as u64, len as u64, Content::Plain),
-            (Some(_), None) => {
-                // The filter is removed, because its end is not known. Readers do not need it.
-                meta.remove(column::BLOOM_FILTER_OFFSET);
-                chunk.set_structure(chunk::META_DATA, &meta)
-            }
-            _ => Ok(()),
+        self.add_parts(&mut meta, &[column::BLOOM_FILTER], None)?;
+        chunk.set_structure(chunk::META_DATA, &meta)
+    }
+
+    /// Adds indexes or a Bloom filter. If they are encrypted, in `chunk`, sets their plain lengths.
+    fn add_parts(&mut self, fields: &mut Struct, parts: &[Part], chunk: Option<&Arc<Chunk>>) -> Result<()> {
+        for &(modules, offset, len) in parts {
+            let (Some(start), Some(size)) = (fields.int(offset), fields.int(len)) else { continue };
+            let (start, size) = (start as u64, size as u64);
+            let Some(chunk) = chunk else {
+                self.add(start, size, Content::Plain)?;
+                continue;
+            };
+            self.add(start, size, Content::Modules(Arc::clone(chunk), modules))?;
+            fields.set(len, Value::i32(shorter(size, modules)?));
         }
+        Ok(())
     }
 
     /// Adds the parts of a column chunk, and sets its metadata.
@@ -213,14 +220,14 @@ impl<S: ReadAt> Planner<'_, S> {
         let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), crypto) {
             (Some(sealed), _) => {
                 // DuckDB and arrow store the module with its length.
-                let aad = self.aad.of(Module::ColumnMetaData, place);
-                let meta = Struct::read_module(&open_one(self.engine, &key, aad, sealed, &what)?, &what)?;
+                let aad = self.opened.aad.of(Module::ColumnMetaData, place);
+                let meta = Struct::read_module(&open_one(self.engine, &key, &aad, sealed, &what)?, &what)?;
                 // If nothing authenticates the schema, the metadata must be those of a column of this name and type.
                 let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
                     && meta.int(column::TYPE) == Some(leaf.physical_type.into());
-                if self.footer_key.is_none() && !is_same {
+                if self.opened.key.is_none() && !is_same {
                     let module = format!("name or type of column {}", leaf.path);
-                    return Err(Error::NotAuthentic { module });
+                    return Err(Error::NotAuthentic(module));
                 }
                 Some(meta)
             }
@@ -234,26 +241,16 @@ impl<S: ReadAt> Planner<'_, S> {
         let (column, found) = (Arc::clone(&leaf.path), Default::default());
         let parts = Arc::new(Chunk { key, place, range, has_dictionary, column, found });
         self.add(start, len, Content::Chunk(Arc::clone(&parts)))?;
-        for (modules, offset, len) in chunk::INDEXES {
-            if let (Some(start), Some(sealed)) = (chunk.int(offset), chunk.int(len)) {
-                self.add(start as u64, sealed as u64, Content::Modules(Arc::clone(&parts), modules))?;
-                chunk.set(len, Value::i32(shorter(sealed as u64, modules)?));
-            }
-        }
-        let (modules, offset, len) = column::BLOOM_FILTER;
+        self.add_parts(chunk, &chunk::INDEXES, Some(&parts))?;
+        let (_, offset, len) = column::BLOOM_FILTER;
         if self.has_plain_filters {
             // The filters are removed, because they are not authenticated and could hide rows. Readers do not need them.
             meta.remove(offset);
             meta.remove(len);
+        } else if let (Some(start), None) = (meta.int(offset), meta.int(len)) {
+            meta.set(len, Value::i64(self.two_modules(start as u64)? as i64));
         }
-        if let Some(start) = meta.int(offset) {
-            let sealed = match meta.int(len) {
-                Some(sealed) => sealed as u64,
-                None => self.two_modules(start as u64)?,
-            };
-            self.add(start as u64, sealed, Content::Modules(parts, modules))?;
-            meta.set(len, Value::i32(shorter(sealed, modules)?));
-        }
+        self.add_parts(&mut meta, &[column::BLOOM_FILTER], Some(&parts))?;
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 
@@ -261,7 +258,7 @@ impl<S: ReadAt> Planner<'_, S> {
     fn two_modules(&self, start: u64) -> Result<u64> {
         let mut len = 0;
         for _ in 0..2 {
-            if start + len >= self.limit.saturating_sub(LENGTH as u64) {
+            if start + len >= self.opened.start.saturating_sub(LENGTH as u64) {
                 return Err(outside());
             }
             let mut length = [0; LENGTH];
@@ -280,14 +277,14 @@ impl<S: ReadAt> Planner<'_, S> {
                     what: "a key for the column was given, but the file has encrypted it with the footer key",
                 });
             }
-            Crypto::FooterKey => return Ok(self.footer_key.clone()),
+            Crypto::FooterKey => return Ok(self.opened.key.clone()),
             Crypto::ColumnKey(metadata) => metadata.clone(),
         };
         let entry = (Arc::clone(expected.as_ref().unwrap_or(&leaf.path)), metadata);
         if let Some(key) = self.found.get(&entry) {
             return Ok(key.clone());
         }
-        let key = self.keys.column_key(&entry.0, entry.1.as_deref())?;
+        let key = self.keys.key(Some(&entry.0), entry.1.as_deref())?;
         let key =
             key.map(|key| module_key(&key, &format!("column {}", entry.0)).map(Arc::new)).transpose()?;
         self.found.insert(entry, key.clone());
@@ -307,10 +304,10 @@ impl<S: ReadAt> Planner<'_, S> {
             }
         }
         chunk.keep_only(|id| !(chunk::OFFSET_INDEX_OFFSET..=chunk::ENCRYPTED_COLUMN_METADATA).contains(&id));
-        let start = self.limit + HIDDEN_GAP + self.hidden * HIDDEN;
+        let start = self.opened.start + HIDDEN_GAP + self.hidden * HIDDEN;
         self.hidden += 1;
         self.regions.push(Region { start, end: start + HIDDEN, content: Content::Hidden(what.into()) });
-        let mut meta = Struct::new();
+        let mut meta = Struct::default();
         meta.set(column::TYPE, Value::i32(leaf.physical_type));
         meta.set(column::ENCODINGS, thrift::ints(&[0, 3]));
         meta.set(column::PATH_IN_SCHEMA, thrift::strings(&leaf.names));
@@ -326,7 +323,8 @@ impl<S: ReadAt> Planner<'_, S> {
         if len == 0 {
             return Ok(());
         }
-        let end = start.checked_add(len).filter(|end| *end <= self.limit && start >= MAGIC.len() as u64);
+        let end =
+            start.checked_add(len).filter(|end| *end <= self.opened.start && start >= MAGIC.len() as u64);
         let end = end.ok_or_else(outside)?;
         self.regions.push(Region { start, end, content });
         Ok(())

@@ -96,6 +96,11 @@ impl<S: ReadAt> PlainView<S> {
         })
     }
 
+    /// The source.
+    pub fn get_ref(&self) -> &S {
+        &self.source
+    }
+
     /// The length of the view in bytes.
     #[expect(clippy::len_without_is_empty, reason = "a file of Parquet is never empty")]
     pub fn len(&self) -> u64 {
@@ -149,7 +154,7 @@ impl<S: ReadAt> PlainView<S> {
             if let Content::Hidden(what) = &region.content
                 && begin == Some(region.start)
             {
-                return Err(Error::MissingKey { what: (**what).into() });
+                return Err(Error::MissingKey((**what).into()));
             }
             offset += part.len() as u64;
             if is_inside {

@@ -88,7 +88,7 @@ fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) 
     let key = module_key(FOOTER, "the footer").unwrap();
     let aad = FileAad::new(b"", &unique).of(Module::Footer, Place::default());
     let sealed = &file[range.start + used..range.end];
-    let mut plain = open_one(engine, &key, aad.clone(), sealed, "footer").unwrap();
+    let mut plain = open_one(engine, &key, &aad, sealed, "footer").unwrap();
     change(&mut plain);
     let mut out = file[..range.start + used].to_vec();
     seal(engine, vec![(Protection { key: &key, kind: Kind::Gcm, aad }, &plain)], &mut out).unwrap();

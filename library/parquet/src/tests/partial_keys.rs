@@ -57,7 +57,7 @@ fn plain_columns_are_read_without_a_footer_key_if_the_caller_allows_it() {
         let of_b = pages_of(&view, "b");
         assert_eq!(
             of_b.is_some_and(|pages| pages == expected(1)),
-            keys.column_key("b", None).unwrap().is_some()
+            keys.key(Some("b"), None).unwrap().is_some()
         );
         // The other columns are hidden.
         let mut plain = vec![0; view.len() as usize];
@@ -66,16 +66,16 @@ fn plain_columns_are_read_without_a_footer_key_if_the_caller_allows_it() {
         let chunk = &list(&list(&footer, file::ROW_GROUPS)[1], row_group::COLUMNS)[0];
         let meta = chunk.structure(chunk::META_DATA).unwrap().unwrap();
         let offset = meta.int(column::DATA_PAGE_OFFSET).unwrap() as u64;
-        let Err(Error::MissingKey { what }) = view.read_at(offset, &mut [0; 9]) else { panic!("no error") };
+        let Err(Error::MissingKey(what)) = view.read_at(offset, &mut [0; 9]) else { panic!("no error") };
         assert_eq!(what, "column a, which is encrypted with the footer key");
     }
     // A column with a given key must not be plain.
     let refused = open(&Keys::new().column("c", COLUMN), UNSIGNED);
-    assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c"));
+    assert!(matches!(refused, Err(Error::PlainColumn(column)) if column == "c"));
     // Without its key, an encrypted footer cannot be read.
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let refused = PlainView::open(&engine, file, &column, UNSIGNED);
-    assert!(matches!(refused, Err(Error::MissingKey { what }) if what == "the footer"));
+    assert!(matches!(refused, Err(Error::MissingKey(what)) if what == "the footer"));
 }
 
 #[test]
@@ -115,7 +115,21 @@ fn columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(same > 500 && missing > 0, "{same} {missing}");
 }
 
-/// The columns `a` and `b` have one key. The names or types in the schema are changed after the file was written.
+/// The footer is not authentic: the plain column `c` has the name of `b`, whose key is given.
+#[test]
+fn a_plain_column_cannot_take_the_name_of_a_column_with_a_key() {
+    let engine = Engine::new().unwrap();
+    let mut file = signed_file(&engine);
+    // A list of one string of one byte: the path in the metadata of a column chunk.
+    let is_path = |at: &usize| file[*at..].starts_with(&[0x18, 1, b'c']);
+    let paths: Vec<usize> = footer_range(&file).filter(is_path).collect();
+    assert_eq!(paths.len(), GROUPS);
+    paths.iter().for_each(|at| file[at + 2] = b'b');
+    let refused = PlainView::open(&engine, file, &Keys::new().column("b", COLUMN), UNSIGNED);
+    assert!(matches!(refused, Err(Error::NotAuthentic(module)) if module == "name of column c"));
+}
+
+/// The columns `a` and `b` have one key, and the names or types of the schema are not those of the writer.
 #[test]
 fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
     let engine = Engine::new().unwrap();
@@ -141,7 +155,7 @@ fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
         }
     };
     assert!(
-        matches!(read(&exchange), Err(Error::NotAuthentic { module }) if module == "name or type of column b")
+        matches!(read(&exchange), Err(Error::NotAuthentic(module)) if module == "name or type of column b")
     );
     // The type of `a` in the schema, before its name.
     let other_type = |footer: &mut Vec<u8>| {
@@ -149,7 +163,7 @@ fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
         footer[at + 1] = 4;
     };
     assert!(
-        matches!(read(&other_type), Err(Error::NotAuthentic { module }) if module == "name or type of column a")
+        matches!(read(&other_type), Err(Error::NotAuthentic(module)) if module == "name or type of column a")
     );
 }
 
@@ -192,5 +206,5 @@ fn names_of_groups_stand_for_their_columns() {
     let policy = Policy { plain_columns: vec!["c".into()], ..Policy::uniform(FOOTER) };
     encrypt(&engine, &plain, &mut file, &policy).unwrap();
     let refused = read_all(&engine, file, &with(&["c.list"]));
-    assert!(matches!(refused, Err(Error::PlainColumn { column }) if column == "c.list.element"));
+    assert!(matches!(refused, Err(Error::PlainColumn(column)) if column == "c.list.element"));
 }

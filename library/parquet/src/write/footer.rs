@@ -23,13 +23,13 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             writer.protect_metadata(chunk, column, is_plain)
         })?;
         let (prefix, is_stored) = (policy.aad_prefix.as_deref(), policy.stores_aad_prefix);
-        let mut fields = Struct::new();
+        let mut fields = Struct::default();
         fields.set_binary(algorithm::AAD_PREFIX, prefix.filter(|_| is_stored));
         fields.set_binary(algorithm::AAD_FILE_UNIQUE, Some(file_unique));
         if prefix.is_some() && !is_stored {
             fields.set(algorithm::SUPPLY_AAD_PREFIX, Value::TRUE);
         }
-        let mut union = Struct::new();
+        let mut union = Struct::default();
         let id = match policy.algorithm {
             Algorithm::GcmV1 => algorithm::AES_GCM_V1,
             Algorithm::GcmCtrV1 => algorithm::AES_GCM_CTR_V1,
@@ -51,7 +51,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.put(&nonce)?;
             self.put(&tag)?;
         } else {
-            let mut crypto = Struct::new();
+            let mut crypto = Struct::default();
             crypto.set(file_crypto::ENCRYPTION_ALGORITHM, union);
             crypto.set_binary(file_crypto::KEY_METADATA, metadata);
             let mut bytes = crypto.encode();
@@ -70,7 +70,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
     /// Adds the crypto metadata of a column, and encrypts its metadata if the footer does not protect them with the same key.
     fn protect_metadata(&self, chunk: &mut Struct, column: Column<'_>, has_plain_footer: bool) -> Result<()> {
         let Treatment { leaf, key: Some(key), own } = column.treatment else { return Ok(()) };
-        let mut fields = Struct::new();
+        let mut fields = Struct::default();
         let id = match own {
             None => column_crypto::WITH_FOOTER_KEY,
             Some(own) => {
@@ -79,7 +79,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
                 column_crypto::WITH_COLUMN_KEY
             }
         };
-        let mut crypto = Struct::new();
+        let mut crypto = Struct::default();
         crypto.set(id, thrift::structure(&fields));
         chunk.set(chunk::CRYPTO_METADATA, thrift::structure(&crypto));
         if own.is_none() && !has_plain_footer {

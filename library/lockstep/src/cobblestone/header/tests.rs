@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn nonces_are_the_base_xor_the_number() {
-    let key = MessageKey::from_parts(&[0; 16], [0xff; 12]);
+    let base_nonce = Zeroizing::new([0xff; 12]);
+    let key = MessageKey { key: AeadKey::new(Aead::Gcm, &[0; 16]).unwrap(), base_nonce };
     assert_eq!(key.nonce(0), [0xff; 12]);
     assert_eq!(key.nonce(1)[11], 0xfe);
     assert_eq!(key.nonce((1 << 38) - 1), [255, 255, 255, 255, 255, 255, 255, 0xc0, 0, 0, 0, 0]);
