@@ -4,7 +4,7 @@ use lockstep_core::Key;
 use lockstep_core::backend::kernel_by_name;
 use lockstep_core::data::Data;
 use lockstep_core::launch::{self, parse};
-use lockstep_core::work::Segment;
+use lockstep_core::work::{Pass, Segment};
 
 use super::*;
 use crate::{OpenGlBackend, SOFTWARE};
