@@ -21,6 +21,10 @@ INSTALL ?= install
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
 
+# A dry run (make -n) runs the lines that contain the name MAKE in brackets, with all commands in them. It does not run the lines that
+# call make by this name, so it compiles no kernels.
+SUBMAKE = $(MAKE)
+
 # Several targets build the same files with other features; cargo runs in parallel by itself.
 .NOTPARALLEL:
 
@@ -150,7 +154,7 @@ test-pages: tools-present-tests
 
 ## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
 test-release: tools-present
-	$(WITH_KERNELS) $(MAKE) build provider provider-lab
+	$(WITH_KERNELS) $(SUBMAKE) build provider provider-lab
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see devices/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/setup.sh programs browser
@@ -159,7 +163,7 @@ test-release: tools-present
 
 ## make test-packages     the Debian package of release builds with machine code for GPUs, used in a clean folder
 test-packages: tools-present-peers
-	$(WITH_KERNELS) $(MAKE) build provider
+	$(WITH_KERNELS) $(SUBMAKE) build provider
 	$(WITH_KERNELS) $(CARGO) rustc --release --locked -p lockstep-capi --lib --crate-type staticlib
 	tools/deb.sh $(TARGET)/release $(TARGET)/packages
 	tools/deb_check.sh $(TARGET)/packages/lockstep_*_$$(dpkg --print-architecture).deb
@@ -187,7 +191,7 @@ test-provider-releases: test-provider-oldest test-openssl-3.5 test-provider-newe
 
 # With the features of the whole workspace, so that the builds of `make test` are used.
 test-openssl-%: tools-present-tests
-	$(WITH_KERNELS) $(MAKE) provider
+	$(WITH_KERNELS) $(SUBMAKE) provider
 	tools/openssl_release.sh $* $(CARGO) test $(WORKSPACE) --test openssl
 	tools/openssl_release.sh $* tools/provider-test/openssl.py $(PROVIDER)
 

@@ -2,7 +2,8 @@
 """Compiles the CUDA kernels to an archive of machine code that a build embeds. No driver, no GPU and no root are required.
 
     tools/cuda_kernels.py [--full] [--arch 80,90] [--no-ptx] [--out FILE]
-    tools/cuda_kernels.py --check       fails if sizes.txt is not of these kernels
+    tools/cuda_kernels.py --check       fails if sizes.txt is not of these kernels or, if the full archive is in the cache, of that
+                                        archive, and if the archive is larger than 5 MB
 
 Prints the path of the archive. Without options, this is the archive for all architectures if it is in the user's cache; otherwise an
 archive for two architectures, with a message on standard error. --full (make cuda-kernels) compiles the archive for all architectures.
@@ -49,6 +50,8 @@ FEW = [80, 90]
 PTX = "compute_60"
 # GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
 CARRY_LESS = "ghash_carry_less"
+# The largest archive of all architectures: packages contain it.
+MOST_BYTES = 5_000_000
 # Modules that share a unit, because they have much code in common, in the order in the unit: a module is unpacked with those before it.
 # All other modules have a unit each.
 TOGETHER = [
@@ -72,11 +75,8 @@ def main():
     parser.add_argument("--out", help="also copy the archive to this file")
     options = parser.parse_args()
     if options.check:
-        with open(SIZES, encoding="ascii") as file:
-            if file.readline() != stamp_of_sources():
-                sys.exit("cuda_kernels.py: the kernels have changed since devices/cuda/sizes.txt was made: run `make cuda-kernels`")
-        return
-    if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
+        return check()
+    if not has_compiler():
         # An empty path: the build embeds nothing.
         print("cuda_kernels.py: no machine code for GPUs, since there is no compiler for this system", file=sys.stderr)
         return
@@ -84,6 +84,29 @@ def main():
         make(options)
     except subprocess.CalledProcessError:
         sys.exit("cuda_kernels.py: no compiler; LOCKSTEP_CUDA_KERNELS= (empty) builds without machine code for GPUs")
+
+
+def has_compiler():
+    return (platform.system(), platform.machine()) in [("Linux", "x86_64"), ("Linux", "aarch64")]
+
+
+def check():
+    """Compares sizes.txt with the kernels, with the full archive if it is in the cache, and with the largest size of an archive."""
+    with open(SIZES, encoding="ascii") as file:
+        stamp, index = file.readline(), file.read()
+    remedy = "run `make cuda-kernels`"
+    if stamp != stamp_of_sources():
+        sys.exit(f"cuda_kernels.py: the kernels have changed since devices/cuda/sizes.txt was made: {remedy}")
+    full = path_of(plan(ARCHITECTURES, True)) if has_compiler() else None
+    if full and is_made(full) and index_of(full) != index:
+        sys.exit(f"cuda_kernels.py: devices/cuda/sizes.txt differs from the archive {full}: {remedy}")
+    size = 0
+    for _, offset, packed_length, _ in (line.split() for line in index.splitlines() if line.startswith("unit ")):
+        if int(offset) != size:
+            sys.exit(f"cuda_kernels.py: devices/cuda/sizes.txt has a unit at {offset} instead of {size}: {remedy}")
+        size += int(packed_length)
+    if size + len(index) > MOST_BYTES:
+        sys.exit(f"cuda_kernels.py: the archive has {size + len(index)} bytes, at most {MOST_BYTES} are allowed")
 
 
 def make(options):
@@ -303,12 +326,17 @@ def write(path, data):
     os.replace(unfinished, path)
 
 
+def index_of(path):
+    """The lines of text of an archive."""
+    with open(path, "rb") as file:
+        return file.read().split(b"\n\n", 1)[0].decode() + "\n"
+
+
 def write_sizes(path):
     """The index of the full archive, for tests that count the bytes which a first call unpacks."""
-    with open(path, "rb") as file:
-        index = file.read().split(b"\n\n", 1)[0]
-    with open(SIZES, "wb") as file:
-        file.write(stamp_of_sources().encode() + index + b"\n")
+    index = index_of(path)
+    with open(SIZES, "w", encoding="ascii", newline="\n") as file:
+        file.write(stamp_of_sources() + index)
 
 
 if __name__ == "__main__":

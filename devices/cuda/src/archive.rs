@@ -1,13 +1,13 @@
 //! The archive of machine code that a build embeds. `tools/cuda_kernels.py` makes it and describes its format.
 //!
 //! The archive has units, which are compressed separately. A unit has one module, or a few modules with much code in common, for one
-//! target. A module is unpacked when its first kernel is launched.
+//! target. A module is unpacked when its first kernel is launched. The modules before it in its unit are unpacked too, but only once.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::OnceLock;
 #[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use lzma_rust2::LzmaReader;
 
@@ -58,14 +58,49 @@ impl Architecture {
 pub(crate) struct Archive {
     units: Vec<Unit>,
     modules: Vec<Module>,
+}
+
+#[derive(Default)]
+struct Unit {
+    packed: &'static [u8],
+    len: usize,
+    /// The state after some modules were unpacked and before the last one is.
+    begun: Mutex<Option<Begun>>,
     /// Bytes that were unpacked so far.
     #[cfg(test)]
     unpacked: AtomicU64,
 }
 
-struct Unit {
-    packed: &'static [u8],
-    len: usize,
+/// A unit of which a part is unpacked.
+struct Begun {
+    decoder: Box<dyn Read + Send>,
+    code: Vec<u8>,
+}
+
+impl Unit {
+    fn begin(&self) -> io::Result<Begun> {
+        let decoder: Box<dyn Read + Send> = match self.packed.len() == self.len {
+            true => Box::new(self.packed),
+            false => Box::new(LzmaReader::new_mem_limit(self.packed, DECODER_KIB, None)?),
+        };
+        Ok(Begun { decoder, code: Vec::new() })
+    }
+
+    /// A part of the code.
+    fn code(&self, bytes: Range<usize>) -> io::Result<Vec<u8>> {
+        let mut kept = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = kept.take().map_or_else(|| self.begin(), Ok)?;
+        let done = begun.code.len().min(bytes.end);
+        if done < bytes.end {
+            begun.code.resize(bytes.end, 0);
+            begun.decoder.read_exact(&mut begun.code[done..])?;
+            #[cfg(test)]
+            self.unpacked.fetch_add((bytes.end - done) as u64, Ordering::Relaxed);
+        }
+        let code = begun.code[bytes].to_vec();
+        *kept = Some(begun).filter(|begun| begun.code.len() < self.len);
+        Ok(code)
+    }
 }
 
 /// A module in the archive.
@@ -109,7 +144,7 @@ impl Archive {
                     return None;
                 }
                 let packed = data.get(start..start.checked_add(packed)?)?;
-                archive.units.push(Unit { packed, len });
+                archive.units.push(Unit { packed, len, ..Unit::default() });
             } else {
                 let unit = archive.units.len().checked_sub(1)?;
                 let bytes = third..fourth;
@@ -138,19 +173,7 @@ impl Archive {
         let damaged = |why: &dyn std::fmt::Display| {
             format!("the machine code of {} in this program is damaged: {why}", module.name)
         };
-        // The modules before this one are unpacked too, and those after it are not.
-        let Range { start, end } = module.bytes;
-        let (mut code, mut packed) = (vec![0; end], unit.packed);
-        let unpacked = if packed.len() == unit.len {
-            packed.read_exact(&mut code)
-        } else {
-            LzmaReader::new_mem_limit(packed, DECODER_KIB, None)
-                .and_then(|mut reader| reader.read_exact(&mut code))
-        };
-        unpacked.map_err(|error| damaged(&error))?;
-        #[cfg(test)]
-        self.unpacked.fetch_add(end as u64, Ordering::Relaxed);
-        code.drain(..start);
+        let code = unit.code(module.bytes.clone()).map_err(|error| damaged(&error))?;
         // The driver would read beyond the end of other bytes.
         if !code.starts_with(b"\x7fELF") && code.last() != Some(&0) {
             return Err(damaged(&"it is neither a cubin nor PTX"));
@@ -161,7 +184,7 @@ impl Archive {
     /// Bytes that were unpacked so far.
     #[cfg(test)]
     pub(crate) fn unpacked(&self) -> u64 {
-        self.unpacked.load(Ordering::Relaxed)
+        self.units.iter().map(|unit| unit.unpacked.load(Ordering::Relaxed)).sum()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, DeviceId, Discovery, Missing, Unit};
+use lockstep_core::backend::{Backend, DeviceId, Discovery, LaunchOption, Missing, Unit};
 #[cfg(feature = "emulator")]
 use lockstep_core::backend::{Device, DeviceSelector};
 
 use crate::device::Cuda;
+use crate::kernel::LAUNCH_OPTIONS;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
 use crate::machine::emulator::{self, Emulator};
@@ -34,6 +35,10 @@ impl Backend for CudaBackend {
 
     fn certainly_missing(&self) -> Option<Missing> {
         driver::certainly_missing()
+    }
+
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
     }
 
     #[cfg(feature = "emulator")]

@@ -1,14 +1,15 @@
 //! The code of kernels: machine code of the program's archive; otherwise what NVRTC compiles from the sources that are built
-//! into the program, kept in the user's cache; otherwise, without NVRTC, PTX of the archive, which the driver compiles.
+//! into the program, kept in the user's cache; otherwise, without NVRTC or if it fails, PTX of the archive, which the driver compiles.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use lockstep_cache::Cache;
 use lockstep_core::backend::Missing;
 
 use crate::archive::{Architecture, Archive, Module};
-use crate::nvrtc::{ENV_NVRTC, Nvrtc, wanted};
+use crate::nvrtc::{ENV_NVRTC, NoNvrtc, Nvrtc, wanted};
 
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
@@ -22,11 +23,24 @@ pub(crate) const TENSOR_MODULE: &str = "ghash_tensor";
 pub(crate) struct ModuleCode {
     archive: &'static Archive,
     architecture: Architecture,
-    nvrtc: FindCompiler,
+    compiler: Compiler,
+    /// Why PTX of the archive is used although NVRTC was found.
+    nvrtc_failure: OnceLock<String>,
 }
 
-/// Finds the compiler for an architecture, or returns the reason if there is none.
-pub(crate) type FindCompiler = fn(Architecture) -> Result<Nvrtc, String>;
+/// The compiler at run time.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiler {
+    /// Finds NVRTC for an architecture, or returns the reason if there is none.
+    pub(crate) nvrtc: fn(Architecture) -> Result<Nvrtc, NoNvrtc>,
+    /// The cache of what NVRTC compiled.
+    pub(crate) cache: fn() -> Option<Cache>,
+}
+
+impl Compiler {
+    /// NVRTC of this machine, and the cache of the user.
+    pub(crate) const OF_MACHINE: Compiler = Compiler { nvrtc: Nvrtc::open, cache: || Cache::of_user("cuda") };
+}
 
 /// Where the code of a module comes from, the preferred origin first.
 enum Origin {
@@ -34,8 +48,8 @@ enum Origin {
     BuiltIn(&'static Module),
     /// NVRTC, or the cache of what it compiled.
     Compiler(Nvrtc),
-    /// PTX of the archive, which the driver compiles.
-    Ptx(&'static Module),
+    /// PTX of the archive, which the driver compiles, and the reason why NVRTC does not compile although it was found.
+    Ptx(&'static Module, Option<String>),
 }
 
 /// The code of a module, in the form that the driver loads.
@@ -45,11 +59,18 @@ pub(crate) struct Image {
     pub(crate) kind: &'static str,
     /// The remedy if the driver does not know the code.
     pub(crate) remedy: String,
+    /// True for code that NVRTC compiled.
+    pub(crate) is_compiled: bool,
 }
 
 impl ModuleCode {
-    pub(crate) fn new(archive: &'static Archive, architecture: Architecture, nvrtc: FindCompiler) -> Self {
-        ModuleCode { archive, architecture, nvrtc }
+    pub(crate) fn new(archive: &'static Archive, architecture: Architecture, compiler: Compiler) -> Self {
+        ModuleCode { archive, architecture, compiler, nvrtc_failure: OnceLock::new() }
+    }
+
+    /// Why PTX of the archive is used although NVRTC was found, once this is the case.
+    pub(crate) fn nvrtc_failure(&self) -> Option<&str> {
+        self.nvrtc_failure.get().map(String::as_str)
     }
 
     /// Checks that there is code for the GPU, or that it can be compiled.
@@ -72,19 +93,31 @@ impl ModuleCode {
         if let Some(module) = found.filter(|module| !module.is_ptx()) {
             return Ok(Origin::BuiltIn(module));
         }
-        match ((self.nvrtc)(self.architecture), found) {
+        // PTX of the archive does not contain the products of the tensor units.
+        let ptx = found.filter(|_| module != TENSOR_MODULE);
+        // NVRTC that failed once is not tried again, because a compilation takes up to minutes.
+        let nvrtc = match (self.nvrtc_failure(), ptx) {
+            (Some(why), Some(ptx)) => return Ok(Origin::Ptx(ptx, Some(why.into()))),
+            _ => (self.compiler.nvrtc)(self.architecture),
+        };
+        match (nvrtc, ptx) {
             (Ok(nvrtc), _) => Ok(Origin::Compiler(nvrtc)),
-            (Err(_), Some(module)) => Ok(Origin::Ptx(module)),
-            (Err(why), None) => Err(Missing {
-                reason: format!(
-                    "no machine code for sm_{} in this program, and {why}",
-                    self.architecture.number()
-                ),
-                remedy: format!(
-                    "use a package with machine code for this GPU, install {}, or name the library in {ENV_NVRTC}",
-                    wanted(self.architecture)
-                ),
-            }),
+            (Err(none), Some(ptx)) => Ok(Origin::Ptx(ptx, none.is_found.then_some(none.why))),
+            (Err(none), None) => Err(self.without_code(&none.why)),
+        }
+    }
+
+    /// The error for a GPU for which there is no code.
+    fn without_code(&self, why: &str) -> Missing {
+        Missing {
+            reason: format!(
+                "no machine code for sm_{} in this program, and {why}",
+                self.architecture.number()
+            ),
+            remedy: format!(
+                "use a package with machine code for this GPU, install {}, or name the library in {ENV_NVRTC}",
+                wanted(self.architecture)
+            ),
         }
     }
 
@@ -100,7 +133,9 @@ impl ModuleCode {
         match self.origin(module) {
             Ok(Origin::BuiltIn(_)) => true,
             Ok(Origin::Compiler(nvrtc)) if nvrtc.makes_machine_code(self.architecture) => {
-                let kept = |compilation: Compilation| Some(cache()?.contains(&compilation.cache_name()));
+                let kept = |compilation: Compilation| {
+                    Some((self.compiler.cache)()?.contains(&compilation.cache_name()))
+                };
                 self.compilation(nvrtc, module).and_then(kept).unwrap_or(false)
             }
             _ => false,
@@ -128,26 +163,61 @@ impl ModuleCode {
                 bytes: self.archive.unpack(module).map_err(failed)?,
                 kind: "machine code",
                 remedy: NEWER_DRIVER.into(),
+                is_compiled: false,
             }),
-            Origin::Compiler(nvrtc) => Ok(Image {
-                bytes: self.compiled(nvrtc, module).map_err(failed)?,
-                kind: "code that NVRTC compiled",
-                remedy: "install the newest driver".into(),
-            }),
-            Origin::Ptx(module) => Ok(Image {
-                bytes: self.archive.unpack(module).map_err(failed)?,
-                kind: "PTX",
-                // The compiler of the archive makes PTX 8.8, which drivers for CUDA 12.9 and later compile.
-                remedy: format!("install driver 575 or newer, or {}", wanted(self.architecture)),
-            }),
+            Origin::Compiler(nvrtc) => match self.compiled(nvrtc, module) {
+                Ok(bytes) => Ok(Image {
+                    bytes,
+                    kind: "code that NVRTC compiled",
+                    remedy: "install the newest driver, or use a package with machine code for this GPU"
+                        .into(),
+                    is_compiled: true,
+                }),
+                Err(why) => {
+                    let ((major, minor), why) = (nvrtc.version(), why.lines().next().unwrap_or_default());
+                    self.ptx_instead(
+                        module,
+                        format!("NVRTC {major}.{minor} does not compile {module}: {why}"),
+                    )
+                }
+            },
+            Origin::Ptx(ptx, why) => {
+                if let Some(why) = why {
+                    self.nvrtc_failure.get_or_init(|| why);
+                }
+                self.ptx(ptx)
+            }
         }
+    }
+
+    /// PTX of the archive in place of what NVRTC should have compiled.
+    ///
+    /// # Errors
+    /// The reason why NVRTC failed, if the archive has no PTX of the module.
+    pub(crate) fn ptx_instead(&self, module: &str, why: String) -> Result<Image, Missing> {
+        let found = self.archive.find(module, self.architecture);
+        let Some(ptx) = found.filter(|found| found.is_ptx() && module != TENSOR_MODULE) else {
+            return Err(self.without_code(&why));
+        };
+        self.nvrtc_failure.get_or_init(|| why);
+        self.ptx(ptx)
+    }
+
+    fn ptx(&self, module: &'static Module) -> Result<Image, Missing> {
+        Ok(Image {
+            bytes: self.archive.unpack(module).map_err(failed)?,
+            kind: "PTX",
+            // The compiler of the archive makes PTX 8.8, which drivers for CUDA 12.9 and later compile.
+            remedy: format!("install driver 575 or newer, or {}", wanted(self.architecture)),
+            is_compiled: false,
+        })
     }
 
     /// The code that NVRTC makes of a module, from the cache if it is there.
     fn compiled(&self, nvrtc: Nvrtc, module: &str) -> Result<Vec<u8>, String> {
         let no_source = || format!("no source of the module {module}");
         let compilation = self.compilation(nvrtc, module).ok_or_else(no_source)?;
-        let (cache, name) = (cache(), compilation.cache_name());
+        let (cache, name) = ((self.compiler.cache)(), compilation.cache_name());
         let kept = cache.as_ref().and_then(|cache| cache.read(&name, MOST_CODE));
         if let Some(code) = kept.filter(|code| !code.is_empty()) {
             return Ok(code);
@@ -249,10 +319,6 @@ fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
 
 /// Maximum number of bytes that are read from a cache file. Every module is much shorter.
 const MOST_CODE: u64 = 256 << 20;
-
-fn cache() -> Option<Cache> {
-    Cache::of_user("cuda")
-}
 
 #[cfg(test)]
 mod tests;

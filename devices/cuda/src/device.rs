@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{
     Completion, Cost, Counter, Device, DeviceId, DeviceMemory, DeviceProperties, HardwareId, KernelId,
-    KernelInfo, LaunchOption,
+    KernelInfo,
 };
 use lockstep_core::launch::number;
 use lockstep_core::work::{Operation, Pass, Segment, Stream, Work};
-use lockstep_core::{KeySize, Result};
+use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
 use lockstep_gpu_host::{Kind, Messages, Overhead, submit};
 
 use crate::gpu::Gpu;
-use crate::kernel::{FAMILIES, Family, LAUNCH_OPTIONS, LaunchOptions, Part, helper};
+use crate::kernel::{FAMILIES, Family, LaunchOptions, Part, helper};
 use crate::machine::{Entry, Machine};
 use crate::memory::Memory;
 use crate::staging::Pool;
@@ -158,17 +158,24 @@ fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> 
 }
 
 impl Device for Cuda {
-    fn launch_options(&self) -> &'static [LaunchOption] {
-        LAUNCH_OPTIONS
-    }
-
-    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
-        Some(Arc::new(self.launched(LaunchOptions {
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Result<Option<Arc<dyn Device>>> {
+        let options = LaunchOptions {
             threads: number(launch, "threads"),
             blocks: number(launch, "blocks"),
             blocks_per_thread: number(launch, "rounds"),
             ..self.options
-        })))
+        };
+        // The kernels are compiled for the largest number of threads of the table, so registers suffice for it.
+        let most = self.gpu().limits().threads;
+        if let Some(threads) = options.threads.filter(|&threads| threads > most) {
+            let expected = format!("{} runs at most {most} threads in a thread block", self.id());
+            return Err(Error::LaunchOption { option: format!("threads={threads}"), expected });
+        }
+        Ok(Some(Arc::new(self.launched(options))))
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.gpu().notice()
     }
 
     fn id(&self) -> DeviceId {

@@ -18,6 +18,7 @@ use lockstep_core::data::{BufferHandle, DeviceSlice, PinnedBuffer, PinnedSlice};
 use lockstep_core::{Error, Result, work};
 use zeroize::Zeroize;
 
+use crate::kernel::helper;
 use crate::machine::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 
 /// A device: a machine, its name, its counters, and whether it is lost.
@@ -32,6 +33,8 @@ pub(crate) struct Gpu {
     pinned: Mutex<BTreeMap<u64, Weak<Uses>>>,
     /// True if the device has passed the known-answer test of the carry-less multiply-add.
     carry_less: OnceLock<bool>,
+    /// True if the kernels for the tensor units are loaded.
+    tensor_units: OnceLock<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -40,9 +43,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Gpu {
     pub(crate) fn new(id: DeviceId, machine: Box<dyn Machine>) -> Arc<Gpu> {
-        let (lost, counters, pinned, carry_less) = Default::default();
+        let (lost, counters, pinned, carry_less, tensor_units) = Default::default();
         let limits = machine.limits();
-        Arc::new(Gpu { machine, id, limits, lost, counters, pinned, carry_less })
+        Arc::new(Gpu { machine, id, limits, lost, counters, pinned, carry_less, tensor_units })
     }
 
     pub(crate) fn limits(&self) -> &Limits {
@@ -77,6 +80,17 @@ impl Gpu {
     /// The result of the known-answer test of the carry-less multiply-add, once it has run.
     pub(crate) fn carry_less_result(&self) -> &OnceLock<bool> {
         &self.carry_less
+    }
+
+    /// True if the tensor units can be used. The first call loads their kernels. There is no PTX of them to use if NVRTC fails to
+    /// compile them.
+    pub(crate) fn loads_tensor_kernels(&self) -> bool {
+        let load = || self.call(|machine| machine.load(helper::GHASH_TENSOR_TILES)).is_ok();
+        *self.tensor_units.get_or_init(load)
+    }
+
+    pub(crate) fn notice(&self) -> Option<String> {
+        self.machine.notice()
     }
 
     /// Counts of launches so far.

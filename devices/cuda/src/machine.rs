@@ -89,6 +89,8 @@ pub(crate) struct Limits {
     pub(crate) multiprocessors: u32,
     /// Largest dynamic shared memory of a thread block, in bytes.
     pub(crate) shared: u32,
+    /// Largest number of threads of a thread block.
+    pub(crate) threads: u32,
     /// True if the tensor units multiply matrices of bits (`kernels/common/tensor.cuh`).
     pub(crate) tensor_bits: bool,
 }
@@ -115,6 +117,11 @@ pub(crate) unsafe trait Machine: Send + Sync {
 
     fn limits(&self) -> Limits;
 
+    /// What a user should know about the device, in one line; `None` if there is nothing.
+    fn notice(&self) -> Option<String> {
+        None
+    }
+
     /// True if machine code of an optional module is part of the program, not only its PTX or its source.
     fn has_machine_code(&self, module: &'static str) -> bool;
 
@@ -124,6 +131,11 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// True if the entry point can run without a compilation. A compilation may take minutes.
     fn is_at_hand(&self, _entry: Entry) -> bool {
         true
+    }
+
+    /// Makes the entry point ready for launches. A launch does this too.
+    fn load(&self, _entry: Entry) -> Outcome<()> {
+        Ok(())
     }
 
     /// Allocates device memory of undefined content, at a multiple of 256.

@@ -29,6 +29,14 @@ pub(crate) struct Nvrtc {
     functions: &'static Functions,
 }
 
+/// Why there is no compiler for an architecture.
+#[derive(Debug, Clone)]
+pub(crate) struct NoNvrtc {
+    pub(crate) why: String,
+    /// True if a library was found or named that cannot be used.
+    pub(crate) is_found: bool,
+}
+
 struct Functions {
     version: (i32, i32),
     supported: Vec<u32>,
@@ -54,7 +62,7 @@ struct Functions {
 impl Nvrtc {
     /// The compiler for an architecture: the library that the environment names, otherwise the first one whose code runs
     /// on the architecture. If there is none, returns the reasons.
-    pub(crate) fn open(architecture: Architecture) -> Result<Nvrtc, String> {
+    pub(crate) fn open(architecture: Architecture) -> Result<Nvrtc, NoNvrtc> {
         static CANDIDATES: OnceLock<Vec<Candidate>> = OnceLock::new();
         let candidates = CANDIDATES.get_or_init(Candidate::all);
         first_for(candidates.iter().map(Candidate::opened), architecture).map(|functions| Nvrtc { functions })
@@ -98,10 +106,11 @@ impl Nvrtc {
             let log = program.get(functions.log_size, functions.log).unwrap_or_default();
             return Err(format!("{error}: {}", String::from_utf8_lossy(&log).trim_end_matches('\0')));
         }
-        match is_virtual {
+        let code = match is_virtual {
             true => program.get(functions.ptx_size, functions.ptx),
             false => program.get(functions.cubin_size, functions.cubin),
-        }
+        }?;
+        if code.is_empty() { Err("NVRTC: no code".into()) } else { Ok(code) }
     }
 }
 
@@ -118,7 +127,7 @@ pub(crate) fn wanted(architecture: Architecture) -> &'static str {
 struct Candidate {
     name: OsString,
     is_path: bool,
-    opened: OnceLock<Result<Functions, String>>,
+    opened: OnceLock<Result<Functions, NoNvrtc>>,
 }
 
 impl Candidate {
@@ -131,37 +140,50 @@ impl Candidate {
         }
     }
 
-    fn opened(&self) -> Result<&Functions, String> {
+    fn opened(&self) -> Result<&Functions, NoNvrtc> {
         self.opened.get_or_init(|| self.open()).as_ref().map_err(Clone::clone)
     }
 
-    fn open(&self) -> Result<Functions, String> {
+    fn open(&self) -> Result<Functions, NoNvrtc> {
+        let unusable = |why| NoNvrtc { why, is_found: true };
         if self.is_path {
-            return Functions::of(open_at(&self.name)?);
+            return open_at(&self.name).and_then(Functions::of).map_err(unusable);
         }
         let name = self.name.display();
         // SAFETY: loading runs the library's constructors, like every other use of the library.
-        let library = unsafe { Library::new(&self.name) }.map_err(|_| format!("no {name}"))?;
-        Functions::of(library)
+        let library = unsafe { Library::new(&self.name) }.map_err(|error| {
+            let why = words_of(&error);
+            // If a library that this one needs is missing, the loader names that library.
+            let is_found = !(why.contains(&name.to_string()) && why.to_lowercase().contains("no such file"));
+            let why = if is_found { format!("{name} does not load: {why}") } else { format!("no {name}") };
+            NoNvrtc { why, is_found }
+        })?;
+        Functions::of(library).map_err(unusable)
     }
 }
 
 /// The first library whose code runs on the architecture, or the reasons against each of them.
 fn first_for<'f>(
-    candidates: impl Iterator<Item = Result<&'f Functions, String>>,
+    candidates: impl Iterator<Item = Result<&'f Functions, NoNvrtc>>,
     architecture: Architecture,
-) -> Result<&'f Functions, String> {
-    let mut reasons = Vec::new();
+) -> Result<&'f Functions, NoNvrtc> {
+    let (mut reasons, mut is_found) = (Vec::new(), false);
     for candidate in candidates {
         match candidate {
             Ok(functions) if functions.supported.iter().any(|&known| known <= architecture.number()) => {
                 return Ok(functions);
             }
-            Ok(functions) => reasons.push(functions.too_new()),
-            Err(why) => reasons.push(why),
+            Ok(functions) => {
+                reasons.push(functions.too_new());
+                is_found = true;
+            }
+            Err(none) => {
+                reasons.push(none.why);
+                is_found |= none.is_found;
+            }
         }
     }
-    Err(reasons.join(", "))
+    Err(NoNvrtc { why: reasons.join(", "), is_found })
 }
 
 struct Owned {
@@ -267,78 +289,14 @@ fn open_at(path: &OsString) -> Result<Library, String> {
         }
     }
     // SAFETY: as above.
-    unsafe { Library::new(path) }.map_err(|error| {
-        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        format!("no NVRTC at {ENV_NVRTC}={}: {why}", path.display())
-    })
+    unsafe { Library::new(path) }
+        .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
+}
+
+/// The loader's words about a library.
+fn words_of(error: &libloading::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-
-    /// A compiler that supports these architectures. Its functions do nothing.
-    pub(crate) fn compiler(version: (i32, i32), supported: &[u32]) -> Nvrtc {
-        extern "C" fn one<T>(_: T) -> Code {
-            0
-        }
-        extern "C" fn two<T, U>(_: T, _: U) -> Code {
-            0
-        }
-        extern "C" fn three<T, U, V>(_: T, _: U, _: V) -> Code {
-            0
-        }
-        extern "C" fn six<A, B, C, D, E, F>(_: A, _: B, _: C, _: D, _: E, _: F) -> Code {
-            0
-        }
-        extern "C" fn describe(_: Code) -> *const c_char {
-            c"test".as_ptr()
-        }
-        let functions = Functions {
-            version,
-            supported: supported.to_vec(),
-            create: six,
-            compile: three,
-            destroy: one,
-            log_size: two,
-            log: two,
-            cubin_size: two,
-            cubin: two,
-            ptx_size: two,
-            ptx: two,
-            describe,
-        };
-        Nvrtc { functions: Box::leak(Box::new(functions)) }
-    }
-
-    #[test]
-    fn the_first_compiler_for_the_gpu_is_chosen() {
-        let chosen = |libraries: &[Result<Nvrtc, String>], major, minor| {
-            let candidates = libraries.iter().map(|library| match library {
-                Ok(nvrtc) => Ok(nvrtc.functions),
-                Err(why) => Err(why.clone()),
-            });
-            first_for(candidates, Architecture { major, minor }).map(|functions| functions.version)
-        };
-        let (new, old) = (compiler((13, 0), &[75, 80, 90]), compiler((12, 9), &[50, 60, 70, 75, 80, 90]));
-        let both = [Ok(new), Ok(old)];
-        assert_eq!(chosen(&both, 6, 1), Ok((12, 9)));
-        assert_eq!(chosen(&both, 7, 0), Ok((12, 9)));
-        assert_eq!(chosen(&both, 7, 5), Ok((13, 0)));
-        assert_eq!(chosen(&both, 12, 0), Ok((13, 0)));
-        let why = chosen(&[Ok(new), Err("no libnvrtc.so.12".into())], 7, 0).unwrap_err();
-        assert_eq!(why, "NVRTC 13.0 is for compute capability 7.5 and later, no libnvrtc.so.12");
-        assert_eq!(wanted(Architecture { major: 7, minor: 0 }), "NVRTC 12 (libnvrtc.so.12)");
-        assert!(wanted(Architecture { major: 7, minor: 5 }).contains("libnvrtc.so.13"));
-    }
-
-    #[test]
-    fn a_library_that_is_not_there_is_named() {
-        let candidate =
-            |is_path| Candidate { name: "libno-such-nvrtc.so".into(), is_path, opened: OnceLock::new() };
-        let why = candidate(false).opened().err().unwrap();
-        assert_eq!(why, "no libno-such-nvrtc.so");
-        let why = candidate(true).opened().err().unwrap();
-        assert!(why.contains(ENV_NVRTC) && why.contains("libno-such-nvrtc.so"), "{why}");
-    }
-}
+pub(crate) mod tests;

@@ -63,6 +63,7 @@ impl Task {
         self.options.products >= Products::TensorUnits
             && !self.is_carry_less()
             && by_matrices(self.gpu().limits(), tiles, keys)
+            && self.gpu().loads_tensor_kernels()
     }
 
     /// True if the final chaining state of each piece is copied back from the device, because the host cannot compute it.

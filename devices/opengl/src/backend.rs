@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use lockstep_core::backend::{Backend, Device, DeviceId, DeviceSelector, Discovery, Missing, Unit};
+use lockstep_core::backend::{
+    Backend, Device, DeviceId, DeviceSelector, Discovery, LaunchOption, Missing, Unit,
+};
 use lockstep_gpu_host::may_have_gpu;
 
-use crate::device::OpenGlDevice;
+use crate::device::{LAUNCH_OPTIONS, OpenGlDevice};
 use crate::egl::Library;
 
 const BACKEND: &str = "opengl";
@@ -49,6 +51,10 @@ impl Backend for OpenGlBackend {
 
     fn certainly_missing(&self) -> Option<Missing> {
         (!may_have_gpu()).then(missing)
+    }
+
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {

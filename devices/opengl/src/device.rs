@@ -118,6 +118,12 @@ impl OpenGlDevice {
         remains.map_err(|reason| Error::DeviceFailed { device: self.id, reason })
     }
 
+    fn launched(&self, launch: &[(&'static str, u32)]) -> OpenGlDevice {
+        let edge = number(launch, "edge").map(|edge| edge as usize);
+        let new = OpenGlDevice::new(self.id, self.driver, self.place.clone()).with_chunk(self.chunk);
+        new.with_experiment(Experiment { edge, ..self.experiment })
+    }
+
     fn opened(&self) -> Result<&Opened> {
         let open = || {
             let (id, driver, place) = (self.id, self.driver, self.place.clone());
@@ -135,8 +141,8 @@ impl OpenGlDevice {
     }
 }
 
-/// The launch options for users.
-const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
+/// The launch options for users. Every device has textures of the largest size (see `blocks::Experiment`).
+pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
     name: "edge",
     meaning: "the width and height of the textures in texels",
     range: 1..=1024,
@@ -145,14 +151,8 @@ const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
 }];
 
 impl Device for OpenGlDevice {
-    fn launch_options(&self) -> &'static [LaunchOption] {
-        LAUNCH_OPTIONS
-    }
-
-    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
-        let edge = number(launch, "edge").map(|edge| edge as usize);
-        let new = OpenGlDevice::new(self.id, self.driver, self.place.clone());
-        Some(Arc::new(new.with_experiment(Experiment { edge, ..self.experiment })))
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Result<Option<Arc<dyn Device>>> {
+        Ok(Some(Arc::new(self.launched(launch))))
     }
 
     fn id(&self) -> DeviceId {
@@ -247,3 +247,6 @@ fn supports(family: Family, operation: Operation, size: KeySize) -> bool {
         Family::Blocks(kernel) => kernel.supports(operation),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -28,6 +28,11 @@ pub trait Backend: Send + Sync {
         None
     }
 
+    /// The table of launch options. Empty if the devices have none.
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        &[]
+    }
+
     /// Makes the device of this name if this starts no driver, as for simulated devices, even if [`Backend::discover`] does not
     /// list the device (`spu:4`). The result is `None` if the device has to be discovered. It is `Some(Err(_))`, with the reason,
     /// if this device does not exist.
@@ -128,15 +133,19 @@ pub trait Device: Send + Sync {
         Vec::new()
     }
 
-    /// The table of launch options. Empty if the device has none.
-    fn launch_options(&self) -> &'static [LaunchOption] {
-        &[]
+    /// What a user should know about the device, in one line, such as the reason why it does not work as usual. `None` if there is
+    /// nothing so far.
+    fn notice(&self) -> Option<String> {
+        None
     }
 
     /// A device on the same hardware with launch options that [`launch::parse`](crate::launch::parse) has checked by
-    /// [`Device::launch_options`]. `None` if the device has none.
-    fn with_launch(&self, _launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
-        None
+    /// [`Backend::launch_options`]. `None` if the backend has none.
+    ///
+    /// # Errors
+    /// [`Error::LaunchOption`] for a number that this device does not allow.
+    fn with_launch(&self, _launch: &[(&'static str, u32)]) -> Result<Option<Arc<dyn Device>>> {
+        Ok(None)
     }
 
     /// Starts the work. The contract is in the [documentation of the crate](crate).

@@ -24,24 +24,33 @@ pub struct LaunchOption {
 /// The names and the numbers of launch options, which [`parse`] has checked.
 pub type Launch = Vec<(&'static str, u32)>;
 
-/// Parses launch options for a kernel, by the table of its backend.
+/// Parses launch options for a named kernel or, without a name, for the default kernel of a backend, by the table of the backend.
+/// Options that only some kernels have are not options of a default kernel.
 ///
 /// # Errors
 /// [`Error::LaunchOption`] for an option that the kernel does not have, and for a number that is not allowed.
-pub fn parse(text: &str, options: &'static [LaunchOption], kernel: &str) -> Result<Launch> {
-    let has = |option: &&LaunchOption| option.kernels.is_empty() || option.kernels.contains(&kernel);
+pub fn parse(
+    text: &str,
+    options: &'static [LaunchOption],
+    backend: &str,
+    kernel: Option<&str>,
+) -> Result<Launch> {
+    let has = |option: &LaunchOption| {
+        option.kernels.is_empty() || kernel.is_some_and(|kernel| option.kernels.contains(&kernel))
+    };
     let one = |part: &str| {
         let refuse = |expected| Error::LaunchOption { option: shown::name(part).into(), expected };
         let (name, number) = part.split_once('=').ok_or_else(|| refuse("write NAME=NUMBER".into()))?;
         let option = match options.iter().find(|option| option.name == name.trim()) {
-            Some(option) if has(&option) => option,
+            Some(option) if has(option) => option,
             Some(option) => {
                 return Err(refuse(format!("kernels with this option are {}", option.kernels.join(", "))));
             }
             None => {
-                let names: Vec<_> = options.iter().filter(has).map(|option| option.name).collect();
+                let listed = options.iter().filter(|option| kernel.is_none() || has(option));
+                let names: Vec<_> = listed.map(|option| option.name).collect();
                 let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-                return Err(refuse(format!("options of {kernel}: {known}")));
+                return Err(refuse(format!("options of {}: {known}", kernel.unwrap_or(backend))));
             }
         };
         let number = number.trim().parse().ok();

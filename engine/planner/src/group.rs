@@ -150,6 +150,10 @@ impl Device for Group {
         }
     }
 
+    fn notice(&self) -> Option<String> {
+        self.members.iter().find_map(|member| member.notice())
+    }
+
     fn is_trusted(&self) -> bool {
         !self.members.is_empty() && self.members.iter().all(|member| member.is_trusted())
     }

@@ -21,8 +21,13 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options { progress: Some(report), interrupt: Some(&signals::STOPPED), ..Options::default() }
 }
 
-/// Prints a warning about devices that failed and whose work was done by the CPU.
+/// Prints a warning about devices that failed and whose work was done by the CPU, and what devices state about themselves.
 pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
+    for device in planner.devices_so_far() {
+        if let Some(notice) = device.notice() {
+            terminal::warn(quiet, &format!("{}: {notice}", device.id()));
+        }
+    }
     if let Some((first, more)) = planner.incidents().split_first() {
         let more = if more.is_empty() { String::new() } else { format!(" (and {} times more)", more.len()) };
         terminal::warn(quiet, &format!("{first}{more}. The CPU has repeated that part"));

@@ -150,6 +150,7 @@ impl Resources {
             let by_cpu = planner.assisted().into_iter();
             lines.extend(by_cpu.map(|(pass, bytes)| format!("{bytes} bytes of {pass} on cpu")));
             for device in engine.devices_so_far() {
+                lines.extend(device.notice().map(|notice| format!("{}: {notice}", device.id())));
                 let used = device.counters().into_iter().filter(|counter| counter.launches > 0);
                 lines.extend(used.map(|Counter { name, launches, bytes }| {
                     format!("{} {name}: {bytes} bytes in {launches} launches", device.id())

@@ -34,6 +34,16 @@ impl Backend for SpuBackend {
         Discovery { devices: vec![Arc::new(Spu::default())], missing: None }
     }
 
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        &[LaunchOption {
+            name: "spes",
+            meaning: "the number of SPEs",
+            range: 1..=MAX_SPES as u32,
+            multiple: 1,
+            kernels: &[],
+        }]
+    }
+
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
         if name.backend() != NAME {
             return None;
@@ -406,19 +416,9 @@ impl Device for Spu {
         Some(Cost::new(100_000.0, 0.005))
     }
 
-    fn launch_options(&self) -> &'static [LaunchOption] {
-        &[LaunchOption {
-            name: "spes",
-            meaning: "the number of SPEs",
-            range: 1..=MAX_SPES as u32,
-            multiple: 1,
-            kernels: &[],
-        }]
-    }
-
-    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Result<Option<Arc<dyn Device>>, Error> {
         let spes = number(launch, "spes").map_or(self.spes.len(), |spes| spes as usize);
-        Some(Arc::new(Spu::new(self.id, spes)))
+        Ok(Some(Arc::new(Spu::new(self.id, spes))))
     }
 
     fn counters(&self) -> Vec<Counter> {

@@ -4,7 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use lockstep_cache::environment::variable;
 use lockstep_core::backend::{Backend, Device, DeviceSelector, Missing};
-use lockstep_core::{launch, shown};
+use lockstep_core::launch::{self, Launch};
+use lockstep_core::shown;
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_planner::calibrate::Calibrator;
@@ -277,7 +278,7 @@ impl EngineBuilder {
     }
 
     /// Sets launch options of the named device, such as `threads=256,blocks=64`, for measurements and study. The options of a device
-    /// and its kernels are in [`Device::launch_options`].
+    /// and its kernels are in [`Backend::launch_options`].
     pub fn launch(mut self, options: impl Into<String>) -> Self {
         self.launch = Some(options.into());
         self
@@ -367,19 +368,19 @@ impl EngineBuilder {
         let mut all = self.make_backends.unwrap_or(backends)(&BackendOptions { threads });
         let is_wanted = |name| self.backends.is_none_or(|names| names.contains(&name) || is_registered(name));
         all.retain(|backend| is_wanted(backend.name()));
+        let launch = self.launch.map(|options| launch_of(&options, &selection, &all)).transpose()?;
         if !is_allowed(&all, &selection) {
             return Ok(None);
         }
         let is_automatic = selection.is_auto() && !self.records_decisions;
-        if let (true, Some(options)) = (selection.is_auto(), &self.launch) {
-            return Err(bad_setting("launch", options, "name a device or a kernel as well"));
-        }
         let (planner, missing) = if selection.is_auto() {
             planner_with_lazy_discovery(all)
         } else {
             let mut found = discover_for(all, &selection);
-            if let Some(options) = &self.launch {
-                set_launch(&mut found.devices, &selection, options)?;
+            if let Some((backend, launch)) = launch {
+                for device in found.devices.iter_mut().filter(|device| device.id().backend == backend) {
+                    *device = device.with_launch(&launch)?.unwrap_or_else(|| Arc::clone(device));
+                }
             }
             let planner = Planner::new(found.devices, &selection)
                 .map_err(|error| with_reason(error, &found.missing, &selection, from_env))?;
@@ -413,25 +414,23 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
         .all(|backend| is_found_here(&**backend))
 }
 
-/// Replaces the devices of the named backend by devices with launch options.
-///
-/// # Errors
-/// [`lockstep_core::Error::LaunchOption`].
-fn set_launch(
-    devices: &mut [Arc<dyn Device>],
-    Selection { device, kernel }: &Selection,
+/// The backend of the named device or kernel, and its launch options. They are checked without a driver, as far as the numbers do
+/// not depend on the device.
+fn launch_of(
     options: &str,
-) -> Result<()> {
-    let backend = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
-    for device in devices.iter_mut().filter(|device| Some(device.id().backend) == backend) {
-        let default = device.kernels().first().map_or("", |kernel| kernel.name);
-        let kernel = kernel.as_ref().map_or(default, |kernel| kernel.as_str());
-        let launch = launch::parse(options, device.launch_options(), kernel)?;
-        if let Some(launched) = device.with_launch(&launch) {
-            *device = launched;
-        }
-    }
-    Ok(())
+    Selection { device, kernel }: &Selection,
+    backends: &[Box<dyn Backend>],
+) -> Result<(&'static str, Launch)> {
+    let named = device.as_ref().map(|it| it.backend()).or(kernel.as_ref().map(|it| it.backend()));
+    let Some(named) = named else {
+        return Err(bad_setting("launch", options, "name a device or a kernel as well"));
+    };
+    // Discovery reports a backend that does not exist.
+    let Some(backend) = backends.iter().find(|backend| backend.name() == named) else {
+        return Ok(("", vec![]));
+    };
+    let kernel = kernel.as_ref().map(|kernel| kernel.as_str());
+    Ok((backend.name(), launch::parse(options, backend.launch_options(), named, kernel)?))
 }
 
 /// Adds to the error the reason why the backend does not have the named device, where simulated devices are, and the

@@ -117,6 +117,9 @@ __device__ inline void run(const Launch &launch) {
     if (Does<P>::decrypt) decrypt(state, Shape::keys(shared[0], schedule), rounds);
     else encrypt(state, Shape::keys(shared[0], schedule), rounds, first);
     transpose(state);
+    // In these two passes, the compiler moves fewer registers between the rounds if the schedule is found again.
+    if (P == Pass::ecb_encrypt || P == Pass::xts_decrypt)
+        schedule = schedule_of(launch, launch.segments[opaque(tile.segment)], Does<P>::decrypt);
     u32x4 key = load_aligned(schedule + 16 * rounds);
     if (is_plain) end<P, true>(state, shared[0], tile, key);
     else end<P, false>(state, shared[0], tile, key);

@@ -51,7 +51,8 @@ fn units_are_unpacked() {
     let code = |name| archive.unpack(archive.find(name, architecture(8, 0)).unwrap()).unwrap();
     let expected = |letter: &[u8], len| [letter.repeat(len), vec![0]].concat();
     assert_eq!((code("a"), code("b")), (expected(b"A", 39), expected(b"B", 59)));
-    assert_eq!(archive.unpacked(), 140, "`b` is after `a`");
+    assert_eq!(archive.unpacked(), 100, "`b` is after `a`");
+    assert_eq!((code("b"), archive.unpacked()), (expected(b"B", 59), 200));
     let no_code = archive.unpack(archive.find("c", architecture(8, 0)).unwrap()).unwrap_err();
     assert!(no_code.contains("neither a cubin nor PTX"), "{no_code}");
     let damaged = [head.as_bytes(), &PACKED[..13], &[0xff; 8], &PACKED[21..]].concat().leak();
@@ -75,4 +76,23 @@ fn only_archives_are_parsed() {
         assert!(Archive::parse(wrong.as_bytes()).is_none(), "{wrong}");
     }
     assert!(Archive::parse(b"lockstep-kernels 1\n\n").unwrap().modules.is_empty());
+}
+
+/// Prints how long each module of an archive takes to unpack, with those before it in its unit: docs/cuda.md has the command.
+#[test]
+#[ignore = "a measurement"]
+fn unpacking_is_measured() {
+    let path =
+        std::env::var_os("LOCKSTEP_TEST_ARCHIVE").expect("LOCKSTEP_TEST_ARCHIVE is the path of an archive");
+    let archive = Archive::parse(std::fs::read(path).unwrap().leak()).unwrap();
+    for module in &archive.modules {
+        let mut fastest = std::time::Duration::MAX;
+        for _ in 0..5 {
+            *archive.units[module.unit].begun.lock().unwrap() = None;
+            let start = std::time::Instant::now();
+            archive.unpack(module).unwrap();
+            fastest = fastest.min(start.elapsed());
+        }
+        println!("{} {}: {} bytes in {fastest:?}", module.name, module.target, module.bytes.end);
+    }
 }

@@ -52,57 +52,53 @@ fn archive(module: &str, target: &str) -> &'static Archive {
     Box::leak(Box::new(Archive::parse(bytes.into_bytes().leak()).unwrap()))
 }
 
-fn no_nvrtc(_: Architecture) -> Result<Nvrtc, String> {
-    Err("no libnvrtc.so.13".into())
-}
+const NO_NVRTC: Compiler =
+    Compiler { nvrtc: |_| Err(NoNvrtc { why: "no libnvrtc.so.13".into(), is_found: false }), cache: || None };
 
 /// A compiler for compute capability 9.0 and older ones.
-fn nvrtc(_: Architecture) -> Result<Nvrtc, String> {
-    Ok(compiler((0, 0), &[60, 80, 90]))
-}
+const NVRTC: Compiler = Compiler { nvrtc: |_| Ok(compiler((0, 0), &[60, 80, 90])), ..NO_NVRTC };
 
 #[test]
 fn machine_code_comes_before_nvrtc_and_nvrtc_before_ptx() {
-    let origin =
-        |target, nvrtc: FindCompiler| match ModuleCode::new(archive("helpers", target), HOPPER, nvrtc)
-            .origin("helpers")
-        {
-            Ok(Origin::BuiltIn(_)) => "archive".to_owned(),
-            Ok(Origin::Compiler(_)) => "NVRTC".into(),
-            Ok(Origin::Ptx(_)) => "PTX".into(),
-            Err(missing) => missing.to_string(),
-        };
-    assert_eq!(origin("sm_90", nvrtc), "archive");
-    assert_eq!(origin("ptx", nvrtc), "NVRTC");
-    assert_eq!(origin("sm_80", nvrtc), "NVRTC");
-    assert_eq!(origin("ptx", no_nvrtc), "PTX");
-    let missing = origin("sm_80", no_nvrtc);
+    let origin = |target, compiler| match ModuleCode::new(archive("helpers", target), HOPPER, compiler)
+        .origin("helpers")
+    {
+        Ok(Origin::BuiltIn(_)) => "archive".to_owned(),
+        Ok(Origin::Compiler(_)) => "NVRTC".into(),
+        Ok(Origin::Ptx(..)) => "PTX".into(),
+        Err(missing) => missing.to_string(),
+    };
+    assert_eq!(origin("sm_90", NVRTC), "archive");
+    assert_eq!(origin("ptx", NVRTC), "NVRTC");
+    assert_eq!(origin("sm_80", NVRTC), "NVRTC");
+    assert_eq!(origin("ptx", NO_NVRTC), "PTX");
+    let missing = origin("sm_80", NO_NVRTC);
     assert!(missing.contains("and no libnvrtc.so.13") && missing.contains("NVRTC 12 or 13"), "{missing}");
     let volta = Architecture { major: 7, minor: 0 };
-    let missing = ModuleCode::new(archive("helpers", "sm_80"), volta, no_nvrtc).available().unwrap_err();
+    let missing = ModuleCode::new(archive("helpers", "sm_80"), volta, NO_NVRTC).available().unwrap_err();
     assert!(missing.remedy.contains("install NVRTC 12 (libnvrtc.so.12)"), "{missing}");
 }
 
 #[test]
 fn code_that_the_driver_compiles_is_not_at_hand() {
     let is_at_hand =
-        |target| ModuleCode::new(archive("helpers", target), HOPPER, no_nvrtc).is_at_hand("helpers");
+        |target| ModuleCode::new(archive("helpers", target), HOPPER, NO_NVRTC).is_at_hand("helpers");
     assert!(is_at_hand("sm_90") && !is_at_hand("ptx") && !is_at_hand("sm_80"));
 }
 
 /// The products of bits are in code for compute capability 8.0 to 9.0 only.
 #[test]
 fn tensor_units_are_used_with_code_for_this_gpu_only() {
-    let has = |target, nvrtc: FindCompiler, major, minor| {
+    let has = |target, compiler, major, minor| {
         let architecture = Architecture { major, minor };
-        ModuleCode::new(archive("ghash_tensor", target), architecture, nvrtc).has_tensor_bits()
+        ModuleCode::new(archive("ghash_tensor", target), architecture, compiler).has_tensor_bits()
     };
-    assert!(has("sm_80", no_nvrtc, 8, 6) && has("sm_90", no_nvrtc, 9, 0));
-    assert!(!has("ptx", no_nvrtc, 9, 0), "compute_60");
-    assert!(!has("sm_80", no_nvrtc, 9, 0), "no code");
-    assert!(has("ptx", nvrtc, 8, 0) && has("ptx", nvrtc, 9, 0));
-    assert!(!has("ptx", nvrtc, 8, 9), "NVRTC makes PTX of an older architecture");
-    assert!(!has("sm_100", nvrtc, 10, 0) && !has("sm_70", nvrtc, 7, 0), "no products of bits");
+    assert!(has("sm_80", NO_NVRTC, 8, 6) && has("sm_90", NO_NVRTC, 9, 0));
+    assert!(!has("ptx", NO_NVRTC, 9, 0), "compute_60");
+    assert!(!has("sm_80", NO_NVRTC, 9, 0), "no code");
+    assert!(has("ptx", NVRTC, 8, 0) && has("ptx", NVRTC, 9, 0));
+    assert!(!has("ptx", NVRTC, 8, 9), "NVRTC makes PTX of an older architecture");
+    assert!(!has("sm_100", NVRTC, 10, 0) && !has("sm_70", NVRTC, 7, 0), "no products of bits");
 }
 
 /// Modules compile if NVRTC is installed or LOCKSTEP_NVRTC names the library. The bitsliced modules take minutes

@@ -14,8 +14,7 @@ use lockstep_core::backend::{HardwareId, Missing};
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
 use crate::archive::{Architecture, Archive};
-use crate::compile::{FindCompiler, Image, ModuleCode};
-use crate::nvrtc::Nvrtc;
+use crate::compile::{Compiler, Image, ModuleCode};
 
 mod api;
 #[cfg(all(test, feature = "faults"))]
@@ -27,6 +26,7 @@ pub(crate) use api::certainly_missing;
 use api::{Api, CUcontext, CUdevice, CUevent, CUfunction, CUmodule, CUstream, Code, missing, no_device};
 
 // Values of `enum CUdevice_attribute` in cuda.h.
+const BLOCK_THREADS: c_int = 1;
 const MULTIPROCESSORS: c_int = 16;
 const MAJOR: c_int = 75;
 const MINOR: c_int = 76;
@@ -49,11 +49,11 @@ const SHARED_UNASKED: u32 = 48 * 1024;
 /// # Errors
 /// The reason why there is no device to use.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
-    devices(Api::open()?, Archive::embedded(), Nvrtc::open)
+    devices(Api::open()?, Archive::embedded(), Compiler::OF_MACHINE)
 }
 
 /// The devices of a driver, for code from an archive or from a compiler.
-fn devices(api: Api, archive: &'static Archive, nvrtc: FindCompiler) -> Result<Vec<(u16, Driver)>, Missing> {
+fn devices(api: Api, archive: &'static Archive, compiler: Compiler) -> Result<Vec<(u16, Driver)>, Missing> {
     let mut count = 0;
     // SAFETY: the function writes one integer to its argument.
     let code = unsafe { (api.device_count)(&mut count) };
@@ -65,7 +65,7 @@ fn devices(api: Api, archive: &'static Archive, nvrtc: FindCompiler) -> Result<V
     }
     let mut found = Vec::new();
     for number in 0..count.min(c_int::from(u16::MAX)) {
-        match Driver::new(api, archive, nvrtc, number) {
+        match Driver::new(api, archive, compiler, number) {
             Ok(driver) => found.push((number as u16, driver)),
             Err(code) => return Err(missing(&api.describe(code), "see whether nvidia-smi works")),
         }
@@ -122,7 +122,7 @@ const OUT_OF_MEMORY: Code = 2;
 const NOT_READY: Code = 600;
 
 impl Driver {
-    fn new(api: Api, archive: &'static Archive, nvrtc: FindCompiler, number: c_int) -> Result<Driver, Code> {
+    fn new(api: Api, archive: &'static Archive, compiler: Compiler, number: c_int) -> Result<Driver, Code> {
         let check = |code| if code == 0 { Ok(()) } else { Err(code) };
         let (mut device, mut name, mut memory) = (0, [0u8; 128], 0);
         // SAFETY: the arguments have the types and the lengths that the functions write.
@@ -143,7 +143,7 @@ impl Driver {
         let pci = pci(PCI);
         let architecture = Architecture { major: attribute(MAJOR)?, minor: attribute(MINOR)? };
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let code = ModuleCode::new(archive, architecture, nvrtc);
+        let code = ModuleCode::new(archive, architecture, compiler);
         Ok(Driver {
             api,
             device,
@@ -154,6 +154,7 @@ impl Driver {
             limits: Limits {
                 multiprocessors: attribute(MULTIPROCESSORS)?,
                 shared: attribute(SHARED_OPTIN)?.max(attribute(SHARED)?),
+                threads: attribute(BLOCK_THREADS)?,
                 tensor_bits: code.has_tensor_bits(),
             },
             code,
@@ -212,20 +213,33 @@ impl Driver {
         self.check(code).map(|()| value)
     }
 
-    /// Loads a module.
+    /// Loads a module. If the driver does not load what NVRTC compiled, loads PTX of the archive.
     fn load(&self, name: &str) -> Outcome<CUmodule> {
-        let image = self.code.image(name).map_err(|missing| Fault::Failed(missing.to_string()))?;
+        let failed = |missing: Missing| Fault::Failed(missing.to_string());
+        let image = self.code.image(name).map_err(failed)?;
+        let loaded = self.load_image(name, &image)?;
+        match loaded {
+            Err(missing) if image.is_compiled => match self.code.ptx_instead(name, missing.reason.clone()) {
+                Ok(ptx) => self.load_image(name, &ptx)?.map_err(failed),
+                Err(_) => Err(failed(missing)),
+            },
+            loaded => loaded.map_err(failed),
+        }
+    }
+
+    /// Loads the code of a module, or returns why the driver cannot use this code.
+    fn load_image(&self, name: &str, image: &Image) -> Outcome<Result<CUmodule, Missing>> {
         let mut module: CUmodule = null_mut();
         // SAFETY: the image is a complete cubin, or PTX that ends with a zero byte. The driver copies the image.
         let code = unsafe { (self.api.load)(&mut module, image.bytes.as_ptr().cast()) };
-        if let Some(remedy) = remedy(code, &image) {
+        if let Some(remedy) = remedy(code, image) {
             let (version, why, kind) = (self.api.version(), self.api.describe(code), image.kind);
-            return Err(Fault::Failed(format!(
-                "the NVIDIA driver (CUDA {version}) does not load the {kind} of {name}: {why}; {remedy}"
-            )));
+            let reason =
+                format!("the NVIDIA driver (CUDA {version}) does not load the {kind} of {name}: {why}");
+            return Ok(Err(Missing { reason, remedy }));
         }
         self.check_memory(code, image.bytes.len(), "memory of the GPU")?;
-        Ok(module)
+        Ok(Ok(module))
     }
 
     /// The function of an entry point. The first use of a module loads the module.
@@ -290,6 +304,15 @@ unsafe impl Machine for Driver {
 
     fn has_machine_code(&self, module: &'static str) -> bool {
         self.code.is_built_in(module)
+    }
+
+    fn notice(&self) -> Option<String> {
+        let why = self.code.nvrtc_failure()?;
+        Some(format!("NVRTC is not used ({why}); the driver compiles PTX of this program instead"))
+    }
+
+    fn load(&self, entry: Entry) -> Outcome<()> {
+        self.within(|opened| self.function(opened, entry).map(|_| ()))
     }
 
     fn lacks(&self, _entry: Entry) -> bool {

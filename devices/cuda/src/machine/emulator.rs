@@ -274,7 +274,7 @@ unsafe impl Machine for Emulator {
     fn limits(&self) -> Limits {
         // With few multiprocessors, kernels that fill tables run in few thread blocks. The limit of shared memory is
         // the limit of sm_90.
-        Limits { multiprocessors: 2, shared: 227 * 1024, tensor_bits: true }
+        Limits { multiprocessors: 2, shared: 227 * 1024, threads: 1024, tensor_bits: true }
     }
 
     fn has_machine_code(&self, _module: &'static str) -> bool {

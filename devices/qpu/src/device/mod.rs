@@ -63,6 +63,10 @@ impl Backend for QpuBackend {
         board::check(Path::new("/")).err()
     }
 
+    fn launch_options(&self) -> &'static [LaunchOption] {
+        LAUNCH_OPTIONS
+    }
+
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
         if name.backend() != NAME {
             return None;
@@ -224,12 +228,8 @@ impl Device for Qpu {
         Some(Cost::new(BOARD_CALL, 1.0 / (kernel.clocks_per_byte / CLOCKS_PER_NS + COPY)))
     }
 
-    fn launch_options(&self) -> &'static [LaunchOption] {
-        LAUNCH_OPTIONS
-    }
-
-    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Option<Arc<dyn Device>> {
-        Some(Arc::new(Qpu {
+    fn with_launch(&self, launch: &[(&'static str, u32)]) -> Result<Option<Arc<dyn Device>>, Error> {
+        Ok(Some(Arc::new(Qpu {
             unit: self.unit,
             description: self.description.clone(),
             properties: self.properties,
@@ -238,7 +238,7 @@ impl Device for Qpu {
             kernels: self.kernels.clone(),
             done: Mutex::default(),
             counts: Mutex::new(no_counts()),
-        }))
+        })))
     }
 
     fn counters(&self) -> Vec<Counter> {

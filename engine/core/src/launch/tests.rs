@@ -13,22 +13,24 @@ const OPTIONS: &[LaunchOption] = &[
 
 #[test]
 fn options_are_checked_by_the_table() {
-    assert_eq!(parse("threads=256", OPTIONS, "a/x").unwrap(), [("threads", 256)]);
-    let both = parse("threads=8, rounds = 9", OPTIONS, "a/y").unwrap();
+    assert_eq!(parse("threads=256", OPTIONS, "a", Some("a/x")).unwrap(), [("threads", 256)]);
+    let both = parse("threads=8, rounds = 9", OPTIONS, "a", Some("a/y")).unwrap();
     assert_eq!((number(&both, "rounds"), number(&both, "other")), (Some(9), None));
     for (text, kernel, expected) in [
-        ("threads", "a/x", "`threads`: write NAME=NUMBER"),
-        ("threads=7", "a/x", "give threads of a block, from 8 to 512, a multiple of 4"),
-        ("threads=10", "a/x", "a multiple of 4"),
-        ("threads=-8", "a/x", "from 8 to 512"),
-        ("rounds=10", "a/y", "give rounds, from 1 to 9"),
-        ("rounds=1", "a/x", "kernels with this option are a/y"),
-        ("blocks=1", "a/x", "options of a/x: threads"),
-        ("threads=8", "b/z", "kernels with this option are a/x, a/y"),
-        ("blocks=8", "b/z", "options of b/z: none"),
-        ("", "a/x", "write NAME=NUMBER"),
+        ("threads", Some("a/x"), "`threads`: write NAME=NUMBER"),
+        ("threads=7", Some("a/x"), "give threads of a block, from 8 to 512, a multiple of 4"),
+        ("threads=10", Some("a/x"), "a multiple of 4"),
+        ("threads=-8", Some("a/x"), "from 8 to 512"),
+        ("rounds=10", Some("a/y"), "give rounds, from 1 to 9"),
+        ("rounds=1", Some("a/x"), "kernels with this option are a/y"),
+        ("blocks=1", Some("a/x"), "options of a/x: threads"),
+        ("threads=8", Some("b/z"), "kernels with this option are a/x, a/y"),
+        ("blocks=8", Some("b/z"), "options of b/z: none"),
+        ("", Some("a/x"), "write NAME=NUMBER"),
+        ("threads=8", None, "kernels with this option are a/x, a/y"),
+        ("blocks=8", None, "options of a: threads, rounds"),
     ] {
-        let error = parse(text, OPTIONS, kernel).unwrap_err().to_string();
+        let error = parse(text, OPTIONS, "a", kernel).unwrap_err().to_string();
         assert!(error.starts_with("launch option `") && error.contains(expected), "{text}: {error}");
     }
 }

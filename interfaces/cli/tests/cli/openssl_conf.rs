@@ -158,7 +158,7 @@ fn every_setting_is_checked_and_written() {
         assert_eq!(ended.text().lines().filter(|it| *it == line).count(), 1, "{line}: {}", ended.text());
     }
     for (name, bad, output_of) in [
-        ("launch", "spes=1", "launch option `spes=1`: options of cpu/"),
+        ("launch", "spes=1", "launch option `spes=1`: options of cpu: none"),
         ("threads", "many", "--threads is `many`: give a number of threads from 1 to 1024"),
         ("threshold", "1X", "--threshold is `1X`: give a number of bytes"),
         ("verify", "perhaps", "--verify is `perhaps`: give off, sample or full"),

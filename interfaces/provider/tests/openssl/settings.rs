@@ -250,6 +250,15 @@ fn a_configuration_file_with_a_bad_value_is_refused() {
         ("device = spu", "device is `spu`: simulated devices are in lockstep-lab"),
         ("device = cuda:emu", "no device `cuda:emu`: there are cpu; simulated devices are in lockstep-lab"),
         ("kernel = cpu/abacus", "no kernel `cpu/abacus`"),
+        // Options of a GPU are checked before its driver is started.
+        (
+            "device = cuda:0\nlaunch = threads=30",
+            "launch option `threads=30`: kernels with this option are cuda/fine-shared",
+        ),
+        (
+            "device = cuda:0\nkernel = cuda/coarse-shared\nlaunch = threads=30",
+            "launch option `threads=30`: give the threads of a thread block, from 8 to 512, a multiple of 4",
+        ),
     ] {
         let error = refused(line);
         assert!(error.starts_with(text), "{line}: {error}");

@@ -168,16 +168,21 @@ fn launch_options_are_checked_and_change_no_result() {
     }
     for (options, expected) in [
         (&["--launch", "spes=3"][..], "name a device or a kernel as well"),
-        (&["--device", "cpu", "--launch", "threads=8"], "options of cpu/"),
+        (&["--device", "cpu", "--launch", "threads=8"], "options of cpu: none"),
         (&["--device", "spu", "--launch", "spes=17"], "give the number of SPEs, from 1 to 16"),
         (&["--device", "spu", "--launch", "spes"], "write NAME=NUMBER"),
-        (&["--device", "qpu", "--launch", "spes=3"], "options of qpu/bitslice: qpus"),
+        (&["--device", "qpu", "--launch", "spes=3"], "options of qpu: qpus"),
         (
             &["--device", "cuda:emu", "--launch", "threads=64"],
             "kernels with this option are cuda/fine-shared",
         ),
         (
             &["--device", "cuda:emu", "--kernel", "cuda/coarse-shared", "--launch", "threads=30"],
+            "from 8 to 512, a multiple of 4",
+        ),
+        // Before the driver is started, which this machine may lack.
+        (
+            &["--device", "cuda:0", "--kernel", "cuda/coarse-shared", "--launch", "threads=30"],
             "from 8 to 512, a multiple of 4",
         ),
     ] {
@@ -188,6 +193,9 @@ fn launch_options_are_checked_and_change_no_result() {
         .run([&bench[..], &["--device", "cpu", "--device", "spu", "--launch", "spes=2"]].concat())
         .succeeded();
     folder.run([&bench[..], &["--device", "spu", "--launch", "qpus=2"]].concat()).failed(2, "spes");
+    folder
+        .run([&bench[..], &["--device", "cuda:0", "--launch", "threads=30"]].concat())
+        .failed(2, "launch option `threads=30`: kernels with this option are cuda/fine-shared");
 }
 
 #[test]

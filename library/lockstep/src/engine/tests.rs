@@ -76,6 +76,47 @@ fn a_device_and_a_kernel_must_both_be_found_without_a_driver() {
     }
 }
 
+/// Launch options of a backend whose devices only a driver finds are checked when they are given.
+#[test]
+fn launch_options_are_checked_without_a_driver() {
+    struct Gpu;
+    impl Backend for Gpu {
+        fn name(&self) -> &'static str {
+            "gpu"
+        }
+        fn discover(&self) -> lockstep_core::backend::Discovery {
+            unreachable!("this starts a driver")
+        }
+        fn launch_options(&self) -> &'static [lockstep_core::backend::LaunchOption] {
+            &[lockstep_core::backend::LaunchOption {
+                name: "threads",
+                meaning: "threads",
+                range: 8..=512,
+                multiple: 1,
+                kernels: &["gpu/x"],
+            }]
+        }
+    }
+    let build = |device: &str, kernel: &str, launch: &str| {
+        let builder = Engine::builder().device(device).kernel(kernel).launch(launch);
+        let builder = builder.with_backends(|_| vec![Box::new(CpuBackend::default()), Box::new(Gpu)]);
+        builder.build_with(|_| None, needs_no_driver).map(|engine| engine.is_some())
+    };
+    assert!(!build("gpu:0", "gpu/x", "threads=8").unwrap(), "the driver is needed for the device");
+    for (device, kernel, launch, expected) in [
+        ("gpu:0", "gpu/x", "threads=7", "give threads, from 8 to 512"),
+        ("auto", "gpu/x", "threads=7", "give threads, from 8 to 512"),
+        ("gpu:0", "auto", "threads=8", "kernels with this option are gpu/x"),
+        ("gpu:0", "gpu/y", "edge=8", "options of gpu/y: none"),
+        ("gpu:0", "auto", "edge=8", "options of gpu: threads"),
+        ("auto", "auto", "threads=8", "name a device or a kernel as well"),
+        ("cpu", "auto", "threads=8", "options of cpu: none"),
+    ] {
+        let error = build(device, kernel, launch).unwrap_err().to_string();
+        assert!(error.contains(expected), "{device} {kernel} {launch}: {error}");
+    }
+}
+
 #[test]
 fn bad_values_are_errors() {
     for bad in ["0", "-1", "many", "1025", "1.5", "99999999999999999999"] {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use lockstep_core::backend::Missing;
 
 use super::api::{Api, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUmodule, CUstream, Code};
-use super::{MAJOR, MINOR, MULTIPROCESSORS, SHARED, SHARED_OPTIN};
+use super::{BLOCK_THREADS, MAJOR, MINOR, MULTIPROCESSORS, SHARED, SHARED_OPTIN};
 use crate::machine::Shape;
 use crate::machine::emulator::{run, words_of};
 
@@ -21,6 +21,8 @@ pub(super) struct Fake {
     pub(super) version: c_int,
     /// The compute capability.
     pub(super) capability: (c_int, c_int),
+    /// The largest number of threads of a thread block.
+    pub(super) block_threads: c_int,
     /// A function that the library does not export.
     pub(super) lacks: &'static str,
     /// The number of the module whose load fails, counted from 0, and the error.
@@ -140,12 +142,13 @@ extern "system" fn device_name(place: *mut c_char, _: c_int, _: CUdevice) -> Cod
 }
 
 extern "system" fn device_attribute(place: *mut c_int, which: c_int, _: CUdevice) -> Code {
-    let (major, minor) = state(|fake| fake.capability);
+    let ((major, minor), block_threads) = state(|fake| (fake.capability, fake.block_threads));
     put(
         place,
         match which {
             MAJOR => major,
             MINOR => minor,
+            BLOCK_THREADS => block_threads,
             MULTIPROCESSORS => 2,
             SHARED => 48 << 10,
             SHARED_OPTIN => 99 << 10,

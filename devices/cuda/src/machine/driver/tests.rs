@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Device, DeviceId, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::MockCpu;
@@ -12,7 +12,10 @@ use lockstep_testkit::mock::MockCpu;
 use super::fake::{Fake, driver, install, start};
 use super::{Api, devices};
 use crate::archive::Archive;
+use crate::compile::Compiler;
 use crate::device::Cuda;
+use crate::nvrtc::NoNvrtc;
+use crate::nvrtc::tests::{compiler, failing_compiler};
 
 const NAME: DeviceId = DeviceId { backend: "cuda", unit: Unit::Number(0) };
 
@@ -20,7 +23,7 @@ const NAME: DeviceId = DeviceId { backend: "cuda", unit: Unit::Number(0) };
 const SIZES: &str = include_str!("../../../sizes.txt");
 
 fn good() -> Fake {
-    Fake { version: 12_000, capability: (8, 0), ..Fake::default() }
+    Fake { version: 12_000, capability: (8, 0), block_threads: 1024, ..Fake::default() }
 }
 
 /// An archive with the modules of `SIZES` for some targets.
@@ -46,10 +49,19 @@ fn archive_of(takes: impl Fn(&str, &str) -> bool) -> &'static Archive {
     Box::leak(Box::new(Archive::parse(bytes.leak()).unwrap()))
 }
 
+const NO_NVRTC: Compiler =
+    Compiler { nvrtc: |_| Err(NoNvrtc { why: "no libnvrtc.so.13".into(), is_found: false }), cache: || None };
+
+/// NVRTC that supports the GPU but fails to compile.
+const FAILING_NVRTC: Compiler = Compiler { nvrtc: |_| Ok(failing_compiler((12, 2), &[80, 90])), ..NO_NVRTC };
+
 /// The device of the driver, on a machine without NVRTC.
 fn device(archive: &'static Archive) -> Cuda {
-    let no_nvrtc = |_| Err("no libnvrtc.so.13".to_owned());
-    let (_, driver) = devices(start().unwrap(), archive, no_nvrtc).unwrap().pop().unwrap();
+    device_with(archive, NO_NVRTC)
+}
+
+fn device_with(archive: &'static Archive, compiler: Compiler) -> Cuda {
+    let (_, driver) = devices(start().unwrap(), archive, compiler).unwrap().pop().unwrap();
     let missing = driver.missing();
     Cuda::new(NAME, Box::new(driver), false, missing)
 }
@@ -148,24 +160,95 @@ fn ptx_that_does_not_load_is_an_error_with_a_remedy() {
     }
 }
 
+/// NVRTC that is there and fails: PTX of the archive is used instead, and the device states why, in one line.
+#[test]
+fn nvrtc_that_fails_gives_way_to_ptx() {
+    const TOO_NEW: Compiler = Compiler {
+        nvrtc: |_| Err(NoNvrtc { why: "NVRTC 99.0 is for other GPUs".into(), is_found: true }),
+        ..NO_NVRTC
+    };
+    const WORKING: Compiler = Compiler { nvrtc: |_| Ok(compiler((12, 2), &[80])), ..NO_NVRTC };
+    const DOES_NOT_COMPILE: &str = "NVRTC 12.2 does not compile bitslice_expand: NVRTC: NVRTC_ERROR (TEST)";
+    const DOES_NOT_LOAD: &str =
+        "the NVIDIA driver (CUDA 12.0) does not load the code that NVRTC compiled of bitslice_expand: ";
+    let run = |archive, compiler, load| {
+        let _guard = install(Fake { load, ..good() });
+        let (device, mut data) = (device_with(archive, compiler), vec![5; 1000]);
+        let ended = ctr(&device, &mut data);
+        assert!(ended.is_err() || data == expected(1000));
+        (ended, device.notice(), driver(|fake| fake.loads))
+    };
+    let (ptx, nothing) = (archive(|target| target == "ptx"), archive(|_| false));
+    for (compiler, load, why, loads) in [
+        (FAILING_NVRTC, None, DOES_NOT_COMPILE, 2),
+        (TOO_NEW, None, "NVRTC 99.0 is for other GPUs", 2),
+        (WORKING, Some((0, 209)), DOES_NOT_LOAD, 3),
+    ] {
+        let (ended, notice, loaded) = run(ptx, compiler, load);
+        ended.unwrap();
+        let notice = notice.unwrap();
+        assert!(notice.contains(why) && notice.contains("PTX of this program"), "{notice}");
+        assert!(!notice.contains('\n') && loaded == loads, "{loaded}: {notice}");
+    }
+    // Nothing has to be said if NVRTC works, if there is none, or if the archive has machine code: NVRTC is then not opened.
+    let unused = Compiler { nvrtc: |_| panic!("NVRTC is opened"), ..NO_NVRTC };
+    for (archive, compiler) in
+        [(ptx, WORKING), (ptx, NO_NVRTC), (archive(|target| ["sm_80", "ptx"].contains(&target)), unused)]
+    {
+        let (ended, notice, _) = run(archive, compiler, None);
+        assert!(ended.is_ok() && notice.is_none(), "{notice:?}");
+    }
+    // Without any other code, the error has the remedy.
+    for (compiler, load, why, remedy) in [
+        (FAILING_NVRTC, None, DOES_NOT_COMPILE, "install NVRTC 12 or 13"),
+        (
+            WORKING,
+            Some((0, 222)),
+            DOES_NOT_LOAD,
+            "install the newest driver, or use a package with machine code",
+        ),
+    ] {
+        let (ended, notice, _) = run(nothing, compiler, load);
+        let error = ended.unwrap_err();
+        assert!(reason(&error).contains(why) && reason(&error).contains(remedy), "{error}");
+        assert!(notice.is_none(), "{notice:?}");
+    }
+}
+
+/// A number that the GPU does not allow is refused with the device, before any work.
+#[test]
+fn launch_options_are_compared_with_the_gpu() {
+    let _guard = install(Fake { block_threads: 256, ..good() });
+    let device = device(archive(|target| target == "ptx"));
+    let refused = device.with_launch(&[("threads", 512)]).err().unwrap().to_string();
+    assert_eq!(refused, "launch option `threads=512`: cuda:0 runs at most 256 threads in a thread block");
+    assert!(device.with_launch(&[("threads", 256), ("blocks", 1)]).unwrap().is_some());
+    assert_eq!(driver(|fake| fake.loads), 0);
+}
+
 /// PTX for compute capability 6.0 has no products of bits: with it, tensor units would hash nothing.
 #[test]
 fn tensor_units_hash_only_with_machine_code() {
-    let hashes = |archive| {
+    let hash_key = lockstep_reference::Aes::new(&[1; 16]).encrypt([0; 16]);
+    let right = lockstep_reference::ghash::ghash(&hash_key, &[5; 400_000]);
+    let hashes_with = |archive, compiler| {
         let _guard = install(Fake { capability: (9, 0), ..good() });
-        let device = device(archive);
+        let device = device_with(archive, compiler);
         let (key, data, mut state) = (Key::new(&[1; 16]).unwrap(), vec![5; 400_000], [0; 16]);
         let mut segments =
             [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&data) }];
         let task = Task::Pass(Pass::Ghash, &mut segments);
         device.submit(lockstep_core::backend::KernelId(0), task.into()).unwrap().wait().unwrap();
+        assert!(state == right);
         device.counters().iter().any(|counter| counter.name == "ghash_tensor_tiles")
     };
+    let hashes = |archive| hashes_with(archive, NO_NVRTC);
     assert!(hashes(archive_of(|name, target| target == "sm_90" && name != "ghash_carry_less")));
     assert!(!hashes(archive(|target| target == "ptx")));
     assert!(!hashes(archive_of(|name, target| {
         target == "ptx" || target == "sm_90" && !["ghash_tensor", "ghash_carry_less"].contains(&name)
     })));
+    assert!(!hashes_with(archive(|target| target == "ptx"), FAILING_NVRTC), "NVRTC fails to compile them");
 }
 
 #[test]
@@ -259,51 +342,58 @@ fn gpus_before_pascal_are_refused() {
     assert!(missing.contains("compute capability 5.2 is not supported"), "{missing}");
 }
 
-/// The first call on each architecture, self-tests included, unpacks and loads at most 1 MB of machine code.
+/// The first call of each operation on each kind of machine code, self-tests included, unpacks and loads at most 1 MB.
 #[test]
 fn a_first_call_unpacks_and_loads_at_most_a_megabyte() {
     const MOST: u64 = 1_000_000;
-    for (major, minor) in
-        [(6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)]
-    {
-        for gcm in [false, true] {
-            let _guard = install(Fake { capability: (major, minor), ..good() });
+    let mut largest = (0, String::new());
+    for capability in [(6, 0), (7, 0), (8, 0), (9, 0), (10, 0), (12, 0)] {
+        for operation in Operation::all() {
+            let _guard = install(Fake { capability, ..good() });
             let archive = archive(|target| target != "ptx");
-            let planner = planner(device(archive));
-            let name = if gcm {
-                let key = Key::new(&[1; 16]).unwrap();
-                let (mut data, mut tag) = (vec![5; 100_000], [0; 16]);
-                let (sealed, right) = lockstep_reference::gcm::seal(
-                    &lockstep_reference::Aes::new(&[1; 16]),
-                    &[3; 12],
-                    b"x",
-                    &data,
-                );
-                let message = AeadMessage {
-                    key: &key,
-                    nonce: &[3; 12],
-                    aad: b"x",
-                    data: Data::in_place(&mut data),
-                    tag: Tag::Write(&mut tag),
-                    status: Status::Pending,
-                };
-                let plan = planner
-                    .plan(Operation::Fused(FusedAead::GcmSeal), KeySize::Aes128, 100_000, None)
-                    .unwrap();
-                let name = plan.kernel_name();
-                plan.run(Task::Fused(FusedAead::GcmSeal, &mut [message])).unwrap();
-                assert!(data == sealed && tag == right[..]);
-                name
-            } else {
-                plan_and_run(&planner, 100_000).0
+            let selection = Selection { device: Some("cuda:0".into()), kernel: None };
+            let devices: Vec<Arc<dyn Device>> = vec![Arc::new(device(archive)), Arc::<MockCpu>::default()];
+            let planner = Planner::new(devices, &selection).unwrap();
+            // GHASH of long messages also loads the kernels for the tensor units.
+            let hashes =
+                !matches!(operation, Operation::Pass(pass) if !matches!(pass, Pass::Ghash | Pass::Polyval));
+            let mut data = vec![5; if hashes { 400_000 } else { 1600 }];
+            let Ok(plan) = planner.plan(operation, KeySize::Aes128, data.len(), None) else {
+                assert!(matches!(operation, Operation::Fused(FusedAead::GcmSivSeal | FusedAead::GcmSivOpen)));
+                continue;
             };
-            assert_eq!(name, "cuda/bitslice", "{:?}", planner.failures());
+            assert_eq!(plan.kernel_name(), "cuda/bitslice", "{:?}", planner.failures());
+            run_any(operation, &mut data, |task| plan.run(task)).unwrap();
             let (unpacked, loads) = (archive.unpacked(), driver(|fake| fake.loads));
-            assert!(
-                unpacked > 0 && unpacked <= MOST,
-                "{major}.{minor}, GCM {gcm}: {unpacked} bytes in {loads} modules"
-            );
-            println!("{major}.{minor}, GCM {gcm}: {unpacked} bytes unpacked, {loads} modules loaded");
+            let text =
+                format!("{operation:?}, {capability:?}: {unpacked} bytes unpacked, {loads} modules loaded");
+            assert!(unpacked > 0 && unpacked <= MOST, "{text}");
+            largest = largest.max((unpacked, text));
+        }
+    }
+    println!("the most: {}", largest.1);
+}
+
+/// Runs an operation on one message.
+fn run_any(
+    operation: Operation,
+    data: &mut [u8],
+    run: impl FnOnce(Task<'_, '_>) -> Result<()>,
+) -> Result<()> {
+    let (key, mut state, mut tag) = (Key::new(&[1; 16])?, [2; 16], [0; 16]);
+    match operation {
+        Operation::Pass(pass) => {
+            let tweak = pass.is_xts().then_some(Tweak { key: &key, position: 0 });
+            let data = if pass.is_read_only() { Data::read_only(data) } else { Data::in_place(data) };
+            run(Task::Pass(pass, &mut [Segment { key: &key, tweak, state: &mut state, data }]))
+        }
+        Operation::Fused(fused) => {
+            let tag = match fused {
+                FusedAead::GcmSeal | FusedAead::OcbSeal | FusedAead::GcmSivSeal => Tag::Write(&mut tag),
+                FusedAead::GcmOpen | FusedAead::OcbOpen | FusedAead::GcmSivOpen => Tag::Expect(&[0; 16]),
+            };
+            let (nonce, data, status) = (&[3; 12], Data::in_place(data), Status::Pending);
+            run(Task::Fused(fused, &mut [AeadMessage { key: &key, nonce, aad: b"x", data, tag, status }]))
         }
     }
 }

@@ -8,7 +8,7 @@ fn levels_end_with_one_tile_for_each_message() {
     assert_eq!(of(&[512 * 512 + 1]), [[0, 513], [0, 2], [0, 1]]);
 }
 
-const H100: Limits = Limits { multiprocessors: 132, shared: 0, tensor_bits: true };
+const H100: Limits = Limits { multiprocessors: 132, shared: 0, threads: 1024, tensor_bits: true };
 
 #[test]
 fn short_messages_are_hashed_by_a_thread_each_and_long_ones_in_tiles() {

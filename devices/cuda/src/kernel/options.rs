@@ -1,0 +1,65 @@
+//! Launch options: those of programs, and the table of those that users can give.
+
+use lockstep_core::launch::LaunchOption;
+
+/// How kernels are launched, for measurements and tests. The defaults are the best known values. Kernels with a fixed
+/// launch shape ignore the options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchOptions {
+    /// Threads of a thread block, 8 to 512.
+    pub threads: Option<u32>,
+    /// The largest number of thread blocks of a launch; each block then loops over its share of the work.
+    pub blocks: Option<u32>,
+    /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
+    pub blocks_per_thread: Option<u32>,
+    /// If true, `cuda/bitslice` does not use its kernels for short messages.
+    pub always_wide: bool,
+    /// How GHASH and POLYVAL multiply.
+    pub products: Products,
+}
+
+/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
+/// the way in the options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Products {
+    /// Integer multiplication.
+    Integers,
+    /// Tensor units, for tiles of long messages.
+    TensorUnits,
+    /// The carry-less multiply-add.
+    #[default]
+    CarryLess,
+}
+
+const WITH_THREADS: &[&str] = &[
+    "cuda/fine-shared",
+    "cuda/coarse-shared",
+    "cuda/fine-constant",
+    "cuda/coarse-constant",
+    "cuda/global-sbox",
+];
+
+/// The launch options for users.
+pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
+    LaunchOption {
+        name: "threads",
+        meaning: "the threads of a thread block",
+        range: 8..=512,
+        multiple: 4,
+        kernels: WITH_THREADS,
+    },
+    LaunchOption {
+        name: "blocks",
+        meaning: "the largest number of thread blocks of a launch",
+        range: 1..=65535,
+        multiple: 1,
+        kernels: WITH_THREADS,
+    },
+    LaunchOption {
+        name: "rounds",
+        meaning: "the AES blocks that a thread processes one after the other",
+        range: 1..=1024,
+        multiple: 1,
+        kernels: &["cuda/global-sbox"],
+    },
+];

@@ -1,0 +1,80 @@
+//! Tilings: how the kernels divide work among threads, and the shapes of their launches.
+
+use lockstep_core::KeySize;
+
+use super::part::{Entries, Part};
+use crate::machine::{Entry, Limits, Shape};
+
+/// A tiling: how the kernels of a source file divide work into tiles, and how their threads are grouped. A tile is
+/// the part of a segment that a group of threads processes at once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tiling {
+    pub(super) entries: &'static Entries,
+    /// Bytes of a tile.
+    pub(crate) tile: usize,
+    /// Threads of a group.
+    pub(super) tile_threads: u32,
+    /// Groups of a thread block.
+    pub(super) block_tiles: u32,
+    /// Dynamic shared memory of a thread block.
+    pub(super) shared: u32,
+    /// The limit of thread blocks, for kernels whose blocks loop over tiles.
+    pub(super) most: BlockLimit,
+    /// True if the tiling is for short segments. In a tiling with larger tiles, short segments leave most of a tile
+    /// empty.
+    pub(super) narrow: bool,
+    pub(super) option: KernelOption,
+}
+
+/// `Launch::option`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum KernelOption {
+    Number(u32),
+    /// The number of rounds of the key size.
+    Rounds,
+}
+
+/// The limit of thread blocks of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BlockLimit {
+    /// No limit.
+    Any,
+    /// At most this number of thread blocks for each multiprocessor.
+    Resident(u32),
+    /// At most this number of thread blocks.
+    Blocks(u32),
+}
+
+impl Tiling {
+    /// The function for a key size.
+    pub(crate) fn entry(&self, part: Part, size: KeySize) -> Entry {
+        self.entries[part as usize][size as usize]
+    }
+
+    /// `Launch::option` of this key size.
+    pub(crate) fn option(&self, size: KeySize) -> u32 {
+        match self.option {
+            KernelOption::Number(number) => number,
+            KernelOption::Rounds => size.rounds() as u32,
+        }
+    }
+
+    /// The number of tiles of a segment with this number of bytes.
+    pub(crate) fn tiles(&self, bytes: usize) -> u64 {
+        bytes.div_ceil(self.tile) as u64
+    }
+
+    /// The shape of a launch for this number of tiles. `None` if there are too many tiles for one launch.
+    pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
+        let (tiles_of_block, most) = match self.most {
+            BlockLimit::Any => (self.block_tiles, u32::MAX),
+            // In these kernels, each thread block gets one tile before any thread block gets a second tile. So even a
+            // small amount of work uses all multiprocessors.
+            BlockLimit::Resident(blocks) => (1, blocks * limits.multiprocessors.max(1)),
+            BlockLimit::Blocks(blocks) => (self.block_tiles, blocks.max(1)),
+        };
+        let grid = i32::try_from(tiles.div_ceil(tiles_of_block.into())).ok()? as u32;
+        let threads = self.tile_threads * self.block_tiles;
+        Some(Shape { grid: grid.min(most), threads, shared: self.shared })
+    }
+}
