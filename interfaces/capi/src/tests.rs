@@ -1,4 +1,3 @@
-
 use lockstep::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::hazmat::mode::{Cipher, Direction};

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn set(name: &str, value: &str) -> std::result::Result<Settings, &'static str> {

@@ -1,4 +1,3 @@
-
 use sha2::{Digest, Sha512};
 
 use super::*;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// The worked examples of FIPS 197, section 4.2.

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Field laws that follow from the definition: 1 is the block in which only the first bit is set.

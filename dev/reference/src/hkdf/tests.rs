@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Two blocks of output: the second is chained to the first.

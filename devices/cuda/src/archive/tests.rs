@@ -1,4 +1,3 @@
-
 use super::*;
 
 const fn architecture(major: u32, minor: u32) -> Architecture {

@@ -1,4 +1,3 @@
-
 use super::*;
 use lockstep_core::Key;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};

@@ -1,4 +1,3 @@
-
 use super::*;
 use lockstep_core::data::Data;
 use lockstep_core::work::{Segment, Tweak};

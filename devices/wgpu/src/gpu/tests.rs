@@ -1,4 +1,3 @@
-
 use std::sync::atomic::Ordering;
 
 use lockstep_core::backend::{Completion, Device, DeviceMemory, KernelId};

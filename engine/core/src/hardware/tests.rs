@@ -1,4 +1,3 @@
-
 use super::*;
 
 const NVIDIA: u32 = 0x10de;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// The bytes of each segment in each share.

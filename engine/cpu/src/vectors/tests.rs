@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn check<K: Kernel<Schedule = Schedule>>(kernel: Option<K>) {

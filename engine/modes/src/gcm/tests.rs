@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Only the checks of the lengths are tested, because no machine has so much memory.

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Compares the stored answers with those of the reference implementation.

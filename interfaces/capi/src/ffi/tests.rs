@@ -1,4 +1,3 @@
-
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

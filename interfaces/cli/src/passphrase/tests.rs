@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn forms(given: &str) -> Vec<String> {

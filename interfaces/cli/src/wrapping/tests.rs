@@ -1,4 +1,3 @@
-
 use super::*;
 use age::x25519;
 

@@ -1,4 +1,3 @@
-
 use std::os::unix::ffi::OsStringExt;
 
 use lockstep_provider_settings::TraceTo;

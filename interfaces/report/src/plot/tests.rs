@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn plot(scale: Scale, points: Vec<(f64, f64)>) -> String {

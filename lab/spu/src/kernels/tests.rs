@@ -1,4 +1,3 @@
-
 use zeroize::ZeroizeOnDrop;
 
 use super::*;

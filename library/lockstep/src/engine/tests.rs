@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn build(builder: EngineBuilder, env: &[(&str, &str)]) -> Result<Engine> {

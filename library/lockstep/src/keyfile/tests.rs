@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Every byte in the place of the last digit, in keys of both lengths.

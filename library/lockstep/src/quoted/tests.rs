@@ -1,4 +1,3 @@
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 

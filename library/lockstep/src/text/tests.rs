@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// The text in UTF-16 with a byte order mark.

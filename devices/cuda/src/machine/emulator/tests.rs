@@ -1,4 +1,3 @@
-
 use super::*;
 
 const ANY: StreamHandle = StreamHandle(0);

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Integer types, operators, functions and literals in a shader. A GeForce 6800 has none of them.

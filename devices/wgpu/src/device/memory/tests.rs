@@ -1,4 +1,3 @@
-
 use lockstep_testkit::suite::noise;
 
 use super::*;

@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::kernel::Kernel;
 use crate::soft::Soft;

@@ -1,4 +1,3 @@
-
 use lockstep_reference::{Aes, gcm, ocb};
 
 use super::*;

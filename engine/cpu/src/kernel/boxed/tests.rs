@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Counts its drops.

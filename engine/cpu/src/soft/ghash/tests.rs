@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn key_of(h: &Block) -> HashKey {

@@ -1,4 +1,3 @@
-
 use super::super::vector::Vector;
 use super::*;
 

@@ -1,4 +1,3 @@
-
 use super::*;
 
 const RANDOM: [u8; MAX_MAC] = [0xAA; MAX_MAC];

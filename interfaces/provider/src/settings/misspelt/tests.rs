@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn all() -> Vec<(String, &'static str)> {

@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Sends a signal to this thread alone.

@@ -1,4 +1,3 @@
-
 use super::*;
 use lockstep_spu::kernels::KERNELS;
 

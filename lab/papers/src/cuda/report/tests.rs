@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Rates of fine and coarse grain at 4, 8, 16 KiB.

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn misses(geometry: Geometry, lines: &[u32]) -> Vec<bool> {

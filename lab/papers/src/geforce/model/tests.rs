@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::geforce::files::Content;
 use crate::geforce::paper::EDGE;

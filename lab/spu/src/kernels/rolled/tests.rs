@@ -1,4 +1,3 @@
-
 use super::super::field::sbox;
 use super::super::permutation::SHIFT_ROWS;
 use super::*;

@@ -1,4 +1,3 @@
-
 use std::io::SeekFrom;
 
 use super::*;

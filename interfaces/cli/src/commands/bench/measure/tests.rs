@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn measured(contenders: &mut [Contender]) -> Result<Vec<Measured>> {

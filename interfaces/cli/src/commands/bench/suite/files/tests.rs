@@ -1,4 +1,3 @@
-
 use super::*;
 
 /// Wrong, truncated and missing output files are detected.

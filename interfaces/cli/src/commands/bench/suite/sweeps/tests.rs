@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::commands::bench::measure::Rate;
 
