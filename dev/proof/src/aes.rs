@@ -27,6 +27,11 @@ static SBOXES: LazyLock<[[u8; 256]; 2]> = LazyLock::new(|| {
     boxes
 });
 
+/// Products with the factors 0 to 15.
+static PRODUCTS: LazyLock<[[u8; 256]; 16]> = LazyLock::new(|| {
+    std::array::from_fn(|factor| std::array::from_fn(|byte| multiply(byte as u8, factor as u8)))
+});
+
 /// The S-box, or its inverse.
 pub fn sub_byte(byte: u8, inverse: bool) -> u8 {
     SBOXES[usize::from(inverse)][usize::from(byte)]
@@ -34,9 +39,11 @@ pub fn sub_byte(byte: u8, inverse: bool) -> u8 {
 
 /// MixColumns of one column, or its inverse (FIPS 197, 5.1.3 and 5.3.3).
 pub fn mix_column(column: [u8; 4], inverse: bool) -> [u8; 4] {
-    let factors: [u8; 4] = if inverse { [14, 11, 13, 9] } else { [2, 3, 1, 1] };
+    let factors: [usize; 4] = if inverse { [14, 11, 13, 9] } else { [2, 3, 1, 1] };
+    let products = &*PRODUCTS;
     std::array::from_fn(|row| {
-        (0..4).fold(0, |sum, place| sum ^ multiply(column[place], factors[(place + 4 - row) % 4]))
+        (0..4)
+            .fold(0, |sum, place| sum ^ products[factors[(place + 4 - row) % 4]][usize::from(column[place])])
     })
 }
 

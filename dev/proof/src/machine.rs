@@ -18,7 +18,7 @@ use crate::value::{Domain, Flag, Number};
 pub type Bytes<D> = [<D as Domain>::Byte; 64];
 
 /// The size of the stack in bytes.
-const STACK: usize = 128 << 10;
+const STACK: usize = 64 << 10;
 /// The address after the stack.
 const STACK_END: u64 = 0x7e00_0000_0000;
 /// The address to which the outermost function returns.
@@ -198,6 +198,8 @@ pub struct Machine<D: Domain> {
     general_writers: [Writer; 16],
     vector_writers: [Writer; 32],
     at: u64,
+    /// The lowest address of the stack that has been written.
+    lowest: u64,
 }
 
 impl<D: Domain> Clone for Machine<D> {
@@ -231,8 +233,7 @@ impl<D: Domain> Machine<D> {
             let bytes = segment.bytes.iter().map(|byte| D::constant(*byte)).collect();
             memory.add(Region::new("the image", Role::Image, segment.address, segment.is_writable, bytes));
         }
-        let stack = vec![D::constant(0xa5); STACK];
-        memory.add(Region::new("the stack", Role::Stack, STACK_END - STACK as u64, true, stack));
+        memory.add(stack());
         let zero = D::constant(0);
         Machine {
             domain: D::default(),
@@ -249,6 +250,7 @@ impl<D: Domain> Machine<D> {
             general_writers: [0; 16],
             vector_writers: [0; 32],
             at: 0,
+            lowest: STACK_END,
         }
     }
 
@@ -292,6 +294,16 @@ impl<D: Domain> Machine<D> {
             self.step(&program)?;
         }
         Ok(Number::of::<D>(&self.general[0]).value)
+    }
+
+    /// Executes the instruction at an address, with the registers and flags as they are.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn execute(&mut self, address: u64) -> Step {
+        let program = Rc::clone(&self.program);
+        self.next = address;
+        self.step(&program)
     }
 
     /// Executes one instruction, or answers a call of an imported function.
@@ -445,6 +457,9 @@ impl<D: Domain> Machine<D> {
     /// # Errors
     /// If the access is out of bounds.
     pub fn store(&mut self, address: u64, bytes: &[D::Byte]) -> Step {
+        if (STACK_END - STACK as u64..self.lowest).contains(&address) {
+            self.lowest = address;
+        }
         self.memory.write(address, bytes, self.at as Writer).map_err(|denied| self.deny(&denied))
     }
 
@@ -508,12 +523,12 @@ impl<D: Domain> Machine<D> {
             *left.entry((Kind::Register, 0, format!("k{index}"))).or_default() += secrets(bytes);
         }
         for region in self.memory.regions() {
-            let kind = match region.role {
-                Role::Stack => Kind::Stack,
-                Role::Image if region.is_writable => Kind::Static,
+            let (kind, start) = match region.role {
+                Role::Stack => (Kind::Stack, (self.lowest - region.base) as usize),
+                Role::Image if region.is_writable => (Kind::Static, 0),
                 _ => continue,
             };
-            for (byte, writer) in region.bytes().iter().zip(region.writers()) {
+            for (byte, writer) in region.bytes()[start..].iter().zip(&region.writers()[start..]) {
                 if D::secret(*byte) != 0 {
                     *left.entry((kind, *writer, String::new())).or_default() += 1;
                 }
@@ -532,19 +547,20 @@ impl<D: Domain> Machine<D> {
     pub fn clear_scratch(&mut self) {
         let zero = D::constant(0);
         (self.general, self.vectors, self.masks) = ([[zero; 8]; 16], [[zero; 64]; 32], [[zero; 8]; 8]);
-        let stack = self.memory.remove(STACK_END - STACK as u64);
-        let has_secret = |region: &Region<D>| region.bytes().iter().any(|byte| D::secret(*byte) != 0);
-        let stack = stack.filter(|region| !has_secret(region)).unwrap_or_else(|| {
-            Region::new(
-                "the stack",
-                Role::Stack,
-                STACK_END - STACK as u64,
-                true,
-                vec![D::constant(0xa5); STACK],
-            )
-        });
-        self.memory.add(stack);
+        let base = STACK_END - STACK as u64;
+        let written = self.memory.region(base).map(|stack| &stack.bytes()[(self.lowest - base) as usize..]);
+        if written.is_some_and(|bytes| bytes.iter().any(|byte| D::secret(*byte) != 0)) {
+            self.memory.remove(base);
+            self.memory.add(stack());
+        }
+        self.lowest = STACK_END;
     }
+}
+
+/// A stack that nothing has been written to.
+fn stack<D: Domain>() -> Region<D> {
+    let bytes = vec![D::constant(0xa5); STACK];
+    Region::new("the stack", Role::Stack, STACK_END - STACK as u64, true, bytes)
 }
 
 /// An instruction in the syntax of Intel's manuals.

@@ -1,6 +1,6 @@
 //! Arithmetic on general registers.
 
-use iced_x86::{Instruction, Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::operands::are_same;
 use crate::machine::{Bytes, Flags, Kind, Machine, Step, Stop};
@@ -190,8 +190,11 @@ pub(super) fn exchange_add<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> St
     m.write(i, 0, &sum)
 }
 
-/// CMPXCHG, on one thread.
+/// CMPXCHG of memory, on one thread.
 pub(super) fn compare_exchange<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    if i.op0_kind() == OpKind::Register {
+        return Err(m.stop("a comparison and exchange of registers has no semantics"));
+    }
     let (place, new, size) = m.pair(i)?;
     let accumulator = match size {
         1 => Register::AL,

@@ -59,7 +59,7 @@ pub(super) fn inverse_mix_columns<D: Domain>(m: &mut Machine<D>, i: &Instruction
 /// AESKEYGENASSIST: SubWord of the doublewords 1 and 3, and these rotated and XORed with the constant.
 pub(super) fn key_assist<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let x = m.read(i, 1)?;
-    let constant = D::constant(Machine::<D>::constant(i) as u8);
+    let constant = D::constant(m.constant(i)? as u8);
     let mut result = [D::constant(0); 64];
     for (from, to) in [(4, 0), (12, 8)] {
         for place in 0..4 {
@@ -74,7 +74,7 @@ pub(super) fn key_assist<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step
 
 /// PCLMULQDQ: the constant selects the halves of the sources.
 pub(super) fn carryless<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let halves = Machine::<D>::constant(i);
+    let halves = m.constant(i)?;
     let start = |bit: usize| (halves >> bit & 1) * 8;
     let (first, second) = (start(0), start(4));
     each_block(m, i, |domain, x, y| domain.carryless(&x[first..first + 8], &y[second..second + 8]))

@@ -66,7 +66,7 @@ pub(super) fn and_not<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 pub(super) fn ternary<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (x, y, z, size) = (m.read(i, 0)?, m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
-    let table = Machine::<D>::constant(i) as u8;
+    let table = m.constant(i)? as u8;
     let mut result = [D::constant(0); 64];
     for place in 0..size {
         result[place] = if table == 0x96 {
@@ -161,7 +161,7 @@ pub(super) fn shift_by_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &
 
 pub(super) fn rotate<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (mut x, size, bits) = (m.read(i, 1)?, m.size(i, 0), 8 * N as u32);
-    let count = Machine::<D>::constant(i) as u32 % bits;
+    let count = m.constant(i)? as u32 % bits;
     let goes_left = matches!(i.mnemonic(), Mnemonic::Vprold | Mnemonic::Vprolq);
     let left = if goes_left { count } else { (bits - count) % bits };
     for lane in x[..size].as_chunks_mut::<N>().0 {

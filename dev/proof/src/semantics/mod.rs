@@ -88,7 +88,7 @@ fn vector<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
         Movdqa | Movdqu | Movaps | Movups | Movapd | Movupd | Lddqu | Vmovdqa | Vmovdqu | Vmovaps
         | Vmovups | Vmovapd | Vmovupd | Vmovdqa32 | Vmovdqa64 | Vmovdqu32 | Vmovdqu64 | Vmovdqu8
         | Vmovdqu16 | Vlddqu | Movntdq | Vmovntdq | Movntps | Vmovntps => moves::vector,
-        Movd | Movq | Vmovd | Vmovq | Movss | Vmovss => moves::low,
+        Movd | Movq | Vmovd | Vmovq | Movss | Vmovss | Vmovsd => moves::low,
         Movlps | Movlpd | Movhps | Movhpd | Vmovlps | Vmovlpd | Vmovhps | Vmovhpd | Movlhps | Movhlps
         | Vmovlhps | Vmovhlps => moves::half,
         Pinsrb | Vpinsrb => moves::insert::<D, 1>,

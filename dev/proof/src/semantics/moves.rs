@@ -59,6 +59,9 @@ pub(super) fn swapped_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> S
 
 pub(super) fn byte_swap<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (bytes, size) = (m.read(i, 0)?, m.size(i, 0));
+    if size == 2 {
+        return Err(m.stop("BSWAP of 16 bits is undefined"));
+    }
     m.write(i, 0, &reversed::<D>(&bytes, size))
 }
 
@@ -132,8 +135,11 @@ pub(super) fn store_string<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> St
     Ok(())
 }
 
-/// MOVS. The direction flag is clear, as at the boundaries of functions.
+/// MOVS, of which MOVSD has the name of an instruction on vectors. The direction flag is clear, as at the boundaries of functions.
 pub(super) fn move_string<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    if !i.is_string_instruction() {
+        return low(m, i);
+    }
     let size = i.memory_size().size();
     let count = repetitions(m, i)?;
     let from = advanced(m, Register::RSI, count * size as u64)?;
@@ -208,9 +214,10 @@ fn masked<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     Ok(())
 }
 
-/// MOVD, MOVQ, and MOVSS of memory: the low bytes, with zeros above them in a vector register.
+/// MOVD, MOVQ, and MOVSS and MOVSD of memory: the low bytes, with zeros above them in a vector register.
 pub(super) fn low<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let single = matches!(i.mnemonic(), Mnemonic::Movss | Mnemonic::Vmovss);
+    let single =
+        matches!(i.mnemonic(), Mnemonic::Movss | Mnemonic::Vmovss | Mnemonic::Movsd | Mnemonic::Vmovsd);
     let has_memory = (0..i.op_count()).any(|operand| i.op_kind(operand) == OpKind::Memory);
     if single && !has_memory {
         return Err(m.stop("a merging move has no semantics"));
@@ -244,14 +251,14 @@ pub(super) fn half<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 pub(super) fn insert<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (mut bytes, source) = m.sources(i)?;
-    let place = Machine::<D>::constant(i) % (16 / N) * N;
+    let place = m.constant(i)? % (16 / N) * N;
     bytes[place..place + N].copy_from_slice(&source[..N]);
     m.write(i, 0, &bytes)
 }
 
 pub(super) fn extract<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let bytes = m.read(i, 1)?;
-    let place = Machine::<D>::constant(i) % (16 / N) * N;
+    let place = m.constant(i)? % (16 / N) * N;
     let mut result = [D::constant(0); 64];
     result[..N].copy_from_slice(&bytes[place..place + N]);
     m.write(i, 0, &result)
@@ -259,14 +266,14 @@ pub(super) fn extract<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruc
 
 pub(super) fn insert_vector<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (mut bytes, source, size, part) = (m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0), m.size(i, 2));
-    let place = Machine::<D>::constant(i) % (size / part) * part;
+    let place = m.constant(i)? % (size / part) * part;
     bytes[place..place + part].copy_from_slice(&source[..part]);
     m.write(i, 0, &bytes)
 }
 
 pub(super) fn extract_vector<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (bytes, size, part) = (m.read(i, 1)?, m.size(i, 1), m.size(i, 0));
-    let place = Machine::<D>::constant(i) % (size / part) * part;
+    let place = m.constant(i)? % (size / part) * part;
     let mut result = [D::constant(0); 64];
     result[..part].copy_from_slice(&bytes[place..place + part]);
     m.write(i, 0, &result)

@@ -48,7 +48,13 @@ impl<D: Domain> Machine<D> {
     /// The value of an operand with zeros above it. Constants have 8 bytes with the sign extended.
     pub(super) fn read(&mut self, i: &Instruction, operand: u32) -> Result<Bytes<D>, Stop> {
         match i.op_kind(operand) {
-            OpKind::Register => Ok(self.register(i.op_register(operand))),
+            OpKind::Register => {
+                let register = i.op_register(operand);
+                if !(register.is_gpr() || register.is_vector_register() || register.is_k()) {
+                    return Err(self.stop("a register of another kind has no semantics"));
+                }
+                Ok(self.register(register))
+            }
             OpKind::Memory => {
                 let (address, size) = (self.address(i)?, i.memory_size().size());
                 if !i.is_broadcast() {
@@ -84,6 +90,9 @@ impl<D: Domain> Machine<D> {
         match i.op_kind(operand) {
             OpKind::Register => {
                 let register = i.op_register(operand);
+                if !(register.is_gpr() || register.is_vector_register()) {
+                    return Err(self.stop("this form, whose result is a mask or in a register of another kind, has no semantics"));
+                }
                 if register.is_vector_register() {
                     self.set_vector(register, bytes, is_legacy(i));
                 } else {
@@ -105,8 +114,12 @@ impl<D: Domain> Machine<D> {
     }
 
     /// The last operand, a constant of 8 bits.
-    pub(super) fn constant(i: &Instruction) -> usize {
-        i.immediate(i.op_count() - 1) as usize & 0xff
+    pub(super) fn constant(&self, i: &Instruction) -> Result<usize, Stop> {
+        let last = i.op_count() - 1;
+        if i.op_kind(last) != OpKind::Immediate8 {
+            return Err(self.stop("this form, whose last operand is no constant, has no semantics"));
+        }
+        Ok(i.immediate(last) as usize & 0xff)
     }
 }
 

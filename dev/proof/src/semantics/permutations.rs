@@ -28,14 +28,14 @@ pub(super) fn bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 /// PSHUFD: doublewords of the same lane of 16 bytes.
 pub(super) fn doublewords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let (x, order) = (m.read(i, 1)?, Machine::<D>::constant(i));
+    let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let from = |place: usize| place / 16 * 16 + (order >> (place % 16 / 4 * 2) & 3) * 4 + place % 4;
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
 
 /// PSHUFLW and PSHUFHW: words of one half of each lane of 16 bytes.
 pub(super) fn words<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let (x, order) = (m.read(i, 1)?, Machine::<D>::constant(i));
+    let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let half = usize::from(matches!(i.mnemonic(), Mnemonic::Pshufhw | Mnemonic::Vpshufhw));
     let from = |place: usize| {
         if place % 16 / 8 != half {
@@ -48,7 +48,7 @@ pub(super) fn words<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 /// SHUFPS and SHUFPD: the low half of each lane from the first source, the high half from the second.
 pub(super) fn two_sources<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let ((x, y), order) = (m.sources(i)?, Machine::<D>::constant(i));
+    let ((x, y), order) = (m.sources(i)?, m.constant(i)?);
     let is_single = matches!(i.mnemonic(), Mnemonic::Shufps | Mnemonic::Vshufps);
     let result = from_fn(|place| {
         let (lane, within) = (place / 16 * 16, place % 16);
@@ -64,7 +64,7 @@ pub(super) fn two_sources<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
 
 /// PSLLDQ and PSRLDQ: shifts of lanes of 16 bytes by whole bytes.
 pub(super) fn byte_shift<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let (x, count) = (source(m, i)?, Machine::<D>::constant(i));
+    let (x, count) = (source(m, i)?, m.constant(i)?);
     let goes_left = matches!(i.mnemonic(), Mnemonic::Pslldq | Mnemonic::Vpslldq);
     let result = from_fn(|place| {
         let within = place % 16;
@@ -77,7 +77,7 @@ pub(super) fn byte_shift<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step
 
 /// PALIGNR: 16 bytes of each pair of lanes, of which the second source has the low one.
 pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let ((high, low), count) = (m.sources(i)?, Machine::<D>::constant(i));
+    let ((high, low), count) = (m.sources(i)?, m.constant(i)?);
     let result = from_fn(|place| {
         let (lane, from) = (place / 16 * 16, place % 16 + count);
         match from {
@@ -92,7 +92,7 @@ pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
 /// VALIGND and VALIGNQ: lanes of N bytes of the two sources, of which the second is the low one.
 pub(super) fn align_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((high, low), size) = (m.sources(i)?, m.size(i, 0));
-    let count = Machine::<D>::constant(i) % (size / N) * N;
+    let count = m.constant(i)? % (size / N) * N;
     let byte = |place: usize| if place < size { low[place] } else { high[(place - size) % 64] };
     m.write(i, 0, &from_fn(|place| if place < size { byte(place + count) } else { D::constant(0) }))
 }
@@ -116,7 +116,7 @@ pub(super) fn interleave<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Inst
 
 /// VSHUFI64X2 and similar: 16 bytes each, the low half from the first source and the high half from the second.
 pub(super) fn vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let ((x, y), size, order) = (m.sources(i)?, m.size(i, 0), Machine::<D>::constant(i));
+    let ((x, y), size, order) = (m.sources(i)?, m.size(i, 0), m.constant(i)?);
     let (lanes, bits) = (size / 16, if size == 64 { 2 } else { 1 });
     let result = from_fn(|place| {
         let lane = place / 16;
@@ -128,7 +128,7 @@ pub(super) fn vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 /// VPERM2I128: each half is one of the four halves of the sources, or zero.
 pub(super) fn two_vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let ((x, y), order) = (m.sources(i)?, Machine::<D>::constant(i));
+    let ((x, y), order) = (m.sources(i)?, m.constant(i)?);
     let result = from_fn(|place| {
         let choice = order >> (place / 16 % 2 * 4);
         let source = if choice & 2 == 0 { &x } else { &y };
@@ -139,10 +139,7 @@ pub(super) fn two_vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
 
 /// VPERMQ by a constant: quadwords of the same 32 bytes.
 pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    if i.op_kind(2) != iced_x86::OpKind::Immediate8 {
-        return Err(m.stop("a permutation by a register has no semantics"));
-    }
-    let (x, order) = (m.read(i, 1)?, Machine::<D>::constant(i));
+    let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let from = |place: usize| place / 32 * 32 + (order >> (place % 32 / 8 * 2) & 3) * 8 + place % 8;
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
@@ -150,7 +147,7 @@ pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step 
 /// Blends by a constant: lanes of the second source where the bit is set.
 pub(super) fn blend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     use Mnemonic::{Blendpd, Blendps, Pblendw, Vblendpd, Vblendps, Vpblendd, Vpblendw};
-    let ((x, y), order) = (m.sources(i)?, Machine::<D>::constant(i));
+    let ((x, y), order) = (m.sources(i)?, m.constant(i)?);
     let size = match i.mnemonic() {
         Pblendw | Vpblendw => 2,
         Vpblendd | Blendps | Vblendps => 4,
