@@ -15,7 +15,10 @@ const HEAP: u64 = 0x7d00_0000_0000;
 const GAP: u64 = 4096;
 
 /// Answers a call of the imported function at the current address, and returns to the caller.
-pub(crate) fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
+///
+/// # Errors
+/// If the function has no contract, or if the run cannot go on.
+pub fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
     let Some(name) = m.image().imports.get(&m.at()).cloned() else {
         return Err(m.stop(format!("a jump to {:#x}, where there is no code", m.at())));
     };
@@ -40,7 +43,11 @@ pub(crate) fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
             m.store(place, &block.to_le_bytes().map(D::constant))?;
             0
         }
-        "free" => free(m)?,
+        "realloc" => reallocate(m)?,
+        "free" => {
+            let block = argument(m, 0)?;
+            free(m, block)?
+        }
         "bcmp" | "memcmp" => compare(m)?,
         _ => return Err(m.stop("this imported function has no contract")),
     };
@@ -116,8 +123,19 @@ fn allocate<D: Domain>(
     Ok(base)
 }
 
-fn free<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
-    let address = argument(m, 0)?;
+/// A block of another size with the content of a block, which is freed.
+fn reallocate<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
+    let (old, size) = (argument(m, 0)?, argument(m, 1)?);
+    let new = allocate(m, size, 16, None)?;
+    let content = m.memory.region(old).map(|region| region.bytes().to_vec());
+    let mut content = content.ok_or_else(|| m.stop(format!("{old:#x} is no block")))?;
+    content.truncate(size as usize);
+    m.store(new, &content)?;
+    free(m, old)?;
+    Ok(new)
+}
+
+fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Result<u64, Stop> {
     if address == 0 {
         return Ok(0);
     }

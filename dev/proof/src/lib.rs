@@ -13,12 +13,14 @@
 //! | [`machine`], [`contracts`] | the loop over instructions; imported functions |
 //! | [`cases`] | which functions run with which keys, lengths and directions |
 //! | [`coverage`] | instructions of kernels that no case has executed |
+//! | [`known`] | the list of known findings |
 
 pub mod aes;
 pub mod cases;
 pub mod contracts;
 pub mod coverage;
 pub mod image;
+pub mod known;
 pub mod machine;
 pub mod memory;
 pub mod semantics;

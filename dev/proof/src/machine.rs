@@ -6,12 +6,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use iced_x86::{Decoder, DecoderOptions, Instruction, Register, RflagsBits};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register, RflagsBits};
 
-use crate::contracts;
 use crate::image::Image;
 use crate::memory::{Denied, Memory, Region, Role, Writer};
-use crate::semantics::{self, Run};
 use crate::value::{Domain, Flag, Number};
 
 /// The bytes of the largest register.
@@ -97,6 +95,9 @@ impl fmt::Display for Stop {
 /// The result of an instruction.
 pub type Step = Result<(), Stop>;
 
+/// The function that executes an instruction.
+pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
+
 /// A decoded instruction and its semantics.
 struct Decoded<D: Domain> {
     instruction: Instruction,
@@ -109,18 +110,26 @@ struct Decoded<D: Domain> {
 pub struct Program<D: Domain> {
     /// The image.
     pub image: Arc<Image>,
+    /// The table of instructions.
+    semantics: fn(Mnemonic) -> Option<Run<D>>,
+    /// Answers the call of an imported function.
+    imports: fn(&mut Machine<D>) -> Step,
     /// For each segment of code: its address, and the instruction that starts at each byte.
     decoded: Vec<(u64, Vec<OnceCell<Box<Decoded<D>>>>)>,
 }
 
 impl<D: Domain> Program<D> {
-    /// The program of an image.
-    pub fn new(image: Arc<Image>) -> Self {
+    /// The program of an image, with the table of instructions and the function that answers calls of imported functions.
+    pub fn new(
+        image: Arc<Image>,
+        semantics: fn(Mnemonic) -> Option<Run<D>>,
+        imports: fn(&mut Machine<D>) -> Step,
+    ) -> Self {
         let code = image.segments.iter().filter(|segment| segment.is_code);
         let decoded = code
             .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
             .collect();
-        Program { image, decoded }
+        Program { image, semantics, imports, decoded }
     }
 
     /// The addresses of all instructions that have been executed.
@@ -138,7 +147,7 @@ impl<D: Domain> Program<D> {
             let segment = self.image.segments.iter().find(|segment| segment.address == *base);
             let code = &segment.expect("the segment of this code").bytes[(address - base) as usize..];
             let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
-            let run = semantics::of(instruction.mnemonic());
+            let run = (self.semantics)(instruction.mnemonic());
             Box::new(Decoded { instruction, run, undefined: instruction.rflags_undefined() })
         }))
     }
@@ -198,6 +207,8 @@ pub struct Machine<D: Domain> {
     general_writers: [Writer; 16],
     vector_writers: [Writer; 32],
     at: u64,
+    /// The last instruction of the program: a function of the C library writes in its name.
+    writer: Writer,
     /// The lowest address of the stack that has been written.
     lowest: u64,
 }
@@ -250,6 +261,7 @@ impl<D: Domain> Machine<D> {
             general_writers: [0; 16],
             vector_writers: [0; 32],
             at: 0,
+            writer: 0,
             lowest: STACK_END,
         }
     }
@@ -314,9 +326,10 @@ impl<D: Domain> Machine<D> {
             return Err(self.stop(format!("more than {MOST_STEPS} instructions")));
         }
         let Some(decoded) = program.decoded(self.at) else {
-            return contracts::answer(self);
+            return (program.imports)(self);
         };
         let instruction = &decoded.instruction;
+        self.writer = self.at as Writer;
         self.next = instruction.next_ip();
         let Some(run) = decoded.run else {
             return Err(self.stop(format!("the instruction `{}` has no semantics", text(instruction))));
@@ -363,10 +376,11 @@ impl<D: Domain> Machine<D> {
 
     /// Adds a finding at the current instruction.
     pub fn find(&mut self, kind: Kind, detail: &str) {
-        let place = self.image().place(self.at);
-        let code = self.program.decoded(self.at).map(|decoded| text(&decoded.instruction));
+        let at = u64::from(self.writer);
+        let place = self.image().place(at);
+        let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
         let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
-        let function = self.image().function_at(self.at);
+        let function = self.image().function_at(at);
         *self.findings.entry(Finding { kind, function, detail }).or_default() += 1;
     }
 
@@ -424,7 +438,7 @@ impl<D: Domain> Machine<D> {
         if size == 4 {
             self.general[index][4..].fill(D::constant(0));
         }
-        self.general_writers[index] = self.at as Writer;
+        self.general_writers[index] = self.writer;
     }
 
     /// Sets a vector register, and clears the bytes above it unless they are kept.
@@ -434,7 +448,7 @@ impl<D: Domain> Machine<D> {
         if !keeps_rest {
             self.vectors[index][size..].fill(D::constant(0));
         }
-        self.vector_writers[index] = self.at as Writer;
+        self.vector_writers[index] = self.writer;
     }
 
     /// Sets a general register of 8 bytes to a public number.
@@ -460,7 +474,17 @@ impl<D: Domain> Machine<D> {
         if (STACK_END - STACK as u64..self.lowest).contains(&address) {
             self.lowest = address;
         }
-        self.memory.write(address, bytes, self.at as Writer).map_err(|denied| self.deny(&denied))
+        if bytes.len() == 1 && self.is_verdict() {
+            let verdict = D::constant(D::value(bytes[0]));
+            return self.memory.write(address, &[verdict], self.writer).map_err(|denied| self.deny(&denied));
+        }
+        self.memory.write(address, bytes, self.writer).map_err(|denied| self.deny(&denied))
+    }
+
+    /// True in the function of the crate `subtle` through which the result of each comparison of secrets passes. It is public.
+    fn is_verdict(&self) -> bool {
+        let name = self.program.image.verdict;
+        name.is_some_and(|(start, end)| (start..end).contains(&self.at))
     }
 
     /// Reports an access.
@@ -508,9 +532,10 @@ impl<D: Domain> Machine<D> {
     }
 
     /// Adds a finding for each register and each byte of memory that is not a buffer or a living block and depends on a secret.
-    pub fn find_left(&mut self) {
+    /// Copies of at least four bytes of a public result are no finding.
+    pub fn find_left(&mut self, results: &[&[u8]]) {
         let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
-        let secrets = |bytes: &[D::Byte]| bytes.iter().filter(|byte| D::secret(**byte) != 0).count();
+        let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
         let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
         for (index, (bytes, writer)) in registers {
             let name = format!("{:?}", Register::RAX + index as u32);
@@ -528,10 +553,9 @@ impl<D: Domain> Machine<D> {
                 Role::Image if region.is_writable => (Kind::Static, 0),
                 _ => continue,
             };
-            for (byte, writer) in region.bytes()[start..].iter().zip(&region.writers()[start..]) {
-                if D::secret(*byte) != 0 {
-                    *left.entry((kind, *writer, String::new())).or_default() += 1;
-                }
+            let writers = &region.writers()[start..];
+            for place in secret_places::<D>(&region.bytes()[start..], results) {
+                *left.entry((kind, writers[place], String::new())).or_default() += 1;
             }
         }
         for ((kind, writer, name), count) in left.into_iter().filter(|(_, count)| *count > 0) {
@@ -555,6 +579,24 @@ impl<D: Domain> Machine<D> {
         }
         self.lowest = STACK_END;
     }
+}
+
+/// The places of secret bytes, except those that are copies of at least four bytes of a public result.
+fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut rest = 0;
+    while let Some(start) =
+        bytes[rest..].iter().position(|byte| D::secret(*byte) != 0).map(|place| rest + place)
+    {
+        let run = bytes[start..].iter().take_while(|byte| D::secret(**byte) != 0);
+        let values: Vec<u8> = run.map(|byte| D::value(*byte)).collect();
+        let is_copy = |result: &&[u8]| result.windows(values.len()).any(|window| window == values);
+        if values.len() < 4 || !results.iter().any(is_copy) {
+            places.extend(start..start + values.len());
+        }
+        rest = start + values.len();
+    }
+    places
 }
 
 /// A stack that nothing has been written to.

@@ -1,6 +1,4 @@
 //! The command `prove`: analyses a build of the harness.
-//!
-//!     prove FILE [--short] [--only TEXT] [--list] [--uncovered]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,45 +7,57 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use lockstep_proof::cases::{self, Extent, Group, Outcome};
+use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
 use lockstep_proof::image::Image;
+use lockstep_proof::known::{self, Known};
+use lockstep_proof::machine::{Finding, Kind};
 
-const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--list] [--uncovered]
-  FILE         a build of lockstep-proof-harness, such as target/dist/liblockstep_proof_harness.so
-  --short      fewer lengths
-  --only TEXT  only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
-  --list       print the names of the groups
-  --uncovered  list the functions with instructions that no run has executed";
+const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--uncovered]
+  FILE          a build of lockstep-proof-harness, with symbols
+  --short       fewer lengths
+  --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
+  --known LIST  a list of known findings, which are no failure
+  --list        print the names of the groups
+  --uncovered   print the functions with instructions that no run has executed
 
+Exit status: 0 if there is no other finding than known ones, 1 if there is one, 2 for wrong arguments.";
+
+#[derive(Default)]
 struct Options {
     file: String,
-    extent: Extent,
+    is_short: bool,
     only: String,
+    known: Vec<Known>,
     lists: bool,
     shows_uncovered: bool,
 }
 
-fn options() -> Option<Options> {
-    let mut options = Options {
-        file: String::new(),
-        extent: Extent::Full,
-        only: String::new(),
-        lists: false,
-        shows_uncovered: false,
-    };
+fn options() -> Result<Options, String> {
+    let mut options = Options::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
         match argument.as_str() {
-            "--short" => options.extent = Extent::Short,
-            "--only" => options.only = arguments.next()?,
+            "--short" => options.is_short = true,
+            "--only" => options.only = value()?,
+            "--known" => {
+                let path = value()?;
+                let text =
+                    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+                options.known = known::parse(&text).map_err(|error| format!("{path}: {error}"))?;
+            }
             "--list" => options.lists = true,
             "--uncovered" => options.shows_uncovered = true,
-            _ if argument.starts_with('-') || !options.file.is_empty() => return None,
-            _ => options.file = argument,
+            _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
+            _ if options.file.is_empty() => options.file = argument,
+            _ => return Err(format!("a second file: {argument}")),
         }
     }
-    (options.lists || !options.file.is_empty()).then_some(options)
+    if options.file.is_empty() && !options.lists {
+        return Err("no file".into());
+    }
+    Ok(options)
 }
 
 /// Runs groups on all processors.
@@ -67,62 +77,94 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent) -> Outcome {
     total.into_inner().expect("no thread panics")
 }
 
-fn report(image: &Image, outcome: &Outcome, shows_uncovered: bool) {
-    let mut functions: BTreeMap<_, (usize, u64, &str, &str)> = BTreeMap::new();
-    for (finding, (count, example)) in &outcome.findings {
+/// Prints findings by kind and function. Returns the number of findings that are not known.
+fn report(outcome: &Outcome, known: &[Known]) -> usize {
+    let mut functions: BTreeMap<(Kind, &str), (usize, &Finding, u64, &str)> = BTreeMap::new();
+    for (finding, (runs, example)) in &outcome.findings {
         let entry =
-            functions.entry((finding.kind, &finding.function)).or_insert((0, 0, &finding.detail, example));
+            functions.entry((finding.kind, &finding.function)).or_insert((0, finding, *runs, example));
         entry.0 += 1;
-        entry.1 += count;
     }
-    for ((kind, function), (places, runs, detail, example)) in functions {
-        println!(
-            "FOUND: {kind}, by {function}: {places} places, in {runs} runs\n    {detail}\n    first: {example}"
-        );
+    let mut new = 0;
+    for ((kind, function), (places, finding, runs, example)) in &functions {
+        let is_known = known.iter().any(|known| known.describes(finding));
+        new += usize::from(!is_known);
+        let word = if is_known { "known" } else { "FOUND" };
+        println!("{word}: {kind}: {function}");
+        if !is_known {
+            println!("    {places} places; in {runs} runs: {}\n    first run: {example}", finding.detail);
+        }
     }
     for (stop, example) in &outcome.stops {
-        println!("STOPPED: {stop}\n    first: {example}");
+        println!("FOUND: {stop}\n    first run: {example}");
     }
-    println!("{} runs, {} instructions executed", outcome.runs, outcome.steps);
-    let covered = coverage::of_functions(image, "lockstep_cpu::", &outcome.visited);
-    let (all, visited) = covered
-        .values()
-        .fold((0, 0), |(all, visited), function| (all + function.all, visited + function.visited));
-    println!("instructions of lockstep_cpu: {all}; no run has executed {} of them", all - visited);
-    if shows_uncovered {
-        for (name, function) in covered.iter().filter(|(_, function)| function.visited < function.all) {
-            println!("    {} of {} not executed: {name}", function.all - function.visited, function.all);
+    new + outcome.stops.len()
+}
+
+/// Prints the number of instructions of the kernels that no run has executed.
+fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
+    let kernels = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"];
+    for part in kernels {
+        let functions = coverage::of_functions(image, part, &outcome.visited);
+        let all: usize = functions.values().map(|function| function.all).sum();
+        let visited: usize = functions.values().map(|function| function.visited).sum();
+        println!("{part}: no run has executed {} of {all} instructions", all - visited);
+        if shows_functions && part == "lockstep_cpu::" {
+            for (name, function) in functions.iter().filter(|(_, function)| function.visited < function.all) {
+                println!("    {} of {}: {name}", function.all - function.visited, function.all);
+            }
         }
     }
 }
 
-fn main() -> ExitCode {
-    let Some(options) = options() else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    };
+fn prove(options: &Options) -> Result<bool, String> {
     let mut groups = cases::groups();
     groups.retain(|group| group.to_string().contains(&options.only));
     if options.lists {
         groups.iter().for_each(|group| println!("{group}"));
-        return ExitCode::SUCCESS;
+        return Ok(true);
     }
-    let image = match Image::read(Path::new(&options.file)) {
-        Ok(image) => Arc::new(image),
+    if groups.is_empty() {
+        let only = &options.only;
+        return Err(format!("no group has a name that contains `{only}`; --list prints the names"));
+    }
+    let image = Arc::new(Image::read(Path::new(&options.file))?);
+    let missed = controls::missed(&image);
+    if !missed.is_empty() {
+        return Err(format!(
+            "these controls are not reported for their fault, or are not exported: {missed:?}"
+        ));
+    }
+    let outcome = run(&image, &groups, if options.is_short { Extent::Short } else { Extent::Full });
+    let new = report(&outcome, &options.known);
+    let stale: Vec<&Known> = options
+        .known
+        .iter()
+        .filter(|known| {
+            options.only.is_empty() && !outcome.findings.keys().any(|finding| known.describes(finding))
+        })
+        .collect();
+    for known in &stale {
+        println!("no longer found, remove it from the list: {}", known.line);
+    }
+    report_coverage(&image, &outcome, options.shows_uncovered);
+    println!(
+        "{} groups, {} runs, {} instructions executed; {new} new findings",
+        groups.len(),
+        outcome.runs,
+        outcome.steps
+    );
+    Ok(new == 0 && stale.is_empty())
+}
+
+fn main() -> ExitCode {
+    let result = options().map_err(|error| format!("{error}\n{USAGE}")).and_then(|options| prove(&options));
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("prove: {error}");
-            return ExitCode::from(2);
+            ExitCode::from(2)
         }
-    };
-    if groups.is_empty() {
-        eprintln!("prove: no group has a name that contains `{}`; --list prints the names", options.only);
-        return ExitCode::from(2);
     }
-    let outcome = run(&image, &groups, options.extent);
-    report(&image, &outcome, options.shows_uncovered);
-    if outcome.findings.is_empty() && outcome.stops.is_empty() {
-        println!("proved: {} groups", groups.len());
-        return ExitCode::SUCCESS;
-    }
-    ExitCode::FAILURE
 }

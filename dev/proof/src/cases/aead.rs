@@ -59,14 +59,18 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     let Ok(object) = made else { return };
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
     let (from, step) = group.kernel.gcm;
-    let unit = if is_ocb { 1 } else { 1 };
     let most = if is_ocb { 3 * group.kernel.step + 48 } else { from + 2 * step + 48 };
-    for (index, len) in lengths(extent, unit, most).into_iter().enumerate() {
+    for (index, len) in lengths(extent, 1, most).into_iter().enumerate() {
         // Additional data of several lengths, up to more than eight blocks, at no further cost.
         let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
         for in_place in [true, false] {
             let mut session = keyed.clone();
             let message = Message::new(group, &aes, len, aad_len, in_place);
+            session.results = if message.encrypts {
+                vec![message.output.clone(), message.tag.to_vec()]
+            } else {
+                vec![message.input.clone()]
+            };
             let result = match group.operation {
                 Operation::Gcm(_) => incremental_gcm(&mut session, object, &message, index),
                 Operation::GcmMessage(_) => whole_gcm(&mut session, object, &message),

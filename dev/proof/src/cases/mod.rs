@@ -3,16 +3,19 @@
 //! A [`Group`] is a kernel, a key size and an operation. It makes its keys once, and runs the operation with each length.
 
 mod aead;
+pub mod controls;
 mod modes;
 mod session;
 mod tasks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::contracts;
 use crate::image::Image;
 use crate::machine::{Finding, Program, Stop};
+use crate::semantics;
 use crate::taint::Taint;
 pub use session::{Buffer, Session};
 
@@ -166,7 +169,7 @@ pub struct Outcome {
     /// Runs that could not go on.
     pub stops: BTreeMap<String, String>,
     /// The addresses of instructions that have been executed.
-    pub visited: std::collections::BTreeSet<u64>,
+    pub visited: BTreeSet<u64>,
 }
 
 impl Outcome {
@@ -213,7 +216,7 @@ fn lengths(extent: Extent, unit: usize, most: usize) -> Vec<usize> {
 
 /// Runs a group.
 pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
-    let program = Rc::new(Program::<Taint>::new(Arc::clone(image)));
+    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
     let mut outcome = Outcome::default();
     match Session::new(&program, group.kernel) {
         Ok(session) => match group.operation {

@@ -33,6 +33,8 @@ pub struct Session {
     pub machine: Machine<Taint>,
     /// The address of the `InlineKernel`.
     pub kernel: u64,
+    /// Ciphertext and, when sealing, the tag: they may be left in registers and on the stack.
+    pub results: Vec<Vec<u8>>,
 }
 
 /// Bytes of no special value.
@@ -48,7 +50,8 @@ impl Session {
     /// # Errors
     /// If the kernel cannot be made.
     pub fn new(program: &Rc<Program<Taint>>, kernel: Kernel) -> Result<Session, Stop> {
-        let mut session = Session { machine: Machine::new(Rc::clone(program)), kernel: 0 };
+        let mut session =
+            Session { machine: Machine::new(Rc::clone(program)), kernel: 0, results: Vec::new() };
         let name = session.public(Buffer(0), kernel.name.as_bytes(), false);
         let width = kernel.width.map_or(u64::MAX, |(width, _)| width);
         session.kernel = session.machine.call("proof_kernel", &[name, kernel.name.len() as u64, width])?;
@@ -107,8 +110,13 @@ impl Session {
     pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<(), Stop> {
         self.machine.clear_scratch();
         self.machine.call(function, arguments)?;
-        self.machine.find_left();
+        self.find_left();
         Ok(())
+    }
+
+    fn find_left(&mut self) {
+        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
+        self.machine.find_left(&results);
     }
 
     /// Calls a function with a result in RAX, and checks what it leaves elsewhere.
@@ -120,7 +128,7 @@ impl Session {
         let result = self.machine.call(function, arguments)?;
         // The result itself may depend on secrets, such as the verdict on a tag.
         self.machine.set_number(iced_x86::Register::RAX, result);
-        self.machine.find_left();
+        self.find_left();
         Ok(result)
     }
 

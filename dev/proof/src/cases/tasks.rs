@@ -178,7 +178,9 @@ fn run_pass(
         };
         let key_len = group.key_len as u64;
         list.extend([key_place, key_len, tweak_place, state_place, from, to, *len as u64, 0, 0]);
-        expected.push((pass.expected)(&key, &state, &data));
+        let result = (pass.expected)(&key, &state, &data);
+        session.results.push(if pass.name.ends_with("Decrypt") { data } else { result.clone() });
+        expected.push(result);
     }
     let place = session.structure(LIST, &list);
     let kernel = session.kernel;
@@ -224,6 +226,10 @@ fn run_fused(
         let (ciphertext, tag) = seal(index, &key, &nonce, &aad, &plaintext);
         let (input, output) =
             if seals { (&plaintext, ciphertext.clone()) } else { (&ciphertext, plaintext.clone()) };
+        session.results.push(ciphertext.clone());
+        if seals {
+            session.results.push(tag.clone());
+        }
         let key_place = session.secret(buffer(0, number), &key, false);
         // The nonce has 12 of 16 bytes; the tag follows.
         let mut state = [&nonce[..], &[0; 4], &[0xee; 16]].concat();

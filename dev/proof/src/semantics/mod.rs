@@ -11,13 +11,10 @@ mod moves;
 mod operands;
 mod permutations;
 
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::Mnemonic;
 
-use crate::machine::{Machine, Step};
+use crate::machine::Run;
 use crate::value::Domain;
-
-/// The function that executes an instruction.
-pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
 
 /// The semantics of an instruction; `None` if it is not in the table.
 pub fn of<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {

@@ -5,9 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use iced_x86::Register;
+use lockstep_proof::contracts;
 use lockstep_proof::image::{Image, Segment, Symbol};
 use lockstep_proof::machine::{Flags, Machine, Program, Stop};
 use lockstep_proof::memory::{Region, Role};
+use lockstep_proof::semantics;
 use lockstep_proof::taint::{Taint, Tainted};
 use lockstep_proof::value::{Domain, Flag};
 
@@ -80,8 +82,9 @@ pub(crate) fn machine(code: &[u8], state: &State, secret: &State) -> Machine<Tai
     const CODE: u64 = 0x1000;
     let segment = Segment { address: CODE, bytes: code.to_vec(), is_writable: false, is_code: true };
     let symbol = Symbol { address: CODE, size: 0, name: "test".into(), is_function: true };
-    let image = Image { segments: vec![segment], symbols: vec![symbol], imports: BTreeMap::new() };
-    let mut machine = Machine::new(Rc::new(Program::new(Arc::new(image))));
+    let image =
+        Image { segments: vec![segment], symbols: vec![symbol], imports: BTreeMap::new(), verdict: None };
+    let mut machine = Machine::new(Rc::new(Program::new(Arc::new(image), semantics::of, contracts::answer)));
     let join = |values: &[u8], secrets: &[u8]| -> Vec<Tainted> {
         values
             .iter()
