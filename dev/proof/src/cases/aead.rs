@@ -60,7 +60,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
     let (from, step) = group.kernel.gcm;
     let most = if is_ocb { 3 * group.kernel.step + 48 } else { from + 2 * step + 48 };
-    for (index, len) in lengths(extent, 1, most).into_iter().enumerate() {
+    for (index, len) in lengths(group.kernel, extent, 1, most).into_iter().enumerate() {
         // Additional data of several lengths, up to more than eight blocks, at no further cost.
         let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
         for in_place in [true, false] {

@@ -199,19 +199,16 @@ impl Outcome {
     }
 }
 
-/// The lengths of a range: multiples of `unit`.
-fn lengths(extent: Extent, unit: usize, most: usize) -> Vec<usize> {
-    let all = (0..=most).step_by(unit);
-    match extent {
-        Extent::Full => all.collect(),
-        Extent::Short => all
-            .filter(|len| match len % 16 {
-                0 => true,
-                1 | 15 => *len < 80 || len + 80 > most,
-                _ => *len < 32,
-            })
-            .collect(),
-    }
+/// The lengths of a range: multiples of `unit`. A short analysis of `cpu/soft`, whose code takes the most instructions, has each fourth
+/// number of blocks.
+fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
+    let is_soft = kernel.width.is_some();
+    let is_short = |len: &usize| match len % 16 {
+        0 => !is_soft || len % 64 == 0 || *len == 16,
+        1 | 15 => *len < 80 && (!is_soft || *len < 20) || len + 20 > most,
+        _ => *len < 32 && !is_soft,
+    };
+    (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()
 }
 
 /// Runs a group.

@@ -149,7 +149,7 @@ fn run_mode(
 ) {
     let most = if mode.most > 0 { mode.most } else { 2 * group.kernel.step + group.kernel.step + 48 };
     let is_counter = mode.name.starts_with("CTR");
-    for len in lengths(extent, mode.unit, most) {
+    for len in lengths(group.kernel, extent, mode.unit, most) {
         for in_place in [true, false] {
             let counters = if is_counter && (extent == Extent::Full || in_place) {
                 &COUNTERS[..]
@@ -203,7 +203,9 @@ fn run_units(
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
     let tweak_aes = Aes::new(&tweak_bytes);
     let number: Block = COUNTERS[0];
-    for len in lengths(extent, 16, 3 * group.kernel.step + 48).into_iter().filter(|len| *len > 0) {
+    for len in
+        lengths(group.kernel, extent, 16, 3 * group.kernel.step + 48).into_iter().filter(|len| *len > 0)
+    {
         for in_place in [true, false] {
             let mut session = keyed.clone();
             let data = sample(len, 3);

@@ -162,6 +162,9 @@ fn vector<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
         Vshufi32x4 | Vshufi64x2 | Vshuff32x4 | Vshuff64x2 => permutations::vectors,
         Vperm2i128 | Vperm2f128 => permutations::two_vectors,
         Vpermq | Vpermpd => permutations::quadwords,
+        Vpermd | Vpermps => permutations::by_register,
+        Vpermi2d | Vpermt2d => permutations::of_two_by_register,
+        Packuswb | Vpackuswb => lanes::pack,
         Vpblendd | Pblendw | Vpblendw | Blendps | Vblendps | Blendpd | Vblendpd => permutations::blend,
         Pmovzxbw | Pmovzxbd | Pmovzxbq | Pmovzxwd | Pmovzxwq | Pmovzxdq | Vpmovzxbw | Vpmovzxbd
         | Vpmovzxbq | Vpmovzxwd | Vpmovzxwq | Vpmovzxdq => permutations::zero_extend,

@@ -144,6 +144,36 @@ pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step 
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
 
+/// VPERMD: doublewords of the second source, which the low bits of the doublewords of the first select.
+pub(super) fn by_register<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    let (indexes, x, size) = (m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
+    let mut result = [D::constant(0); 64];
+    for place in 0..size {
+        let table: [D::Byte; 16] = from_fn(|lane| x[4 * lane + place % 4]);
+        result[place] = m.domain.look_up(&table[..size / 4], indexes[place / 4 * 4]);
+    }
+    m.write(i, 0, &result)
+}
+
+/// VPERMI2D and VPERMT2D: doublewords of two sources. The indexes are in the destination or in the second operand.
+pub(super) fn of_two_by_register<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    let (destination, second, high, size) = (m.read(i, 0)?, m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
+    let (indexes, low) = match i.mnemonic() {
+        Mnemonic::Vpermi2d => (destination, second),
+        _ => (second, destination),
+    };
+    let lanes = size / 4;
+    let mut result = [D::constant(0); 64];
+    for place in 0..size {
+        let byte = |lane: usize| {
+            if lane < lanes { low[4 * lane + place % 4] } else { high[4 * (lane - lanes) + place % 4] }
+        };
+        let table: Vec<D::Byte> = (0..2 * lanes).map(byte).collect();
+        result[place] = m.domain.look_up(&table, indexes[place / 4 * 4]);
+    }
+    m.write(i, 0, &result)
+}
+
 /// Blends by a constant: lanes of the second source where the bit is set.
 pub(super) fn blend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     use Mnemonic::{Blendpd, Blendps, Pblendw, Vblendpd, Vblendps, Vpblendd, Vpblendw};

@@ -76,6 +76,30 @@ fn lanes_move_as_the_constant_states() {
 }
 
 #[test]
+fn indexes_select_lanes_of_two_registers() {
+    let state = state();
+    let word = |bytes: &[u8; 64], lane: usize| {
+        u32::from_le_bytes(bytes[4 * lane..][..4].try_into().expect("4 bytes"))
+    };
+    // VPERMI2D overwrites the indexes, VPERMT2D the first table.
+    for (code, indexes, low) in [
+        (Code::EVEX_Vpermi2d_zmm_k1z_zmm_zmmm512b32, 1, 4),
+        (Code::EVEX_Vpermt2d_zmm_k1z_zmm_zmmm512b32, 4, 1),
+    ] {
+        let result = after(code, 0, &state).vectors[1];
+        for lane in 0..16 {
+            let index = word(&state.vectors[indexes], lane) as usize % 32;
+            let source = if index < 16 { low } else { 7 };
+            assert_eq!(
+                word(&result, lane),
+                word(&state.vectors[source], index % 16),
+                "{code:?}, lane {lane}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
     let mut state = state();
     state.masks[3] = 0x0f0f_0000_0000_8001;
