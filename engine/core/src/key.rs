@@ -106,8 +106,9 @@ impl Key {
             0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
-        // After the wipe, because the padding of a form and the empty place of the next are copied from the stack as they are.
-        let mut new = Box::new(Form { value, next: OnceLock::new() });
+        // After the wipe and in its final place, because a move copies the padding and the empty place of the next form from the stack
+        // as they are.
+        let mut new = Box::write(Box::new_uninit(), Form { value, next: OnceLock::new() });
         // Another thread may have added forms in the meantime, of this type or of other types.
         while let Err(back) = end.set(new) {
             end = match self.find() {
