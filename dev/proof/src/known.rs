@@ -15,8 +15,16 @@ pub struct Known {
 impl Known {
     /// True if the line describes the finding.
     pub fn describes(&self, finding: &Finding) -> bool {
-        let (kind, function) = (finding.kind.to_string(), finding.function.as_str());
-        kind == self.kind && function.starts_with(&self.start) && function.ends_with(&self.end)
+        self.matches(&finding.kind.to_string(), &finding.function)
+    }
+
+    /// True if the line describes why a run could not go on. Its kind is `stopped`, and its function is the place with the reason.
+    pub fn describes_stop(&self, stop: &str) -> bool {
+        stop.strip_prefix("stopped at ").is_some_and(|stop| self.matches("stopped", stop))
+    }
+
+    fn matches(&self, kind: &str, name: &str) -> bool {
+        kind == self.kind && name.starts_with(&self.start) && name.ends_with(&self.end)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The command `prove`: analyses a build of the harness.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,45 +60,59 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
+/// The outcome of all groups, and the findings that have been printed.
+#[derive(Default)]
+struct Total {
+    outcome: Outcome,
+    printed: BTreeSet<(Kind, String)>,
+    /// Number of printed findings that are not known.
+    new: usize,
+}
+
+impl Total {
+    /// Adds the outcome of a group. Prints the first finding of each kind and function.
+    fn add(&mut self, outcome: Outcome, known: &[Known]) {
+        for (finding, (runs, example)) in &outcome.findings {
+            if !self.printed.insert((finding.kind, finding.function.clone())) {
+                continue;
+            }
+            let Finding { kind, function, detail } = finding;
+            if known.iter().any(|known| known.describes(finding)) {
+                println!("known: {kind}: {function}");
+            } else {
+                println!("FOUND: {kind}: {function}\n    in {runs} runs: {detail}\n    first run: {example}");
+                self.new += 1;
+            }
+        }
+        for (stop, example) in
+            outcome.stops.iter().filter(|(stop, _)| !self.outcome.stops.contains_key(*stop))
+        {
+            if known.iter().any(|known| known.describes_stop(stop)) {
+                println!("known: {stop}");
+                continue;
+            }
+            println!("FOUND: {stop}\n    first run: {example}");
+            self.new += 1;
+        }
+        self.outcome.merge(outcome);
+    }
+}
+
 /// Runs groups on all processors.
-fn run(image: &Arc<Image>, groups: &[Group], extent: Extent) -> Outcome {
-    let (next, total) = (AtomicUsize::new(0), Mutex::new(Outcome::default()));
+fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) -> Total {
+    let (next, total) = (AtomicUsize::new(0), Mutex::new(Total::default()));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = cases::run(image, *group, extent);
-                    total.lock().expect("no thread panics").merge(outcome);
+                    total.lock().expect("no thread panics").add(outcome, known);
                 }
             });
         }
     });
     total.into_inner().expect("no thread panics")
-}
-
-/// Prints findings by kind and function. Returns the number of findings that are not known.
-fn report(outcome: &Outcome, known: &[Known]) -> usize {
-    let mut functions: BTreeMap<(Kind, &str), (usize, &Finding, u64, &str)> = BTreeMap::new();
-    for (finding, (runs, example)) in &outcome.findings {
-        let entry =
-            functions.entry((finding.kind, &finding.function)).or_insert((0, finding, *runs, example));
-        entry.0 += 1;
-    }
-    let mut new = 0;
-    for ((kind, function), (places, finding, runs, example)) in &functions {
-        let is_known = known.iter().any(|known| known.describes(finding));
-        new += usize::from(!is_known);
-        let word = if is_known { "known" } else { "FOUND" };
-        println!("{word}: {kind}: {function}");
-        if !is_known {
-            println!("    {places} places; in {runs} runs: {}\n    first run: {example}", finding.detail);
-        }
-    }
-    for (stop, example) in &outcome.stops {
-        println!("FOUND: {stop}\n    first run: {example}");
-    }
-    new + outcome.stops.len()
 }
 
 /// Prints the number of instructions of the kernels that no run has executed.
@@ -135,13 +149,15 @@ fn prove(options: &Options) -> Result<bool, String> {
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
-    let outcome = run(&image, &groups, if options.is_short { Extent::Short } else { Extent::Full });
-    let new = report(&outcome, &options.known);
+    let extent = if options.is_short { Extent::Short } else { Extent::Full };
+    let Total { outcome, new, .. } = run(&image, &groups, extent, &options.known);
     let stale: Vec<&Known> = options
         .known
         .iter()
         .filter(|known| {
-            options.only.is_empty() && !outcome.findings.keys().any(|finding| known.describes(finding))
+            options.only.is_empty()
+                && !outcome.findings.keys().any(|finding| known.describes(finding))
+                && !outcome.stops.keys().any(|stop| known.describes_stop(stop))
         })
         .collect();
     for known in &stale {
