@@ -1,3 +1,4 @@
+
 use lockstep::aead::Aead;
 use lockstep::hazmat::mode::cbc_cts::Variant;
 use lockstep::hazmat::mode::{Cipher, Direction};

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn set(name: &str, value: &str) -> std::result::Result<Settings, &'static str> {

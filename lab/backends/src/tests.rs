@@ -1,3 +1,4 @@
+
 use lockstep::Engine;
 
 #[test]

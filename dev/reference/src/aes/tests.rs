@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Corner values of both tables (FIPS 197, sections 5.1.1 and 5.3.2), and the example of section 5.1.1.

@@ -1,3 +1,4 @@
+
 use sha2::{Digest, Sha512};
 
 use super::*;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// The worked examples of FIPS 197, section 4.2.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Field laws that follow from the definition: 1 is the block in which only the first bit is set.

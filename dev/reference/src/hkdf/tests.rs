@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Two blocks of output: the second is chained to the first.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 const fn architecture(major: u32, minor: u32) -> Architecture {

@@ -1,3 +1,4 @@
+
 use super::*;
 use lockstep_core::Key;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Status, Tag};

@@ -1,3 +1,4 @@
+
 use super::*;
 use lockstep_core::data::Data;
 use lockstep_core::work::{Segment, Tweak};

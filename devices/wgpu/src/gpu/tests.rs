@@ -1,3 +1,4 @@
+
 use std::sync::atomic::Ordering;
 
 use lockstep_core::backend::{Completion, Device, DeviceMemory, KernelId};

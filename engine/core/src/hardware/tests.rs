@@ -1,3 +1,4 @@
+
 use super::*;
 
 const NVIDIA: u32 = 0x10de;

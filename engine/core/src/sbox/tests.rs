@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// The S-box by its definition (FIPS 197, 5.1.1): x^254 in GF(2^8), then the affine map.

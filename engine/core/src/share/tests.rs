@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// The bytes of each segment in each share.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn check<K: Kernel<Schedule = Schedule>>(kernel: Option<K>) {

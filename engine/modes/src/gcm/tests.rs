@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Only the checks of the lengths are tested, because no machine has so much memory.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Compares the stored answers with those of the reference implementation.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn forms(given: &str) -> Vec<String> {

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Node.js and others make error codes of the texts: upper case, with `_` in place of spaces.

@@ -1,3 +1,4 @@
+
 use std::os::unix::ffi::OsStringExt;
 
 use lockstep_provider_settings::TraceTo;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn plot(scale: Scale, points: Vec<(f64, f64)>) -> String {

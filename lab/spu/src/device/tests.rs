@@ -1,3 +1,4 @@
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;

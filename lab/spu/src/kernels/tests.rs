@@ -1,3 +1,4 @@
+
 use zeroize::ZeroizeOnDrop;
 
 use super::*;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn build(builder: EngineBuilder, env: &[(&str, &str)]) -> Result<Engine> {

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// The text in UTF-16 with a byte order mark.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 const ANY: StreamHandle = StreamHandle(0);

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Integer types, operators, functions and literals in a shader. A GeForce 6800 has none of them.

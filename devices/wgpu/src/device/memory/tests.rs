@@ -1,3 +1,4 @@
+
 use lockstep_testkit::suite::noise;
 
 use super::*;

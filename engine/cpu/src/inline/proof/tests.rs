@@ -1,3 +1,4 @@
+
 use lockstep_reference::{Aes, gcm, ocb};
 
 use super::*;

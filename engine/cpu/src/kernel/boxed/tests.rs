@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Counts its drops.

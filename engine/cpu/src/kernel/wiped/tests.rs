@@ -1,3 +1,4 @@
+
 use std::mem::ManuallyDrop;
 
 use super::*;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn key_of(h: &Block) -> HashKey {

@@ -1,3 +1,4 @@
+
 use super::super::vector::Vector;
 use super::*;
 

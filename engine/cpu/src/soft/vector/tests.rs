@@ -1,3 +1,4 @@
+
 use super::*;
 
 const A: u128 = 0x8123_4567_89ab_cdef_fedc_ba98_7654_3210;

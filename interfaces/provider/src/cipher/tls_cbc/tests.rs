@@ -1,3 +1,4 @@
+
 use super::*;
 
 const RANDOM: [u8; MAX_MAC] = [0xAA; MAX_MAC];

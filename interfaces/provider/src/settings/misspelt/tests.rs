@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn all() -> Vec<(String, &'static str)> {

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Sends a signal to this thread alone.

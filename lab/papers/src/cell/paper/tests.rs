@@ -1,3 +1,4 @@
+
 use super::*;
 use lockstep_spu::kernels::KERNELS;
 

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Rates of fine and coarse grain at 4, 8, 16 KiB.

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn misses(geometry: Geometry, lines: &[u32]) -> Vec<bool> {

@@ -1,3 +1,4 @@
+
 use super::*;
 use crate::geforce::files::Content;
 use crate::geforce::paper::EDGE;

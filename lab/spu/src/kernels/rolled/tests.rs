@@ -1,3 +1,4 @@
+
 use super::super::field::sbox;
 use super::super::permutation::SHIFT_ROWS;
 use super::*;

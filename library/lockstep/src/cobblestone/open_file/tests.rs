@@ -1,3 +1,4 @@
+
 use std::io::SeekFrom;
 
 use super::*;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 fn measured(contenders: &mut [Contender]) -> Result<Vec<Measured>> {

@@ -1,3 +1,4 @@
+
 use lockstep::Engine;
 
 use super::super::workload;

@@ -1,3 +1,4 @@
+
 use super::*;
 
 /// Wrong, truncated and missing output files are detected.
