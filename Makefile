@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -306,6 +306,21 @@ timing:
 ## make leak-test         check by valgrind that no branch and no address depends on a key, with controls that leak
 leak-test: tools-present-tests
 	tools/leak-test.sh
+
+## make prove             interpret the machine code of the CPU kernels: constant time, nothing left behind, bounds (PROVE=path: another build)
+prove: $(if $(PROVE),,proof-harness)
+	$(PROVER) --known dev/proof/known.txt
+
+# Fewer lengths; for CI.
+prove-short: $(if $(PROVE),,proof-harness)
+	$(PROVER) --known dev/proof/known.txt --short
+
+PROVER = $(CARGO) run --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
+
+# With the profile of packages, except that symbols are kept: reports name functions. Symbols do not change the code.
+.PHONY: proof-harness
+proof-harness: tools-present
+	CARGO_PROFILE_DIST_STRIP=none $(CARGO) build --profile dist --locked -p lockstep-proof-harness
 
 ## make asan              the kernels under AddressSanitizer
 asan:

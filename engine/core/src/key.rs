@@ -99,13 +99,16 @@ impl Key {
             Ok(value) => return value,
             Err(end) => end,
         };
-        let mut new = form_in_own_frame(|| make(self));
+        let value = value_in_own_frame(|| make(self));
         // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
         // message by GCM-SIV.
         match size_of::<T>() {
             0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
+        // After the wipe and in its final place, because a move copies the padding and the empty place of the next form from the stack
+        // as they are.
+        let mut new = Box::write(Box::new_uninit(), Form { value, next: OnceLock::new() });
         // Another thread may have added forms in the meantime, of this type or of other types.
         while let Err(back) = end.set(new) {
             end = match self.find() {
@@ -135,13 +138,12 @@ impl Key {
     }
 }
 
-/// A form with an expanded key. A separate function, so that its stack frame can be wiped: an expansion leaves round keys on the
-/// stack if they do not fit into registers.
+/// The value of a form. A separate function, so that its stack frame can be wiped: an expansion leaves round keys on the stack if they
+/// do not fit into registers.
 #[inline(never)]
-fn form_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<Form> {
+fn value_in_own_frame<T: Any + Send + Sync>(make: impl FnOnce() -> T) -> Box<T> {
     // The value is constructed in its final place.
-    let value = Box::write(Box::new_uninit(), make());
-    Box::new(Form { value, next: OnceLock::new() })
+    Box::write(Box::new_uninit(), make())
 }
 
 impl Clone for Key {

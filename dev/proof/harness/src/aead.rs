@@ -1,0 +1,212 @@
+//! Incremental GCM and OCB3, and GCM of whole messages.
+
+use std::mem::MaybeUninit;
+
+use lockstep_core::work::Tag;
+use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb};
+
+use crate::{bytes, span};
+
+/// A place for OCB3, which [`proof_ocb_set`] fills.
+pub type OcbPlace = MaybeUninit<InlineOcb>;
+
+/// GCM with a key of `len` bytes; null if memory cannot be allocated.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_new(kernel: &InlineKernel, key: *const u8, len: usize) -> *mut InlineGcm {
+    // SAFETY: the caller promises it.
+    let gcm = InlineGcm::new(*kernel, unsafe { bytes(key, len) });
+    gcm.map_or(std::ptr::null_mut(), |gcm| Box::into_raw(Box::new(gcm)))
+}
+
+/// Drops GCM.
+///
+/// # Safety
+/// [`proof_gcm_new`] or [`proof_gcm_copy`] returned the pointer, and no other function uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_drop(gcm: *mut InlineGcm) {
+    // SAFETY: the caller promises it.
+    drop(unsafe { Box::from_raw(gcm) });
+}
+
+/// A copy of GCM with its state; null if memory cannot be allocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_gcm_copy(gcm: &InlineGcm) -> *mut InlineGcm {
+    gcm.duplicate().map_or(std::ptr::null_mut(), |gcm| Box::into_raw(Box::new(gcm)))
+}
+
+/// Replaces the key.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_set_key(gcm: &mut InlineGcm, key: *const u8, len: usize) -> bool {
+    // SAFETY: the caller promises it.
+    gcm.set_key(unsafe { bytes(key, len) })
+}
+
+/// Starts a message.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_start(
+    gcm: &mut InlineGcm,
+    encrypts: bool,
+    iv: *const u8,
+    len: usize,
+) -> bool {
+    // SAFETY: the caller promises it.
+    gcm.start(encrypts, unsafe { bytes(iv, len) })
+}
+
+/// Adds additional data.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_aad(gcm: &mut InlineGcm, aad: *const u8, len: usize) -> bool {
+    // SAFETY: the caller promises it.
+    gcm.aad(unsafe { bytes(aad, len) })
+}
+
+/// Encrypts or decrypts data.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_update(
+    gcm: &mut InlineGcm,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) -> bool {
+    // SAFETY: the caller promises it.
+    gcm.update(unsafe { span(src, dst, len) })
+}
+
+/// Writes the tag of an encryption.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_gcm_seal(gcm: &mut InlineGcm, tag: &mut Block) -> bool {
+    let computed = gcm.finish_seal();
+    computed.map(|computed| *tag = computed).is_some()
+}
+
+/// Compares the tag of a decryption.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_gcm_open(gcm: &mut InlineGcm, tag: &Block) -> bool {
+    gcm.finish_open(tag)
+}
+
+/// A message of [`proof_gcm_message`]: an IV of 12 bytes, additional data, data, and a tag that is written or compared.
+#[repr(C)]
+pub struct Message<'a> {
+    iv: &'a [u8; 12],
+    aad: *const u8,
+    aad_len: usize,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    tag: &'a mut Block,
+    encrypts: usize,
+}
+
+/// Processes a whole message.
+///
+/// # Safety
+/// The pointers of the message are valid for the stated lengths.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_gcm_message(gcm: &mut InlineGcm, message: &mut Message<'_>) -> bool {
+    // SAFETY: the caller promises it.
+    let (aad, data) =
+        unsafe { (bytes(message.aad, message.aad_len), span(message.src, message.dst, message.len)) };
+    let tag = &mut if message.encrypts != 0 { Tag::Write(message.tag) } else { Tag::Expect(message.tag) };
+    gcm.message(message.iv, aad, data, tag) == Some(true)
+}
+
+/// A place for OCB3.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_ocb_place() -> *mut OcbPlace {
+    Box::into_raw(Box::new(MaybeUninit::uninit()))
+}
+
+/// OCB3 with a key of `len` bytes. The expanded key moves to its place, and leaves copies on the stack: no provider or library sets
+/// keys on a path without a wipe of the stack after it.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_set(
+    place: &mut OcbPlace,
+    kernel: &InlineKernel,
+    key: *const u8,
+    len: usize,
+) -> bool {
+    // SAFETY: the caller promises it.
+    let key = InlineKey::new(*kernel, unsafe { bytes(key, len) });
+    key.map(|key| place.write(InlineOcb::new(key))).is_some()
+}
+
+/// Drops OCB3 and frees its place.
+///
+/// # Safety
+/// [`proof_ocb_set`] has filled the place, and no other function uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_drop(place: *mut InlineOcb) {
+    // SAFETY: the caller promises it.
+    drop(unsafe { Box::from_raw(place) });
+}
+
+/// Starts a message with tags of 16 bytes.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_start(ocb: &mut InlineOcb, encrypts: bool, nonce: *const u8, len: usize) {
+    // SAFETY: the caller promises it.
+    ocb.start(encrypts, unsafe { bytes(nonce, len) }, 16);
+}
+
+/// Adds associated data.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_aad(ocb: &mut InlineOcb, aad: *const u8, len: usize) {
+    // SAFETY: the caller promises it.
+    ocb.aad(unsafe { bytes(aad, len) });
+}
+
+/// Encrypts or decrypts whole blocks.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_blocks(ocb: &mut InlineOcb, src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: the caller promises it.
+    ocb.blocks(unsafe { span(src, dst, len) });
+}
+
+/// Encrypts or decrypts the last, partial block.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_ocb_last(ocb: &mut InlineOcb, src: *const u8, dst: *mut u8, len: usize) {
+    // SAFETY: the caller promises it.
+    ocb.last(unsafe { span(src, dst, len) });
+}
+
+/// Writes the tag of an encryption.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_ocb_seal(ocb: &mut InlineOcb, tag: &mut Block) {
+    *tag = ocb.finish_seal();
+}
+
+/// Compares the tag of a decryption.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_ocb_open(ocb: &mut InlineOcb, tag: &Block) -> bool {
+    ocb.finish_open(tag)
+}

@@ -1,0 +1,75 @@
+//! Functions that leak on purpose. The analysis must report each of them.
+
+use std::arch::asm;
+use std::hint::black_box;
+
+/// Branches on a secret.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_branch(secret: &[u8; 16], result: &mut [u8; 16]) {
+    if secret[3] & 1 == 1 {
+        black_box(&mut *result)[0] = 1;
+    } else {
+        black_box(result)[1] = 2;
+    }
+}
+
+/// Reads a table at a secret index.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_address(secret: &[u8; 16], result: &mut [u8; 16]) {
+    static TABLE: [u8; 256] = [0x63; 256];
+    result[0] = black_box(&TABLE)[usize::from(secret[0])];
+}
+
+/// Divides by a secret, which takes a time that depends on it.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_time(secret: &[u8; 16], result: &mut [u8; 16]) {
+    let divisor = u64::from(secret[0]) | 0x100;
+    result[0] = (black_box(u64::MAX) / divisor) as u8;
+}
+
+/// Leaves a secret in a vector register.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_register(secret: &[u8; 16], _: &mut [u8; 16]) {
+    // SAFETY: the instruction reads 16 bytes of the argument.
+    unsafe {
+        asm!("movdqu xmm7, [{secret}]", secret = in(reg) secret, out("xmm7") _, options(nostack, readonly))
+    };
+}
+
+/// Leaves a secret on the stack.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_stack(secret: &[u8; 16], _: &mut [u8; 16]) {
+    let mut copy = [0u8; 64];
+    copy[16..32].copy_from_slice(secret);
+    black_box(&mut copy);
+}
+
+/// Frees memory that holds a secret.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_heap(secret: &[u8; 16], _: &mut [u8; 16]) {
+    drop(black_box(Box::new(*secret)));
+}
+
+/// Reads the byte after the secret.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_read(secret: &[u8; 16], result: &mut [u8; 16]) {
+    // There is no such byte. The volatile read is never executed: the function is only interpreted.
+    // SAFETY: none; this is the fault that the analysis must find.
+    result[0] = unsafe { black_box(secret.as_ptr()).add(16).read_volatile() };
+}
+
+/// Writes the byte after the result.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_write(_: &[u8; 16], result: &mut [u8; 16]) {
+    // SAFETY: none; this is the fault that the analysis must find. The function is only interpreted.
+    unsafe { black_box(result.as_mut_ptr()).add(16).write_volatile(1) };
+}
+
+/// Writes only 15 bytes of the result.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_partial(secret: &[u8; 16], result: &mut [u8; 16]) {
+    for (result, secret) in result[..15].iter_mut().zip(secret) {
+        *result = !*secret;
+    }
+}

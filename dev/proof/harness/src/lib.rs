@@ -1,0 +1,193 @@
+//! The CPU kernels behind functions of C. `lockstep-proof` interprets the machine code of this library.
+//!
+//! The library has no code of its own: each function calls one public function of `lockstep_cpu::inline`, with which the provider, the
+//! library and the Python package run AES. [`controls`] has functions that leak on purpose.
+//!
+//! Pointers that callers pass must be valid for the stated number of bytes. A pointer to data may be equal to the pointer to the
+//! result; otherwise the two do not overlap.
+
+pub mod aead;
+pub mod controls;
+pub mod task;
+
+use std::mem::MaybeUninit;
+use std::slice;
+
+use lockstep_cpu::inline::{Block, InlineKernel, InlineKey, Span};
+use lockstep_cpu::soft::{Soft, Width};
+
+/// A place for a key, which [`proof_key_set`] fills.
+pub type KeyPlace = MaybeUninit<Option<InlineKey>>;
+
+/// The bytes of a caller.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes, which are not written while the result is in use.
+#[inline(always)]
+unsafe fn bytes<'a>(data: *const u8, len: usize) -> &'a [u8] {
+    // SAFETY: the caller promises it.
+    unsafe { slice::from_raw_parts(data, len) }
+}
+
+/// Input and output of a caller.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[inline(always)]
+unsafe fn span<'a>(src: *const u8, dst: *mut u8, len: usize) -> Span<'a> {
+    // SAFETY: the caller promises it.
+    unsafe { Span::from_raw(src, dst, len) }
+}
+
+/// The kernel of a name, or null if the processor cannot run it. `cpu/soft` has the width of this index.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_kernel(name: *const u8, len: usize, width: usize) -> *const InlineKernel {
+    if let Some(width) = Width::ALL.get(width) {
+        Soft::limit(*width);
+    }
+    // SAFETY: the caller promises it.
+    let name = std::str::from_utf8(unsafe { bytes(name, len) }).ok();
+    name.and_then(InlineKernel::by_name).map_or(std::ptr::null(), |kernel| Box::into_raw(Box::new(kernel)))
+}
+
+/// A place for a key.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_key_place() -> *mut KeyPlace {
+    Box::into_raw(Box::new(MaybeUninit::uninit()))
+}
+
+/// Expands a key of `len` bytes.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes. The place has no key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_key_set(
+    place: &mut KeyPlace,
+    kernel: &InlineKernel,
+    key: *const u8,
+    len: usize,
+) -> bool {
+    // SAFETY: the caller promises it.
+    place.write(InlineKey::new(*kernel, unsafe { bytes(key, len) })).is_some()
+}
+
+/// Drops a key and frees its place.
+///
+/// # Safety
+/// [`proof_key_set`] has filled the place, and no other function uses it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_key_drop(place: *mut Option<InlineKey>) {
+    // SAFETY: the caller promises it; the place comes from a box.
+    drop(unsafe { Box::from_raw(place) });
+}
+
+/// Defines functions that call a mode of a key. A mode has no chaining register, or it has one and updates it.
+macro_rules! modes {
+    ($($function:ident = $mode:ident($($register:ident)?);)*) => {
+        $(
+            /// The mode of this name over data of a caller.
+            ///
+            /// # Safety
+            /// The pointers are valid for `len` bytes, and are equal or do not overlap.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $function(
+                key: &InlineKey,
+                $($register: &mut Block,)?
+                src: *const u8,
+                dst: *mut u8,
+                len: usize,
+            ) {
+                // SAFETY: the caller promises it.
+                key.$mode($($register,)? unsafe { span(src, dst, len) });
+            }
+        )*
+    };
+}
+
+modes! {
+    proof_ecb_encrypt = ecb_encrypt();
+    proof_ecb_decrypt = ecb_decrypt();
+    proof_ctr = ctr(counter);
+    proof_ctr32 = ctr32(counter);
+    proof_cbc_encrypt = cbc_encrypt(iv);
+    proof_cbc_decrypt = cbc_decrypt(iv);
+    proof_cfb128_encrypt = cfb128_encrypt(iv);
+    proof_cfb128_decrypt = cfb128_decrypt(iv);
+    proof_cfb8_encrypt = cfb8_encrypt(iv);
+    proof_cfb8_decrypt = cfb8_decrypt(iv);
+    proof_ofb = ofb(iv);
+    proof_xts_encrypt = xts_encrypt(tweak);
+    proof_xts_decrypt = xts_decrypt(tweak);
+}
+
+/// CFB1 over whole bytes.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_cfb1_encrypt(
+    key: &InlineKey,
+    iv: &mut Block,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) {
+    // SAFETY: the caller promises it.
+    key.cfb1_encrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
+}
+
+/// CFB1 over whole bytes.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_cfb1_decrypt(
+    key: &InlineKey,
+    iv: &mut Block,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) {
+    // SAFETY: the caller promises it.
+    key.cfb1_decrypt(iv, unsafe { span(src, dst, len) }, 8 * len);
+}
+
+/// Encrypts one block in place.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_block(key: &InlineKey, block: &mut Block) {
+    key.encrypt_block(block);
+}
+
+/// CBC-MAC of whole blocks.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_cbc_mac(key: &InlineKey, state: &mut Block, data: *const u8, len: usize) {
+    // SAFETY: the caller promises it.
+    key.cbc_mac(state, unsafe { bytes(data, len) });
+}
+
+/// The keys and the number of a data unit of XTS.
+#[repr(C)]
+pub struct Unit<'a> {
+    key: &'a InlineKey,
+    tweak_key: &'a InlineKey,
+    number: &'a Block,
+    after: &'a mut Block,
+    encrypts: usize,
+}
+
+/// XTS of a data unit of whole blocks.
+///
+/// # Safety
+/// The pointers are valid for `len` bytes, and are equal or do not overlap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn proof_xts_unit(unit: &mut Unit<'_>, src: *const u8, dst: *mut u8, len: usize) {
+    let Unit { key, tweak_key, number, after, encrypts } = unit;
+    // SAFETY: the caller promises it.
+    key.xts_unit(tweak_key, *encrypts != 0, number, Some(after), unsafe { span(src, dst, len) });
+}

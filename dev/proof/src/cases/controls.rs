@@ -1,0 +1,40 @@
+//! The functions that leak on purpose. An analysis that does not report each of them shows nothing.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::session::{Buffer, Session};
+use crate::contracts;
+use crate::image::Image;
+use crate::machine::{Kind, Machine, Program};
+use crate::semantics;
+use crate::taint::Taint;
+
+/// The controls, with what each must be reported for.
+const CONTROLS: [(&str, Kind); 9] = [
+    ("proof_control_branch", Kind::Branch),
+    ("proof_control_address", Kind::Address),
+    ("proof_control_time", Kind::Time),
+    ("proof_control_register", Kind::Register),
+    ("proof_control_stack", Kind::Stack),
+    ("proof_control_heap", Kind::Heap),
+    ("proof_control_read", Kind::Access),
+    ("proof_control_write", Kind::Access),
+    ("proof_control_partial", Kind::Output),
+];
+
+/// Runs the controls. Returns the names of those that are not reported for their fault.
+pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
+    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
+    let is_missed = |(function, kind): &(&str, Kind)| {
+        let machine = Machine::new(Rc::clone(&program));
+        let mut session = Session { machine, kernel: 0, results: Vec::new() };
+        let secret = session.secret(Buffer(20), &[0x5b; 16], false);
+        let result = session.public(Buffer(21), &[0xee; 16], true);
+        if session.call(function, &[secret, result]).is_ok() {
+            session.check(Buffer(21), "the result", &[0xa4; 16]);
+        }
+        !session.machine.findings.keys().any(|finding| finding.kind == *kind)
+    };
+    CONTROLS.iter().filter(|control| is_missed(control)).map(|(function, _)| *function).collect()
+}

@@ -1,0 +1,238 @@
+//! What runs: each public function of the kernels with each key size, in both directions, in place and not, over a range of lengths.
+//!
+//! A [`Group`] is a kernel, a key size and an operation. It makes its keys once, and runs the operation with each length.
+
+mod aead;
+pub mod controls;
+mod modes;
+mod session;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::contracts;
+use crate::image::Image;
+use crate::machine::{Finding, Program, Stop};
+use crate::semantics;
+use crate::taint::Taint;
+pub use session::{Buffer, Session};
+
+/// A kernel that may be chosen by default.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kernel {
+    /// The name by which users select the kernel.
+    pub name: &'static str,
+    /// The index of the width of `cpu/soft`, and its name.
+    pub width: Option<(u64, &'static str)>,
+    /// Bytes of the widest step of a parallel pass.
+    pub step: usize,
+    /// Bytes from which the fused loop of GCM processes data, and bytes of its step.
+    pub gcm: (usize, usize),
+}
+
+impl std::fmt::Display for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)?;
+        self.width.map_or(Ok(()), |(_, name)| write!(f, "@{name}"))
+    }
+}
+
+/// All kernels of x86-64.
+pub const KERNELS: [Kernel; 7] = [
+    Kernel { name: "cpu/vaes512", width: None, step: 512, gcm: (2048, 512) },
+    Kernel { name: "cpu/vaes256", width: None, step: 256, gcm: (192, 192) },
+    Kernel { name: "cpu/aesni", width: None, step: 128, gcm: (96, 96) },
+    Kernel { name: "cpu/soft", width: Some((3, "avx512")), step: 512, gcm: (0, 512) },
+    Kernel { name: "cpu/soft", width: Some((2, "avx2")), step: 256, gcm: (0, 256) },
+    Kernel { name: "cpu/soft", width: Some((1, "ssse3")), step: 128, gcm: (0, 128) },
+    Kernel { name: "cpu/soft", width: Some((0, "portable")), step: 128, gcm: (0, 128) },
+];
+
+/// How many lengths run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Extent {
+    /// Every length that the documentation names.
+    Full,
+    /// Each number of blocks, with some partial blocks.
+    Short,
+}
+
+/// What a group runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    /// Expansion, and the end of a key.
+    Key,
+    /// A mode of a key, by its index in [`modes::MODES`].
+    Mode(usize),
+    /// Encryption of one block.
+    Block,
+    /// CBC-MAC.
+    CbcMac,
+    /// XTS of a data unit.
+    XtsUnit(bool),
+    /// Incremental GCM.
+    Gcm(bool),
+    /// GCM of a whole message.
+    GcmMessage(bool),
+    /// Incremental OCB3.
+    Ocb(bool),
+    /// A pass over several messages, by its index in `Pass::ALL`.
+    Pass(usize),
+    /// A fused AEAD over several messages, by its index in `FusedAead::ALL`.
+    Fused(usize),
+}
+
+impl Operation {
+    /// All operations.
+    pub fn all() -> Vec<Operation> {
+        let mut all = vec![Operation::Key, Operation::Block, Operation::CbcMac];
+        all.extend((0..modes::MODES.len()).map(Operation::Mode));
+        for encrypts in [true, false] {
+            all.extend([
+                Operation::XtsUnit(encrypts),
+                Operation::Gcm(encrypts),
+                Operation::GcmMessage(encrypts),
+            ]);
+            all.push(Operation::Ocb(encrypts));
+        }
+        all.extend((0..tasks::PASSES.len()).map(Operation::Pass));
+        all.extend((0..tasks::FUSED.len()).map(Operation::Fused));
+        all
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let direction = |encrypts: bool| if encrypts { "encryption" } else { "decryption" };
+        match self {
+            Operation::Key => f.write_str("key"),
+            Operation::Mode(index) => f.write_str(modes::MODES[*index].name),
+            Operation::Block => f.write_str("block"),
+            Operation::CbcMac => f.write_str("CBC-MAC"),
+            Operation::XtsUnit(encrypts) => write!(f, "XTS unit {}", direction(*encrypts)),
+            Operation::Gcm(encrypts) => write!(f, "GCM {}", direction(*encrypts)),
+            Operation::GcmMessage(encrypts) => write!(f, "GCM message {}", direction(*encrypts)),
+            Operation::Ocb(encrypts) => write!(f, "OCB3 {}", direction(*encrypts)),
+            Operation::Pass(index) => write!(f, "task {}", tasks::PASSES[*index].name),
+            Operation::Fused(index) => write!(f, "task {}", tasks::FUSED[*index]),
+        }
+    }
+}
+
+/// A kernel, a key size and an operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The size of the key in bytes.
+    pub key_len: usize,
+    /// The operation.
+    pub operation: Operation,
+}
+
+impl std::fmt::Display for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} AES-{} {}", self.kernel, 8 * self.key_len, self.operation)
+    }
+}
+
+/// All groups.
+pub fn groups() -> Vec<Group> {
+    let mut groups = Vec::new();
+    for operation in Operation::all() {
+        for kernel in KERNELS {
+            // The key of POLYVAL is a hash key, which has 16 bytes.
+            let sizes = if operation.takes_hash_key() { &[16][..] } else { &[16, 24, 32] };
+            groups.extend(sizes.iter().map(|key_len| Group { kernel, key_len: *key_len, operation }));
+        }
+    }
+    groups
+}
+
+impl Operation {
+    fn takes_hash_key(self) -> bool {
+        matches!(self, Operation::Pass(index) if tasks::PASSES[index].name == "Polyval")
+    }
+}
+
+/// What the runs of a group, or of several groups, have found.
+#[derive(Default)]
+pub struct Outcome {
+    /// Number of runs.
+    pub runs: u64,
+    /// Number of executed instructions.
+    pub steps: u64,
+    /// Each finding, with the number of runs that have it and the first of them.
+    pub findings: BTreeMap<Finding, (u64, String)>,
+    /// Runs that could not go on.
+    pub stops: BTreeMap<String, String>,
+    /// The addresses of instructions that have been executed.
+    pub visited: BTreeSet<u64>,
+}
+
+impl Outcome {
+    /// Adds the findings of other runs.
+    pub fn merge(&mut self, other: Outcome) {
+        self.runs += other.runs;
+        self.steps += other.steps;
+        self.visited.extend(other.visited);
+        for (finding, (count, example)) in other.findings {
+            self.findings.entry(finding).or_insert((0, example)).0 += count;
+        }
+        for (stop, example) in other.stops {
+            self.stops.entry(stop).or_insert(example);
+        }
+    }
+
+    /// Adds a run.
+    fn add(&mut self, session: &Session, result: Result<(), Stop>, example: String) {
+        self.runs += 1;
+        self.steps += session.machine.steps;
+        for finding in session.machine.findings.keys() {
+            self.findings.entry(finding.clone()).or_insert_with(|| (0, example.clone())).0 += 1;
+        }
+        if let Err(stop) = result {
+            self.stops.entry(stop.to_string()).or_insert(example);
+        }
+    }
+}
+
+/// The lengths of a range: multiples of `unit`. A short analysis of `cpu/soft`, whose code takes the most instructions, has each fourth
+/// number of blocks.
+fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
+    let is_soft = kernel.width.is_some();
+    let is_short = |len: &usize| match len % 16 {
+        0 => !is_soft || len % 64 == 0 || *len == 16,
+        1 | 15 => *len < 80 && (!is_soft || *len < 20) || len + 20 > most,
+        _ => *len < 32 && !is_soft,
+    };
+    (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()
+}
+
+/// Runs a group.
+pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
+    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
+    let mut outcome = Outcome::default();
+    match Session::new(&program, group.kernel) {
+        Ok(session) => match group.operation {
+            Operation::Key
+            | Operation::Block
+            | Operation::CbcMac
+            | Operation::Mode(_)
+            | Operation::XtsUnit(_) => {
+                modes::run(&session, group, extent, &mut outcome);
+            }
+            Operation::Gcm(_) | Operation::GcmMessage(_) | Operation::Ocb(_) => {
+                aead::run(&session, group, extent, &mut outcome);
+            }
+            Operation::Pass(_) | Operation::Fused(_) => tasks::run(&session, group, extent, &mut outcome),
+        },
+        Err(stop) => {
+            outcome.stops.insert(stop.to_string(), group.to_string());
+        }
+    }
+    outcome.visited = program.visited().collect();
+    outcome
+}

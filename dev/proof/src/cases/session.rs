@@ -1,0 +1,187 @@
+//! Calls of the harness with buffers of a caller, and the checks after each call.
+
+use std::rc::Rc;
+
+use crate::cases::Kernel;
+use crate::machine::{Finding, Kind, Machine, Program, Stop};
+use crate::memory::{Region, Role};
+use crate::taint::{Taint, Tainted};
+use crate::value::Domain;
+
+/// The address of the first buffer.
+const BUFFERS: u64 = 0x7c00_0000_0000;
+/// Number of bytes between the addresses of two buffers.
+const SPACING: u64 = 1 << 20;
+
+/// A buffer of the caller. The number determines the address, which is aligned to 1 byte only, except for small numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffer(pub u64);
+
+impl Buffer {
+    /// The address of the first byte.
+    pub fn address(self) -> u64 {
+        // Structures of the harness have pointers, which are aligned to 8 bytes; data have any alignment.
+        let offset = if self.0 < 16 { 0 } else { 1 + 2 * (self.0 % 16) };
+        BUFFERS + self.0 * SPACING + offset
+    }
+}
+
+/// A machine with a kernel.
+#[derive(Clone)]
+pub struct Session {
+    /// The machine.
+    pub machine: Machine<Taint>,
+    /// The address of the `InlineKernel`.
+    pub kernel: u64,
+    /// Ciphertext and, when sealing, the tag: they may be left in registers and on the stack.
+    pub results: Vec<Vec<u8>>,
+}
+
+/// Bytes of no special value.
+pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| (i.wrapping_mul(167) ^ (i >> 3).wrapping_mul(29) ^ seed.wrapping_mul(91)) as u8)
+        .collect()
+}
+
+impl Session {
+    /// A machine in which the harness has made a kernel.
+    ///
+    /// # Errors
+    /// If the kernel cannot be made.
+    pub fn new(program: &Rc<Program<Taint>>, kernel: Kernel) -> Result<Session, Stop> {
+        let mut session =
+            Session { machine: Machine::new(Rc::clone(program)), kernel: 0, results: Vec::new() };
+        let name = session.public(Buffer(0), kernel.name.as_bytes(), false);
+        let width = kernel.width.map_or(u64::MAX, |(width, _)| width);
+        session.kernel = session.machine.call("proof_kernel", &[name, kernel.name.len() as u64, width])?;
+        if session.kernel == 0 {
+            return Err(session.machine.stop(format!("there is no kernel {kernel}")));
+        }
+        session.remove(Buffer(0));
+        session.machine.steps = 0;
+        Ok(session)
+    }
+
+    /// Adds a buffer, and returns its address.
+    pub fn buffer(&mut self, buffer: Buffer, bytes: Vec<Tainted>, is_writable: bool) -> u64 {
+        self.remove(buffer);
+        let name = format!("buffer {} of {} bytes", buffer.0, bytes.len());
+        let region = Region::new(&name, Role::Buffer, buffer.address(), is_writable, bytes);
+        self.machine.memory.add(region);
+        buffer.address()
+    }
+
+    /// Adds a buffer of public bytes.
+    pub fn public(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
+        self.buffer(buffer, bytes.iter().map(|byte| Taint::constant(*byte)).collect(), is_writable)
+    }
+
+    /// Adds a buffer of secret bytes.
+    pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
+        self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
+    }
+
+    /// Adds a structure of public numbers of 8 bytes.
+    pub fn structure(&mut self, buffer: Buffer, numbers: &[u64]) -> u64 {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        self.public(buffer, &bytes, true)
+    }
+
+    /// Removes a buffer.
+    pub fn remove(&mut self, buffer: Buffer) {
+        self.machine.memory.remove(buffer.address());
+    }
+
+    /// Input and output of a call: one secret buffer, or a read-only one and one that is written. Returns both addresses.
+    pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[u8], in_place: bool) -> (u64, u64) {
+        if in_place {
+            let address = self.secret(output, bytes, true);
+            return (address, address);
+        }
+        let from = self.secret(input, bytes, false);
+        (from, self.public(output, &vec![0xee; bytes.len()], true))
+    }
+
+    /// Calls a function without a result, and checks what it leaves.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<(), Stop> {
+        self.machine.clear_scratch();
+        self.machine.call(function, arguments)?;
+        self.find_left();
+        Ok(())
+    }
+
+    fn find_left(&mut self) {
+        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
+        self.machine.find_left(&results);
+    }
+
+    /// Calls a function with a result in RAX, and checks what it leaves elsewhere.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn call_for(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        self.machine.clear_scratch();
+        let result = self.machine.call(function, arguments)?;
+        // The result itself may depend on secrets, such as the verdict on a tag.
+        self.machine.set_number(iced_x86::Register::RAX, result);
+        self.find_left();
+        Ok(result)
+    }
+
+    /// Calls a function whose result is the address of a new object, or a bool that is true.
+    ///
+    /// # Errors
+    /// If the run cannot go on, or if the result is zero.
+    pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        let result = self.call_for(function, arguments)?;
+        // A bool has 8 bits; the rest of the register has no meaning.
+        if result & 0xff == 0 && result < 1 << 32 {
+            return Err(self.machine.stop(format!("{function} reports a failure")));
+        }
+        Ok(result)
+    }
+
+    /// The values of the bytes of a buffer.
+    pub fn values(&self, buffer: Buffer) -> Vec<u8> {
+        let region = self.machine.memory.region(buffer.address());
+        region.map_or(Vec::new(), |region| region.bytes().iter().map(|byte| Taint::value(*byte)).collect())
+    }
+
+    /// Checks that each byte of a buffer has been written, and that it has the right value.
+    pub fn check(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
+        let region = self.machine.memory.region(buffer.address());
+        let unwritten =
+            region.map_or(0, |region| region.writers().iter().filter(|writer| **writer == 0).count());
+        if unwritten > 0 {
+            self.found(Kind::Output, format!("bytes of {what} have not been written"));
+        }
+        self.check_values(buffer, what, expected);
+    }
+
+    /// Checks the values of a buffer, part of which the call may keep.
+    pub fn check_values(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
+        if self.values(buffer) != expected {
+            self.found(Kind::Result, format!("{what} differs from that of the reference implementation"));
+        }
+    }
+
+    /// Adds a finding that no single instruction causes.
+    pub fn found(&mut self, kind: Kind, detail: String) {
+        let function = "the function that was called".to_string();
+        *self.machine.findings.entry(Finding { kind, function, detail }).or_default() += 1;
+    }
+
+    /// Checks that no block of the allocator holds a secret, after everything has been dropped.
+    pub fn check_heap(&mut self) {
+        let secret = |region: &&Region<Taint>| region.bytes().iter().any(|byte| Taint::secret(*byte) != 0);
+        let blocks = self.machine.memory.regions().iter().filter(|region| region.role == Role::Heap);
+        let count = blocks.filter(secret).count();
+        if count > 0 {
+            self.found(Kind::Heap, format!("{count} blocks with secrets have not been freed"));
+        }
+    }
+}

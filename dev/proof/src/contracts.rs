@@ -1,0 +1,155 @@
+//! Imported functions, whose effects follow from their contracts in the C standard and POSIX.
+//!
+//! It is assumed that the C library keeps these contracts, that its functions for copying, setting and allocating memory take a time
+//! that depends on lengths and addresses only, and that they leave no copy of what they copy in registers or on the stack.
+
+use iced_x86::Register;
+
+use crate::machine::{Finding, Kind, Machine, Step, Stop};
+use crate::memory::{Region, Role};
+use crate::value::Domain;
+
+/// The address of the first block of the allocator.
+const HEAP: u64 = 0x7d00_0000_0000;
+/// Number of bytes between two blocks, so that an access past the end of a block is found.
+const GAP: u64 = 4096;
+
+/// Answers a call of the imported function at the current address, and returns to the caller.
+///
+/// # Errors
+/// If the function has no contract, or if the run cannot go on.
+pub fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
+    let Some(name) = m.image().imports.get(&m.at()).cloned() else {
+        return Err(m.stop(format!("a jump to {:#x}, where there is no code", m.at())));
+    };
+    let result = match name.as_str() {
+        "memcpy" | "memmove" => copy(m)?,
+        "memset" => fill(m)?,
+        "malloc" => {
+            let size = argument(m, 0)?;
+            allocate(m, size, 16, None)?
+        }
+        "calloc" => {
+            let size = argument(m, 0)? * argument(m, 1)?;
+            allocate(m, size, 16, Some(D::constant(0)))?
+        }
+        "aligned_alloc" => {
+            let (alignment, size) = (argument(m, 0)?, argument(m, 1)?);
+            allocate(m, size, alignment, None)?
+        }
+        "posix_memalign" => {
+            let (place, alignment, size) = (argument(m, 0)?, argument(m, 1)?, argument(m, 2)?);
+            let block = allocate(m, size, alignment, None)?;
+            m.store(place, &block.to_le_bytes().map(D::constant))?;
+            0
+        }
+        "realloc" => reallocate(m)?,
+        "free" => {
+            let block = argument(m, 0)?;
+            free(m, block)?
+        }
+        "bcmp" | "memcmp" => compare(m)?,
+        _ => return Err(m.stop("this imported function has no contract")),
+    };
+    let next = m.pop()?;
+    m.next = m.public(Kind::Branch, "address to return to", &next[..8])?;
+    clear_scratch_registers(m);
+    m.set_number(Register::RAX, result);
+    Ok(())
+}
+
+/// An argument that is visible from outside: an address or a length.
+fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
+    let register = [Register::RDI, Register::RSI, Register::RDX][index];
+    let bytes = m.register(register);
+    m.public(Kind::Address, "address or length", &bytes[..8])
+}
+
+/// The registers that a function need not preserve have unknown values after a call; nothing may depend on them.
+fn clear_scratch_registers<D: Domain>(m: &mut Machine<D>) {
+    use Register::{R8, R9, R10, R11, RCX, RDI, RDX, RSI};
+    for register in [RCX, RDX, RSI, RDI, R8, R9, R10, R11] {
+        m.set_number(register, 0xa5a5_a5a5_a5a5_a5a5);
+    }
+}
+
+fn copy<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
+    let (to, from, len) = (argument(m, 0)?, argument(m, 1)?, argument(m, 2)?);
+    let mut bytes = vec![D::constant(0); len as usize];
+    if len > 0 {
+        m.memory.read(from, &mut bytes).map_err(|denied| m.deny(&denied))?;
+        m.store(to, &bytes)?;
+    }
+    Ok(to)
+}
+
+fn fill<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
+    let (to, len) = (argument(m, 0)?, argument(m, 2)?);
+    let byte = m.register(Register::RSI)[0];
+    if len > 0 {
+        m.store(to, &vec![byte; len as usize])?;
+    }
+    Ok(to)
+}
+
+/// Equality of public bytes. The time of the C library's comparison depends on the bytes.
+fn compare<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
+    let (x, y, len) = (argument(m, 0)?, argument(m, 1)?, argument(m, 2)?);
+    for index in 0..len {
+        let (a, b) = (m.load(x + index, 1)?, m.load(y + index, 1)?);
+        let (a, b) =
+            (m.public(Kind::Time, "comparison", &a[..1])?, m.public(Kind::Time, "comparison", &b[..1])?);
+        if a != b {
+            return Ok(if a < b { u64::MAX } else { 1 });
+        }
+    }
+    Ok(0)
+}
+
+fn allocate<D: Domain>(
+    m: &mut Machine<D>,
+    size: u64,
+    alignment: u64,
+    content: Option<D::Byte>,
+) -> Result<u64, Stop> {
+    if size > 1 << 24 {
+        return Err(m.stop(format!("an allocation of {size} bytes")));
+    }
+    let base = (HEAP + m.heap.used).next_multiple_of(alignment.max(16));
+    m.heap.used = base + size + GAP - HEAP;
+    let bytes = vec![content.unwrap_or(D::constant(0xa5)); size as usize];
+    let number = m.heap.used;
+    m.memory.add(Region::new(&format!("block {number:#x} of {size} bytes"), Role::Heap, base, true, bytes));
+    Ok(base)
+}
+
+/// A block of another size with the content of a block, which is freed.
+fn reallocate<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
+    let (old, size) = (argument(m, 0)?, argument(m, 1)?);
+    let new = allocate(m, size, 16, None)?;
+    let content = m.memory.region(old).map(|region| region.bytes().to_vec());
+    let mut content = content.ok_or_else(|| m.stop(format!("{old:#x} is no block")))?;
+    content.truncate(size as usize);
+    m.store(new, &content)?;
+    free(m, old)?;
+    Ok(new)
+}
+
+fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Result<u64, Stop> {
+    if address == 0 {
+        return Ok(0);
+    }
+    let Some(block) = m.memory.remove(address).filter(|region| region.role == Role::Heap) else {
+        return Err(m.stop(format!("{address:#x} is freed, which is no block")));
+    };
+    let secret = block.bytes().iter().position(|byte| D::secret(*byte) != 0);
+    if let Some(place) = secret {
+        let count = block.bytes().iter().filter(|byte| D::secret(**byte) != 0).count();
+        let writer = u64::from(block.writers()[place]);
+        let size = block.bytes().len();
+        let detail = format!("{count} of {size} bytes, written at {}", m.image().place(writer));
+        let function = m.image().function_at(writer);
+        *m.findings.entry(Finding { kind: Kind::Heap, function, detail }).or_default() += 1;
+    }
+    Ok(0)
+}

@@ -1,0 +1,40 @@
+//! Instructions of the kernels that no run has executed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
+use crate::image::Image;
+
+/// How much of a function has been executed.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Coverage {
+    /// Number of instructions, without those that fill space between functions.
+    pub all: usize,
+    /// Number of executed instructions.
+    pub visited: usize,
+}
+
+/// The coverage of each function whose name contains `part`. Needs a file with symbols.
+pub fn of_functions(image: &Image, part: &str, visited: &BTreeSet<u64>) -> BTreeMap<String, Coverage> {
+    let mut found: BTreeMap<String, Coverage> = BTreeMap::new();
+    let functions = image.symbols.iter().filter(|symbol| symbol.is_function && symbol.name.contains(part));
+    for function in functions {
+        let segment = image.segments.iter().find(|segment| {
+            segment.is_code
+                && (segment.address..segment.address + segment.bytes.len() as u64).contains(&function.address)
+        });
+        let Some(segment) = segment else { continue };
+        let start = (function.address - segment.address) as usize;
+        let code = &segment.bytes[start..(start + function.size as usize).min(segment.bytes.len())];
+        let coverage = found.entry(function.name.clone()).or_default();
+        for instruction in Decoder::with_ip(64, code, function.address, DecoderOptions::NONE) {
+            if matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3) {
+                continue;
+            }
+            coverage.all += 1;
+            coverage.visited += usize::from(visited.contains(&instruction.ip()));
+        }
+    }
+    found
+}

@@ -1,0 +1,195 @@
+//! Reading of an ELF file: the segments as a loader lays them out, with the addresses of symbols and imports.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use object::elf;
+use object::read::elf::{ElfFile64, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol, RelocationTarget, SymbolKind};
+
+/// The address at which images are laid out.
+const BASE: u64 = 0x1000_0000;
+/// The addresses of imported symbols, one for each 16 bytes. No memory is there: the machine answers calls by contract.
+pub const IMPORTS: u64 = 0x7f00_0000_0000;
+
+/// A part of the image.
+pub struct Segment {
+    /// The address of the first byte.
+    pub address: u64,
+    /// The content after relocation.
+    pub bytes: Vec<u8>,
+    /// True if the program may write to it.
+    pub is_writable: bool,
+    /// True if it holds code.
+    pub is_code: bool,
+}
+
+/// A named function or object.
+pub struct Symbol {
+    /// The address.
+    pub address: u64,
+    /// Number of bytes; 0 if the file does not state it.
+    pub size: u64,
+    /// The name, without mangling.
+    pub name: String,
+    /// True for functions.
+    pub is_function: bool,
+}
+
+/// A program in memory.
+pub struct Image {
+    /// The segments, in the order of addresses.
+    pub segments: Vec<Segment>,
+    /// The symbols, in the order of addresses.
+    pub symbols: Vec<Symbol>,
+    /// The names of imported symbols, by the address that stands for each.
+    pub imports: BTreeMap<u64, String>,
+    /// The range of addresses of `subtle::black_box`, through which the results of comparisons pass.
+    pub verdict: Option<(u64, u64)>,
+}
+
+/// A relocation: the place, and the value of 8 bytes for it.
+struct Relocation {
+    place: u64,
+    value: u64,
+}
+
+impl Image {
+    /// Reads a shared library or an executable program for x86-64.
+    ///
+    /// # Errors
+    /// A message if the file cannot be read, or has a relocation that is not supported.
+    pub fn read(path: &Path) -> Result<Image, String> {
+        let data = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        Image::parse(&data).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn parse(data: &[u8]) -> Result<Image, String> {
+        let file =
+            ElfFile64::<Endianness>::parse(data).map_err(|error| format!("not an ELF file: {error}"))?;
+        if file.architecture() != object::Architecture::X86_64 {
+            return Err(format!("the machine code is for {:?}, not for x86-64", file.architecture()));
+        }
+        let mut segments = segments(&file)?;
+        let mut imports = BTreeMap::new();
+        for Relocation { place, value } in relocations(&file, &mut imports)? {
+            let segment = segments.iter_mut().find(|segment| {
+                (segment.address..segment.address + segment.bytes.len() as u64).contains(&place)
+            });
+            let segment =
+                segment.ok_or_else(|| format!("a relocation of {place:#x}, which is in no segment"))?;
+            let offset = (place - segment.address) as usize;
+            let bytes = segment.bytes.get_mut(offset..offset + 8).ok_or("a relocation crosses a segment")?;
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+        let symbols = symbols(&file);
+        let verdict = symbols.iter().find(|symbol| symbol.name == "subtle::black_box");
+        let verdict = verdict.map(|symbol| (symbol.address, symbol.address + symbol.size));
+        Ok(Image { segments, symbols, imports, verdict })
+    }
+
+    /// The address of an exported function.
+    pub fn function(&self, name: &str) -> Option<u64> {
+        self.symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+    }
+
+    /// The symbol that contains an address.
+    pub fn symbol_at(&self, address: u64) -> Option<&Symbol> {
+        let after = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let symbol = self.symbols[..after].last()?;
+        (symbol.size == 0 || address < symbol.address + symbol.size).then_some(symbol)
+    }
+
+    /// An address in terms of the function that contains it, or in terms of the file.
+    pub fn place(&self, address: u64) -> String {
+        match self.symbol_at(address) {
+            Some(symbol) => format!("{}+{:#x}", symbol.name, address - symbol.address),
+            None => format!("file address {:#x}", address.wrapping_sub(BASE)),
+        }
+    }
+
+    /// The name of the function that contains an address.
+    pub fn function_at(&self, address: u64) -> String {
+        self.symbol_at(address).map_or_else(|| self.place(address), |symbol| symbol.name.clone())
+    }
+}
+
+fn segments(file: &ElfFile64<'_>) -> Result<Vec<Segment>, String> {
+    let (endian, data) = (file.endian(), file.data());
+    let mut segments = Vec::new();
+    for header in file.elf_program_headers() {
+        if header.p_type(endian) != elf::PT_LOAD {
+            continue;
+        }
+        let content = header.data(endian, data).map_err(|()| "a segment exceeds the file")?;
+        let mut bytes = content.to_vec();
+        bytes.resize(header.p_memsz(endian) as usize, 0);
+        let flags = header.p_flags(endian);
+        segments.push(Segment {
+            address: BASE + header.p_vaddr(endian),
+            bytes,
+            is_writable: flags.0 & elf::PF_W.0 != 0,
+            is_code: flags.0 & elf::PF_X.0 != 0,
+        });
+    }
+    segments.sort_by_key(|segment| segment.address);
+    Ok(segments)
+}
+
+fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Result<Vec<Relocation>, String> {
+    let mut found = Vec::new();
+    let Some(table) = file.dynamic_relocations() else { return Ok(found) };
+    for (place, relocation) in table {
+        let object::RelocationFlags::Elf { r_type } = relocation.flags() else {
+            return Err("a relocation that is not one of ELF".into());
+        };
+        let addend = relocation.addend() as u64;
+        let symbol = match relocation.target() {
+            RelocationTarget::Symbol(index) => {
+                let table = file.dynamic_symbol_table().ok_or("no table of symbols")?;
+                Some(
+                    object::ObjectSymbolTable::symbol_by_index(&table, index)
+                        .map_err(|error| error.to_string())?,
+                )
+            }
+            _ => None,
+        };
+        let value = match (r_type, symbol) {
+            (elf::R_X86_64_RELATIVE, _) => BASE + addend,
+            (elf::R_X86_64_64 | elf::R_X86_64_GLOB_DAT | elf::R_X86_64_JUMP_SLOT, Some(symbol)) => {
+                if symbol.is_undefined() {
+                    let address = IMPORTS + 16 * imports.len() as u64;
+                    imports.insert(address, symbol.name().unwrap_or("?").into());
+                    address
+                } else {
+                    BASE + symbol.address() + addend
+                }
+            }
+            // Data of a thread, which no kernel uses: an access to this address is reported.
+            (elf::R_X86_64_DTPMOD64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64, _) => 0,
+            (other, _) => return Err(format!("a relocation of type {other:?}, which is not supported")),
+        };
+        found.push(Relocation { place: BASE + place, value });
+    }
+    Ok(found)
+}
+
+fn symbols(file: &ElfFile64<'_>) -> Vec<Symbol> {
+    let mut symbols: Vec<Symbol> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.is_definition() && symbol.address() != 0)
+        .filter(|symbol| matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Data))
+        .filter_map(|symbol| {
+            Some(Symbol {
+                address: BASE + symbol.address(),
+                size: symbol.size(),
+                name: format!("{:#}", rustc_demangle::demangle(symbol.name().ok()?)),
+                is_function: symbol.kind() == SymbolKind::Text,
+            })
+        })
+        .collect();
+    symbols.sort_by(|x, y| (x.address, &x.name).cmp(&(y.address, &y.name)));
+    symbols.dedup_by_key(|symbol| symbol.address);
+    symbols
+}

@@ -1,0 +1,28 @@
+//! Analysis of the machine code of the CPU kernels: constant time, nothing left behind, accesses in bounds.
+//!
+//! The crate interprets the machine code of `lockstep-proof-harness`, a shared library that has all public functions of
+//! `lockstep_cpu::inline`. The processor on which the analysis runs needs none of the instructions. docs/proof.md states what is
+//! shown, and what is assumed.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`value`], [`taint`] | the trait of value domains; bytes with secret bits |
+//! | [`image`] | the segments and symbols of an ELF file |
+//! | [`memory`] | regions, bounds, and which instruction wrote a byte |
+//! | [`semantics`] | the table of instructions |
+//! | [`machine`], [`contracts`] | the loop over instructions; imported functions |
+//! | [`cases`] | which functions run with which keys, lengths and directions |
+//! | [`coverage`] | instructions of kernels that no case has executed |
+//! | [`known`] | the list of known findings |
+
+pub mod aes;
+pub mod cases;
+pub mod contracts;
+pub mod coverage;
+pub mod image;
+pub mod known;
+pub mod machine;
+pub mod memory;
+pub mod semantics;
+pub mod taint;
+pub mod value;

@@ -1,0 +1,614 @@
+//! The machine: registers, flags and memory of x86-64, and the loop that executes instructions.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register, RflagsBits};
+
+use crate::image::Image;
+use crate::memory::{Denied, Memory, Region, Role, Writer};
+use crate::value::{Domain, Flag, Number};
+
+/// The bytes of the largest register.
+pub type Bytes<D> = [<D as Domain>::Byte; 64];
+
+/// The size of the stack in bytes.
+const STACK: usize = 64 << 10;
+/// The address after the stack.
+const STACK_END: u64 = 0x7e00_0000_0000;
+/// The address to which the outermost function returns.
+const RETURN: u64 = 0x7f10_0000_0000;
+/// A run of more instructions is stopped: no case needs as many.
+const MOST_STEPS: u64 = 200_000_000;
+
+/// A fault of constant time or of memory safety, or a secret that is left behind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// A branch depends on a secret.
+    Branch,
+    /// An address depends on a secret.
+    Address,
+    /// An instruction whose time depends on its operands has a secret operand.
+    Time,
+    /// An access is out of bounds, or writes to read-only memory.
+    Access,
+    /// A register holds a secret at return.
+    Register,
+    /// The stack holds a secret at return.
+    Stack,
+    /// A block holds a secret when it is freed.
+    Heap,
+    /// A static variable holds a secret at return.
+    Static,
+    /// A byte of output has not been written, or a byte has been written that is no output.
+    Output,
+    /// A result differs from that of the reference implementation.
+    Result,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Branch => "a branch depends on a secret",
+            Kind::Address => "an address depends on a secret",
+            Kind::Time => "the time of an instruction depends on a secret",
+            Kind::Access => "an access is out of bounds",
+            Kind::Register => "a register holds a secret at return",
+            Kind::Stack => "the stack holds a secret at return",
+            Kind::Heap => "freed memory holds a secret",
+            Kind::Static => "a static variable holds a secret at return",
+            Kind::Output => "the output is not written exactly",
+            Kind::Result => "the result is wrong",
+        })
+    }
+}
+
+/// A finding.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Finding {
+    /// What is wrong.
+    pub kind: Kind,
+    /// The function whose instruction is the cause.
+    pub function: String,
+    /// The instruction and its operands, or what is left where.
+    pub detail: String,
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// The place of the instruction.
+    pub place: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stopped at {}: {}", self.place, self.reason)
+    }
+}
+
+/// The result of an instruction.
+pub type Step = Result<(), Stop>;
+
+/// The function that executes an instruction.
+pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
+
+/// A decoded instruction and its semantics.
+struct Decoded<D: Domain> {
+    instruction: Instruction,
+    run: Option<Run<D>>,
+    /// The flags that the instruction leaves undefined, as iced-x86 states them.
+    undefined: u32,
+}
+
+/// A program and its decoded instructions. Only executed instructions are decoded.
+pub struct Program<D: Domain> {
+    /// The image.
+    pub image: Arc<Image>,
+    /// The table of instructions.
+    semantics: fn(Mnemonic) -> Option<Run<D>>,
+    /// Answers the call of an imported function.
+    imports: fn(&mut Machine<D>) -> Step,
+    /// For each segment of code: its address, and the instruction that starts at each byte.
+    decoded: Vec<(u64, Vec<OnceCell<Box<Decoded<D>>>>)>,
+}
+
+impl<D: Domain> Program<D> {
+    /// The program of an image, with the table of instructions and the function that answers calls of imported functions.
+    pub fn new(
+        image: Arc<Image>,
+        semantics: fn(Mnemonic) -> Option<Run<D>>,
+        imports: fn(&mut Machine<D>) -> Step,
+    ) -> Self {
+        let code = image.segments.iter().filter(|segment| segment.is_code);
+        let decoded = code
+            .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
+            .collect();
+        Program { image, semantics, imports, decoded }
+    }
+
+    /// The addresses of all instructions that have been executed.
+    pub fn visited(&self) -> impl Iterator<Item = u64> {
+        self.decoded.iter().flat_map(|(base, places)| {
+            let visited = places.iter().enumerate().filter(|(_, place)| place.get().is_some());
+            visited.map(move |(offset, _)| base + offset as u64)
+        })
+    }
+
+    fn decoded(&self, address: u64) -> Option<&Decoded<D>> {
+        let (base, places) = self.decoded.iter().rfind(|(base, _)| *base <= address)?;
+        let place = places.get((address - base) as usize)?;
+        Some(place.get_or_init(|| {
+            let segment = self.image.segments.iter().find(|segment| segment.address == *base);
+            let code = &segment.expect("the segment of this code").bytes[(address - base) as usize..];
+            let instruction = Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode();
+            let run = (self.semantics)(instruction.mnemonic());
+            Box::new(Decoded { instruction, run, undefined: instruction.rflags_undefined() })
+        }))
+    }
+}
+
+/// The flags of the processor that instructions read.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    /// CF.
+    pub carry: Flag,
+    /// PF.
+    pub parity: Flag,
+    /// ZF.
+    pub zero: Flag,
+    /// SF.
+    pub sign: Flag,
+    /// OF.
+    pub overflow: Flag,
+}
+
+impl Flags {
+    /// Flags that have not been set.
+    pub const UNDEFINED: Flags = {
+        let undefined = Flag::UNDEFINED;
+        Flags { carry: undefined, parity: undefined, zero: undefined, sign: undefined, overflow: undefined }
+    };
+}
+
+/// The blocks of the allocator.
+#[derive(Clone, Default)]
+pub struct Heap {
+    /// Number of bytes of addresses that have been handed out.
+    pub used: u64,
+}
+
+/// The state of a run.
+pub struct Machine<D: Domain> {
+    /// The operations on values.
+    pub domain: D,
+    /// The memory.
+    pub memory: Memory<D>,
+    /// The blocks of the allocator.
+    pub heap: Heap,
+    /// The flags.
+    pub flags: Flags,
+    /// The mask registers.
+    pub masks: [[D::Byte; 8]; 8],
+    /// The address of the next instruction.
+    pub next: u64,
+    /// What has been found.
+    pub findings: BTreeMap<Finding, u64>,
+    /// Number of executed instructions.
+    pub steps: u64,
+    program: Rc<Program<D>>,
+    general: [[D::Byte; 8]; 16],
+    vectors: [Bytes<D>; 32],
+    general_writers: [Writer; 16],
+    vector_writers: [Writer; 32],
+    at: u64,
+    /// The last instruction of the program: a function of the C library writes in its name.
+    writer: Writer,
+    /// The lowest address of the stack that has been written.
+    lowest: u64,
+}
+
+impl<D: Domain> Clone for Machine<D> {
+    fn clone(&self) -> Self {
+        Machine {
+            domain: self.domain.clone(),
+            memory: self.memory.clone(),
+            heap: self.heap.clone(),
+            program: Rc::clone(&self.program),
+            findings: self.findings.clone(),
+            ..*self
+        }
+    }
+}
+
+/// The number of a general register.
+fn number(register: Register) -> usize {
+    register.full_register().number()
+}
+
+/// The offset of a register in its full register: AH, BH, CH and DH are the second byte.
+fn offset(register: Register) -> usize {
+    usize::from(matches!(register, Register::AH | Register::BH | Register::CH | Register::DH))
+}
+
+impl<D: Domain> Machine<D> {
+    /// A machine with the image of a program and a stack.
+    pub fn new(program: Rc<Program<D>>) -> Self {
+        let mut memory = Memory::new();
+        for segment in &program.image.segments {
+            let bytes = segment.bytes.iter().map(|byte| D::constant(*byte)).collect();
+            memory.add(Region::new("the image", Role::Image, segment.address, segment.is_writable, bytes));
+        }
+        memory.add(stack());
+        let zero = D::constant(0);
+        Machine {
+            domain: D::default(),
+            memory,
+            heap: Heap::default(),
+            flags: Flags::UNDEFINED,
+            masks: [[zero; 8]; 8],
+            next: RETURN,
+            findings: BTreeMap::new(),
+            steps: 0,
+            program,
+            general: [[zero; 8]; 16],
+            vectors: [[zero; 64]; 32],
+            general_writers: [0; 16],
+            vector_writers: [0; 32],
+            at: 0,
+            writer: 0,
+            lowest: STACK_END,
+        }
+    }
+
+    /// The image of the program.
+    pub fn image(&self) -> &Image {
+        &self.program.image
+    }
+
+    /// Calls an exported function with at most six arguments, and returns the value of RAX.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        let Some(start) = self.image().function(function) else {
+            return Err(Stop {
+                place: "the start".into(),
+                reason: format!("no exported function {function}"),
+            });
+        };
+        self.call_address(start, arguments)
+    }
+
+    /// Calls the function at an address.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn call_address(&mut self, start: u64, arguments: &[u64]) -> Result<u64, Stop> {
+        use Register::{R8, R9, RCX, RDI, RDX, RSI};
+        assert!(arguments.len() <= 6, "arguments beyond the sixth are on the stack");
+        (self.general_writers, self.vector_writers, self.flags) = ([0; 16], [0; 32], Flags::UNDEFINED);
+        for (register, argument) in [RDI, RSI, RDX, RCX, R8, R9].into_iter().zip(arguments) {
+            self.set_number(register, *argument);
+        }
+        // At the entry of a function, the stack pointer is 8 less than a multiple of 16. Above it is the frame of the caller.
+        self.set_number(Register::RSP, STACK_END - 4096);
+        self.at = start;
+        self.push(RETURN)?;
+        self.next = start;
+        let program = Rc::clone(&self.program);
+        while self.next != RETURN {
+            self.step(&program)?;
+        }
+        Ok(Number::of::<D>(&self.general[0]).value)
+    }
+
+    /// Executes the instruction at an address, with the registers and flags as they are.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn execute(&mut self, address: u64) -> Step {
+        let program = Rc::clone(&self.program);
+        self.next = address;
+        self.step(&program)
+    }
+
+    /// Executes one instruction, or answers a call of an imported function.
+    fn step(&mut self, program: &Program<D>) -> Step {
+        self.at = self.next;
+        self.steps += 1;
+        if self.steps > MOST_STEPS {
+            return Err(self.stop(format!("more than {MOST_STEPS} instructions")));
+        }
+        let Some(decoded) = program.decoded(self.at) else {
+            return (program.imports)(self);
+        };
+        let instruction = &decoded.instruction;
+        self.writer = self.at as Writer;
+        self.next = instruction.next_ip();
+        let Some(run) = decoded.run else {
+            return Err(self.stop(format!("the instruction `{}` has no semantics", text(instruction))));
+        };
+        run(self, instruction)?;
+        if decoded.undefined != 0 {
+            self.undefine(decoded.undefined);
+        }
+        Ok(())
+    }
+
+    fn undefine(&mut self, bits: u32) {
+        let flags = &mut self.flags;
+        for (bit, flag) in [
+            (RflagsBits::CF, &mut flags.carry),
+            (RflagsBits::PF, &mut flags.parity),
+            (RflagsBits::ZF, &mut flags.zero),
+            (RflagsBits::SF, &mut flags.sign),
+            (RflagsBits::OF, &mut flags.overflow),
+        ] {
+            if bits & bit != 0 {
+                flag.defined = false;
+            }
+        }
+    }
+
+    /// The reason why a run cannot go on, at the current instruction.
+    pub fn stop(&self, reason: impl Into<String>) -> Stop {
+        let place = match self.image_import() {
+            Some(name) => format!("the imported function {name}"),
+            None => self.image().place(self.at),
+        };
+        Stop { place, reason: reason.into() }
+    }
+
+    fn image_import(&self) -> Option<&str> {
+        self.image().imports.get(&self.at).map(String::as_str)
+    }
+
+    /// The address of the current instruction.
+    pub fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// Adds a finding at the current instruction.
+    pub fn find(&mut self, kind: Kind, detail: &str) {
+        let at = u64::from(self.writer);
+        let place = self.image().place(at);
+        let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
+        let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
+        let function = self.image().function_at(at);
+        *self.findings.entry(Finding { kind, function, detail }).or_default() += 1;
+    }
+
+    /// The outcome of a branch or of another choice that is visible from outside. A secret is reported; a domain without values stops.
+    ///
+    /// # Errors
+    /// If the flag is undefined, or has no value.
+    pub fn decide(&mut self, flag: Flag) -> Result<bool, Stop> {
+        if !flag.defined {
+            return Err(self.stop("a branch depends on an undefined flag"));
+        }
+        if flag.secret {
+            self.find(Kind::Branch, "branch");
+            if !D::HAS_VALUES {
+                return Err(self.stop("the branch has no value"));
+            }
+        }
+        Ok(flag.value)
+    }
+
+    /// A number that is visible from outside, such as an address.
+    ///
+    /// # Errors
+    /// If it has no value.
+    pub fn public(&mut self, kind: Kind, what: &str, bytes: &[D::Byte]) -> Result<u64, Stop> {
+        let number = Number::of::<D>(bytes);
+        if number.is_secret() {
+            self.find(kind, what);
+            if !D::HAS_VALUES {
+                return Err(self.stop(format!("the {what} has no value")));
+            }
+        }
+        Ok(number.value)
+    }
+
+    /// The content of a register, with zeros above it.
+    pub fn register(&self, register: Register) -> Bytes<D> {
+        let mut bytes = [D::constant(0); 64];
+        let size = register.size();
+        if register.is_gpr() {
+            let offset = offset(register);
+            bytes[..size].copy_from_slice(&self.general[number(register)][offset..offset + size]);
+        } else if register.is_vector_register() {
+            bytes[..size].copy_from_slice(&self.vectors[register.number()][..size]);
+        } else if register.is_k() {
+            bytes[..8].copy_from_slice(&self.masks[register.number()]);
+        }
+        bytes
+    }
+
+    /// Sets a general register. A register of 4 bytes clears the bytes above it.
+    pub fn set_general(&mut self, register: Register, bytes: &[D::Byte]) {
+        let (index, offset, size) = (number(register), offset(register), register.size());
+        self.general[index][offset..offset + size].copy_from_slice(&bytes[..size]);
+        if size == 4 {
+            self.general[index][4..].fill(D::constant(0));
+        }
+        self.general_writers[index] = self.writer;
+    }
+
+    /// Sets a vector register, and clears the bytes above it unless they are kept.
+    pub fn set_vector(&mut self, register: Register, bytes: &Bytes<D>, keeps_rest: bool) {
+        let (index, size) = (register.number(), register.size());
+        self.vectors[index][..size].copy_from_slice(&bytes[..size]);
+        if !keeps_rest {
+            self.vectors[index][size..].fill(D::constant(0));
+        }
+        self.vector_writers[index] = self.writer;
+    }
+
+    /// Sets a general register of 8 bytes to a public number.
+    pub fn set_number(&mut self, register: Register, value: u64) {
+        self.set_general(register, &value.to_le_bytes().map(D::constant));
+    }
+
+    /// Reads memory.
+    ///
+    /// # Errors
+    /// If the access is out of bounds.
+    pub fn load(&mut self, address: u64, size: usize) -> Result<Bytes<D>, Stop> {
+        let mut bytes = [D::constant(0); 64];
+        self.memory.read(address, &mut bytes[..size]).map_err(|denied| self.deny(&denied))?;
+        Ok(bytes)
+    }
+
+    /// Writes memory.
+    ///
+    /// # Errors
+    /// If the access is out of bounds.
+    pub fn store(&mut self, address: u64, bytes: &[D::Byte]) -> Step {
+        if (STACK_END - STACK as u64..self.lowest).contains(&address) {
+            self.lowest = address;
+        }
+        if bytes.len() == 1 && self.is_verdict() {
+            let verdict = D::constant(D::value(bytes[0]));
+            return self.memory.write(address, &[verdict], self.writer).map_err(|denied| self.deny(&denied));
+        }
+        self.memory.write(address, bytes, self.writer).map_err(|denied| self.deny(&denied))
+    }
+
+    /// True in the function of the crate `subtle` through which the result of each comparison of secrets passes. It is public.
+    fn is_verdict(&self) -> bool {
+        let name = self.program.image.verdict;
+        name.is_some_and(|(start, end)| (start..end).contains(&self.at))
+    }
+
+    /// Reports an access.
+    pub fn deny(&mut self, denied: &Denied) -> Stop {
+        let Denied { address, len, writes, near } = denied;
+        let what = if *writes { "write" } else { "read" };
+        let near = match near {
+            Some((name, offset)) => format!("byte {offset} from the start of {name}"),
+            None => format!("address {address:#x}"),
+        };
+        let detail = format!("{what} of {len} bytes at {near}");
+        self.find(Kind::Access, &detail);
+        self.stop(detail)
+    }
+
+    /// Pushes a public number of 8 bytes.
+    ///
+    /// # Errors
+    /// If the stack is full.
+    pub fn push(&mut self, value: u64) -> Step {
+        self.push_bytes(&value.to_le_bytes().map(D::constant))
+    }
+
+    /// Pushes bytes.
+    ///
+    /// # Errors
+    /// If the stack is full.
+    pub fn push_bytes(&mut self, bytes: &[D::Byte]) -> Step {
+        let top = self.register(Register::RSP);
+        let top = self.public(Kind::Address, "stack pointer", &top[..8])? - bytes.len() as u64;
+        self.set_number(Register::RSP, top);
+        self.store(top, bytes)
+    }
+
+    /// Pops 8 bytes.
+    ///
+    /// # Errors
+    /// If the stack is empty.
+    pub fn pop(&mut self) -> Result<Bytes<D>, Stop> {
+        let top = self.register(Register::RSP);
+        let top = self.public(Kind::Address, "stack pointer", &top[..8])?;
+        let bytes = self.load(top, 8)?;
+        self.set_number(Register::RSP, top + 8);
+        Ok(bytes)
+    }
+
+    /// Adds a finding for each register and each byte of memory that is not a buffer or a living block and depends on a secret.
+    /// Copies of at least four bytes of a public result are no finding.
+    pub fn find_left(&mut self, results: &[&[u8]]) {
+        let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
+        let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
+        let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
+        for (index, (bytes, writer)) in registers {
+            let name = format!("{:?}", Register::RAX + index as u32);
+            *left.entry((Kind::Register, writer, name)).or_default() += secrets(bytes);
+        }
+        for (index, (bytes, writer)) in self.vectors.iter().zip(self.vector_writers).enumerate() {
+            *left.entry((Kind::Register, writer, format!("zmm{index}"))).or_default() += secrets(bytes);
+        }
+        for (index, bytes) in self.masks.iter().enumerate() {
+            *left.entry((Kind::Register, 0, format!("k{index}"))).or_default() += secrets(bytes);
+        }
+        for region in self.memory.regions() {
+            let (kind, start) = match region.role {
+                Role::Stack => (Kind::Stack, (self.lowest - region.base) as usize),
+                Role::Image if region.is_writable => (Kind::Static, 0),
+                _ => continue,
+            };
+            let writers = &region.writers()[start..];
+            for place in secret_places::<D>(&region.bytes()[start..], results) {
+                *left.entry((kind, writers[place], String::new())).or_default() += 1;
+            }
+        }
+        for ((kind, writer, name), count) in left.into_iter().filter(|(_, count)| *count > 0) {
+            let place = self.image().place(writer.into());
+            let detail =
+                format!("{name}{}{count} bytes, written at {place}", if name.is_empty() { "" } else { ": " });
+            let function = self.image().function_at(writer.into());
+            *self.findings.entry(Finding { kind, function, detail }).or_default() += 1;
+        }
+    }
+
+    /// Sets all registers and the stack to public values, as they are when an unrelated program has run.
+    pub fn clear_scratch(&mut self) {
+        let zero = D::constant(0);
+        (self.general, self.vectors, self.masks) = ([[zero; 8]; 16], [[zero; 64]; 32], [[zero; 8]; 8]);
+        let base = STACK_END - STACK as u64;
+        let written = self.memory.region(base).map(|stack| &stack.bytes()[(self.lowest - base) as usize..]);
+        if written.is_some_and(|bytes| bytes.iter().any(|byte| D::secret(*byte) != 0)) {
+            self.memory.remove(base);
+            self.memory.add(stack());
+        }
+        self.lowest = STACK_END;
+    }
+}
+
+/// The places of secret bytes, except those that are copies of at least four bytes of a public result.
+fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut rest = 0;
+    while let Some(start) =
+        bytes[rest..].iter().position(|byte| D::secret(*byte) != 0).map(|place| rest + place)
+    {
+        let run = bytes[start..].iter().take_while(|byte| D::secret(**byte) != 0);
+        let values: Vec<u8> = run.map(|byte| D::value(*byte)).collect();
+        let is_copy = |result: &&[u8]| result.windows(values.len()).any(|window| window == values);
+        if values.len() < 4 || !results.iter().any(is_copy) {
+            places.extend(start..start + values.len());
+        }
+        rest = start + values.len();
+    }
+    places
+}
+
+/// A stack that nothing has been written to.
+fn stack<D: Domain>() -> Region<D> {
+    let bytes = vec![D::constant(0xa5); STACK];
+    Region::new("the stack", Role::Stack, STACK_END - STACK as u64, true, bytes)
+}
+
+/// An instruction in the syntax of Intel's manuals.
+pub fn text(instruction: &Instruction) -> String {
+    use iced_x86::FastFormatter;
+    let mut text = String::new();
+    FastFormatter::new().format(instruction, &mut text);
+    text
+}

@@ -1,0 +1,186 @@
+//! The command `prove`: analyses a build of the harness.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
+use lockstep_proof::coverage;
+use lockstep_proof::image::Image;
+use lockstep_proof::known::{self, Known};
+use lockstep_proof::machine::{Finding, Kind};
+
+const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--uncovered]
+  FILE          a build of lockstep-proof-harness, with symbols
+  --short       fewer lengths
+  --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
+  --known LIST  a list of known findings, which are no failure
+  --list        print the names of the groups
+  --uncovered   print the functions with instructions that no run has executed
+
+Exit status: 0 if there is no other finding than known ones, 1 if there is one, 2 for wrong arguments.";
+
+#[derive(Default)]
+struct Options {
+    file: String,
+    is_short: bool,
+    only: String,
+    known: Vec<Known>,
+    lists: bool,
+    shows_uncovered: bool,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options::default();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--short" => options.is_short = true,
+            "--only" => options.only = value()?,
+            "--known" => {
+                let path = value()?;
+                let text =
+                    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+                options.known = known::parse(&text).map_err(|error| format!("{path}: {error}"))?;
+            }
+            "--list" => options.lists = true,
+            "--uncovered" => options.shows_uncovered = true,
+            _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
+            _ if options.file.is_empty() => options.file = argument,
+            _ => return Err(format!("a second file: {argument}")),
+        }
+    }
+    if options.file.is_empty() && !options.lists {
+        return Err("no file".into());
+    }
+    Ok(options)
+}
+
+/// The outcome of all groups, and the findings that have been printed.
+#[derive(Default)]
+struct Total {
+    outcome: Outcome,
+    printed: BTreeSet<(Kind, String)>,
+    /// Number of printed findings that are not known.
+    new: usize,
+}
+
+impl Total {
+    /// Adds the outcome of a group. Prints the first finding of each kind and function.
+    fn add(&mut self, outcome: Outcome, known: &[Known]) {
+        for (finding, (runs, example)) in &outcome.findings {
+            if !self.printed.insert((finding.kind, finding.function.clone())) {
+                continue;
+            }
+            let Finding { kind, function, detail } = finding;
+            if known.iter().any(|known| known.describes(finding)) {
+                println!("known: {kind}: {function}");
+            } else {
+                println!("FOUND: {kind}: {function}\n    in {runs} runs: {detail}\n    first run: {example}");
+                self.new += 1;
+            }
+        }
+        for (stop, example) in
+            outcome.stops.iter().filter(|(stop, _)| !self.outcome.stops.contains_key(*stop))
+        {
+            if known.iter().any(|known| known.describes_stop(stop)) {
+                println!("known: {stop}");
+                continue;
+            }
+            println!("FOUND: {stop}\n    first run: {example}");
+            self.new += 1;
+        }
+        self.outcome.merge(outcome);
+    }
+}
+
+/// Runs groups on all processors.
+fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) -> Total {
+    let (next, total) = (AtomicUsize::new(0), Mutex::new(Total::default()));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = cases::run(image, *group, extent);
+                    total.lock().expect("no thread panics").add(outcome, known);
+                }
+            });
+        }
+    });
+    total.into_inner().expect("no thread panics")
+}
+
+/// Prints the number of instructions of the kernels that no run has executed.
+fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
+    let kernels = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"];
+    for part in kernels {
+        let functions = coverage::of_functions(image, part, &outcome.visited);
+        let all: usize = functions.values().map(|function| function.all).sum();
+        let visited: usize = functions.values().map(|function| function.visited).sum();
+        println!("{part}: no run has executed {} of {all} instructions", all - visited);
+        if shows_functions && part == "lockstep_cpu::" {
+            for (name, function) in functions.iter().filter(|(_, function)| function.visited < function.all) {
+                println!("    {} of {}: {name}", function.all - function.visited, function.all);
+            }
+        }
+    }
+}
+
+fn prove(options: &Options) -> Result<bool, String> {
+    let mut groups = cases::groups();
+    groups.retain(|group| group.to_string().contains(&options.only));
+    if options.lists {
+        groups.iter().for_each(|group| println!("{group}"));
+        return Ok(true);
+    }
+    if groups.is_empty() {
+        let only = &options.only;
+        return Err(format!("no group has a name that contains `{only}`; --list prints the names"));
+    }
+    let image = Arc::new(Image::read(Path::new(&options.file))?);
+    let missed = controls::missed(&image);
+    if !missed.is_empty() {
+        return Err(format!(
+            "these controls are not reported for their fault, or are not exported: {missed:?}"
+        ));
+    }
+    let extent = if options.is_short { Extent::Short } else { Extent::Full };
+    let Total { outcome, new, .. } = run(&image, &groups, extent, &options.known);
+    let stale: Vec<&Known> = options
+        .known
+        .iter()
+        .filter(|known| {
+            options.only.is_empty()
+                && !outcome.findings.keys().any(|finding| known.describes(finding))
+                && !outcome.stops.keys().any(|stop| known.describes_stop(stop))
+        })
+        .collect();
+    for known in &stale {
+        println!("no longer found, remove it from the list: {}", known.line);
+    }
+    report_coverage(&image, &outcome, options.shows_uncovered);
+    println!(
+        "{} groups, {} runs, {} instructions executed; {new} new findings",
+        groups.len(),
+        outcome.runs,
+        outcome.steps
+    );
+    Ok(new == 0 && stale.is_empty())
+}
+
+fn main() -> ExitCode {
+    let result = options().map_err(|error| format!("{error}\n{USAGE}")).and_then(|options| prove(&options));
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("prove: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
