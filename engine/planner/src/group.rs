@@ -177,9 +177,9 @@ impl Device for Group {
         if all.is_empty() {
             return Ok(Completion::Done);
         }
-        let costs = self.costs(kernel, operation, all.key(0).size()).ok_or_else(|| Error::Unsupported {
-            kernel: self.kernels.get(usize::from(kernel.0)).map_or("this group", |info| info.name),
-            operation: operation.to_string(),
+        let costs = self.costs(kernel, operation, all.key(0).size()).ok_or_else(|| {
+            let info = self.kernels.get(usize::from(kernel.0));
+            operation.unsupported_by(info.map_or("this group", |info| info.name))
         })?;
         if !(0..all.len()).all(|index| matches!(all.data(index), Data::Host(_))) {
             return Err(self.out_of_reach(NOT_HOST));

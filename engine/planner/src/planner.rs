@@ -583,10 +583,7 @@ impl Planner {
             Some(device) if self.is_narrowed => device.id().backend,
             _ => "this machine",
         };
-        failed.unwrap_or_else(|| Error::Unsupported {
-            kernel: table.forced.unwrap_or_else(selected),
-            operation: operation.to_string(),
-        })
+        failed.unwrap_or_else(|| operation.unsupported_by(table.forced.unwrap_or_else(selected)))
     }
 
     /// The kernels that failed their self-test so far, with the test that failed.

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed, other_format};
+use crate::error::{Error, Result, failed, not_authentic, other_format};
 use crate::file_keys::KeyError;
 use crate::identities;
 use crate::input::{Input, check_sources, check_standard_input, names};
@@ -215,7 +215,7 @@ fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
 /// have been read. More are read only from a regular file, since a pipe may have no more data for a long time.
 fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     if first_bytes.is_empty() {
-        return Error::NotAuthentic("the input is empty: it was cut off".into());
+        return not_authentic("the input is empty: it was cut off");
     }
     let mut start = first_bytes.to_vec();
     let more = foreign::START.saturating_sub(start.len()) as u64;
@@ -224,11 +224,11 @@ fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     }
     match foreign::recognise(&start) {
         Some(format) if resembles_magic(first_bytes) => {
-            Error::NotAuthentic(format!("the input begins like {format}"))
+            not_authentic(format!("the input begins like {format}"))
         }
         Some(format) => other_format(format),
         None if resembles_magic(first_bytes) => {
-            Error::NotAuthentic("the file's first bytes were damaged or changed: get an intact copy".into())
+            not_authentic("the file's first bytes were damaged or changed: get an intact copy")
         }
         None => failed(
             "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not \
@@ -308,7 +308,7 @@ fn decrypt_age(
                 _ if signals::stopped() => return Err(Error::Stopped),
                 Err(error) if args.partial => {
                     output.flush().map_err(lockstep::Error::Write)?;
-                    return Err(Error::Partial { verified: done, source: Box::new(error) });
+                    return Err(lockstep::Error::Partial { verified: done, source: error.into() }.into());
                 }
                 read => read?,
             };
