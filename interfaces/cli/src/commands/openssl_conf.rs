@@ -40,7 +40,8 @@ pub struct OpensslConf {
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
 
-    /// Set launch options of the device, such as `threads=128`
+    /// Set launch options of the device and the kernel, such as `threads=128` for --device cuda:0 --kernel
+    /// cuda/coarse-shared
     #[arg(long, value_name = "NAME=NUMBER,...")]
     launch: Option<String>,
 
