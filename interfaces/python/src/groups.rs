@@ -14,6 +14,7 @@ use crate::buffer::Input;
 use crate::engine;
 use crate::error::{InvalidTag, from_library};
 use crate::forks::{Origin, detached};
+use crate::hazmat::direction;
 use crate::keys::file_key;
 use crate::task;
 
@@ -163,10 +164,6 @@ impl NativeGroups {
         });
         Ok(outcomes.collect())
     }
-}
-
-fn direction(encrypts: bool) -> Direction {
-    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 
 /// True also for a damaged envelope.

@@ -32,6 +32,10 @@ impl MessageKey {
     }
 }
 
+/// The elements of `Keys`: key, context, recipients, identities and passphrase.
+type Arguments<'py> =
+    (Option<Bound<'py, PyAny>>, Input<'py>, Option<Vec<Text>>, Option<Vec<PathBuf>>, Option<Text>);
+
 /// What a user gives for the key of a file.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
@@ -40,22 +44,17 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    /// The arguments `key`, `context`, `recipients`, `identities` and `passphrase` of a call.
-    pub(crate) fn new(
-        key: Option<&Bound<'_, PyAny>>,
-        context: Option<Input<'_>>,
-        recipients: Option<Vec<Text>>,
-        identities: Option<Vec<PathBuf>>,
-        passphrase: Option<Text>,
-    ) -> PyResult<Given> {
-        let context = context.as_deref().unwrap_or_default().to_vec();
+    /// The arguments of a call, which are a `Keys` of `_file_keys.py`.
+    pub(crate) fn new(keys: &Bound<'_, PyAny>) -> PyResult<Given> {
+        let (key, context, recipients, identities, passphrase) = keys.extract::<Arguments<'_>>()?;
+        let context = context.to_vec();
         let has_others = identities.is_some() || passphrase.is_some();
         let refuse = |text| Err(PyTypeError::new_err(text));
         match (key, recipients) {
             (Some(_), others) if others.is_some() || has_others => {
                 refuse("give a key, or recipients, identities or a passphrase, not both")
             }
-            (Some(key), _) => Ok(Given::Key { key: file_key(key)?, context }),
+            (Some(key), _) => Ok(Given::Key { key: file_key(&key)?, context }),
             (None, None) if !has_others => {
                 refuse("a key is missing: give key, recipients, identities or passphrase")
             }
