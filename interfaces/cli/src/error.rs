@@ -54,6 +54,14 @@ impl Error {
         }
     }
 
+    /// An error of the library with this message, which has the exit code of this error.
+    pub(crate) fn with_message(&self, message: String) -> lockstep::Error {
+        match self.exit_code() {
+            NOT_AUTHENTIC => lockstep::Error::NotAuthentic(message),
+            _ => lockstep::Error::Failed(message),
+        }
+    }
+
     /// Bytes of plaintext that `decrypt --partial` has verified and written before this error; `None` without the option.
     pub(crate) fn verified(&self) -> Option<u64> {
         match self {

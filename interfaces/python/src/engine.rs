@@ -30,8 +30,6 @@ struct Current {
     engine: Option<Engine>,
     /// None for the defaults.
     builder: Option<EngineBuilder>,
-    /// The name of the device, if one was selected.
-    device: Option<String>,
     /// In the child of a fork: the named device that its parent has used, until this process has an engine.
     inherited: Option<String>,
     /// The named device of the parent that this process cannot use, until the warning.
@@ -39,8 +37,7 @@ struct Current {
 }
 
 impl Current {
-    const DEFAULT: Current =
-        Current { engine: None, builder: None, device: None, inherited: None, lost: None };
+    const DEFAULT: Current = Current { engine: None, builder: None, inherited: None, lost: None };
 
     fn engine(&mut self) -> PyResult<Engine> {
         if let Some(engine) = &self.engine {
@@ -65,14 +62,12 @@ impl Current {
     fn leave_parent(&mut self) {
         let Some(engine) = self.engine.take().map(std::mem::ManuallyDrop::new) else { return };
         let devices = engine.devices_so_far();
-        let (of_cpu, others): (Vec<_>, Vec<_>) =
-            devices.iter().partition(|device| device.id().backend == "cpu");
-        if others.is_empty() {
+        if devices.iter().all(|device| device.id().backend == "cpu") {
             return;
         }
-        let names = others.iter().map(|device| device.id().to_string()).collect::<Vec<_>>().join(",");
-        let named = of_cpu.is_empty().then_some(names);
-        if named.is_some() && others.iter().all(|device| device.properties().simulated) {
+        let names = || devices.iter().map(|device| device.id().to_string()).collect::<Vec<_>>().join(",");
+        let named = are_named(&engine).then(names);
+        if named.is_some() && devices.iter().all(|device| device.properties().simulated) {
             self.inherited = named;
         } else {
             self.lost = named;
@@ -82,8 +77,12 @@ impl Current {
 
     fn use_cpu(&mut self) {
         self.builder = Some(self.builder.take().unwrap_or_default().device("cpu").kernel("auto"));
-        self.device = Some("cpu".into());
     }
+}
+
+/// True if the user has named the devices of an engine: otherwise the CPU is among them.
+fn are_named(engine: &Engine) -> bool {
+    engine.devices_so_far().iter().all(|device| device.id().backend != "cpu")
 }
 
 /// True if the devices of an engine that have memory of their own let it be allocated, which a driver refuses in the child of a process
@@ -211,8 +210,7 @@ pub(crate) fn select(
     let builder = verify.into_iter().fold(builder, EngineBuilder::verify);
     // This may start a driver.
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
-    let device = device.map(|name| name.to_string());
-    let current = Current { engine: Some(engine), builder: Some(builder), device, ..Current::DEFAULT };
+    let current = Current { engine: Some(engine), builder: Some(builder), ..Current::DEFAULT };
     let before = Mutex::new(Some(replace(current)));
     Ok(Selection { before, process: std::process::id(), arguments: arguments.join(", ") })
 }
@@ -301,19 +299,15 @@ impl SelfTest {
 }
 
 /// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such
-/// as "cuda:emu", are tested only if `use` has selected them.
+/// as "cuda:emu", are tested only if they are named, by `use` or by LOCKSTEP_DEVICE.
 ///
 /// Each kernel is also tested automatically before its first use.
 #[pyfunction]
 pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
     let engine = current(py)?;
-    let named = lock().device.clone();
     let mut results = Vec::new();
-    for device in detached(py, || engine.devices()) {
-        let is_named = named.as_deref() == Some(&*device.id().to_string());
-        if device.properties().by_name_only && !is_named {
-            continue;
-        }
+    let devices = detached(py, || engine.devices()).iter();
+    for device in devices.filter(|it| are_named(&engine) || !it.properties().by_name_only) {
         for (number, kernel) in device.kernels().iter().enumerate().filter(|(_, it)| it.missing.is_none()) {
             let (mut operations, mut failures) = (0, Vec::new());
             for operation in Operation::all() {

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockstep::foreign::{self, Foreign};
 use lockstep::{Envelope, FileKey, ReadAt, keyfile};
-use lockstep_cli::file_keys::{self, KeyError};
+use lockstep_cli::file_keys;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffer::Input;
-use crate::error::{InvalidTag, from_library};
+use crate::error::from_library;
 use crate::forks::detached;
 use crate::source::path;
 use crate::task;
@@ -87,7 +87,7 @@ impl Given {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
             }
         };
-        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_key_error)?))
+        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_library)?))
     }
 
     /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
@@ -118,7 +118,7 @@ impl Given {
                     (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };
                 let (key, envelope) = task::run_until_signal(py, unwrap)?;
-                Ok(MessageKey::wrapped(key.map_err(from_key_error)?, envelope))
+                Ok(MessageKey::wrapped(key.map_err(from_library)?, envelope))
             }
         }
     }
@@ -132,10 +132,6 @@ pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
     // A call that was abandoned while it opened a FIFO has not read from it.
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
-}
-
-fn from_key_error(KeyError { message, is_not_authentic }: KeyError) -> PyErr {
-    if is_not_authentic { InvalidTag::new_err(message) } else { PyValueError::new_err(message) }
 }
 
 /// The format of a source that Lockstep has not encrypted, if it is known.

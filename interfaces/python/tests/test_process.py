@@ -123,6 +123,16 @@ def test_the_self_test_passes():
     assert all(result.passed and result.operations > 0 and not result.failures for result in results)
 
 
+def test_the_self_test_of_a_device_that_the_environment_names(emulator):
+    code = """
+        import lockstep
+        results = lockstep.selftest()
+        assert {result.device for result in results} == {"qpu"} and all(result.passed for result in results), results
+    """
+    done = run_python(code, environment={"LOCKSTEP_DEVICE": "qpu"}, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
 def test_devices_for_tests(key, device):
     """The same path as for a real device; the extension of the tests has these devices, a wheel has not."""

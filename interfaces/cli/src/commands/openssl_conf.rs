@@ -83,18 +83,8 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
              or name it with --module",
         ),
     }
-    let OpensslConf {
-        module: _,
-        device,
-        kernel,
-        launch,
-        threads,
-        threshold,
-        verify,
-        calibrate,
-        ahead,
-        trace,
-    } = args;
+    let OpensslConf { device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace, .. } =
+        args;
     let all = [device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace];
     let given = provider_settings::NAMES.into_iter().zip(all);
     let given = || given.clone().filter_map(|(name, value)| Some((name, value.as_deref()?)));

@@ -540,8 +540,8 @@ def missing_devices() -> dict[str, str]:
 def selftest() -> list[SelfTest]:
     """Tests every kernel of the selected devices against known answers, and returns the results.
 
-    Devices for tests and study, such as "cuda:emu", are tested only if `use` has selected them. Each kernel is also tested
-    automatically before its first use.
+    Devices for tests and study, such as "cuda:emu", are tested only if they are named, by `use` or LOCKSTEP_DEVICE. Each kernel
+    is also tested automatically before its first use.
 
     >>> with lockstep.use("cpu"):
     ...     all(result.passed for result in lockstep.selftest())
