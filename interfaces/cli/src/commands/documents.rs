@@ -78,6 +78,8 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     clap_complete::generate(args.shell, line, &name, &mut text);
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if args.shell == Shell::Bash {
+        // The name of the function of clap.
+        let name = name.replace('-', "__");
         let [of_clap, of_words] = [format!("-F _{name} "), format!("-F _{name}_words ")];
         text = BASH.replace("NAME", &name) + &text.replace(&of_clap, &of_words);
     }

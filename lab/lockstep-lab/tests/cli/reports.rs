@@ -79,6 +79,6 @@ fn the_program_has_a_name_of_its_own() {
     folder.run(["man", "--out-dir", "pages"]).succeeded();
     assert!(folder.has("pages/lockstep-lab.1") && folder.has("pages/lockstep-lab-lab-cell.1"));
     folder
-        .shell("lockstep completions bash > script && bash -n script && grep -q _lockstep__lab script")
+        .shell("lockstep completions bash > script && bash -n script && grep -q 'complete -F _lockstep__lab_words' script")
         .succeeded();
 }
