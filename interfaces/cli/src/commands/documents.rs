@@ -78,8 +78,9 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     clap_complete::generate(args.shell, line, &name, &mut text);
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if args.shell == Shell::Bash {
-        // The name of the function of clap.
-        let name = name.replace('-', "__");
+        // clap gives the function of `lockstep-lab` the name `_lockstep__lab`, and its cases another one.
+        let (of_cases, name) = (name.replace('-', "__subcmd__"), name.replace('-', "__"));
+        text = text.replace(&of_cases, &name);
         let [of_clap, of_words] = [format!("-F _{name} "), format!("-F _{name}_words ")];
         text = BASH.replace("NAME", &name) + &text.replace(&of_clap, &of_words);
     }
