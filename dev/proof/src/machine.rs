@@ -106,6 +106,9 @@ struct Decoded<D: Domain> {
     undefined: u32,
 }
 
+/// The instruction that starts at a byte, decoded at its first execution.
+type Place<D> = OnceCell<Box<Decoded<D>>>;
+
 /// A program and its decoded instructions. Only executed instructions are decoded.
 pub struct Program<D: Domain> {
     /// The image.
@@ -115,7 +118,7 @@ pub struct Program<D: Domain> {
     /// Answers the call of an imported function.
     imports: fn(&mut Machine<D>) -> Step,
     /// For each segment of code: its address, and the instruction that starts at each byte.
-    decoded: Vec<(u64, Vec<OnceCell<Box<Decoded<D>>>>)>,
+    decoded: Vec<(u64, Vec<Place<D>>)>,
 }
 
 impl<D: Domain> Program<D> {

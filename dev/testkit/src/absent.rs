@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo};
 use lockstep_core::work::{Operation, Work};
-use lockstep_core::{Error, KeySize, Result};
+use lockstep_core::{KeySize, Result};
 
 /// A device whose kernels cannot run: the suite prints NOT TESTED for each of them.
 pub fn absent_device(id: DeviceId, kernels: &[&'static str]) -> Arc<dyn Device> {
@@ -40,6 +40,6 @@ impl Device for Absent {
     }
 
     fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
-        Err(Error::Unsupported { kernel: "none", operation: work.task.operation().to_string() })
+        Err(work.task.operation().unsupported_by("none"))
     }
 }

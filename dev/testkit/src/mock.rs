@@ -226,7 +226,7 @@ impl Device for MockAsyncDevice {
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let operation = work.task.operation();
         if self.cost(kernel, operation, KeySize::Aes128).is_none() {
-            return Err(Error::Unsupported { kernel: "mock/oracle", operation: operation.to_string() });
+            return Err(operation.unsupported_by("mock/oracle"));
         }
         match work.task {
             Task::Pass(pass, segments) => self.submit_pass(pass, segments),

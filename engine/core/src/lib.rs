@@ -109,10 +109,7 @@
 //!     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
 //!         let operation = work.task.operation();
 //!         let Task::Pass(Pass::EcbEncrypt, segments) = work.task else {
-//!             return Err(Error::Unsupported {
-//!                 kernel: self.kernels[usize::from(kernel.0)].name,
-//!                 operation: operation.to_string(),
-//!             });
+//!             return Err(operation.unsupported_by(self.kernels[usize::from(kernel.0)].name));
 //!         };
 //!         for segment in segments {
 //!             let aes = lockstep_reference::Aes::new(segment.key.bytes());

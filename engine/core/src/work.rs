@@ -270,10 +270,33 @@ impl Operation {
 
     /// The error of a kernel that does not support the operation.
     pub fn unsupported_by(self, kernel: &'static str) -> Error {
-        Error::Unsupported { kernel, operation: self.to_string() }
+        Error::Unsupported { kernel, operation: self.words() }
+    }
+
+    /// The operation in the words of users, for messages and reports: `GCM encryption`.
+    pub fn words(self) -> String {
+        let name = self.to_string();
+        let ends = [
+            ("Encrypt", "encryption"),
+            ("Seal", "encryption"),
+            ("Decrypt", "decryption"),
+            ("Open", "decryption"),
+        ];
+        let direction = ends.into_iter().find_map(|(end, words)| Some((name.strip_suffix(end)?, words)));
+        let stem = direction.map_or(&*name, |(stem, _)| stem);
+        let mode = match stem {
+            "Ctr32" => "CTR of GCM".into(),
+            "CtrLittle32" => "CTR of GCM-SIV".into(),
+            "Cfb128" => "CFB".into(),
+            "CbcMac" => "CBC-MAC".into(),
+            "GcmSiv" => "GCM-SIV".into(),
+            other => other.to_uppercase(),
+        };
+        direction.map_or(mode.clone(), |(_, words)| format!("{mode} {words}"))
     }
 }
 
+/// The name of the variant, which files of measurements and JSON contain. [`Operation::words`] is for messages.
 impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -461,3 +484,6 @@ impl<'w, 'd> From<Task<'w, 'd>> for Work<'w, 'd> {
         Work { stream: Stream::default(), task }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,7 +24,7 @@ pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Resul
             return Err(Error::SelfTest {
                 kernel: device.kernels()[usize::from(kernel.0)].name.into(),
                 device: device.id(),
-                test: format!("known answer of {operation} with {} bits", size.bits()),
+                test: format!("known answer of {} with {} bits", operation.words(), size.bits()),
             });
         }
     }

@@ -8,10 +8,9 @@ use age::stream::StreamReader;
 use age::{DecryptError, Decryptor, Encryptor, Identity};
 use lockstep::foreign::{AGE_ARMOR, AGE_MAGIC};
 use lockstep::text::{Encoding, to_utf8};
-use zeroize::Zeroizing;
 
-use crate::error::{Error, Result, check_stopped, failed};
-use crate::input::read_full;
+use crate::error::{Error, Result, failed};
+use crate::input::Input;
 use crate::job::Report;
 use crate::output::Writer;
 use crate::{memory, text};
@@ -88,36 +87,27 @@ impl<'r> AgeFile<'r> {
 /// Encrypts the input as an age file. age does not use AES: the age crate encrypts, on one thread.
 pub(crate) fn encrypt(
     encryptor: Encryptor,
-    mut input: impl Read,
+    input: &Input,
     output: &mut Writer,
     report: Report<'_>,
 ) -> Result<u64> {
     let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
-    let mut piece = Zeroizing::new(vec![0; CHUNK as usize]);
-    let mut done = 0;
-    loop {
-        let got = read_full(&mut input, &mut piece)?;
-        check_stopped()?;
-        if got == 0 {
-            writer.finish().map_err(lockstep::Error::Write)?;
-            return Ok(done);
-        }
-        writer.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
-        done += got as u64;
-        report(done);
-    }
+    let total = input
+        .for_each_piece(report, |piece| Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?))?;
+    writer.finish().map_err(lockstep::Error::Write)?;
+    Ok(total)
 }
 
 /// Converts an error of reading an age file.
-pub(crate) fn read_error(error: io::Error) -> Error {
+pub(crate) fn read_error(error: io::Error) -> lockstep::Error {
     // Errors of the age crate itself have no OS error number and wrap no `lockstep::Error`.
     let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
     match error.raw_os_error() {
-        Some(_) => lockstep::Error::Read(error).into(),
-        None if is_ours => lockstep::Error::read(error).into(),
-        None => {
-            Error::NotAuthentic("the age file was damaged, changed or cut off: get an intact copy".into())
-        }
+        Some(_) => lockstep::Error::Read(error),
+        None if is_ours => lockstep::Error::read(error),
+        None => lockstep::Error::NotAuthentic(
+            "the age file was damaged, changed or cut off: get an intact copy".into(),
+        ),
     }
 }
 
@@ -134,7 +124,7 @@ impl Header {
     /// # Errors
     /// If the bytes are not an age file, or if the header has more than [`MAX_STANZAS`] recipients.
     pub(crate) fn read(mut reader: impl BufRead) -> Result<Header> {
-        let damaged = || read_error(io::ErrorKind::InvalidData.into());
+        let damaged = || Error::from(read_error(io::ErrorKind::InvalidData.into()));
         let (mut bytes, mut stanzas) = (Vec::new(), Vec::new());
         loop {
             let begin = bytes.len();

@@ -3,22 +3,13 @@
 
 use std::path::PathBuf;
 
-use lockstep::{Envelope, FileKey, tree};
+use lockstep::{Envelope, FileKey};
 
 use crate::answers::Answers;
-use crate::error::{Error, NOT_AUTHENTIC, Result, failed};
+use crate::error::{Error, Result, failed};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::wrapping::{self, Unlock};
 use crate::{identities, recipients};
-
-/// Why a key was not wrapped or unwrapped. It can be cloned, so that it can be reported for several files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyError {
-    /// What happened, and what to do about it.
-    pub message: String,
-    /// True if no identity and no passphrase opens the file, or if its envelope was changed.
-    pub is_not_authentic: bool,
-}
 
 /// Options of the command in messages, and their names in Python.
 const WORDS: [(&str, &str); 7] = [
@@ -31,16 +22,9 @@ const WORDS: [(&str, &str); 7] = [
     ("give --max-work-factor ", "use the command `lockstep decrypt` with --max-work-factor "),
 ];
 
-impl From<Error> for KeyError {
-    fn from(error: Error) -> KeyError {
-        KeyError { message: error.to_string(), is_not_authentic: error.exit_code() == NOT_AUTHENTIC }
-    }
-}
-
 /// An error with the names of Python.
-fn in_python(error: Error) -> KeyError {
-    let error = KeyError::from(error);
-    KeyError { message: replace_options(&error.message), ..error }
+fn in_python(error: Error) -> lockstep::Error {
+    error.with_message(replace_options(&error.to_string()))
 }
 
 /// Replaces the options of the command by the names of Python, but not in quoted names of files, where a backslash is before
@@ -63,17 +47,11 @@ fn replace_options(message: &str) -> String {
     replaced.collect()
 }
 
-impl From<KeyError> for tree::Error {
-    fn from(KeyError { message, is_not_authentic }: KeyError) -> tree::Error {
-        if is_not_authentic { tree::Error::NotAuthentic(message) } else { tree::Error::Failed(message) }
-    }
-}
-
 /// Wraps a key for the given recipients: age recipients (`age1...`), SSH public keys, and recipients of age plugins.
 ///
 /// # Errors
-/// If there is no recipient, or if one is not valid.
-pub fn wrap(key: &FileKey, given: &[&str]) -> std::result::Result<Envelope, KeyError> {
+/// [`lockstep::Error::Failed`] if there is no recipient, or if one is not valid.
+pub fn wrap(key: &FileKey, given: &[&str]) -> lockstep::Result<Envelope> {
     recipients::read(given, &[], &Answers::new(None, MAX_WORK, false), true)
         .and_then(|found| wrapping::wrap(key, &found))
         .map_err(in_python)
@@ -83,11 +61,11 @@ pub fn wrap(key: &FileKey, given: &[&str]) -> std::result::Result<Envelope, KeyE
 /// without a byte order mark at its start: see [`has_byte_order_mark`].
 ///
 /// # Errors
-/// If the passphrase is empty, or if there is not enough memory.
-pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> std::result::Result<Envelope, KeyError> {
+/// [`lockstep::Error::Failed`] if the passphrase is empty, or if there is not enough memory.
+pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result<Envelope> {
     let passphrase = Passphrase::from(passphrase);
     if passphrase.is_empty() {
-        return Err(failed("an empty passphrase protects nothing: give one").into());
+        return Err(in_python(failed("an empty passphrase protects nothing: give one")));
     }
     wrapping::by_passphrase(&passphrase)
         .and_then(|recipient| wrapping::wrap(key, &[recipient]))
@@ -105,17 +83,19 @@ pub fn has_byte_order_mark(passphrase: &str) -> bool {
 /// mark, and in the Unicode normalisation forms NFC and NFD. After `stop` has returned true, no other attempt begins.
 ///
 /// # Errors
-/// If nothing opens the envelope, if it has more than 3000 recipients, if a file has no identity, if there are neither files nor a
-/// passphrase, or if `stop` has returned true.
+/// [`lockstep::Error::NotAuthentic`] if nothing opens the envelope, or if it was changed; [`lockstep::Error::Failed`] if it has more
+/// than 3000 recipients, if a file has no identity, if there are neither files nor a passphrase, or if `stop` has returned true.
 pub fn unwrap(
     envelope: &Envelope,
     identity_files: &[PathBuf],
     passphrase: Option<&str>,
     stop: &dyn Fn() -> bool,
-) -> std::result::Result<FileKey, KeyError> {
+) -> lockstep::Result<FileKey> {
     let passphrase = passphrase.map(Passphrase::from);
     let unlock = match (identity_files, passphrase) {
-        ([], None) => return Err(failed("the file has no key file: give identities or a passphrase").into()),
+        ([], None) => {
+            return Err(in_python(failed("the file has no key file: give identities or a passphrase")));
+        }
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
         (files, passphrase) => {
             let answers = Answers::new(passphrase, MAX_WORK, false);

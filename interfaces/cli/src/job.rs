@@ -6,12 +6,17 @@ use std::time::Duration;
 use lockstep::Options;
 use lockstep::hazmat::planner::{Considered, Decision, Planner};
 use serde_json::Value;
+use zeroize::Zeroizing;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_stopped};
+use crate::input::{Input, read_full};
 use crate::options::ProgressArgs;
 use crate::output::{Output, Writer};
 use crate::progress::Progress;
 use crate::{json, signals, terminal, text};
+
+/// Number of bytes of a piece of the input.
+pub(crate) const PIECE: usize = 1 << 20;
 
 /// A function that is called with the number of input bytes processed.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
@@ -19,6 +24,31 @@ pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 /// The library's options: progress and signals.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options { progress: Some(report), interrupt: Some(&signals::STOPPED), ..Options::default() }
+}
+
+impl Input {
+    /// Reads the input in pieces and passes each to `work`; returns the number of input bytes.
+    pub(crate) fn for_each_piece(
+        &self,
+        report: Report<'_>,
+        mut work: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<u64> {
+        let mut reader = self.reader();
+        let mut piece = Zeroizing::new(vec![0; PIECE]);
+        let mut total = 0;
+        loop {
+            let got = read_full(&mut reader, &mut piece)?;
+            check_stopped()?;
+            if got > 0 {
+                work(&mut piece[..got])?;
+            }
+            total += got as u64;
+            report(total);
+            if got < PIECE {
+                return Ok(total);
+            }
+        }
+    }
 }
 
 /// Prints a warning about devices that failed and whose work was done by the CPU, and what devices state about themselves.
@@ -38,7 +68,7 @@ pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
 pub(crate) fn report_assisted(planner: &Planner, quiet: bool) {
     for (pass, bytes) in planner.assisted() {
         let device = planner.devices_so_far().first().map_or_else(String::new, |it| it.id().to_string());
-        let (pass, bytes) = (text::operation(pass), text::bytes(bytes));
+        let (pass, bytes) = (pass.words(), text::bytes(bytes));
         terminal::warn(quiet, &format!("{device} cannot do {pass}: the CPU did it ({bytes})"));
     }
 }
@@ -128,7 +158,7 @@ fn describe(report: &mut String, decision: &Decision) {
     };
     let summary = format!(
         "{}, AES-{}, {}{messages}; {}, {} in total",
-        text::operation(*operation),
+        operation.words(),
         key.bits(),
         text::bytes(shape.bytes as u64),
         text::count(*calls as usize, "such call"),

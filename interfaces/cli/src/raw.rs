@@ -12,9 +12,9 @@ use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
-use crate::error::{Error, Result, check_stopped, failed};
-use crate::input::{Input, read_full};
-use crate::job::Report;
+use crate::error::{Result, failed, not_authentic};
+use crate::input::Input;
+use crate::job::{PIECE, Report};
 use crate::output::Writer;
 use crate::{memory, text};
 
@@ -154,7 +154,7 @@ impl Raw {
                 }
                 let got = text::bytes(len as u64);
                 let (ciphertext, tag) = mode.split_mut(&mut data, self.tag_len).ok_or_else(|| {
-                    Error::NotAuthentic(format!("the input has {got}, less than a tag: it was cut off"))
+                    not_authentic(format!("the input has {got}, less than a tag: it was cut off"))
                 })?;
                 key.open_in_place(&self.engine, &self.iv, &aad, ciphertext, tag)?;
                 write(output, ciphertext)?;
@@ -213,33 +213,7 @@ fn write(output: &mut Writer, bytes: &[u8]) -> Result<()> {
     Ok(output.write_all(bytes).map_err(lockstep::Error::Write)?)
 }
 
-/// Number of bytes that are processed in one call.
-const PIECE: usize = 1 << 20;
-
 impl Input {
-    /// Reads the input in pieces and passes each to `work`; returns the number of input bytes.
-    fn for_each_piece(
-        &self,
-        report: Report<'_>,
-        mut work: impl FnMut(&mut [u8]) -> Result<()>,
-    ) -> Result<u64> {
-        let mut reader = self.reader();
-        let mut piece = Zeroizing::new(vec![0; PIECE]);
-        let mut total = 0;
-        loop {
-            let got = read_full(&mut reader, &mut piece)?;
-            check_stopped()?;
-            if got > 0 {
-                work(&mut piece[..got])?;
-            }
-            total += got as u64;
-            report(total);
-            if got < PIECE {
-                return Ok(total);
-            }
-        }
-    }
-
     /// Reads all input into memory. `purpose` is used in the error message if there is too little memory.
     pub(super) fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());

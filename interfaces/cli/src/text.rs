@@ -3,34 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use humantime::format_rfc3339_seconds;
-use lockstep::hazmat::work::Operation;
 use zeroize::Zeroizing;
 
 pub(crate) use lockstep_report::text::{bytes, count, hex, one_line, printable, time};
-
-/// An operation in the words of its users, such as `GCM encryption`.
-pub(crate) fn operation(operation: Operation) -> String {
-    let name = operation.to_string();
-    let ends = [
-        ("Encrypt", " encryption"),
-        ("Seal", " encryption"),
-        ("Decrypt", " decryption"),
-        ("Open", " decryption"),
-    ];
-    let (stem, end) = ends
-        .into_iter()
-        .find_map(|(end, words)| Some((name.strip_suffix(end)?, words)))
-        .unwrap_or((&name, ""));
-    let mode = match stem {
-        "Ctr32" => "CTR of GCM".into(),
-        "CtrLittle32" => "CTR of GCM-SIV".into(),
-        "Cfb128" => "CFB".into(),
-        "CbcMac" => "CBC-MAC".into(),
-        "GcmSiv" => "GCM-SIV".into(),
-        other => other.to_uppercase(),
-    };
-    mode + end
-}
 
 /// Parses hex digits of either case. Error messages do not contain the digits, since they may be a key.
 pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, AtOnce, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, failed, not_authentic};
 use crate::passphrase::{Forms, Passphrase};
 use crate::text;
 
@@ -59,7 +59,7 @@ pub(crate) fn by_passphrase(passphrase: &Passphrase) -> Result<Box<dyn Recipient
 /// The header of the age file in an envelope.
 pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
     Header::read(envelope.payload()).map_err(|error| match error {
-        Error::NotAuthentic(_) => damaged(),
+        Error::Library(lockstep::Error::NotAuthentic(_)) => damaged(),
         other => other,
     })
 }
@@ -78,7 +78,7 @@ pub(crate) fn unwrap(envelope: &Envelope, unlock: &Unlock, stop: &dyn Fn() -> bo
     let mut key = Zeroizing::new([0; KEY + 1]);
     let got = read::full(&mut reader, &mut key[..]).map_err(|_| damaged())?;
     if got != KEY {
-        return Err(Error::NotAuthentic("the envelope does not contain a file key".into()));
+        return Err(not_authentic("the envelope does not contain a file key"));
     }
     Ok(FileKey::from_bytes(&key[..KEY])?)
 }
@@ -146,25 +146,25 @@ fn decrypt<'a, R: BufRead>(
 pub(crate) fn no_passphrase(header: &Header) -> Error {
     let recipients_text = header.recipients_text();
     // A damaged header can be the cause too, so this is not a usage error.
-    Error::NotAuthentic(format!(
+    not_authentic(format!(
         "no passphrase opens this file: it is encrypted {recipients_text}: give an identity with -i"
     ))
 }
 
 /// The error for an age file that was damaged or changed.
 pub(crate) fn damaged() -> Error {
-    Error::NotAuthentic("the header of the file is damaged or was changed: get an intact copy".into())
+    not_authentic("the header of the file is damaged or was changed: get an intact copy")
 }
 
 fn explain(error: DecryptError, passphrase: bool) -> Error {
     match error {
-        DecryptError::NoMatchingKeys => Error::NotAuthentic(
-            "none of the identities opens this file: it is encrypted to other recipients".into(),
-        ),
-        DecryptError::DecryptionFailed if passphrase => {
-            Error::NotAuthentic("wrong passphrase, or the file's header was changed".into())
+        DecryptError::NoMatchingKeys => {
+            not_authentic("none of the identities opens this file: it is encrypted to other recipients")
         }
-        DecryptError::KeyDecryptionFailed => Error::NotAuthentic("wrong passphrase for the identity".into()),
+        DecryptError::DecryptionFailed if passphrase => {
+            not_authentic("wrong passphrase, or the file's header was changed")
+        }
+        DecryptError::KeyDecryptionFailed => not_authentic("wrong passphrase for the identity"),
         DecryptError::DecryptionFailed
         | DecryptError::InvalidHeader
         | DecryptError::InvalidMac

@@ -1,5 +1,6 @@
 //! The engine of the process: selection of devices, and forks.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +11,7 @@ use lockstep::hazmat::backend::KernelId;
 use lockstep::hazmat::inline::InlineKernel;
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest as tests};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::from_library;
@@ -21,7 +22,7 @@ use crate::text::Text;
 ///
 /// Only threads that are attached to the interpreter take the lock, and they do not wait while they hold it. A thread that forks
 /// is attached, so with an interpreter lock no other thread holds this lock in a fork.
-static CURRENT: Mutex<Current> = Mutex::new(Current { engine: None, builder: None, device: None });
+static CURRENT: Mutex<Current> = Mutex::new(Current::DEFAULT);
 
 /// What the user has selected.
 struct Current {
@@ -29,18 +30,66 @@ struct Current {
     engine: Option<Engine>,
     /// None for the defaults.
     builder: Option<EngineBuilder>,
-    /// The name of the device, if one was selected.
-    device: Option<String>,
+    /// In the child of a fork: the named device that its parent has used, until this process has an engine.
+    inherited: Option<String>,
+    /// The named device of the parent that this process cannot use, until the warning.
+    lost: Option<String>,
 }
 
 impl Current {
+    const DEFAULT: Current = Current { engine: None, builder: None, inherited: None, lost: None };
+
     fn engine(&mut self) -> PyResult<Engine> {
         if let Some(engine) = &self.engine {
             return Ok(engine.clone());
         }
-        let engine = self.builder.clone().unwrap_or_default().build().map_err(from_library)?;
-        Ok(self.engine.insert(engine).clone())
+        let build = |current: &Current| current.builder.clone().unwrap_or_default().build();
+        let mut engine = build(self);
+        if self.inherited.is_some() && !engine.as_ref().is_ok_and(has_memory) {
+            self.lost = self.inherited.take();
+            self.use_cpu();
+            engine = build(self);
+        }
+        self.inherited = None;
+        Ok(self.engine.insert(engine.map_err(from_library)?).clone())
     }
+
+    /// In the child of a fork: the engine is made again at the next use, for the same selection.
+    ///
+    /// A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the engine is
+    /// neither used nor dropped. A child cannot use a driver that its parent has started. Without it, the CPU is used, which is a loss if
+    /// the user has named the device. Simulated devices can be opened again.
+    fn leave_parent(&mut self) {
+        let Some(engine) = self.engine.take().map(std::mem::ManuallyDrop::new) else { return };
+        let devices = engine.devices_so_far();
+        if devices.iter().all(|device| device.id().backend == "cpu") {
+            return;
+        }
+        let names = || devices.iter().map(|device| device.id().to_string()).collect::<Vec<_>>().join(",");
+        let named = are_named(&engine).then(names);
+        if named.is_some() && devices.iter().all(|device| device.properties().simulated) {
+            self.inherited = named;
+        } else {
+            self.lost = named;
+            self.use_cpu();
+        }
+    }
+
+    fn use_cpu(&mut self) {
+        self.builder = Some(self.builder.take().unwrap_or_default().device("cpu").kernel("auto"));
+    }
+}
+
+/// True if the user has named the devices of an engine: otherwise the CPU is among them.
+fn are_named(engine: &Engine) -> bool {
+    engine.devices_so_far().iter().all(|device| device.id().backend != "cpu")
+}
+
+/// True if the devices of an engine that have memory of their own let it be allocated, which a driver refuses in the child of a process
+/// that has used it.
+fn has_memory(engine: &Engine) -> bool {
+    let mut memories = engine.devices().iter().filter_map(|device| device.memory());
+    memories.all(|memory| memory.allocate(1).is_ok())
 }
 
 fn lock() -> MutexGuard<'static, Current> {
@@ -48,8 +97,22 @@ fn lock() -> MutexGuard<'static, Current> {
 }
 
 /// The engine of the process, made at first use.
-pub(crate) fn current(_attached: Python<'_>) -> PyResult<Engine> {
-    lock().engine()
+///
+/// # Errors
+/// Also the warning about a device of the parent process, if warnings are errors.
+pub(crate) fn current(py: Python<'_>) -> PyResult<Engine> {
+    let (engine, lost) = {
+        let mut current = lock();
+        (current.engine()?, current.lost.take())
+    };
+    if let Some(device) = lost {
+        let text = format!(
+            "the device '{device}' of the parent process cannot be used in its child, and the CPU computes instead: start the child by \
+             the method 'spawn', or use the device in the child only"
+        );
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &CString::new(text)?, 1)?;
+    }
+    Ok(engine)
 }
 
 /// The kernel for small calls. To find it takes about as long as to encrypt a block.
@@ -89,6 +152,8 @@ fn replace(new: Current) -> Current {
 #[pyclass(frozen, module = "lockstep")]
 pub(crate) struct Selection {
     before: Mutex<Option<Current>>,
+    /// The process that has made the selection.
+    process: u32,
     /// The arguments of `use`, for `repr`.
     arguments: String,
 }
@@ -105,7 +170,10 @@ impl Selection {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if self.process != std::process::id() {
+            before.iter_mut().for_each(Current::leave_parent);
+        }
         drop(before.map(replace));
     }
 }
@@ -136,40 +204,21 @@ pub(crate) fn select(
     let arguments = named.chain(threads.map(|threads| format!("threads={threads}"))).collect::<Vec<_>>();
     let verify = verify.map(|value| value.parse::<Verify>()).transpose();
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
-    let mut builder = Engine::builder();
-    if let Some(device) = &device {
-        builder = builder.device(&**device);
-    }
-    if let Some(kernel) = &kernel {
-        builder = builder.kernel(&**kernel);
-    }
-    if let Some(threads) = threads {
-        builder = builder.threads(threads);
-    }
-    if let Some(verify) = verify {
-        builder = builder.verify(verify);
-    }
+    let builder = device.iter().fold(Engine::builder(), |builder, name| builder.device(&**name));
+    let builder = kernel.iter().fold(builder, |builder, name| builder.kernel(&**name));
+    let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
+    let builder = verify.into_iter().fold(builder, EngineBuilder::verify);
     // This may start a driver.
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
-    let device = device.map(|name| name.to_string());
-    let current = Current { engine: Some(engine), builder: Some(builder), device };
-    Ok(Selection { before: Mutex::new(Some(replace(current))), arguments: arguments.join(", ") })
+    let current = Current { engine: Some(engine), builder: Some(builder), ..Current::DEFAULT };
+    let before = Mutex::new(Some(replace(current)));
+    Ok(Selection { before, process: std::process::id(), arguments: arguments.join(", ") })
 }
 
-/// Runs in the child of a fork: the engine is made again at the next use. If the parent has started a driver, which a child
-/// cannot use, the child's engine has only the CPU.
+/// Runs in the child of a fork.
 pub(crate) fn after_fork_in_child() {
-    let mut current = lock();
     SMALL.store(UNKNOWN, Ordering::Relaxed);
-    let Some(engine) = current.engine.take() else { return };
-    // A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the
-    // engine is neither used nor dropped.
-    let engine = std::mem::ManuallyDrop::new(engine);
-    if engine.devices_so_far().iter().any(|device| device.id().backend != "cpu") {
-        let builder = current.builder.take().unwrap_or_default();
-        current.builder = Some(builder.device("cpu").kernel("auto"));
-        current.device = Some("cpu".into());
-    }
+    lock().leave_parent();
 }
 
 /// A device that Lockstep can use.
@@ -250,19 +299,15 @@ impl SelfTest {
 }
 
 /// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such
-/// as "cuda:emu", are tested only if `use` has selected them.
+/// as "cuda:emu", are tested only if they are named, by `use` or by LOCKSTEP_DEVICE.
 ///
 /// Each kernel is also tested automatically before its first use.
 #[pyfunction]
 pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
     let engine = current(py)?;
-    let named = lock().device.clone();
     let mut results = Vec::new();
-    for device in detached(py, || engine.devices()) {
-        let is_named = named.as_deref() == Some(&*device.id().to_string());
-        if device.properties().by_name_only && !is_named {
-            continue;
-        }
+    let devices = detached(py, || engine.devices()).iter();
+    for device in devices.filter(|it| are_named(&engine) || !it.properties().by_name_only) {
         for (number, kernel) in device.kernels().iter().enumerate().filter(|(_, it)| it.missing.is_none()) {
             let (mut operations, mut failures) = (0, Vec::new());
             for operation in Operation::all() {

@@ -23,7 +23,6 @@ use crate::forks::{Origin, detached};
 use crate::keys::{FromStart, Given, MessageKey, file_key};
 use crate::source::{Sink, Source};
 use crate::task;
-use crate::text::Text;
 use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
@@ -42,15 +41,8 @@ pub(crate) struct NativeReader {
 impl NativeReader {
     /// Opens the message in a file: a path, or a binary file object that can seek. Checks the header and the last chunk.
     #[new]
-    fn new(
-        py: Python<'_>,
-        file: &Bound<'_, PyAny>,
-        key: Option<&Bound<'_, PyAny>>,
-        context: Option<Input<'_>>,
-        identities: Option<Vec<PathBuf>>,
-        passphrase: Option<Text>,
-    ) -> PyResult<NativeReader> {
-        let given = Given::new(key, context, None, identities, passphrase)?;
+    fn new(py: Python<'_>, file: &Bound<'_, PyAny>, keys: &Bound<'_, PyAny>) -> PyResult<NativeReader> {
+        let given = Given::new(keys)?;
         let engine = engine::current(py)?;
         let source = Source::open(file)?;
         let envelope = detached(py, || {
@@ -131,17 +123,13 @@ impl NativeWriter {
 impl NativeWriter {
     /// Starts a message in a file: a path, or a binary file object. If `replaces` is true, an existing file may be replaced.
     #[new]
-    #[allow(clippy::too_many_arguments, reason = "the arguments of `lockstep.open`")]
     fn new(
         py: Python<'_>,
         file: &Bound<'_, PyAny>,
         replaces: bool,
-        key: Option<&Bound<'_, PyAny>>,
-        context: Option<Input<'_>>,
-        recipients: Option<Vec<Text>>,
-        passphrase: Option<Text>,
+        keys: &Bound<'_, PyAny>,
     ) -> PyResult<NativeWriter> {
-        let given = Given::new(key, context, recipients, None, passphrase)?;
+        let given = Given::new(keys)?;
         let engine = engine::current(py)?;
         let MessageKey { key, context, envelope } = given.for_writing(py)?;
         let sink = Sink::create(file, replaces)?;
@@ -228,19 +216,15 @@ fn regular_len(file: &File) -> Option<u64> {
 
 /// `lockstep.encrypt_file`: see `_files.py`.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "the function in Python")]
 pub(crate) fn encrypt_file(
     py: Python<'_>,
     source: PathBuf,
     destination: PathBuf,
-    key: Option<&Bound<'_, PyAny>>,
-    context: Option<Input<'_>>,
-    recipients: Option<Vec<Text>>,
-    passphrase: Option<Text>,
+    keys: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
-    let given = Given::new(key, context, recipients, None, passphrase)?;
+    let given = Given::new(keys)?;
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
@@ -265,10 +249,7 @@ pub(crate) fn decrypt_file(
     py: Python<'_>,
     source: PathBuf,
     destination: PathBuf,
-    key: Option<&Bound<'_, PyAny>>,
-    context: Option<Input<'_>>,
-    identities: Option<Vec<PathBuf>>,
-    passphrase: Option<Text>,
+    keys: &Bound<'_, PyAny>,
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
     partial: bool,
@@ -279,7 +260,7 @@ pub(crate) fn decrypt_file(
             "a part must not replace a complete file: give partial or overwrite, not both",
         ));
     }
-    let given = Given::new(key, context, None, identities, passphrase)?;
+    let given = Given::new(keys)?;
     let engine = engine::current(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;

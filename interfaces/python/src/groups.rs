@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use lockstep::tree::{Direction, Group, IfExists, Plan, PlannedFile};
-use lockstep::{Engine, Error, FileKey};
+use lockstep::Error;
+use lockstep::tree::{Group, IfExists, Plan, PlannedFile};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -14,6 +14,7 @@ use crate::buffer::Input;
 use crate::engine;
 use crate::error::{InvalidTag, from_library};
 use crate::forks::{Origin, detached};
+use crate::hazmat::direction;
 use crate::keys::file_key;
 use crate::task;
 
@@ -98,14 +99,8 @@ type FileToProcess = (PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>);
 /// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeGroups {
-    /// The engine at the time of the creation.
-    engine: Engine,
-    direction: Direction,
-    key: FileKey,
-    context: Vec<u8>,
-    output: PathBuf,
-    replaces: bool,
-    syncs: bool,
+    /// With the engine at the time of the creation.
+    group: Group,
     origin: Origin,
 }
 
@@ -121,14 +116,21 @@ impl NativeGroups {
         replaces: bool,
         syncs: bool,
     ) -> PyResult<NativeGroups> {
-        let (engine, key, context) = (engine::current(py)?, file_key(key)?, context.to_vec());
-        let (direction, origin) = (direction(encrypts), Origin::new());
-        Ok(NativeGroups { engine, direction, key, context, output, replaces, syncs, origin })
+        let group = Group {
+            engine: engine::current(py)?,
+            direction: direction(encrypts),
+            key: file_key(key)?,
+            context: context.to_vec(),
+            output,
+            replace: replaces,
+            sync: syncs,
+        };
+        Ok(NativeGroups { group, origin: Origin::new() })
     }
 
     /// The number of threads of the engine.
     fn threads(&self) -> usize {
-        self.engine.threads()
+        self.group.engine.threads()
     }
 
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
@@ -138,16 +140,7 @@ impl NativeGroups {
             .into_iter()
             .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));
         let planned: Vec<_> = planned.collect();
-        let group = Group {
-            engine: &self.engine,
-            direction: self.direction,
-            key: &self.key,
-            context: &self.context,
-            output: &self.output,
-            replace: self.replaces,
-            sync: self.syncs,
-        };
-        let results = task::run(py, None, None, |options| Ok(group.process(&planned, options)))?;
+        let results = task::run(py, None, None, |options| Ok(self.group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
                 let state =
@@ -163,10 +156,6 @@ impl NativeGroups {
         });
         Ok(outcomes.collect())
     }
-}
-
-fn direction(encrypts: bool) -> Direction {
-    if encrypts { Direction::Encrypt } else { Direction::Decrypt }
 }
 
 /// True also for a damaged envelope.

@@ -1,7 +1,7 @@
 //! The raw modes: the native part of `lockstep.hazmat`.
 
 use lockstep::aead::INLINE_LIMIT;
-use lockstep::hazmat::data::{Data, HostData};
+use lockstep::hazmat::data::{Data, DeviceSlice, HostData};
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::cmac::CmacMessage;
 use lockstep::hazmat::mode::hctr2::{Hctr2Key, run as run_hctr2};
@@ -9,33 +9,25 @@ use lockstep::hazmat::mode::key_wrap::{self, Icv};
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm};
 use lockstep::hazmat::planner::{OnStream, Planner};
 use lockstep::hazmat::shown;
+use lockstep::hazmat::work::Stream;
 use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::buffer::{Export, Input, Memory, check_output, host_data, new_bytes, overlap};
+use crate::buffer::{Input, Memory, host_data, new_bytes, overlap};
 use crate::engine;
 use crate::error::from_core;
 use crate::forks::detached;
-use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
+use crate::tensor::{Transform, is_tensor};
 use crate::text;
 
-/// The raw modes by their names in Python. CBC can have ciphertext stealing.
-const MODES: [(&str, Cipher, Option<Variant>); 12] = [
-    ("ECB", Cipher::Ecb, None),
-    ("CBC", Cipher::Cbc, None),
-    ("PCBC", Cipher::Pcbc, None),
-    ("CFB", Cipher::Cfb128, None),
-    ("CFB8", Cipher::Cfb8, None),
-    ("CFB1", Cipher::Cfb1, None),
-    ("OFB", Cipher::Ofb, None),
-    ("CTR", Cipher::Ctr, None),
-    ("XTS", Cipher::Xts, None),
-    ("CBC-CS1", Cipher::Cbc, Some(Variant::Cs1)),
-    ("CBC-CS2", Cipher::Cbc, Some(Variant::Cs2)),
-    ("CBC-CS3", Cipher::Cbc, Some(Variant::Cs3)),
-];
+/// The raw modes by their names. CBC can have ciphertext stealing.
+fn modes() -> impl Iterator<Item = (&'static str, Cipher, Option<Variant>)> {
+    let stealing = ["CBC-CS1", "CBC-CS2", "CBC-CS3"].into_iter().zip(Variant::ALL);
+    let stealing = stealing.map(|(name, variant)| (name, Cipher::Cbc, Some(variant)));
+    Cipher::ALL.into_iter().map(|cipher| (cipher.name(), cipher, None)).chain(stealing)
+}
 
 /// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
 fn run<T: Send>(
@@ -71,8 +63,8 @@ impl<'a> Call<'a> {
         iv: Option<Input<'_>>,
     ) -> PyResult<Call<'a>> {
         let mode = text::utf8(mode)?;
-        let Some((_, cipher, stealing)) = MODES.into_iter().find(|(name, ..)| *name == mode) else {
-            let known: Vec<_> = MODES.iter().map(|(name, ..)| *name).collect();
+        let Some((_, cipher, stealing)) = modes().find(|(name, ..)| *name == mode) else {
+            let known: Vec<_> = modes().map(|(name, ..)| name).collect();
             let (name, known) = (shown::name(mode), known.join(", "));
             return Err(PyValueError::new_err(format!("no mode '{name}': the modes are {known}")));
         };
@@ -86,14 +78,14 @@ impl<'a> Call<'a> {
     }
 
     /// Processes data on the host.
-    fn run(self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
-        let Call { cipher, stealing, direction, key, mut iv } = self;
+    fn run(&self, py: Python<'_>, data: HostData<'_>) -> PyResult<()> {
+        let &Call { cipher, stealing, direction, ref key, mut iv } = self;
         run(py, data.len(), |planner| {
             let Some(variant) = stealing else {
-                let key = CipherKey::new(cipher, &key)?;
+                let key = CipherKey::new(cipher, key)?;
                 return cipher.one(planner, direction, &key, &mut iv, Data::Host(data));
             };
-            let key = Key::new(&key)?;
+            let key = Key::new(key)?;
             let mut data = data;
             if let HostData::Copy { from, to, .. } = &mut data {
                 to.copy_from_slice(from);
@@ -101,42 +93,43 @@ impl<'a> Call<'a> {
             cbc_cts::run_in_place(planner, direction, &key, variant, &mut iv, data.output())
         })
     }
+}
 
-    /// Processes memory of the host; returns its length in bytes.
-    fn run_memory(self, py: Python<'_>, data: Memory, output: Memory) -> PyResult<usize> {
-        check_output(data.len, output.len)?;
+impl Transform for Call<'_> {
+    fn output_len(&self, len: usize) -> PyResult<usize> {
+        Ok(len)
+    }
+
+    fn on_host(&self, py: Python<'_>, data: Memory, output: Memory) -> PyResult<()> {
         if self.key.memory().overlaps(output) {
             return Err(overlap());
         }
         // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key is apart from
         // it and the initialization vector was copied.
         let data_and_output = unsafe { host_data(data, output) };
-        self.run(py, data_and_output?)?;
-        Ok(data.len)
+        self.run(py, data_and_output?)
     }
 
-    /// Processes an array, on the host or on a device; returns its length in bytes.
-    fn run_array(self, py: Python<'_>, data: &Imported, output: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let to = Imported::write(output, data.stream_for_others(py, None)?.as_ref())?;
-        let (from, to) = match (&data.place, &to.place) {
-            (&Place::Host(from), &Place::Host(to)) => return self.run_memory(py, from, to),
-            (Place::Device(from), Place::Device(to)) => (from, to),
-            _ => return Err(PyValueError::new_err("data and buf must be on the same device")),
-        };
-        check_output(from.len(), to.len())?;
-        let Call { cipher, stealing: None, direction, key, mut iv } = self else {
+    fn on_device(
+        &self,
+        py: Python<'_>,
+        data: &DeviceSlice,
+        output: &DeviceSlice,
+        stream: Stream,
+    ) -> PyResult<()> {
+        let &Call { cipher, stealing: None, direction, ref key, mut iv } = self else {
             return Err(PyValueError::new_err(
                 "CBC with ciphertext stealing does not process data on a device: copy the array to the host",
             ));
         };
-        let (engine, stream) = (engine::current(py)?, data.stream);
+        let engine = engine::current(py)?;
         let work = || {
-            let key = CipherKey::new(cipher, &key)?;
-            let executor = OnStream::new(engine.planner(), to.device(), stream)?;
-            cipher.one(&executor, direction, &key, &mut iv, Data::on_device(from.clone(), to.clone())?)
+            let key = CipherKey::new(cipher, key)?;
+            let executor = OnStream::new(engine.planner(), output.device(), stream)?;
+            let data = Data::on_device(data.clone(), output.clone())?;
+            cipher.one(&executor, direction, &key, &mut iv, data)
         };
-        detached(py, work).map_err(from_core)?;
-        Ok(from.len())
+        detached(py, work).map_err(from_core)
     }
 }
 
@@ -153,10 +146,7 @@ pub(crate) fn raw<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let call = Call::new(mode, encrypts, key, iv)?;
     if is_tensor(data)? {
-        let from = Imported::read(data, None)?;
-        let output = empty_like(data, from.len())?;
-        call.run_array(py, &from, &output)?;
-        return result_like(&output, data);
+        return call.to_array(data);
     }
     let data = Input::new(data)?;
     let bytes =
@@ -167,7 +157,6 @@ pub(crate) fn raw<'py>(
 /// Encrypts or decrypts data with a raw mode into a buffer or an array of the same length, which may be the memory of the data.
 #[pyfunction]
 pub(crate) fn raw_into(
-    py: Python<'_>,
     mode: &Bound<'_, PyString>,
     encrypts: bool,
     key: Input<'_>,
@@ -175,12 +164,7 @@ pub(crate) fn raw_into(
     iv: Option<Input<'_>>,
     buf: &Bound<'_, PyAny>,
 ) -> PyResult<usize> {
-    let call = Call::new(mode, encrypts, key, iv)?;
-    if is_tensor(data)? || is_tensor(buf)? {
-        return call.run_array(py, &Imported::read(data, None)?, buf);
-    }
-    let (mut from, mut to) = (Export::new(), Export::new());
-    call.run_memory(py, from.locate(data)?, to.write(buf)?)
+    Call::new(mode, encrypts, key, iv)?.write_to(data, buf)
 }
 
 /// Encrypts or decrypts data of at least 16 bytes with HCTR2.

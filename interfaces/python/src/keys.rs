@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockstep::foreign::{self, Foreign};
 use lockstep::{Envelope, FileKey, ReadAt, keyfile};
-use lockstep_cli::file_keys::{self, KeyError};
+use lockstep_cli::file_keys;
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 
 use crate::buffer::Input;
-use crate::error::{InvalidTag, from_library};
+use crate::error::from_library;
 use crate::forks::detached;
 use crate::source::path;
 use crate::task;
@@ -31,6 +31,10 @@ impl MessageKey {
     }
 }
 
+/// The elements of `Keys`: key, context, recipients, identities and passphrase.
+type Arguments<'py> =
+    (Option<Bound<'py, PyAny>>, Input<'py>, Option<Vec<Text>>, Option<Vec<PathBuf>>, Option<Text>);
+
 /// What a user gives for the key of a file.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
@@ -39,22 +43,17 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    /// The arguments `key`, `context`, `recipients`, `identities` and `passphrase` of a call.
-    pub(crate) fn new(
-        key: Option<&Bound<'_, PyAny>>,
-        context: Option<Input<'_>>,
-        recipients: Option<Vec<Text>>,
-        identities: Option<Vec<PathBuf>>,
-        passphrase: Option<Text>,
-    ) -> PyResult<Given> {
-        let context = context.as_deref().unwrap_or_default().to_vec();
+    /// The arguments of a call, which are a `Keys` of `_file_keys.py`.
+    pub(crate) fn new(keys: &Bound<'_, PyAny>) -> PyResult<Given> {
+        let (key, context, recipients, identities, passphrase) = keys.extract::<Arguments<'_>>()?;
+        let context = context.to_vec();
         let has_others = identities.is_some() || passphrase.is_some();
         let refuse = |text| Err(PyTypeError::new_err(text));
         match (key, recipients) {
             (Some(_), others) if others.is_some() || has_others => {
                 refuse("give a key, or recipients, identities or a passphrase, not both")
             }
-            (Some(key), _) => Ok(Given::Key { key: file_key(key)?, context }),
+            (Some(key), _) => Ok(Given::Key { key: file_key(&key)?, context }),
             (None, None) if !has_others => {
                 refuse("a key is missing: give key, recipients, identities or passphrase")
             }
@@ -87,7 +86,7 @@ impl Given {
                 return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
             }
         };
-        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_key_error)?))
+        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_library)?))
     }
 
     /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
@@ -118,7 +117,7 @@ impl Given {
                     (file_keys::unwrap(&envelope, &identities, passphrase, &stop), envelope)
                 };
                 let (key, envelope) = task::run_until_signal(py, unwrap)?;
-                Ok(MessageKey::wrapped(key.map_err(from_key_error)?, envelope))
+                Ok(MessageKey::wrapped(key.map_err(from_library)?, envelope))
             }
         }
     }
@@ -132,10 +131,6 @@ pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
     // A call that was abandoned while it opened a FIFO has not read from it.
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
-}
-
-fn from_key_error(KeyError { message, is_not_authentic }: KeyError) -> PyErr {
-    if is_not_authentic { InvalidTag::new_err(message) } else { PyValueError::new_err(message) }
 }
 
 /// The format of a source that Lockstep has not encrypted, if it is known.

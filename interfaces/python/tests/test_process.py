@@ -124,6 +124,16 @@ def test_the_self_test_passes():
     assert all(result.passed and result.operations > 0 and not result.failures for result in results)
 
 
+def test_the_self_test_of_a_device_that_the_environment_names(emulator):
+    code = """
+        import lockstep
+        results = lockstep.selftest()
+        assert {result.device for result in results} == {"qpu"} and all(result.passed for result in results), results
+    """
+    done = run_python(code, environment={"LOCKSTEP_DEVICE": "qpu"}, timeout=600)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
 def test_devices_for_tests(key, device):
     """The same path as for a real device; the extension of the tests has these devices, a wheel has not."""
@@ -174,6 +184,114 @@ def test_the_child_of_a_fork_works():
         stop = True
         """
     )
+    assert done.returncode == 0, done.stderr
+
+
+IN_CHILD = """
+    import os, sys, warnings
+    import lockstep
+    from lockstep import hazmat
+
+    def in_child(work):
+        '''Forks; returns what the function returns in the child, with the texts of its warnings.'''
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    result = work()
+                os.write(write, repr((result, [str(one.message) for one in caught])).encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as file:
+            result = eval(file.read())
+        assert os.waitpid(child, 0)[1] == 0
+        return result
+
+    def work():
+        return hazmat.encrypt("CTR", bytes(16), bytes(1 << 16), bytes(16))[:16].hex()
+
+    def names():
+        return [device.name for device in lockstep.devices()]
+"""
+
+
+@pytest.mark.parametrize("device", ["spu", "cuda:emu"])
+def test_the_child_of_a_fork_opens_a_simulated_device_again(device, emulator):
+    """Also if the parent has named it by the environment, and in the child of a child."""
+    code = f"""
+        expected = work()
+        lockstep.use({device!r})
+        # The parent makes an engine, but the emulator has no work yet.
+        assert names() == [{device!r}]
+        assert in_child(lambda: (names(), work())) == (([{device!r}], expected), [])
+        assert in_child(lambda: in_child(names)) == ((([{device!r}], [])), [])
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"))
+    assert done.returncode == 0, done.stderr
+    code = """
+        assert names() == [os.environ["LOCKSTEP_DEVICE"]]
+        assert in_child(names) == ([os.environ["LOCKSTEP_DEVICE"]], [])
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"), environment={"LOCKSTEP_DEVICE": device})
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_simulated_device_that_has_worked_is_opened_again_in_the_child(emulator):
+    code = """
+        expected = work()
+        lockstep.use("spu")
+        assert work() == expected
+        assert in_child(lambda: (names(), work())) == ((["spu"], expected), [])
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
+    """The emulator refuses to work in the child of a process that has used it, as the driver of a GPU does."""
+    code = """
+        expected = work()
+        lockstep.use("cuda:emu")
+        assert work() == expected
+        (found, first, again), caught = in_child(lambda: (names(), work(), work()))
+        assert (found, first, again) == (["cpu"], expected, expected)
+        [text] = caught
+        assert text.startswith("the device 'cuda:emu' of the parent process cannot be used in its child"), text
+        # A selection of the child replaces that of the parent.
+        assert in_child(lambda: (lockstep.use("cpu") and work(), work())) == ((expected, expected), [])
+
+        def strict():
+            warnings.simplefilter("error")
+            try:
+                lockstep.aead.AESGCM(bytes(16)).encrypt(bytes(12), b"", None)
+            except RuntimeWarning:
+                return names()
+
+        assert in_child(strict) == (["cpu"], [])
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
+    """The child does not use the engine of its parent, which the selection restores."""
+    code = """
+        expected = work()
+        lockstep.use("spu")
+        assert work() == expected
+
+        def end(selection):
+            selection.__exit__()
+            return names(), work()
+
+        with lockstep.use("cpu", threads=1) as selection:
+            assert in_child(lambda: end(selection)) == ((["spu"], expected), [])
+        assert names() == ["spu"]
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"))
     assert done.returncode == 0, done.stderr
 
 

@@ -64,13 +64,8 @@ pub fn bytes(bytes: u64) -> String {
 
 /// Three significant digits, at most four decimals.
 pub fn digits(value: f64) -> String {
-    match value.abs() {
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 1.0 => format!("{value:.2}"),
-        size if size >= 0.1 => format!("{value:.3}"),
-        _ => format!("{value:.4}"),
-    }
+    let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 4.0) as usize;
+    format!("{value:.decimals$}")
 }
 
 /// A time with its unit, to three significant digits.

@@ -427,11 +427,9 @@ impl Device for Spu {
 
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>, Error> {
         let named = KERNELS.get(usize::from(kernel.0));
-        let unsupported = || Error::Unsupported {
-            kernel: named.map_or("the Cell", |named| named.name),
-            operation: work.task.operation().to_string(),
-        };
-        let of = match work.task.operation() {
+        let operation = work.task.operation();
+        let unsupported = || operation.unsupported_by(named.map_or("the Cell", |named| named.name));
+        let of = match operation {
             Operation::Pass(pass) => named.and_then(|named| named.loop_for(pass)).ok_or_else(unsupported)?,
             Operation::Fused(_) => return Err(unsupported()),
         };

@@ -204,7 +204,7 @@ impl Outcome {
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {
-        0 => !is_soft || len % 64 == 0 || *len == 16,
+        0 => !is_soft || len.is_multiple_of(64) || *len == 16,
         1 | 15 => *len < 80 && (!is_soft || *len < 20) || len + 20 > most,
         _ => *len < 32 && !is_soft,
     };

@@ -217,7 +217,7 @@ fn run_fused(
     lens: &[usize],
     in_place: bool,
 ) -> Result<(), Stop> {
-    let seals = index % 2 == 0;
+    let seals = index.is_multiple_of(2);
     let (mut list, mut expected) = (Vec::new(), Vec::new());
     for (number, len) in lens.iter().enumerate() {
         let (key, plaintext) = (sample(group.key_len, 5 + number), sample(*len, 3 + number));

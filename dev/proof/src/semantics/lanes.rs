@@ -225,12 +225,12 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 pub(super) fn pack<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((x, y), size) = (m.sources(i)?, m.size(i, 0));
     let mut result = [D::constant(0); 64];
-    for place in 0..size {
+    for (place, result) in result.iter_mut().enumerate().take(size) {
         let source = if place % 16 < 8 { &x } else { &y };
         let start = place / 16 * 16 + place % 8 * 2;
         let (low, high) = (source[start], source[start + 1]);
         let word = i16::from_le_bytes([D::value(low), D::value(high)]);
-        result[place] = if D::value(high) | D::secret(high) == 0 {
+        *result = if D::value(high) | D::secret(high) == 0 {
             low
         } else {
             m.domain.opaque(word.clamp(0, 0xff) as u8, D::secret(low) | D::secret(high))

@@ -108,7 +108,7 @@ pub(super) fn interleave<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Inst
     let half = if is_high { 8 } else { 0 };
     let result = from_fn(|place| {
         let within = place % 16 / N;
-        let source = if within % 2 == 0 { &x } else { &y };
+        let source = if within.is_multiple_of(2) { &x } else { &y };
         source[place / 16 * 16 + half + within / 2 * N + place % N]
     });
     m.write(i, 0, &result)

@@ -248,10 +248,7 @@ impl Device for Qpu {
     fn submit<'w, 'd: 'w>(&self, kernel: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>, Error> {
         let named = KERNELS.get(usize::from(kernel.0));
         let operation = work.task.operation();
-        let unsupported = || Error::Unsupported {
-            kernel: named.map_or("the QPUs", |named| named.info.name),
-            operation: operation.to_string(),
-        };
+        let unsupported = || operation.unsupported_by(named.map_or("the QPUs", |named| named.info.name));
         let Task::Pass(pass, segments) = work.task else { return Err(unsupported()) };
         let launch = named.and_then(|named| (named.launch)(pass)).ok_or_else(unsupported)?;
         let states: Zeroizing<Vec<Block>> =

@@ -205,7 +205,8 @@ fn an_operation_that_no_kernel_supports_is_an_error() {
     for (planner, name) in [(by_kernel, "gpu/bitslice"), (by_device, "gpu")] {
         let error =
             planner.plan(Operation::Fused(FusedAead::GcmSeal), KeySize::Aes128, 16, None).err().unwrap();
-        let expected = "cannot do GcmSeal: choose another device or kernel, or leave the choice to `auto`";
+        let expected =
+            "cannot do GCM encryption: choose another device or kernel, or leave the choice to `auto`";
         assert_eq!(error.to_string(), format!("{name} {expected}"));
     }
 }

@@ -127,7 +127,8 @@ pub struct Bench {
     #[arg(long, value_name = "N", help_heading = "Devices", value_parser = number(1..=MAX_THREADS))]
     threads: Option<usize>,
 
-    /// Launch options of the measured devices other than the CPU, such as `threads=128,blocks=64`
+    /// Launch options of the measured devices other than the CPU, such as `threads=128,blocks=64` for
+    /// --kernel cuda/coarse-shared
     #[arg(long, value_name = "NAME=NUMBER,...", help_heading = "Devices")]
     launch: Option<String>,
 

@@ -116,7 +116,7 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
             let there = of(operation, Place::Device)
                 .find(|other| (other.device, other.kernel) == (finding.device, finding.kernel));
             table.rows.push(vec![
-                text::operation(operation),
+                operation.words(),
                 finding.device.to_string(),
                 finding.kernel.into(),
                 text::time(finding.timing.fixed_ns() / 1e9),
@@ -129,7 +129,7 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
     let mut report = table.text();
     report += "\nThe fastest for one message in host memory, from which length on\n\n";
     for operation in Operation::all() {
-        let label = format!("  {:<18} ", text::operation(operation));
+        let label = format!("  {:<18} ", operation.words());
         report += &terminal::hang(&label, 18, &fastest_by_length(engine, operation));
     }
     report

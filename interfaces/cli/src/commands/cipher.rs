@@ -99,7 +99,8 @@ pub struct Cipher {
     sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
-    /// Launch options of the named device, such as `threads=128,blocks=64`, for study; docs/command.md lists them
+    /// Launch options of the named device and kernel, such as `threads=128,blocks=64` for --device cuda:0 --kernel
+    /// cuda/coarse-shared, for study; docs/command.md lists them
     #[arg(long, value_name = "NAME=NUMBER,...", help_heading = "Devices")]
     launch: Option<String>,
     #[command(flatten)]

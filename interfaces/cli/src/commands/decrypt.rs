@@ -20,8 +20,7 @@ use zeroize::Zeroizing;
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed, other_format};
-use crate::file_keys::KeyError;
+use crate::error::{Error, Result, failed, not_authentic, other_format};
 use crate::identities;
 use crate::input::{Input, check_sources, check_standard_input, names};
 use crate::job;
@@ -215,7 +214,7 @@ fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
 /// have been read. More are read only from a regular file, since a pipe may have no more data for a long time.
 fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     if first_bytes.is_empty() {
-        return Error::NotAuthentic("the input is empty: it was cut off".into());
+        return not_authentic("the input is empty: it was cut off");
     }
     let mut start = first_bytes.to_vec();
     let more = foreign::START.saturating_sub(start.len()) as u64;
@@ -224,11 +223,11 @@ fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     }
     match foreign::recognise(&start) {
         Some(format) if resembles_magic(first_bytes) => {
-            Error::NotAuthentic(format!("the input begins like {format}"))
+            not_authentic(format!("the input begins like {format}"))
         }
         Some(format) => other_format(format),
         None if resembles_magic(first_bytes) => {
-            Error::NotAuthentic("the file's first bytes were damaged or changed: get an intact copy".into())
+            not_authentic("the file's first bytes were damaged or changed: get an intact copy")
         }
         None => failed(
             "this file was not encrypted to recipients or with a passphrase: give its key file with -k. Otherwise it is not \
@@ -308,7 +307,7 @@ fn decrypt_age(
                 _ if signals::stopped() => return Err(Error::Stopped),
                 Err(error) if args.partial => {
                     output.flush().map_err(lockstep::Error::Write)?;
-                    return Err(Error::Partial { verified: done, source: Box::new(error) });
+                    return Err(lockstep::Error::Partial { verified: done, source: error.into() }.into());
                 }
                 read => read?,
             };
@@ -332,7 +331,7 @@ fn resembles_magic(first_bytes: &[u8]) -> bool {
 /// The SHA-256 digest of an envelope.
 type EnvelopeId = [u8; 32];
 /// The key in an envelope, or the reason why the envelope cannot be opened.
-type Opened = std::result::Result<Arc<FileKey>, KeyError>;
+type Opened = std::result::Result<Arc<FileKey>, Arc<Error>>;
 
 /// Decrypts many files, each with the key in its envelope or, without an envelope, with the key of the key file.
 struct DecryptMany<'a> {
@@ -362,7 +361,7 @@ impl DecryptMany<'_> {
             }
             Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Prepared::Ready),
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(Prepared::Failed(KeyError::from(no_key(Some(input), &first_bytes)).into()));
+                return Ok(Prepared::Failed(for_file(&no_key(Some(input), &first_bytes))));
             }
             Err(error) => return Ok(Prepared::Failed(error)),
         };
@@ -376,7 +375,7 @@ impl DecryptMany<'_> {
                 opened
             }
         };
-        Ok(opened.map_or_else(|error| Prepared::Failed(error.into()), |_| Prepared::Ready))
+        Ok(opened.map_or_else(|error| Prepared::Failed(for_file(&error)), |_| Prepared::Ready))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope, path: &Path) -> Result<Opened> {
@@ -384,19 +383,24 @@ impl DecryptMany<'_> {
         let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
         let header = match header {
             Ok(header) => header,
-            Err(error) => return Ok(Err(error.into())),
+            Err(error) => return Ok(Err(Arc::new(error))),
         };
         let place = &mut unlocks[usize::from(header.is_passphrase())];
         let unlock = match place {
             Some(unlock) => unlock,
             None => place.insert(find_unlock(self.args, &header, path)?),
         };
-        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(KeyError::from))
+        Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(Arc::new))
     }
 
     fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
         self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
+}
+
+/// The error for one of the files that cannot be opened.
+fn for_file(error: &Error) -> tree::Error {
+    error.with_message(error.to_string())
 }
 
 fn id(envelope: &Envelope) -> EnvelopeId {
@@ -429,7 +433,7 @@ impl Operation for DecryptMany<'_> {
         };
         let changed =
             || tree::Error::Failed("the file changed after its key had been found: try again".into());
-        let key = opened.ok_or_else(changed)??;
+        let key = opened.ok_or_else(changed)?.map_err(|error| for_file(&error))?;
         let context = wrapping::context(envelope.as_ref(), self.args.context.as_deref());
         let options = lockstep::Options { partial: self.args.partial, ..options };
         let summary = file::decrypt_open_file(self.engine, &key, context, input, output, options)?;

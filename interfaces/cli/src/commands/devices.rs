@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::options::EngineArgs;
 use crate::terminal::{self, hang};
-use crate::text;
 
 /// The width of the table of chosen kernels.
 const TABLE: usize = 66;
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
             None if choice.is_composed => "composed".into(),
             None => "not supported".into(),
         });
-        report += &row(&text::operation(choice.operation), &small, &large);
+        report += &row(&choice.operation.words(), &small, &large);
     }
     if choices
         .iter()
@@ -102,7 +101,7 @@ fn describe(report: &mut String, device: &dyn Device) {
             *report += &beside("", &format!("not here: {why}"));
         }
     }
-    let lacking: Vec<_> = lacking(device).into_iter().map(text::operation).collect();
+    let lacking: Vec<_> = lacking(device).into_iter().map(Operation::words).collect();
     if !lacking.is_empty() {
         *report += &hang("  not supported: ", 4, &lacking.join(", "));
     }

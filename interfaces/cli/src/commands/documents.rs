@@ -75,9 +75,20 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     }
     let mut text = Vec::new();
     let name = line.get_name().to_owned();
-    clap_complete::generate(args.shell, line, name, &mut text);
-    super::print(&String::from_utf8_lossy(&text))
+    clap_complete::generate(args.shell, line, &name, &mut text);
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if args.shell == Shell::Bash {
+        // clap gives the function of `lockstep-lab` the name `_lockstep__lab`, and its cases another one.
+        let (of_cases, name) = (name.replace('-', "__subcmd__"), name.replace('-', "__"));
+        text = text.replace(&of_cases, &name);
+        let [of_clap, of_words] = [format!("-F _{name} "), format!("-F _{name}_words ")];
+        text = BASH.replace("NAME", &name) + &text.replace(&of_clap, &of_words);
+    }
+    super::print(&text)
 }
+
+/// A function that calls the completion of clap for words with colons and equals signs, which bash splits.
+const BASH: &str = include_str!("completions.bash");
 
 /// Print the manual page
 #[derive(Args)]

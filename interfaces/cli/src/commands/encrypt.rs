@@ -136,7 +136,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
             "encrypted",
             output,
             |output, report| {
-                let plaintext = age_file::encrypt(encryptor, input.reader(), output, report)?;
+                let plaintext = age_file::encrypt(encryptor, &input, output, report)?;
                 Ok((plaintext, json!({ "format": "age", "threads": 1 })))
             },
         );

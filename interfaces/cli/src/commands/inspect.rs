@@ -10,7 +10,7 @@ use lockstep::{Envelope, foreign, keyfile};
 use serde_json::{Value, json};
 
 use crate::age_file::{self, AgeFile, Header};
-use crate::error::{Error, NOT_AUTHENTIC, Result, other_format};
+use crate::error::{Error, NOT_AUTHENTIC, Result, not_authentic, other_format};
 use crate::input::Input;
 use crate::{terminal, text, wrapping};
 
@@ -104,7 +104,7 @@ impl Report {
             }
             Err(error) => {
                 let message = "this is not a Lockstep file, or it is incomplete: no message has this length";
-                let error = if is_certain { error.into() } else { Error::NotAuthentic(message.into()) };
+                let error = if is_certain { error.into() } else { not_authentic(message) };
                 self.error.get_or_insert(error);
             }
         }

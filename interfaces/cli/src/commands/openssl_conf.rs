@@ -40,7 +40,8 @@ pub struct OpensslConf {
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
 
-    /// Set launch options of the device, such as `threads=128`
+    /// Set launch options of the device and the kernel, such as `threads=128` for --device cuda:0 --kernel
+    /// cuda/coarse-shared
     #[arg(long, value_name = "NAME=NUMBER,...")]
     launch: Option<String>,
 
@@ -82,18 +83,8 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
              or name it with --module",
         ),
     }
-    let OpensslConf {
-        module: _,
-        device,
-        kernel,
-        launch,
-        threads,
-        threshold,
-        verify,
-        calibrate,
-        ahead,
-        trace,
-    } = args;
+    let OpensslConf { device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace, .. } =
+        args;
     let all = [device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace];
     let given = provider_settings::NAMES.into_iter().zip(all);
     let given = || given.clone().filter_map(|(name, value)| Some((name, value.as_deref()?)));

@@ -6,7 +6,7 @@ use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
 use serde_json::json;
 
-use crate::error::{Error, Result, failed};
+use crate::error::{Result, failed, not_authentic};
 use crate::options::EngineArgs;
 use crate::terminal;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Selftest) -> Result<()> {
     }
     let failures = outcomes.iter().filter(|outcome| !outcome.failures.is_empty()).count();
     if failures > 0 {
-        return Err(Error::NotAuthentic(format!(
+        return Err(not_authentic(format!(
             "{failures} kernels failed the test and are not used: report this"
         )));
     }
@@ -92,11 +92,12 @@ fn test(device: &dyn Device, kernel: KernelId) -> Outcome {
 impl Outcome {
     fn text(&self) -> String {
         let Outcome { device, kernel, operations, failures, missing } = self;
-        if let Some(why) = missing {
-            return terminal::hang(&format!("{device}  {kernel:<18} "), 4, &format!("not here: {why}"));
-        }
-        let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
-        let mut report = format!("{device}  {kernel:<18} {verdict}, {operations} operations\n");
+        let verdict = match missing {
+            Some(why) => format!("not here: {why}"),
+            None if failures.is_empty() => format!("passed, {operations} operations"),
+            None => format!("FAILED, {operations} operations"),
+        };
+        let mut report = terminal::hang(&format!("{device}  {kernel:<18} "), 4, &verdict);
         report.extend(failures.iter().map(|failure| terminal::hang("    ", 6, failure)));
         report
     }

@@ -110,17 +110,36 @@ fn completions_for_every_shell() {
         assert!(text.text().contains("keygen") && text.text().contains("passphrase-file"), "{shell}");
     }
     folder.shell("lockstep completions bash > script && bash -n script").succeeded();
-    // What bash offers after an option.
-    let offered = |option: &str, start: &str| {
+    // What bash offers at the end of a line, whose last word is the text after a space, a colon or an equals sign.
+    let offered = |line: &str| {
         let complete = format!(
-            "source ./script; COMP_WORDS=(lockstep encrypt {option} '{start}'); COMP_CWORD=3; \
-             _lockstep lockstep '{start}' {option}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+            "source ./script; COMP_LINE='lockstep {line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS=': ='; \
+             COMP_WORDS=($COMP_LINE); COMP_CWORD=3; _lockstep_words lockstep \"${{COMP_WORDS[3]}}\" \"${{COMP_WORDS[2]}}\"; \
+             printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         folder.program("bash").args(["-c", &complete]).output().map(Ended::from).unwrap().text().to_owned()
     };
-    assert_eq!(offered("--device", "cp"), "cpu\n");
-    assert!(offered("--device", "").lines().any(|name| name == "auto"), "{}", offered("--device", ""));
-    assert_eq!(offered("--kernel", "cpu/so"), "cpu/soft\n");
+    assert_eq!(offered("encrypt --device cp"), "cpu\n");
+    assert!(offered("encrypt --device ").lines().any(|name| name == "auto"));
+    assert_eq!(offered("encrypt --kernel cpu/so"), "cpu/soft\n");
+    assert_eq!(offered("encrypt --kernel=cpu/so"), "cpu/soft\n");
+    assert_eq!(offered("encrypt --device cuda:"), "0\n");
+    assert_eq!(offered("decrypt --device=cuda:"), "0\n");
+    assert_eq!(offered("decrypt --quiet --device cuda:"), "0\n");
+    folder.write("input-1", b"");
+    for (command, option) in [
+        ("encrypt", "--key"),
+        ("encrypt", "-R"),
+        ("decrypt", "-i"),
+        ("decrypt", "--passphrase-file"),
+        ("cipher", "--key-file"),
+        ("picture", "--key-file"),
+        ("keygen", "-o"),
+        ("bench", "--html"),
+        ("openssl-conf", "--module"),
+    ] {
+        assert_eq!(offered(&format!("{command} {option} inp")), "input-1\n", "{command} {option}");
+    }
     folder.run(["completions", "cmd.exe"]).failed_usage("cmd.exe");
 }
 

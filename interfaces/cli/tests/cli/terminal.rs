@@ -144,7 +144,7 @@ fn reports_fit_a_narrow_terminal() {
             assert!(line.trim_end().chars().count() <= 40, "{what}: {line:?}");
         }
     };
-    for args in ["devices", "inspect cipher", "inspect key"] {
+    for args in ["devices", "selftest --device cpu", "inspect cipher", "inspect key"] {
         let mut command = folder.command(args.split(' '));
         narrow(args, Ended::from(command.env("COLUMNS", "40").output().unwrap()).succeeded().text());
     }

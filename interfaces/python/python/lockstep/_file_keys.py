@@ -34,6 +34,10 @@ class Keys(NamedTuple):
         """
         recipients = _listed(recipients, str, "recipients", "a str such as 'age1...' or a list of them")
         identities = _listed(identities, (str, os.PathLike), "identities", "the path of an identity file or a list of paths")
+        if isinstance(context, str):
+            raise TypeError("context must be bytes, not str")
+        if not isinstance(passphrase, (str, type(None))):
+            raise TypeError(f"passphrase must be a str, not {type(passphrase).__name__}")
         _warn_if_open_to_others(key, "key file", False)
         for path in identities or ():
             _warn_if_open_to_others(path, "identity file", True)

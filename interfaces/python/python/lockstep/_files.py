@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from collections.abc import Callable, Sequence
@@ -35,9 +36,7 @@ class RawReader(_Raw):
         # `close` is called even if this raises an exception.
         self._closes: BinaryIO | None = None
         self._native: _native.NativeReader | None = None
-        if keys.recipients is not None:
-            raise TypeError("recipients are for writing: give identities for reading")
-        self._native = _native.NativeReader(file, keys.key, keys.context, keys.identities, keys.passphrase)
+        self._native = _native.NativeReader(file, keys)
         self._position = 0
         self._closes = closes
 
@@ -102,9 +101,7 @@ class _RawWriter(_Raw):
     ) -> None:
         self._ends: Callable[[bool], None] | None = None
         self._position = 0
-        if keys.identities is not None:
-            raise TypeError("identities are for reading: give recipients for writing")
-        self._native = _native.NativeWriter(file, replaces, keys.key, keys.context, keys.recipients, keys.passphrase)
+        self._native = _native.NativeWriter(file, replaces, keys)
         self._ends = ends
         self._process = os.getpid()
 
@@ -142,7 +139,28 @@ class _RawWriter(_Raw):
         super().close()
 
 
-class Writer(io.BufferedWriter):
+class Discardable:
+    """A file that `close` completes, and that `discard` closes without a result."""
+
+    __slots__ = ()
+
+    def discard(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            cast(Any, self).close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # The finalizers of Python's files would complete the file. These exceptions mean that the object was not initialised.
+        with contextlib.suppress(AttributeError, ValueError):
+            if not cast(Any, self).closed:
+                self.discard()
+
+
+class Writer(Discardable, io.BufferedWriter):
     """The file object of `lockstep.open` for writing.
 
     `close` completes the file. After an exception in a `with` block, after `discard`, or if the object is dropped without a call
@@ -169,19 +187,6 @@ class Writer(io.BufferedWriter):
         """Closes the file without a result."""
         if not self.raw.closed:
             self.raw.close()
-
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
-    def __del__(self) -> None:
-        try:
-            self.discard()
-        except (AttributeError, ValueError):
-            # The object was not initialised.
-            pass
 
 
 @overload
@@ -291,16 +296,7 @@ def encrypt_file(
     100000
     """
     keys = Keys.of(key, context, recipients, None, passphrase)
-    count = _native.encrypt_file(
-        source,
-        destination,
-        keys.key,
-        keys.context,
-        recipients=keys.recipients,
-        passphrase=keys.passphrase,
-        progress=progress,
-        overwrite=overwrite,
-    )
+    count = _native.encrypt_file(source, destination, keys, progress, overwrite)
     LOGGER.debug("encrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
     return count
 
@@ -339,18 +335,7 @@ def decrypt_file(
     9
     """
     keys = Keys.of(key, context, None, identities, passphrase)
-    count = _native.decrypt_file(
-        source,
-        destination,
-        keys.key,
-        keys.context,
-        identities=keys.identities,
-        passphrase=keys.passphrase,
-        progress=progress,
-        overwrite=overwrite,
-        partial=partial,
-        sparse=sparse,
-    )
+    count = _native.decrypt_file(source, destination, keys, progress, overwrite, partial, sparse)
     LOGGER.debug("decrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
     return count
 

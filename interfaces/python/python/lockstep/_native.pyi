@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, BinaryIO, final, overload
 
+from ._file_keys import Keys
 from ._types import Buffer, Path, Tensor
 
 __version__: str
@@ -317,28 +318,13 @@ def many_in_buffer(
 
 @final
 class NativeReader:
-    def __new__(
-        cls,
-        file: Path | BinaryIO,
-        key: Buffer | Path | None,
-        context: Buffer | None,
-        identities: list[Path] | None,
-        passphrase: str | None,
-    ) -> NativeReader: ...
+    def __new__(cls, file: Path | BinaryIO, keys: Keys) -> NativeReader: ...
     def size(self) -> int: ...
     def readinto(self, offset: int, buffers: Sequence[Buffer]) -> int: ...
 
 @final
 class NativeWriter:
-    def __new__(
-        cls,
-        file: Path | BinaryIO,
-        replaces: bool,
-        key: Buffer | Path | None,
-        context: Buffer | None,
-        recipients: list[str] | None,
-        passphrase: str | None,
-    ) -> NativeWriter: ...
+    def __new__(cls, file: Path | BinaryIO, replaces: bool, keys: Keys) -> NativeWriter: ...
     def write(self, data: Buffer) -> int: ...
     def finish(self) -> None: ...
     def discard(self) -> None: ...
@@ -346,20 +332,14 @@ class NativeWriter:
 def encrypt_file(
     source: Path,
     destination: Path,
-    key: Buffer | Path | None,
-    context: Buffer | None,
-    recipients: list[str] | None,
-    passphrase: str | None,
+    keys: Keys,
     progress: Callable[[int, int | None], object] | None,
     overwrite: bool,
 ) -> int: ...
 def decrypt_file(
     source: Path,
     destination: Path,
-    key: Buffer | Path | None,
-    context: Buffer | None,
-    identities: list[Path] | None,
-    passphrase: str | None,
+    keys: Keys,
     progress: Callable[[int, int | None], object] | None,
     overwrite: bool,
     partial: bool,
@@ -560,8 +540,8 @@ def missing_devices() -> dict[str, str]:
 def selftest() -> list[SelfTest]:
     """Tests every kernel of the selected devices against known answers, and returns the results.
 
-    Devices for tests and study, such as "cuda:emu", are tested only if `use` has selected them. Each kernel is also tested
-    automatically before its first use.
+    Devices for tests and study, such as "cuda:emu", are tested only if they are named, by `use` or LOCKSTEP_DEVICE. Each kernel
+    is also tested automatically before its first use.
 
     >>> with lockstep.use("cpu"):
     ...     all(result.passed for result in lockstep.selftest())

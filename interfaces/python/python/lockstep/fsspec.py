@@ -37,7 +37,7 @@ from fsspec.implementations.chained import ChainedFileSystem
 from fsspec.spec import AbstractFileSystem
 
 from ._file_keys import Keys
-from ._files import RawReader, Writer, open_with
+from ._files import Discardable, RawReader, Writer, open_with
 from ._native import plaintext_len
 from ._shown import shown, shown_path
 
@@ -130,7 +130,7 @@ class _Writer(Writer):
             self.target.discard()
 
 
-class _CompressedWriter(io.BufferedIOBase):
+class _CompressedWriter(Discardable, io.BufferedIOBase):
     """A compressor and the file that it writes to. The compressors of Python do not close this file."""
 
     def __init__(self, compressor: Any, file: _Writer) -> None:
@@ -165,35 +165,13 @@ class _CompressedWriter(io.BufferedIOBase):
         self._file.discard()
         super().close()
 
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_file") and not self.closed:
-            self.discard()
-
-
-class _TextWriter(io.TextIOWrapper):
+class _TextWriter(Discardable, io.TextIOWrapper):
     """A text file, which is discarded as the binary file is."""
 
     def discard(self) -> None:
         # The binary file: a `_Writer` or a `_CompressedWriter`.
         cast(Any, self.buffer).discard()
-
-    def __exit__(self, kind: object, value: object, traceback: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
-    def __del__(self) -> None:
-        # The finalizer of the base class would complete the file. A closed file can be waiting for the end of a transaction.
-        with contextlib.suppress(AttributeError, ValueError):
-            if not self.closed:
-                self.discard()
 
 
 def _without_protocol(path: Any) -> str:

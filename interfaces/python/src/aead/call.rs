@@ -1,16 +1,19 @@
 //! One message: from the arguments of a call to its result.
 
-use lockstep::aead::{Direction, Error as CoreError, Tag};
+use lockstep::aead::{Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag};
+use lockstep::hazmat::data::DeviceSlice;
+use lockstep::hazmat::planner::OnStream;
+use lockstep::hazmat::work::Stream;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
 use super::classes::check_nonce;
 use super::{Attached, Cipher, TAG};
-use crate::buffer::{
-    Export, Input, Memory, check_output, host_data, new_bytes, overlap, read_shared, slice_mut,
-};
+use crate::buffer::{Input, Memory, host_data, new_bytes, overlap, read_shared, slice_mut};
+use crate::engine;
 use crate::error::{InvalidTag, from_core};
-use crate::tensor::{Imported, is_tensor};
+use crate::forks::detached;
+use crate::tensor::{Transform, is_tensor};
 
 /// Nonce and associated data of a message.
 #[derive(Clone, Copy)]
@@ -19,6 +22,13 @@ pub(super) struct Header<'a> {
     pub(super) aad: &'a [&'a [u8]],
     /// The memory of the arguments above. The slices can be copies.
     pub(super) places: &'a [Memory],
+}
+
+/// The encryption or decryption of a message.
+struct Call<'a> {
+    cipher: &'a Cipher,
+    direction: Direction,
+    header: Header<'a>,
 }
 
 impl Cipher {
@@ -30,11 +40,12 @@ impl Cipher {
         header: Header<'_>,
         data: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let call = Call { cipher: self, direction, header };
         if is_tensor(data)? {
-            return self.run_array(direction, header, data);
+            return call.to_array(data);
         }
         let (py, data) = (data.py(), &*Input::new(data)?);
-        let output = new_bytes(py, self.output_len(direction, data.len())?, |output| {
+        let output = new_bytes(py, call.output_len(data.len())?, |output| {
             check_nonce(self.mode(), header.nonce)?;
             let (key, caller) = (self.key(), Attached::new(py)?);
             let done = match direction {
@@ -54,37 +65,37 @@ impl Cipher {
         data: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<usize> {
-        if is_tensor(data)? || is_tensor(output)? {
-            return self.run_imported(direction, header, &Imported::read(data, None)?, output);
+        Call { cipher: self, direction, header }.write_to(data, output)
+    }
+}
+
+impl Transform for Call<'_> {
+    #[inline]
+    fn output_len(&self, len: usize) -> PyResult<usize> {
+        let tag = self.cipher.key.tag_len();
+        match self.direction {
+            Direction::Encrypt => {
+                len.checked_add(tag).ok_or_else(|| PyOverflowError::new_err("the data are too long"))
+            }
+            Direction::Decrypt => len.checked_sub(tag).ok_or_else(|| InvalidTag::new_err(())),
         }
-        let (mut from, mut to) = (Export::new(), Export::new());
-        self.run_memory(data.py(), direction, header, from.locate(data)?, to.write(output)?)
     }
 
-    /// Writes ciphertext and tag, or the plaintext, to memory of the host; returns their length in bytes.
-    pub(super) fn run_memory(
-        &self,
-        py: Python<'_>,
-        direction: Direction,
-        header: Header<'_>,
-        data: Memory,
-        output: Memory,
-    ) -> PyResult<usize> {
-        let len = self.output_len(direction, data.len)?;
-        check_output(len, output.len)?;
+    fn on_host(&self, py: Python<'_>, data: Memory, output: Memory) -> PyResult<()> {
+        let &Call { cipher, direction, header } = self;
         let (plain, sealed) = by_direction(direction, data, output);
-        let (body, tag) = self.mode().layout(plain.len, self.key.tag_len());
+        let (body, tag) = cipher.mode().layout(plain.len, cipher.key.tag_len());
         let (body, tag) = (sealed.part(body), sealed.part(tag));
         if tag.overlaps(plain) || header.places.iter().any(|place| place.overlaps(output)) {
             return Err(overlap());
         }
         let (from, to) = by_direction(direction, plain, body);
-        let (key, caller) = (self.key(), Attached::new(py)?);
+        let (key, caller) = (cipher.key(), Attached::new(py)?);
         // SAFETY: the output is an exported writable buffer, and the data are valid for reads. Body and tag are disjoint parts of one of
         // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
         let done = unsafe {
             let data = host_data(from, to)?;
-            check_nonce(self.mode(), header.nonce)?;
+            check_nonce(cipher.mode(), header.nonce)?;
             match direction {
                 Direction::Encrypt => {
                     key.run(&caller, header.nonce, header.aad, data, Tag::Write(slice_mut(tag)))
@@ -97,26 +108,53 @@ impl Cipher {
                 }
             }
         };
-        done.map_err(|error| exception(direction, error))?;
-        Ok(len)
+        done.map_err(|error| exception(direction, error))
     }
 
-    /// The length of ciphertext and tag for that of the plaintext, or the reverse.
-    pub(super) fn output_len(&self, direction: Direction, len: usize) -> PyResult<usize> {
-        let tag = self.key.tag_len();
-        match direction {
-            Direction::Encrypt => {
-                len.checked_add(tag).ok_or_else(|| PyOverflowError::new_err("the data are too long"))
+    /// Nonce, associated data and tag pass through the host, and a wrong tag must raise an exception. So these calls wait for the end of
+    /// the work. `lockstep.tensor` has calls that do not wait.
+    fn on_device(
+        &self,
+        py: Python<'_>,
+        data: &DeviceSlice,
+        output: &DeviceSlice,
+        stream: Stream,
+    ) -> PyResult<()> {
+        let &Call { cipher, direction, header: Header { nonce, aad, .. } } = self;
+        check_nonce(cipher.mode(), nonce)?;
+        let (plain, sealed) = by_direction(direction, data, output);
+        let (body, tag) = cipher.mode().layout(plain.len(), cipher.key.tag_len());
+        let (body, tag_place) = (sealed.slice(body), sealed.slice(tag));
+        let (engine, key) = (engine::current(py)?, cipher.key());
+        let work = || -> CoreResult<()> {
+            let executor = OnStream::new(engine.planner(), plain.device(), stream)?;
+            let memory = executor.device_memory();
+            let mut bytes = [0; TAG];
+            let bytes = &mut bytes[..tag_place.len()];
+            let tag = match direction {
+                Direction::Encrypt => Tag::Write(bytes),
+                Direction::Decrypt => {
+                    memory.download(&tag_place, bytes, stream)?;
+                    Tag::Expect(bytes)
+                }
+            };
+            let (from, to) = by_direction(direction, plain, &body);
+            let data = Data::on_device(from.clone(), to.clone())?;
+            let mut messages = [Message { key: &key, nonce, aad, data, tag, status: Status::Pending }];
+            cipher.mode().run(&executor, direction, &mut messages)?;
+            match &messages[0].tag {
+                Tag::Write(bytes) => memory.upload(bytes, &tag_place, stream),
+                Tag::Expect(_) => Ok(()),
             }
-            Direction::Decrypt => len.checked_sub(tag).ok_or_else(|| InvalidTag::new_err(())),
-        }
+        };
+        detached(py, work).map_err(|error| exception(direction, error))
     }
 }
 
 /// The two in the same order for encryption, and in the opposite order for decryption: data and output are plaintext and sealed message,
 /// and the reverse.
 #[inline]
-pub(super) fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
+fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {
         Direction::Encrypt => (first, second),
         Direction::Decrypt => (second, first),
@@ -124,7 +162,7 @@ pub(super) fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, 
 }
 
 /// The exception for an error. No message that is too long can be authentic.
-pub(super) fn exception(direction: Direction, error: CoreError) -> PyErr {
+fn exception(direction: Direction, error: CoreError) -> PyErr {
     match error {
         CoreError::TooLong { .. } if direction == Direction::Decrypt => InvalidTag::new_err(()),
         error => from_core(error),

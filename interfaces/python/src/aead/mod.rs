@@ -4,7 +4,6 @@ mod array_batch;
 mod call;
 mod classes;
 mod many;
-mod tensor;
 
 pub(crate) use array_batch::tensor_batch;
 pub(crate) use classes::add;

@@ -78,7 +78,9 @@ fn the_program_has_a_name_of_its_own() {
     assert!(report["backends"].as_array().unwrap().contains(&"spu".into()), "{report}");
     folder.run(["man", "--out-dir", "pages"]).succeeded();
     assert!(folder.has("pages/lockstep-lab.1") && folder.has("pages/lockstep-lab-lab-cell.1"));
-    folder
-        .shell("lockstep completions bash > script && bash -n script && grep -q _lockstep__lab script")
-        .succeeded();
+    folder.shell("lockstep completions bash > script && bash -n script").succeeded();
+    let complete = "source ./script; COMP_LINE='lockstep-lab encrypt --device cuda:e'; COMP_POINT=${#COMP_LINE}; \
+                    COMP_WORDBREAKS=': ='; _lockstep__lab_words lockstep-lab e :; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let offered = folder.program("bash").args(["-c", complete]).output().map(Ended::from).unwrap();
+    assert_eq!(offered.text(), "emu\n");
 }

@@ -163,17 +163,17 @@ pub struct Processed {
 }
 
 /// The settings for files that are processed together.
-pub struct Group<'a> {
+pub struct Group {
     /// The engine, whose number of threads is the number of files at the same time.
-    pub engine: &'a Engine,
+    pub engine: Engine,
     /// What happens to the files.
     pub direction: Direction,
     /// The key of all files.
-    pub key: &'a FileKey,
+    pub key: FileKey,
     /// The context of all files.
-    pub context: &'a [u8],
+    pub context: Vec<u8>,
     /// The output folder.
-    pub output: &'a Path,
+    pub output: PathBuf,
     /// Replace outputs that exist, whatever they contain. If this is false, an existing output is kept if it is up to
     /// date, and replaced if it comes from an earlier version of the input. If neither is certain, the file fails.
     pub replace: bool,
@@ -181,7 +181,7 @@ pub struct Group<'a> {
     pub sync: bool,
 }
 
-impl Group<'_> {
+impl Group {
     /// Processes files of a [`Plan`], with the commitments that encrypted inputs must have, if they are known. The
     /// results are in the order of the files. The failure of a file does not affect the others.
     pub fn process(
@@ -189,14 +189,14 @@ impl Group<'_> {
         files: &[(PlannedFile, Option<[u8; 32]>)],
         options: crate::Options<'_>,
     ) -> Vec<Result<Processed>> {
-        let output = match Folder::open(self.output, true) {
+        let output = match Folder::open(&self.output, true) {
             Ok(folder) => folder,
             Err(error) => {
-                let failure = || Error::file("open the output folder", self.output)(copy(&error));
+                let failure = || Error::file("open the output folder", &self.output)(copy(&error));
                 return files.iter().map(|_| Err(failure())).collect();
             }
         };
-        let (output_dir, sync, trials) = (self.output, self.sync, Trials::default());
+        let (output_dir, sync, trials) = (&*self.output, self.sync, Trials::default());
         let writer = Writer { operation: self, host: &(), output: &output, output_dir, sync, trials };
         let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
@@ -220,7 +220,7 @@ impl Group<'_> {
 }
 
 struct Work<'a> {
-    group: &'a Group<'a>,
+    group: &'a Group,
     /// The names that output folders store. Each folder is listed once, unless a name is not found.
     stored: Mutex<HashMap<PathBuf, StoredNames>>,
     writer: Writer<'a>,
@@ -306,14 +306,14 @@ fn commitment(encrypted: &File) -> Result<[u8; 32]> {
 }
 
 /// Encryption or decryption with the key of the group.
-impl Operation for Group<'_> {
+impl Operation for Group {
     fn direction(&self) -> Direction {
         self.direction
     }
 
     fn compare(&self, pair: &Pair<'_>) -> Result<Existing> {
         match self.direction {
-            Direction::Encrypt => Ok(pair.encrypted(self.engine, self.key, self.context)),
+            Direction::Encrypt => Ok(pair.encrypted(&self.engine, &self.key, &self.context)),
             Direction::Decrypt => pair.decrypted(),
         }
     }

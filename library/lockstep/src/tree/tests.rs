@@ -225,11 +225,11 @@ fn groups_have_the_same_rules() {
         plan.create_folders().unwrap();
         let files: Vec<_> = plan.files.iter().map(|file| (file.clone(), None)).collect();
         let group = Group {
-            engine: &engine,
+            engine: engine.clone(),
             direction: Direction::Encrypt,
-            key: &key,
-            context: b"",
-            output: &output,
+            key: key.clone(),
+            context: Vec::new(),
+            output: output.clone(),
             replace: existing == IfExists::Replace,
             sync: false,
         };

@@ -78,32 +78,29 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
 }
 
-/// The timed stretches of a run, each with the name of its contender.
+/// The timed stretches of a run, by the name of the contender.
 #[derive(Default)]
-pub(super) struct Samples(RefCell<Vec<(Arc<str>, Spent)>>);
+pub(super) struct Samples(RefCell<Vec<(Arc<str>, Vec<Spent>)>>);
 
 /// The name of a contender, its timed seconds, and the points of its curve.
 pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
 
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
-        self.0.borrow_mut().push((Arc::clone(name), spent));
+        let mut all = self.0.borrow_mut();
+        match all.iter_mut().find(|(known, _)| known == name) {
+            Some((_, stretches)) => stretches.push(spent),
+            None => all.push((Arc::clone(name), vec![spent])),
+        }
     }
 
     /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
     /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
     pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
-        let samples = self.0.borrow();
-        let mut whole: Vec<(&Arc<str>, Duration)> = Vec::new();
-        for (name, Spent { elapsed, .. }) in &*samples {
-            match whole.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += *elapsed,
-                None => whole.push((name, *elapsed)),
-            }
-        }
-        let curve = |(name, whole): (&Arc<str>, Duration)| {
+        let curve = |(name, stretches): &(Arc<str>, Vec<Spent>)| {
+            let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
             let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
-            for (_, spent) in samples.iter().filter(|(known, _)| known == name) {
+            for spent in stretches {
                 part.add(*spent);
                 if part.elapsed >= whole / parts {
                     let middle = (begun + part.elapsed / 2).as_secs_f64() / whole.as_secs_f64().max(1e-9);
@@ -114,7 +111,7 @@ impl Samples {
             }
             (Arc::clone(name), whole.as_secs_f64(), points)
         };
-        whole.into_iter().map(curve).collect()
+        self.0.borrow().iter().map(curve).collect()
     }
 }
 

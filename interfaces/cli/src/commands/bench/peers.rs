@@ -126,12 +126,12 @@ fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
 }
 
 fn aws_lc_open(key: LessSafeKey, inputs: &Inputs, shape: Shape) -> Run {
-    let Inputs { sealed, tags, .. } = inputs.clone();
+    let Inputs { source, tags, .. } = inputs.clone();
     checking_each_write(
         shape.size,
         Box::new(move |data, _| {
             let nonce = Nonce::assume_unique_for_key(NONCE);
-            key.open_separate_gather(nonce, Aad::empty(), &sealed, &tags[0], data).expect("bench");
+            key.open_separate_gather(nonce, Aad::empty(), &source, &tags[0], data).expect("bench");
             Ok(0)
         }),
     )
@@ -204,10 +204,10 @@ where
         }
         (Mode::Aead(Aead::Gcm), Direction::Decrypt) => {
             let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
-            let Inputs { sealed, tags, .. } = inputs.clone();
+            let Inputs { source, tags, .. } = inputs.clone();
             let open: Run = Box::new(move |data, _| {
                 let (nonce, tag) = (Array::from(NONCE), Array::from(tags[0]));
-                let buffer = InOutBuf::new(&sealed, data).expect("the same length");
+                let buffer = InOutBuf::new(&source, data).expect("the same length");
                 gcm.decrypt_inout_detached(&nonce, &[], buffer, &tag).expect("bench");
                 Ok(0)
             });

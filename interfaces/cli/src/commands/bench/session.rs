@@ -13,7 +13,7 @@ use super::instruments::{Meter, Samples};
 use super::measure::{Contender, Setting};
 use super::peers::{self, OpenSsl};
 use super::report::Machine;
-use super::workload::{self, Shape, Workload};
+use super::workload::{self, Inputs, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::memory;
 use crate::options::EngineArgs;
@@ -220,6 +220,36 @@ impl<'a> Session<'a> {
         Ok(cpu)
     }
 
+    /// The inputs of a workload.
+    pub(super) fn inputs(&self, work: &Workload, shape: Shape) -> Result<Inputs> {
+        let purpose = "to measure calls of this size; --size and --messages give smaller ones";
+        memory::check(3 * shape.bytes() as u64, purpose)?;
+        Ok(work.inputs(shape, &self.verifier(work, "")?)?)
+    }
+
+    /// A subject with its verifier, if it supports the workload.
+    pub(super) fn contender(
+        &self,
+        Subject { name, engine }: &Subject,
+        work: &Workload,
+        inputs: &Inputs,
+        shape: Shape,
+    ) -> Result<Option<Contender>> {
+        if !work.is_supported_by(engine) {
+            return Ok(None);
+        }
+        if !self.args.quick {
+            // Without this call, the planner might calibrate during the measurement.
+            work.calibrate(engine);
+        }
+        let start = Instant::now();
+        let kernel = work.kernel(engine, shape);
+        let run = work.ours(engine, inputs, shape)?;
+        let setup_seconds = start.elapsed().as_secs_f64();
+        let verifier = work.ours(&self.verifier(work, kernel)?, inputs, shape)?;
+        Ok(Some(Contender { name: Arc::from(&**name), run, verifier, setup_seconds }))
+    }
+
     /// The subjects that support the workload, each with its verifier. If there are any, the peers that support it follow if
     /// `with_peers` is true.
     pub(super) fn contenders<'s>(
@@ -229,30 +259,13 @@ impl<'a> Session<'a> {
         shape: Shape,
         with_peers: bool,
     ) -> Result<Vec<Contender>> {
-        let purpose = "to measure calls of this size; --size and --messages give smaller ones";
-        memory::check(3 * shape.bytes() as u64, purpose)?;
-        let inputs = work.inputs(shape, &self.verifier(work, "")?)?;
-        let verified = |name: &str, run, kernel, setup_seconds| -> Result<Contender> {
-            let verifier = work.ours(&self.verifier(work, kernel)?, &inputs, shape)?;
-            Ok(Contender { name: Arc::from(name), run, verifier, setup_seconds })
-        };
-        let mut contenders = Vec::new();
-        for Subject { name, engine } in subjects {
-            if !work.is_supported_by(engine) {
-                continue;
-            }
-            if !self.args.quick {
-                // Without this call, the planner might calibrate during the measurement.
-                work.calibrate(engine);
-            }
-            let start = Instant::now();
-            let kernel = work.kernel(engine, shape);
-            let run = work.ours(engine, &inputs, shape)?;
-            contenders.push(verified(name, run, kernel, start.elapsed().as_secs_f64())?);
-        }
+        let inputs = self.inputs(work, shape)?;
+        let subjects = subjects.into_iter().map(|subject| self.contender(subject, work, &inputs, shape));
+        let mut contenders: Vec<_> = subjects.filter_map(Result::transpose).collect::<Result<_>>()?;
         if with_peers && !contenders.is_empty() {
             for (name, run) in peers::contenders(work, &inputs, shape) {
-                contenders.push(verified(name, run, name, 0.0)?);
+                let verifier = work.ours(&self.verifier(work, name)?, &inputs, shape)?;
+                contenders.push(Contender { name: Arc::from(name), run, verifier, setup_seconds: 0.0 });
             }
         }
         Ok(contenders)

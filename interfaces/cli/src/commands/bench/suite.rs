@@ -74,7 +74,7 @@ const SUITES: [Suite; 7] = [
         name: "patterns",
         help: "Whether the speed depends on the data",
         about: "The same work on four patterns of data: counting bytes, one byte, random bytes in an increasing range, random \
-                bytes. A constant-time kernel takes the same time for each. Calls are timed separately and each is verified. \
+                bytes. A constant-time kernel takes the same time for each. Calls read the pattern and write to another buffer. \
                 Only workloads in which the data are the input of the block cipher: ECB, and decryption with CBC, PCBC and CFB.",
         run: patterns::run,
     },

@@ -103,9 +103,9 @@ pub(super) struct Inputs {
     /// The keys of all messages, one after the other.
     pub(super) keys: Arc<[u8]>,
     /// Bytes of the keys of one message.
-    each: usize,
-    /// A workload that opens messages reads these ciphertexts, one after the other, instead of the data of its calls.
-    pub(super) sealed: Arc<[u8]>,
+    pub(super) each: usize,
+    /// If this is not empty, each call reads these bytes and not its data. A workload that opens messages reads their ciphertexts.
+    pub(super) source: Arc<[u8]>,
     /// The tags of the ciphertexts, which have the nonce [`NONCE`].
     pub(super) tags: Arc<[Block]>,
 }
@@ -134,11 +134,11 @@ impl Workload {
     pub(super) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
         let each = self.key_len * if self.mode == Mode::Cipher(Cipher::Xts) { 2 } else { 1 };
         let keys: Arc<[u8]> = random(each * shape.messages).into();
-        let mut inputs = Inputs { keys, each, sealed: Arc::default(), tags: Arc::default() };
+        let mut inputs = Inputs { keys, each, source: Arc::default(), tags: Arc::default() };
         if let (Mode::Aead(aead), Direction::Decrypt) = (self.mode, self.direction) {
             let (mut sealed, mut tags) = (random(shape.bytes()), vec![[0; 16]; shape.messages]);
             run_aead(sealer, &inputs.aead_keys(aead)?, &NONCE, &mut sealed, &mut tags, &[])?;
-            (inputs.sealed, inputs.tags) = (sealed.into(), tags.into());
+            (inputs.source, inputs.tags) = (sealed.into(), tags.into());
         }
         Ok(inputs)
     }
@@ -184,10 +184,16 @@ impl Workload {
         match self.mode {
             Mode::Cipher(cipher) if shape.messages == 1 => {
                 let key = CipherKey::new(cipher, &inputs.keys)?;
-                Ok(Box::new(move |data, call| {
-                    cipher.one(engine.planner(), direction, &key, &mut iv(call), Data::in_place(data))?;
+                let reads_source = !inputs.source.is_empty();
+                let call: Run = Box::new(move |data, call| {
+                    let data = match reads_source {
+                        true => Data::copy(&inputs.source, data)?,
+                        false => Data::in_place(data),
+                    };
+                    cipher.one(engine.planner(), direction, &key, &mut iv(call), data)?;
                     Ok(0)
-                }))
+                });
+                Ok(if reads_source { checking_each_write(shape.size, call) } else { call })
             }
             Mode::Cipher(cipher) => Ok(Box::new(move |data, call| {
                 let keys = inputs.keys.chunks(inputs.each).map(|key| CipherKey::new(cipher, key));
@@ -208,7 +214,7 @@ impl Workload {
                     let expanded = if prepared.is_empty() { inputs.aead_keys(aead)? } else { Vec::new() };
                     let keys = if prepared.is_empty() { &expanded } else { &prepared };
                     let nonce = if opens { NONCE } else { nonce(call) };
-                    run_aead(&engine, keys, &nonce, data, &mut tags, &inputs.sealed)?;
+                    run_aead(&engine, keys, &nonce, data, &mut tags, &inputs.source)?;
                     Ok(if opens { 0 } else { digest_of(tags.iter().map(|tag| u128::from_le_bytes(*tag))) })
                 });
                 Ok(if opens { checking_each_write(shape.size, call) } else { call })

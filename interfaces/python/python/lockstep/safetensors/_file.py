@@ -43,7 +43,7 @@ class TensorFile:
 
     def __init__(self, file: Path | BinaryIO, framework: Framework, device: Any, key: Buffer | Path, context: Buffer) -> None:
         keys = Keys.of(key, context)
-        self._reader: _native.NativeReader | None = _native.NativeReader(file, keys.key, keys.context, None, None)
+        self._reader: _native.NativeReader | None = _native.NativeReader(file, keys)
         self._framework = framework
         self._device = device
         length = self._reader.size()

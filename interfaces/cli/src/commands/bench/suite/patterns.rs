@@ -1,7 +1,6 @@
 //! Dependence of the speed on the data. The patterns come from a thesis on AES with CUDA and OpenSSL: see
 //! `docs/benchmarks.md`.
 
-use std::hint::black_box;
 use std::time::Duration;
 
 use lockstep_report::Table;
@@ -9,12 +8,11 @@ use lockstep_report::bars::Bars;
 use serde_json::json;
 
 use super::bar;
-use crate::commands::bench::instruments::{Spent, timed};
-use crate::commands::bench::measure::{Contender, Rate, Setting, in_turn};
+use crate::commands::bench::measure::{Rate, rounds};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
-use crate::commands::bench::workload::{Shape, Workload, random};
-use crate::error::{Result, check_stopped, failed};
+use crate::commands::bench::workload::{Inputs, Shape, Workload, random};
+use crate::error::{Result, failed};
 
 /// In ECB mode the inputs of the block cipher are the blocks of the data.
 const WORKS: &str = "ecb-256";
@@ -59,10 +57,19 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let of_what = format!("{} of {}", work.name, report::size(size));
             let mut bars = Bars { title: format!("{of_what}: GB/s by pattern"), ..Bars::default() };
-            for mut contender in session.contenders(&subjects, work, Shape::one(size), false)? {
-                session.note(&format!("{}: {}", work.name, contender.name));
-                let rates = measure(&setting, &mut contender, size)?;
-                let (name, (difference, spread)) = (&*contender.name, compare(&rates));
+            let (shape, inputs) = (Shape::one(size), session.inputs(work, Shape::one(size))?);
+            for subject in &subjects {
+                let name = &*subject.name;
+                session.note(&format!("{}: {name}", work.name));
+                let contender = |number| {
+                    let inputs = Inputs { source: pattern(number, size).into(), ..inputs.clone() };
+                    session.contender(subject, work, &inputs, shape).transpose()
+                };
+                let mut contenders = (0..PATTERNS.len()).filter_map(contender).collect::<Result<Vec<_>>>()?;
+                let measured = rounds(&setting, &mut contenders, size, |_| Ok(()))?;
+                let Ok(rates) = <[_; PATTERNS.len()]>::try_from(measured) else { continue };
+                let rates = rates.map(|one| one.rate);
+                let (difference, spread) = compare(&rates);
                 let (inside, verdict) = match difference <= spread {
                     true => ("yes", "no significant difference"),
                     false => ("no", "a significant difference"),
@@ -104,39 +111,6 @@ fn compare(rates: &[Rate]) -> (f64, f64) {
     let slowest = over(|rate| rate.median).fold(f64::MAX, f64::min);
     let spread = over(|rate| (rate.most - rate.least) / rate.median).fold(0.0, f64::max);
     (1.0 - slowest / fastest, spread)
-}
-
-/// The rates of all patterns. Each call is timed and verified separately.
-fn measure(setting: &Setting<'_>, contender: &mut Contender, bytes: usize) -> Result<[Rate; 4]> {
-    let Contender { name, run, verifier, .. } = contender;
-    let inputs: Vec<_> = (0..PATTERNS.len()).map(|number| pattern(number, bytes)).collect();
-    let mut expected = inputs.clone();
-    for output in &mut expected {
-        verifier(output, 0)?;
-    }
-    let mut data = vec![0; bytes];
-    let mut rates: [Vec<f64>; 4] = Default::default();
-    in_turn(setting.rounds, PATTERNS.len(), |round, index| {
-        let mut spent = Spent::NOTHING;
-        while spent.bytes == 0.0 || spent.elapsed < setting.time {
-            check_stopped()?;
-            data.copy_from_slice(&inputs[index]);
-            let (done, call) = timed(|| run(black_box(&mut data), 0));
-            done?;
-            spent.add(Spent { bytes: bytes as f64, ..call });
-            if data != expected[index] {
-                return Err(failed(format!(
-                    "{name} and the CPU kernel that verifies it gave different results: report this"
-                )));
-            }
-        }
-        setting.samples.add(name, spent);
-        if round > 0 {
-            rates[index].push(spent.rate());
-        }
-        Ok(())
-    })?;
-    Ok(rates.map(Rate::of))
 }
 
 #[cfg(test)]
