@@ -116,10 +116,10 @@ fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
         let mut machine = machine(&encoder.take_buffer(), &state, &NOTHING_SECRET);
         execute(&mut machine).expect("an instruction of the table");
         let result = read(&machine, MEMORY, Taint::value, |flag| flag.value).vectors[1];
-        for byte in 0..64 {
+        for (byte, found) in result.iter().enumerate().take(64) {
             let kept = if zeroing { 0 } else { state.vectors[1][byte] };
             let expected = if state.masks[3] >> byte & 1 == 1 { state.memory[byte] } else { kept };
-            assert_eq!(result[byte], expected, "byte {byte}");
+            assert_eq!(*found, expected, "byte {byte}");
         }
     }
     // The mask selects the first byte only, and the memory ends after one byte.

@@ -3,6 +3,7 @@
 
 /// A processor of the paper's Table 1.
 pub struct Processor {
+    /// The name in the paper's table.
     pub name: &'static str,
     /// Mbit/s at each of [`SIZES`].
     pub rates: [u32; 4],
