@@ -124,6 +124,3 @@ impl Tower {
         high << 4 | low
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,6 +10,8 @@
 //! The addresses depend on the data. The local store has no cache that could leak the addresses, but these kernels are
 //! not declared constant time.
 
+use std::sync::LazyLock;
+
 use zeroize::Zeroizing;
 
 use super::aes::{AesRounds, Block, Caching};
@@ -31,22 +33,22 @@ pub(crate) struct Tables {
 /// A row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
 const ROW_OF_ONE: usize = 1;
 
-/// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
-fn entry(place: usize, value: u8) -> Block {
+/// The result of ShiftRows and MixColumns for a byte after SubBytes at a position.
+fn entry(place: usize, substituted: u8) -> Block {
     // The position after ShiftRows.
     let to = usize::from(inverse(&SHIFT_ROWS)[place]);
     let (column, row) = (to / 4, to % 4);
     let mut entry = [0; 16];
     for (down, by) in [2, 1, 1, 3].into_iter().enumerate() {
-        entry[column * 4 + (row + down) % 4] = mul(sbox(value), by);
+        entry[column * 4 + (row + down) % 4] = mul(substituted, by);
     }
     entry
 }
 
-/// All tables.
-pub(crate) fn contents() -> Vec<u8> {
-    (0..=255).flat_map(|value| (0..16).flat_map(move |place| entry(place, value))).collect()
-}
+/// All tables. A run of a loop over rounds loads them again, so they are computed once.
+pub(crate) static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    (0..=255).map(sbox).flat_map(|byte| (0..16).flat_map(move |place| entry(place, byte))).collect()
+});
 
 /// The entries of the tables for the 16 bytes of `x`.
 pub(crate) fn entries(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
@@ -128,7 +130,7 @@ impl Caching for Tables {
     fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Zeroizing<Block> {
         let mut sum = Zeroizing::new(keys[1]);
         for place in 0..12 {
-            let entry = entry(place, counter[place] ^ keys[0][place]);
+            let entry = entry(place, sbox(counter[place] ^ keys[0][place]));
             sum.iter_mut().zip(entry).for_each(|(sum, byte)| *sum ^= byte);
         }
         sum
