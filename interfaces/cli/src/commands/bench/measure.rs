@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lockstep_bench::workload::{Run, random};
 use serde_json::{Value, json};
 
 use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
-use super::workload::{Run, random};
 use crate::error::{Result, check_stopped, failed};
 
 /// Number and length of the rounds, and the instruments.

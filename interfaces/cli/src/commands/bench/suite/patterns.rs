@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
+use lockstep_bench::workload::{Shape, Workload, random};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 use serde_json::json;
@@ -13,7 +14,6 @@ use crate::commands::bench::instruments::{Spent, timed};
 use crate::commands::bench::measure::{Contender, Rate, Setting, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
-use crate::commands::bench::workload::{Shape, Workload, random};
 use crate::error::{Result, check_stopped, failed};
 
 /// In ECB mode the inputs of the block cipher are the blocks of the data.

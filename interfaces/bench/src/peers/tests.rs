@@ -1,4 +1,3 @@
-
 use lockstep::Engine;
 
 use super::super::workload;

@@ -1,4 +1,3 @@
-
 use super::*;
 
 fn engine(kernel: &str) -> Engine {
