@@ -1,6 +1,8 @@
 //! Workloads by name. A workload is a call that can be made any number of times on the same buffer.
 
 use std::cell::Cell;
+use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep::Engine;
@@ -282,6 +284,15 @@ fn run_aead(
             aead.run(planner, direction, &mut first.into_iter().chain(messages).collect::<Vec<_>>())
         }
     }
+}
+
+/// Makes the calls with these numbers. Returns a digest of `before` and of what they return. This loop is in this crate because its
+/// time is part of each figure.
+///
+/// # Errors
+/// Those of the calls.
+pub fn repeat(run: &mut Run, data: &mut [u8], mut numbers: Range<u64>, before: u128) -> hazmat::Result<u128> {
+    numbers.try_fold(before, |digest, number| Ok(digest.rotate_left(1) ^ run(black_box(data), number)?))
 }
 
 /// A digest of a sequence of numbers. It depends on their order.
