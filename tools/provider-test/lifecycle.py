@@ -137,8 +137,10 @@ def main():
             residue(test, compiled(test, "residue"))
         program = compiled(test, "lifecycle")
         test.side_by_side(native, [(test, program, case) for case in CASES])
-        kernels = KERNELS if test.proof else KERNELS[:1]
-        cases = [(test, program, case, kernel) for case in UNDER_VALGRIND for kernel in kernels]
+        # A kernel encrypts, and the code that starts, forks and ends is the same for all: each of the other kernels has one case.
+        cases = [(test, program, case, KERNELS[0]) for case in UNDER_VALGRIND]
+        if test.proof:
+            cases += [(test, program, "plain", kernel) for kernel in KERNELS[1:]]
         test.side_by_side(under_valgrind, cases)
         return test.finish()
 

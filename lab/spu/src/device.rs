@@ -1,8 +1,7 @@
 //! The simulated Cell as a device. Work is split over the SPEs as the main processor of a Cell would split it.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lockstep_core::backend::{
     Backend, Completion, Cost, Counter, Device, DeviceId, DeviceProperties, DeviceSelector, Discovery,
@@ -83,11 +82,6 @@ pub struct Spu {
 /// Maximum number of SPEs: Cell blades had two chips with eight SPEs each.
 const MAX_SPES: u16 = 16;
 
-type CompiledLoops = HashMap<(Loop, usize), Arc<Compiled>>;
-
-/// The compiled loops for each number of rounds, which all devices share.
-static COMPILED: LazyLock<Mutex<CompiledLoops>> = LazyLock::new(Mutex::default);
-
 /// The loop that encrypts the zero block to obtain the hash key of GHASH.
 const HASH_KEY: Loop = Loop { way: Way::Vperm, mode: Mode::Ecb, blocks: 4, overlaps: true };
 
@@ -96,16 +90,6 @@ const THREADS_FROM: usize = 64 * 1024;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn compiled(of: Loop, rounds: usize) -> Result<Arc<Compiled>, String> {
-    let mut all = lock(&COMPILED);
-    if let Some(compiled) = all.get(&(of, rounds)) {
-        return Ok(Arc::clone(compiled));
-    }
-    let new = Arc::new(of.compile(rounds, Effort::Full)?);
-    all.insert((of, rounds), Arc::clone(&new));
-    Ok(new)
 }
 
 impl Default for Spu {
@@ -153,7 +137,7 @@ impl Spu {
         for (index, segment) in segments.iter_mut().enumerate() {
             let host = segment.data.reborrow().into_host(self.id)?;
             let size = segment.key.size();
-            let compiled = compiled(of, size.rounds()).map_err(|why| self.failed(why))?;
+            let compiled = of.compiled(size.rounds(), Effort::Full).map_err(|why| self.failed(why))?;
             cut(&mut tasks, pass, index, segment.state, host.input(), compiled);
         }
         let keys: Vec<&[Block]> =
@@ -228,7 +212,7 @@ impl Spu {
 }
 
 /// An SPE in use. The SPE is cleared on drop, even after a panic.
-struct ExclusiveUse<'m>(&'m mut Machine);
+pub struct ExclusiveUse<'m>(pub &'m mut Machine);
 
 impl Drop for ExclusiveUse<'_> {
     fn drop(&mut self) {
@@ -363,7 +347,7 @@ fn load(machine: &mut Machine, compiled: &Compiled, keys: &[Block], done: &mut S
     if compiled.of.way.is_hash() {
         // The hash key is the encryption of the zero block. The zero block is loaded with the program. The main
         // processor then computes the tables of the loop from the hash key.
-        let encrypt = self::compiled(HASH_KEY, keys.len() - 1)?;
+        let encrypt = HASH_KEY.compiled(keys.len() - 1, Effort::Full)?;
         encrypt.load(machine, keys).map_err(message_of)?;
         let mut h = Zeroizing::new([0; 16]);
         let run = encrypt.run(machine, keys, &[0; 16], &mut *h).map_err(message_of)?;
@@ -441,6 +425,3 @@ impl Device for Spu {
         Ok(Completion::Done)
     }
 }
-
-#[cfg(test)]
-mod tests;

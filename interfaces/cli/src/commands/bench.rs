@@ -9,8 +9,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | `workload` | what is measured |
-//! | `peers` | the other implementations |
+//! | `workload` in the crate `lockstep-bench` | what is measured |
+//! | `peers` in the same crate | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
 //! | `instruments` | CPU time and energy |
@@ -19,11 +19,9 @@
 
 mod instruments;
 mod measure;
-mod peers;
 mod report;
 mod session;
 mod suite;
-mod workload;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,9 +29,10 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use lockstep::engine::{MAX_THREADS, Verify};
 use lockstep::{OutputFile, OutputOptions, quoted};
+use lockstep_bench::peers::ENV_NEWEST;
+pub use lockstep_bench::peers::OpenSsl;
+use lockstep_bench::workload;
 
-use self::peers::ENV_NEWEST;
-pub use self::peers::OpenSsl;
 use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};

@@ -33,7 +33,7 @@ pub const BLOCKS: u64 = MAX_RUN_BYTES as u64 / 16;
 
 impl Measured {
     fn of(kernel: &'static Named, pass: Pass, of: Loop) -> Result<Measured, Error> {
-        let compiled = of.compile(10, Effort::Full).map_err(Error::Kernel)?;
+        let compiled = of.compiled(10, Effort::Full).map_err(Error::Kernel)?;
         Ok(Measured {
             kernel,
             pass,

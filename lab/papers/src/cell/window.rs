@@ -92,7 +92,7 @@ impl Window {
         rounds: usize,
         cycles: Option<u64>,
     ) -> Result<Window, Error> {
-        let compiled = of.compile(rounds, Effort::Full).map_err(Error::Kernel)?;
+        let compiled = of.compiled(rounds, Effort::Full).map_err(Error::Kernel)?;
         let all = observed(&compiled, rounds, ENOUGH, 0..u64::MAX)?;
         let steady = steady(&all)
             .ok_or_else(|| Error::Kernel(format!("{}: no steady state was found", kernel.name)))?;

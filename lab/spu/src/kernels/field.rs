@@ -130,6 +130,3 @@ impl Tower {
         high << 4 | low
     }
 }
-
-#[cfg(test)]
-mod tests;

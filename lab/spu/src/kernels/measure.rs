@@ -38,7 +38,7 @@ pub fn clocks(of: Loop, effort: Effort) -> Result<Clocks, String> {
 pub fn clocks_by(of: Loop, effort: Effort, rules: Rules) -> Result<Clocks, String> {
     let mut block = [0.0; 3];
     for (clocks, rounds) in block.iter_mut().zip([10, 12, 14]) {
-        let compiled = of.compile(rounds, effort)?;
+        let compiled = of.compiled(rounds, effort)?;
         let long = cycles(&compiled, rounds, MAX_RUN_BYTES / 16, rules).map_err(|fault| fault.to_string())?;
         let short =
             cycles(&compiled, rounds, MAX_RUN_BYTES / 32, rules).map_err(|fault| fault.to_string())?;
@@ -77,7 +77,7 @@ pub fn trace(of: Loop, rounds: usize, cycles: std::ops::Range<u64>) -> Result<Tr
 }
 
 fn observe(of: Loop, rounds: usize, observer: &mut impl Observer) -> Result<(), String> {
-    let compiled = of.compile(rounds, Effort::Full)?;
+    let compiled = of.compiled(rounds, Effort::Full)?;
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::new();
     compiled.load(&mut machine, &keys).map_err(|why| why.to_string())?;

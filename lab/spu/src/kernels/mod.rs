@@ -14,8 +14,9 @@ mod rolled;
 mod tables;
 mod vperm;
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use aes::{AesRounds, Block};
 use lookup::Lookup;
@@ -166,7 +167,24 @@ pub const MAX_RUN_BYTES: usize = 16 * 1024;
 /// Space after each buffer for the padding blocks of an incomplete group.
 const SLACK: usize = 1024;
 
+type Outcome = Result<Arc<Compiled>, String>;
+
+/// The result for each loop, number of rounds and level, since scheduling a loop takes much longer than running it.
+static COMPILED: LazyLock<Mutex<HashMap<(Loop, usize, Effort), Arc<OnceLock<Outcome>>>>> =
+    LazyLock::new(Mutex::default);
+
 impl Loop {
+    /// Compiles the loop for a number of rounds, or returns the result of an earlier call.
+    ///
+    /// # Errors
+    /// As [`Loop::compile`].
+    pub fn compiled(self, rounds: usize, effort: Effort) -> Result<Arc<Compiled>, String> {
+        let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = Arc::clone(all.entry((self, rounds, effort)).or_default());
+        drop(all);
+        outcome.get_or_init(|| self.compile(rounds, effort).map(Arc::new)).clone()
+    }
+
     /// Compiles the loop for a number of rounds.
     ///
     /// # Errors
@@ -220,11 +238,9 @@ impl Compiled {
     pub fn load(&self, machine: &mut Machine, keys: &[Block]) -> Result<(), Refused> {
         self.check_keys(keys)?;
         machine.load(&self.program.image);
-        static TABLES: LazyLock<Vec<u8>> = LazyLock::new(tables::contents);
-        static INVERSE_TABLES: LazyLock<Vec<u8>> = LazyLock::new(tables::inverse_contents);
         let tables = match self.of.way {
-            Way::Tables | Way::PublishedTables { .. } => Some(&TABLES),
-            Way::TablesInverse => Some(&INVERSE_TABLES),
+            Way::Tables | Way::PublishedTables { .. } => Some(&tables::CONTENTS),
+            Way::TablesInverse => Some(&tables::INVERSE_CONTENTS),
             _ => None,
         };
         if let Some(tables) = tables {
@@ -343,6 +359,3 @@ fn scalar(word: u32) -> Block {
     block[..4].copy_from_slice(&word.to_be_bytes());
     block
 }
-
-#[cfg(test)]
-mod tests;

@@ -57,7 +57,7 @@ impl RoundLoop {
         let mut machine = Machine::new();
         machine.load(&self.program.image);
         if self.way == Way::Tables {
-            machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&tables::contents());
+            machine.memory_mut(range(0, tables::TABLES)).copy_from_slice(&tables::CONTENTS);
         }
         for (key, at) in keys[1..].iter().zip((self.keys_at..).step_by(16)) {
             write(&mut machine, at, key);
@@ -88,6 +88,3 @@ impl RoundLoop {
         Ok((cycles(1000)? - cycles(500)?) as f64 / (500 * self.blocks) as f64)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,6 +10,8 @@
 //! The addresses depend on the data. The local store has no cache that could leak the addresses, but these kernels are
 //! not declared constant time.
 
+use std::sync::LazyLock;
+
 use zeroize::Zeroizing;
 
 use super::aes::{AesRounds, Block, Caching, inverse_key_form};
@@ -43,29 +45,26 @@ fn column(to: u8, value: u8, factors: [u8; 4]) -> Block {
     entry
 }
 
-/// The result of SubBytes, ShiftRows and MixColumns for a byte at a position.
-fn entry(place: usize, value: u8) -> Block {
-    column(inverse(&SHIFT_ROWS)[place], sbox(value), [2, 1, 1, 3])
+/// The result of ShiftRows and MixColumns for a byte after SubBytes at a position.
+fn entry(place: usize, substituted: u8) -> Block {
+    column(inverse(&SHIFT_ROWS)[place], substituted, [2, 1, 1, 3])
 }
 
-/// The result of InvSubBytes, InvShiftRows and InvMixColumns for a byte at a position.
-fn inverse_entry(place: usize, value: u8) -> Block {
-    column(SHIFT_ROWS[place], inverse_sbox(value), [14, 9, 13, 11])
+/// The result of InvShiftRows and InvMixColumns for a byte after InvSubBytes at a position.
+fn inverse_entry(place: usize, substituted: u8) -> Block {
+    column(SHIFT_ROWS[place], substituted, [14, 9, 13, 11])
 }
 
-fn contents_of(entry: fn(usize, u8) -> Block) -> Vec<u8> {
-    (0..=255).flat_map(|value| (0..16).flat_map(move |place| entry(place, value))).collect()
+fn contents(substitute: fn(u8) -> u8, entry: fn(usize, u8) -> Block) -> Vec<u8> {
+    (0..=255).map(substitute).flat_map(|byte| (0..16).flat_map(move |place| entry(place, byte))).collect()
 }
 
-/// All tables of the cipher.
-pub(crate) fn contents() -> Vec<u8> {
-    contents_of(entry)
-}
+/// All tables of the cipher. A run of a loop over rounds loads them again, so they are computed once.
+pub(crate) static CONTENTS: LazyLock<Vec<u8>> = LazyLock::new(|| contents(sbox, entry));
 
 /// All tables of the inverse cipher.
-pub(crate) fn inverse_contents() -> Vec<u8> {
-    contents_of(inverse_entry)
-}
+pub(crate) static INVERSE_CONTENTS: LazyLock<Vec<u8>> =
+    LazyLock::new(|| contents(inverse_sbox, inverse_entry));
 
 /// The equivalent inverse cipher (FIPS 197, section 5.3.5) by tables. No entry has a byte multiplied by 1, so the last round
 /// looks up the inverse S-box in registers, as the paper suggests for CBC (section 2.3).
@@ -176,7 +175,7 @@ impl Caching for Tables {
     fn rest_of_first_round(&self, keys: &[Block], counter: &Block) -> Zeroizing<Block> {
         let mut sum = Zeroizing::new(keys[1]);
         for place in 0..12 {
-            let entry = entry(place, counter[place] ^ keys[0][place]);
+            let entry = entry(place, sbox(counter[place] ^ keys[0][place]));
             sum.iter_mut().zip(entry).for_each(|(sum, byte)| *sum ^= byte);
         }
         sum

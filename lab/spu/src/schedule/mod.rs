@@ -24,7 +24,7 @@ pub use flow::{Carried, Flow, Value};
 use place::Placement;
 
 /// The kind of schedule, from the slowest program to the fastest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// Instructions in the order of the flow, one after the other. This is the baseline for the scheduler.
     Off,

@@ -107,7 +107,7 @@ fn descriptions_state_the_blocks_in_flight() {
             continue;
         }
         for rounds in [10, 12, 14] {
-            let stages = of.compile(rounds, Effort::Full).unwrap().program.stages;
+            let stages = of.compiled(rounds, Effort::Full).unwrap().program.stages;
             let expected = match (of.blocks, stages) {
                 (1, 1) => continue,
                 (blocks, 1) => format!(", {blocks} blocks in flight"),

@@ -1,13 +1,16 @@
 //! The simulated Cell as a device: distribution of work and counters.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use lockstep_core::backend::{Backend, Device, kernel_by_name};
 use lockstep_core::data::Data;
 use lockstep_core::work::{Pass, Segment, Task};
 use lockstep_core::{Key, KeySize};
-use lockstep_spu::device::{Simulated, Spu, SpuBackend};
+use lockstep_spu::device::{ExclusiveUse, Simulated, Spu, SpuBackend};
+use lockstep_spu::isa::Reg;
 use lockstep_spu::kernels::{KERNELS, Loop, Mode, Way};
 use lockstep_spu::schedule::Effort;
-use lockstep_spu::sim::Machine;
+use lockstep_spu::sim::{LOCAL_STORE, Machine};
 
 /// CTR over `len` bytes; returns the output and the totals.
 fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
@@ -77,7 +80,7 @@ fn two_chips_have_two_memories() {
 
 /// Clocks of a call for some blocks, and the number of bytes that are loaded before the call.
 fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
-    let compiled = of.compile(10, Effort::Full).unwrap();
+    let compiled = of.compiled(10, Effort::Full).unwrap();
     let keys = [[0; 16]; 11];
     let mut machine = Machine::new();
     match of.way.is_hash() {
@@ -170,4 +173,18 @@ fn counters_name_the_kernels() {
     let data = Data::in_place(&mut data);
     let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];
     assert!(device.submit(id, Task::Pass(Pass::Ofb, &mut segments).into()).is_err());
+}
+
+#[test]
+fn an_spe_is_cleared_after_use_and_after_a_panic() {
+    let mut machine = Machine::new();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let lent = ExclusiveUse(&mut machine);
+        lent.0.memory_mut(4096..4112).fill(7);
+        lent.0.set_register(Reg::new(3), 7);
+        panic!("while it holds a key");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(machine.memory(0..LOCAL_STORE), [0; LOCAL_STORE]);
+    assert_eq!(machine.register(Reg::new(3)), 0);
 }

@@ -1,7 +1,8 @@
 //! Every loop, compared with the reference implementation.
 
+use lockstep_core::sbox::sub_word;
 use lockstep_reference as reference;
-use lockstep_spu::kernels::{Loop, Mode, PUBLISHED, Substitution, Way};
+use lockstep_spu::kernels::{Loop, MAX_RUN_BYTES, Mode, PUBLISHED, Refused, RoundLoop, Substitution, Way};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::Machine;
 
@@ -34,7 +35,7 @@ fn expected(way: Way, mode: Mode, aes: &reference::Aes, iv: &[u8; 16], data: &[u
 
 fn check(way: Way, mode: Mode, blocks: u32, effort: Effort) {
     for (rounds, key_len) in [(10, 16), (12, 24), (14, 32)] {
-        let compiled = Loop { way, mode, blocks, overlaps: true }.compile(rounds, effort).unwrap();
+        let compiled = Loop { way, mode, blocks, overlaps: true }.compiled(rounds, effort).unwrap();
         let aes = reference::Aes::new(&noise(7 + rounds as u64, key_len));
         let iv: [u8; 16] = noise(3, 16).try_into().unwrap();
         let mut machine = Machine::new();
@@ -112,4 +113,52 @@ fn tables() {
 #[test]
 fn plain() {
     check(Way::Plain, Mode::Ctr, 1, Effort::Full);
+}
+
+#[test]
+fn a_loop_over_rounds_and_the_last_round_are_aes() {
+    // FIPS 197, 5.1.2.
+    const SHIFT_ROWS: [usize; 16] = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12, 1, 6, 11];
+    let add = |block: &mut [u8; 16], key: &[u8; 16]| {
+        block.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+    };
+    for (way, count) in [(Way::Lookup, 1), (Way::LookupBalanced, 4), (Way::Tables, 2)] {
+        let rounds = RoundLoop::compile(way, count).unwrap();
+        for len in [16, 24, 32] {
+            let aes = reference::Aes::new(&(0..len).collect::<Vec<u8>>());
+            let keys = aes.round_keys();
+            let plain: Vec<[u8; 16]> = (0..count).map(|k| [k as u8 * 17 + 3; 16]).collect();
+            let mut blocks = plain.clone();
+            blocks.iter_mut().for_each(|block| add(block, &keys[0]));
+            rounds.run(keys, &mut blocks).unwrap();
+            for (block, plain) in blocks.iter_mut().zip(&plain) {
+                *block = SHIFT_ROWS.map(|at| sub_word([block[at]; 4])[0]);
+                add(block, keys.last().unwrap());
+                assert_eq!(block.to_vec(), reference::ecb::encrypt(&aes, plain), "{way:?} {len}");
+            }
+        }
+    }
+    assert!(RoundLoop::compile(Way::Vperm, 4).is_err());
+}
+
+#[test]
+fn wrong_numbers_of_keys_and_bytes_are_refused() {
+    let of = Loop { way: Way::Lookup, mode: Mode::Ctr, blocks: 1, overlaps: false };
+    let compiled = of.compiled(10, Effort::Full).unwrap();
+    let mut machine = Machine::new();
+    let keys = [[0; 16]; 15];
+    let wrong = Refused::Keys { found: 15, expected: 11 };
+    assert_eq!(compiled.load(&mut machine, &keys), Err(wrong.clone()));
+    assert_eq!(compiled.load(&mut machine, &[]), Err(Refused::Keys { found: 0, expected: 11 }));
+    compiled.load(&mut machine, &keys[..11]).unwrap();
+    assert_eq!(compiled.run(&mut machine, &keys, &[0; 16], &mut [0; 16]), Err(wrong));
+    for way in [Way::Plain, Way::Ghash, Way::GhashBits] {
+        let of = Loop { way, mode: Mode::Ctr, blocks: 2, overlaps: false };
+        let refused = of.compile(10, Effort::Full).err().unwrap();
+        assert!(refused.starts_with("there is no loop"), "{refused}");
+    }
+    for len in [0, 15, MAX_RUN_BYTES + 16] {
+        let refused = compiled.run(&mut machine, &keys[..11], &[0; 16], &mut vec![0; len]);
+        assert_eq!(refused, Err(Refused::Data(len)));
+    }
 }

@@ -74,7 +74,7 @@ fn execution_follows_the_schedule() {
         if of.way == Way::Plain {
             continue;
         }
-        let compiled = of.compile(10, Effort::Full).unwrap();
+        let compiled = of.compiled(10, Effort::Full).unwrap();
         let keys = [[1; 16]; 11];
         let mut machine = Machine::new();
         compiled.load(&mut machine, &keys).unwrap();
@@ -97,7 +97,7 @@ fn pairs_are_even_then_odd() {
         if of.way == Way::Plain {
             continue;
         }
-        let image = of.compile(12, Effort::Full).unwrap().program.image;
+        let image = of.compiled(12, Effort::Full).unwrap().program.image.clone();
         let start = image.symbols["loop"];
         let end = image.symbols["loop_branch"];
         assert_eq!((start % 8, end % 8), (0, 4));

@@ -1,13 +1,12 @@
 //! Rounds in which every contender runs once, in turn.
 
-use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lockstep_bench::workload::{Run, random, repeat};
 use serde_json::{Value, json};
 
 use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
-use super::workload::{Run, random};
 use crate::error::{Result, check_stopped, failed};
 
 /// Number and length of the rounds, and the instruments.
@@ -165,10 +164,8 @@ impl Buffers {
             let start = Instant::now();
             loop {
                 let begun = Instant::now();
-                for number in calls..calls + batch {
-                    let returned = (contender.run)(black_box(&mut self.data), self.call + number)?;
-                    digest = digest.rotate_left(1) ^ returned;
-                }
+                let first = self.call + calls;
+                digest = repeat(&mut contender.run, &mut self.data, first..first + batch, digest)?;
                 calls += batch;
                 if setting.times_calls {
                     times.push(begun.elapsed().as_secs_f64());

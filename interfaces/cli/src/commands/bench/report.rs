@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
+use lockstep_bench::peers;
 use lockstep_report::plot::{self, Line, Plot, Scale};
 pub(super) use lockstep_report::text::{self, digits, time};
 use lockstep_report::{Table, wrap};
 use serde_json::{Map, Value, json};
 
 use super::measure::{Measured, Rate};
-use super::peers;
 use super::session::Session;
 use crate::error::Error;
 

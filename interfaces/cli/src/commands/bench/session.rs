@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
+use lockstep_bench::peers::{self, OpenSsl};
+use lockstep_bench::workload::{self, Inputs, Shape, Workload};
 
 use super::Bench;
 use super::instruments::{Meter, Samples};
 use super::measure::{Contender, Setting};
-use super::peers::{self, OpenSsl};
 use super::report::Machine;
-use super::workload::{self, Inputs, Shape, Workload};
 use crate::error::{Result, failed};
 use crate::memory;
 use crate::options::EngineArgs;

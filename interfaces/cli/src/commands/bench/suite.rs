@@ -7,13 +7,13 @@ mod peers;
 mod sweeps;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use lockstep_bench::workload::Shape;
 use lockstep_report::plot;
 use serde_json::{Map, Value, json};
 
 use super::measure::{Measured, Rate};
 use super::report::{self, Section};
 use super::session::Session;
-use super::workload::Shape;
 use crate::error::{Error, Result, check_stopped, failed};
 use crate::signals;
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, keyfile};
+use lockstep_bench::workload::random;
 use lockstep_report::bars::Bars;
 use lockstep_report::{Table, text};
 use serde_json::json;
@@ -16,7 +17,6 @@ use crate::commands::bench::instruments::children_time;
 use crate::commands::bench::measure::{Rate, in_turn};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session};
-use crate::commands::bench::workload::random;
 use crate::error::{Error, Result, check_stopped, failed};
 use crate::invocation;
 use crate::signals::Guard;

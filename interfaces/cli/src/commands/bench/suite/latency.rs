@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use lockstep_bench::workload::Shape;
 use lockstep_report::Table;
 use lockstep_report::plot::Plot;
 use serde_json::json;
@@ -11,7 +12,6 @@ use super::BYTES;
 use crate::commands::bench::measure::{Measured, Rate, Setting, rounds};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
-use crate::commands::bench::workload::Shape;
 use crate::error::Result;
 
 const WORKS: &str = "ctr-256 gcm-256";

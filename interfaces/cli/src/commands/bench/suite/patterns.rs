@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use lockstep_bench::workload::{Inputs, Shape, Workload, random};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 use serde_json::json;
@@ -11,7 +12,6 @@ use super::bar;
 use crate::commands::bench::measure::{Rate, rounds};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::Session;
-use crate::commands::bench::workload::{Inputs, Shape, Workload, random};
 use crate::error::{Result, failed};
 
 /// In ECB mode the inputs of the block cipher are the blocks of the data.

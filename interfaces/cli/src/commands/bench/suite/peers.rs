@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use lockstep::hazmat::mode::Direction;
+use lockstep_bench::peers::{PEERS, openssl_name};
+use lockstep_bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
 use super::{Outcome, bar};
 use crate::commands::bench::instruments::METERS;
 use crate::commands::bench::measure::{self, Measured, Rate};
-use crate::commands::bench::peers::{PEERS, openssl_name};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject};
-use crate::commands::bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use crate::error::{Result, check_stopped, failed};
 
 /// A workload with one message per call, or with a batch of messages, which has a different name.

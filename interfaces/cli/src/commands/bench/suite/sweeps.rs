@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lockstep_bench::workload::{Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::plot::{self, Plot};
 use serde_json::json;
@@ -11,7 +12,6 @@ use crate::commands::bench::instruments::METERS;
 use crate::commands::bench::measure::{self, Measured, Setting};
 use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject, numbers};
-use crate::commands::bench::workload::{Shape, Workload};
 use crate::error::Result;
 
 /// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.

@@ -22,23 +22,27 @@ use aws_lc_rs::iv::FixedLength;
 use lockstep::aead::Aead;
 use lockstep::hazmat::mode::{Cipher, Direction};
 
-use super::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
+use crate::workload::{Inputs, Mode, NONCE, Run, Shape, Workload, checking_each_write, digest_of, iv, nonce};
 
 /// Another implementation in this process.
-pub(super) struct Peer {
-    pub(super) name: &'static str,
-    pub(super) version: &'static str,
+#[derive(Debug)]
+pub struct Peer {
+    /// The name in reports.
+    pub name: &'static str,
+    /// Crate and version.
+    pub version: &'static str,
     /// Makes the calls of a workload; `None` if the peer does not support it.
     run: fn(&Workload, &Inputs, Shape) -> Option<Run>,
 }
 
-pub(super) const PEERS: [Peer; 2] = [
+/// All of them.
+pub const PEERS: [Peer; 2] = [
     Peer { name: "aws-lc", version: "aws-lc-rs 1.19", run: aws_lc },
     Peer { name: "rustcrypto", version: "aes 0.9", run: rustcrypto_of_size },
 ];
 
 /// The peers that support this workload.
-pub(super) fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
+pub fn contenders(work: &Workload, inputs: &Inputs, shape: Shape) -> Vec<(&'static str, Run)> {
     PEERS.iter().filter_map(|peer| Some((peer.name, (peer.run)(work, inputs, shape)?))).collect()
 }
 
@@ -218,12 +222,13 @@ where
 }
 
 /// The environment variable that names a second `openssl` program to measure.
-pub(super) const ENV_NEWEST: &str = "OPENSSL_NEWEST";
+pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
 
 /// An `openssl` program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSsl {
-    pub(super) program: PathBuf,
+    /// The path.
+    pub program: PathBuf,
     /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
     pub version: String,
 }
@@ -254,7 +259,7 @@ impl OpenSsl {
 }
 
 /// The name of a workload for `openssl speed -evp`; None if the program cannot measure it.
-pub(super) fn openssl_name(work: &Workload) -> Option<String> {
+pub fn openssl_name(work: &Workload) -> Option<String> {
     let bits = work.key_len * 8;
     let (mode, _) = work.name.split_once(&format!("-{bits}"))?;
     (!["pcbc", "gcm-siv"].contains(&mode)).then(|| format!("aes-{bits}-{mode}"))

@@ -1,6 +1,8 @@
 //! Workloads by name. A workload is a call that can be made any number of times on the same buffer.
 
 use std::cell::Cell;
+use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 
 use lockstep::Engine;
@@ -14,49 +16,53 @@ use lockstep::hazmat::{self, Block, KeySize};
 /// so that no call reverses the previous one: the buffer is correct after many calls only if each call was correct.
 /// Returns a digest of the tags, which are not in the buffer. If all calls write the same bytes, the digest covers a
 /// part of these bytes instead (see [`checking_each_write`]).
-pub(super) type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
+pub type Run = Box<dyn FnMut(&mut [u8], u64) -> hazmat::Result<u128>>;
 
 /// A workload by name, such as `ctr-128` or `cbc-256-decrypt`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Workload {
+pub struct Workload {
     /// The name on the command line.
-    pub(super) name: String,
-    pub(super) mode: Mode,
-    pub(super) direction: Direction,
+    pub name: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Encryption or decryption.
+    pub direction: Direction,
     /// Bytes of the key. For XTS, bytes of each of the two keys.
-    pub(super) key_len: usize,
+    pub key_len: usize,
 }
 
 /// A mode without or with authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mode {
+pub enum Mode {
+    /// Without authentication.
     Cipher(Cipher),
+    /// With authentication.
     Aead(Aead),
 }
 
 /// Number and size of the messages of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub struct Shape {
     /// Bytes of a message.
-    pub(super) size: usize,
+    pub size: usize,
     /// Messages of a call. If there is more than one, each message has its own key, which is expanded in each call.
-    pub(super) messages: usize,
+    pub messages: usize,
 }
 
 impl Shape {
     /// One message of this size.
-    pub(super) const fn one(size: usize) -> Shape {
+    pub const fn one(size: usize) -> Shape {
         Shape { size, messages: 1 }
     }
 
     /// Bytes of a call.
-    pub(super) const fn bytes(self) -> usize {
+    pub const fn bytes(self) -> usize {
         self.size.saturating_mul(self.messages)
     }
 }
 
 /// The maximum number of bytes of a call: several buffers of its size are held in memory.
-pub(super) const MAX_CALL_BYTES: usize = 1 << 30;
+pub const MAX_CALL_BYTES: usize = 1 << 30;
 
 const MODES: [(&str, Mode); 10] = [
     ("ecb", Mode::Cipher(Cipher::Ecb)),
@@ -71,7 +77,8 @@ const MODES: [(&str, Mode); 10] = [
     ("ocb", Mode::Aead(Aead::Ocb)),
 ];
 
-pub(super) fn all() -> Vec<Workload> {
+/// All workloads.
+pub fn all() -> Vec<Workload> {
     let mut works = Vec::new();
     for (mode_name, mode) in MODES {
         let (key_lens, reverse): (&[usize], _) = match mode {
@@ -93,26 +100,26 @@ pub(super) fn all() -> Vec<Workload> {
 }
 
 /// The workload with this name, which must exist.
-pub(super) fn named(name: &str) -> Workload {
+pub fn named(name: &str) -> Workload {
     all().into_iter().find(|work| work.name == name).expect("the name of a workload")
 }
 
 /// Keys of all messages, and the messages to open.
-#[derive(Clone)]
-pub(super) struct Inputs {
+#[derive(Clone, Debug)]
+pub struct Inputs {
     /// The keys of all messages, one after the other.
-    pub(super) keys: Arc<[u8]>,
+    pub keys: Arc<[u8]>,
     /// Bytes of the keys of one message.
-    pub(super) each: usize,
+    pub each: usize,
     /// If this is not empty, each call reads these bytes and not its data. A workload that opens messages reads their ciphertexts.
-    pub(super) source: Arc<[u8]>,
+    pub source: Arc<[u8]>,
     /// The tags of the ciphertexts, which have the nonce [`NONCE`].
-    pub(super) tags: Arc<[Block]>,
+    pub tags: Arc<[Block]>,
 }
 
 impl Workload {
     /// True if the mode accepts messages of `size` bytes.
-    pub(super) fn accepts(&self, size: usize) -> bool {
+    pub fn accepts(&self, size: usize) -> bool {
         match self.mode {
             Mode::Cipher(Cipher::Xts) => (16..=xts::MAX_DATA_UNIT).contains(&(size as u64)),
             Mode::Cipher(Cipher::Ecb | Cipher::Cbc | Cipher::Pcbc) => size.is_multiple_of(16),
@@ -122,7 +129,7 @@ impl Workload {
 
     /// True if the inputs of the block cipher are the data of the call, and not counters, earlier outputs, or data
     /// combined with earlier outputs.
-    pub(super) fn has_data_as_cipher_input(&self) -> bool {
+    pub fn has_data_as_cipher_input(&self) -> bool {
         match self.mode {
             Mode::Cipher(Cipher::Ecb) => true,
             Mode::Cipher(Cipher::Cbc | Cipher::Pcbc | Cipher::Cfb128) => self.direction == Direction::Decrypt,
@@ -131,7 +138,10 @@ impl Workload {
     }
 
     /// Creates random keys and, for a workload that opens messages, messages sealed by `sealer`.
-    pub(super) fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
+    ///
+    /// # Errors
+    /// That of the sealer.
+    pub fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
         let each = self.key_len * if self.mode == Mode::Cipher(Cipher::Xts) { 2 } else { 1 };
         let keys: Arc<[u8]> = random(each * shape.messages).into();
         let mut inputs = Inputs { keys, each, source: Arc::default(), tags: Arc::default() };
@@ -155,12 +165,12 @@ impl Workload {
     }
 
     /// True if the devices and kernels of the engine support this workload.
-    pub(super) fn is_supported_by(&self, engine: &Engine) -> bool {
+    pub fn is_supported_by(&self, engine: &Engine) -> bool {
         self.runs_with(|operation, size| engine.planner().supports(operation, size))
     }
 
     /// Runs the calibration that the planner would otherwise run during the measurement.
-    pub(super) fn calibrate(&self, engine: &Engine) {
+    pub fn calibrate(&self, engine: &Engine) {
         self.runs_with(|operation, size| {
             engine.planner().discover_and_measure(operation, size);
             matches!(operation, Operation::Pass(_))
@@ -168,7 +178,7 @@ impl Workload {
     }
 
     /// The kernel that the planner chooses: for a mode that is composed of passes, the kernel of the first pass.
-    pub(super) fn kernel(&self, engine: &Engine, shape: Shape) -> &'static str {
+    pub fn kernel(&self, engine: &Engine, shape: Shape) -> &'static str {
         let chosen = Cell::new("-");
         self.runs_with(|operation, size| {
             let plan = engine.planner().plan(operation, size, shape.bytes(), None);
@@ -179,7 +189,10 @@ impl Workload {
     }
 
     /// The workload as computed by this library.
-    pub(super) fn ours(&self, engine: &Engine, inputs: &Inputs, shape: Shape) -> hazmat::Result<Run> {
+    ///
+    /// # Errors
+    /// If the mode refuses a key.
+    pub fn ours(&self, engine: &Engine, inputs: &Inputs, shape: Shape) -> hazmat::Result<Run> {
         let (engine, direction, inputs) = (engine.clone(), self.direction, inputs.clone());
         match self.mode {
             Mode::Cipher(cipher) if shape.messages == 1 => {
@@ -232,7 +245,7 @@ impl Inputs {
 /// For workloads whose calls all write the same bytes: makes sure that the output of the previous call is not mistaken
 /// for the output of this call. Before each call, one block of each message is changed, a different block in each call.
 /// The digest covers these blocks after the call.
-pub(super) fn checking_each_write(size: usize, mut run: Run) -> Run {
+pub fn checking_each_write(size: usize, mut run: Run) -> Run {
     Box::new(move |data, call| {
         let begin = (call % size.div_ceil(16).max(1) as u64) as usize * 16;
         let block = begin..size.min(begin + 16);
@@ -279,26 +292,37 @@ fn run_aead(
     }
 }
 
+/// Makes the calls with these numbers. Returns a digest of `before` and of what they return. This loop is in this crate because its
+/// time is part of each figure.
+///
+/// # Errors
+/// Those of the calls.
+pub fn repeat(run: &mut Run, data: &mut [u8], mut numbers: Range<u64>, before: u128) -> hazmat::Result<u128> {
+    numbers.try_fold(before, |digest, number| Ok(digest.rotate_left(1) ^ run(black_box(data), number)?))
+}
+
 /// A digest of a sequence of numbers. It depends on their order.
-pub(super) fn digest_of(values: impl Iterator<Item = u128>) -> u128 {
+pub fn digest_of(values: impl Iterator<Item = u128>) -> u128 {
     values.fold(0, |sum, value| sum.rotate_left(1) ^ value)
 }
 
 /// Fixed values are sufficient because no output is kept.
 const IV: Block = *b"benchmark iv 016";
-pub(super) const NONCE: [u8; 12] = *b"benchmark iv";
+/// The nonce of messages that are opened.
+pub const NONCE: [u8; 12] = *b"benchmark iv";
 
 /// The IV of a call. The IVs of different calls differ in the upper half, so that their counter blocks do not overlap.
-pub(super) fn iv(call: u64) -> Block {
+pub fn iv(call: u64) -> Block {
     (u128::from_be_bytes(IV) ^ (u128::from(call) << 64)).to_be_bytes()
 }
 
-pub(super) fn nonce(call: u64) -> [u8; 12] {
+/// The nonce of a call.
+pub fn nonce(call: u64) -> [u8; 12] {
     iv(call)[..12].try_into().expect("12 bytes of 16")
 }
 
 /// Random bytes.
-pub(super) fn random(len: usize) -> Vec<u8> {
+pub fn random(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
     bytes

@@ -28,7 +28,7 @@ fn peers_compute_what_we_do() {
 /// The reported versions are those in the lock file.
 #[test]
 fn versions_are_those_of_the_lock_file() {
-    let lock = include_str!("../../../../../../Cargo.lock");
+    let lock = include_str!("../../../../Cargo.lock");
     for peer in PEERS {
         let (name, number) = peer.version.split_once(' ').unwrap();
         assert!(lock.contains(&format!("name = \"{name}\"\nversion = \"{number}.")), "{}", peer.version);
