@@ -25,17 +25,11 @@ fn needs_more(mnemonic: Mnemonic) -> bool {
             | Stosq
             | Movsb
             | Movsq
-    ) || mnemonic.is_jump_on_condition()
+    ) || is_jump_on_condition(mnemonic)
 }
 
-trait Jump {
-    fn is_jump_on_condition(self) -> bool;
-}
-
-impl Jump for Mnemonic {
-    fn is_jump_on_condition(self) -> bool {
-        format!("{self:?}").starts_with('J')
-    }
+fn is_jump_on_condition(mnemonic: Mnemonic) -> bool {
+    format!("{mnemonic:?}").starts_with('J')
 }
 
 /// What an operand of an encoding becomes.

@@ -169,9 +169,11 @@ const SLACK: usize = 1024;
 
 type Outcome = Result<Arc<Compiled>, String>;
 
-/// The result for each loop, number of rounds and level, since scheduling a loop takes much longer than running it.
-static COMPILED: LazyLock<Mutex<HashMap<(Loop, usize, Effort), Arc<OnceLock<Outcome>>>>> =
-    LazyLock::new(Mutex::default);
+/// The outcomes by loop, number of rounds and level.
+type Outcomes = HashMap<(Loop, usize, Effort), Arc<OnceLock<Outcome>>>;
+
+/// The outcomes so far, because scheduling a loop takes much longer than running it.
+static COMPILED: LazyLock<Mutex<Outcomes>> = LazyLock::new(Mutex::default);
 
 impl Loop {
     /// Compiles the loop for a number of rounds, or returns the result of an earlier call.
