@@ -861,7 +861,7 @@ int lockstep_device_download(const struct lockstep_device_buffer *buffer,
 // data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
 //
 // Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
-// devices. A wrong tag is no error: the status of its message shows it, and its output is zeroed.
+// devices. A wrong tag is not an error of the call: the status of its message shows it, and its output is zeroed.
 int lockstep_device_table_aead(const struct lockstep_engine *engine,
                                int aead,
                                int direction,
