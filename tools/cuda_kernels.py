@@ -63,7 +63,8 @@ TOGETHER = [
 ]
 # The instructions of most architectures have 16 bytes, so the position of a byte in them predicts the byte.
 FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 4, "dict_size": 1 << 21}]
-TEXT_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "dict_size": 1 << 24}]
+# PTX is text: the position of a byte predicts nothing.
+TEXT_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 0, "pb": 0, "dict_size": 1 << 24}]
 
 
 def main():
