@@ -167,8 +167,9 @@ def findings(model):
         f" With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",
         f"**A cluster** is limited by the object store from {digits(m.nodes_until_shared(cluster), 2)} nodes of 200 Gb/s on ({part} MiB"
         f" parts, {value('prefixes'):.0f} prefixes). Up to that number, more nodes shorten the time and cost the same.",
-        f"**Fixed costs** take at least half of the time up to {halves[0]} for a call on one core, {halves[1]} for a command,"
-        f" {halves[2]} for a call on a GPU over PCIe, and {halves[3]} for {cluster.nodes} nodes that are started for the work.",
+        f"**Fixed costs** take at least half of the time if the amount of data is at most {halves[0]} in a call on one core,"
+        f" {halves[1]} in a command, {halves[2]} in a call on a GPU over PCIe, or {halves[3]} on {cluster.nodes} nodes that are started"
+        " for the work.",
     )
     return "\n".join(textwrap.fill(f"- {line}", 130, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
 

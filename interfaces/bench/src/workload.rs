@@ -111,7 +111,8 @@ pub struct Inputs {
     pub keys: Arc<[u8]>,
     /// Bytes of the keys of one message.
     pub each: usize,
-    /// If this is not empty, each call reads these bytes and not its data. A workload that opens messages reads their ciphertexts.
+    /// If this is not empty, each call reads these bytes and not its data. A workload that opens messages reads their ciphertexts. Calls
+    /// with several messages without authentication ignore these bytes.
     pub source: Arc<[u8]>,
     /// The tags of the ciphertexts, which have the nonce [`NONCE`].
     pub tags: Arc<[Block]>,
@@ -326,6 +327,29 @@ pub fn random(len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     getrandom::fill(&mut bytes).expect("the system has random bytes");
     bytes
+}
+
+/// Inverts all bits.
+pub fn invert(data: &mut [u8]) {
+    data.iter_mut().for_each(|byte| *byte = !*byte);
+}
+
+/// The names of the patterns of data.
+pub const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
+
+/// `len` bytes of the pattern with this index.
+pub fn pattern(number: usize, len: usize) -> Vec<u8> {
+    match number {
+        // Bytes 0 to 255, repeated.
+        0 => (0..len).map(|i| i as u8).collect(),
+        1 => vec![0xaa; len],
+        // Random bytes. The upper limit of their values grows from 0 at the start to 255 at the end.
+        2 => {
+            let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
+            random(len).into_iter().enumerate().map(scaled).collect()
+        }
+        _ => random(len),
+    }
 }
 
 #[cfg(test)]

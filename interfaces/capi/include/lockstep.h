@@ -130,7 +130,7 @@
 // Memory that a call writes overlaps other memory of the call.
 #define LOCKSTEP_ERROR_OVERLAP 5
 
-// An argument or an option has a value that does not exist.
+// An argument or an option has a value that is not one of the defined values.
 #define LOCKSTEP_ERROR_ARGUMENT 6
 
 // The mode does not accept this key.
@@ -447,7 +447,7 @@ typedef struct lockstep_parquet_column {
   const uint8_t *key;
   // Bytes of the key: 16, 24 or 32.
   size_t key_len;
-  // Only in a policy: what the file states about the key, for readers.
+  // Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
   const uint8_t *key_metadata;
   // Bytes of the key metadata; 0 if there are none.
   size_t key_metadata_len;

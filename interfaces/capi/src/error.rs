@@ -17,7 +17,7 @@ pub const LOCKSTEP_ERROR_TRUNCATED: c_int = 3;
 pub const LOCKSTEP_ERROR_NULL: c_int = 4;
 /// Memory that a call writes overlaps other memory of the call.
 pub const LOCKSTEP_ERROR_OVERLAP: c_int = 5;
-/// An argument or an option has a value that does not exist.
+/// An argument or an option has a value that is not one of the defined values.
 pub const LOCKSTEP_ERROR_ARGUMENT: c_int = 6;
 /// The mode does not accept this key.
 pub const LOCKSTEP_ERROR_KEY: c_int = 7;

@@ -49,7 +49,7 @@ pub struct ParquetColumn {
     pub key: *const u8,
     /// Bytes of the key: 16, 24 or 32.
     pub key_len: usize,
-    /// Only in a policy: what the file states about the key, for readers.
+    /// Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
     pub key_metadata: *const u8,
     /// Bytes of the key metadata; 0 if there are none.
     pub key_metadata_len: usize,

@@ -92,8 +92,9 @@ pub(crate) fn encrypt(
     report: Report<'_>,
 ) -> Result<u64> {
     let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
-    let total = input
-        .for_each_piece(report, |piece| Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?))?;
+    let total = input.for_each_piece(CHUNK as usize, report, |piece| {
+        Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?)
+    })?;
     writer.finish().map_err(lockstep::Error::Write)?;
     Ok(total)
 }

@@ -133,7 +133,7 @@ pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
         let name = quoted(path);
         terminal::warn(
             quiet,
-            &format!("others can read or change the {what} {name}: chmod 600 keeps it private"),
+            &format!("other users can read or change the {what} {name}: run `chmod 600` on it"),
         );
     }
 }

@@ -15,7 +15,7 @@ use crate::output::{Output, Writer};
 use crate::progress::Progress;
 use crate::{json, signals, terminal, text};
 
-/// Number of bytes of a piece of the input.
+/// Number of bytes of a piece of the input for AES.
 pub(crate) const PIECE: usize = 1 << 20;
 
 /// A function that is called with the number of input bytes processed.
@@ -27,14 +27,15 @@ pub(crate) fn options(report: Report<'_>) -> Options<'_> {
 }
 
 impl Input {
-    /// Reads the input in pieces and passes each to `work`; returns the number of input bytes.
+    /// Reads the input in pieces of `len` bytes and passes each to `work`; returns the number of input bytes.
     pub(crate) fn for_each_piece(
         &self,
+        len: usize,
         report: Report<'_>,
         mut work: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<u64> {
         let mut reader = self.reader();
-        let mut piece = Zeroizing::new(vec![0; PIECE]);
+        let mut piece = Zeroizing::new(vec![0; len]);
         let mut total = 0;
         loop {
             let got = read_full(&mut reader, &mut piece)?;
@@ -44,7 +45,7 @@ impl Input {
             }
             total += got as u64;
             report(total);
-            if got < PIECE {
+            if got < len {
                 return Ok(total);
             }
         }

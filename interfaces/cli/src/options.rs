@@ -22,8 +22,9 @@ pub(crate) struct OutputArgs {
 
     /// Replace an existing file, or a symbolic link, that has the name of the output
     ///
-    /// The new file belongs to the caller and has the permission bits of the input under the umask; nothing of the old
-    /// file is kept. A symbolic link is replaced, not followed. Links to devices and FIFOs are opened as such.
+    /// The new file belongs to the caller and has the permission bits of the input under the umask. Owner, permissions and
+    /// content of the old file are lost. A symbolic link is replaced, not followed. If the output is a link to a device or a
+    /// FIFO, the device or FIFO is opened.
     #[arg(short, long)]
     pub(crate) force: bool,
 
@@ -66,7 +67,7 @@ pub(crate) struct ManyArgs {
     pub(crate) output_dir: Option<PathBuf>,
 
     /// Continue a run that was stopped: skip each input whose output is complete, matches the input's length and
-    /// modification time, and is newer than the input's last change
+    /// modification time, and is newer than the last change (ctime) of the input
     #[arg(long, requires = "output_dir")]
     pub(crate) resume: bool,
 }
@@ -177,7 +178,7 @@ pub(crate) fn verify() -> impl TypedValueParser<Value = Verify> {
 #[derive(Args)]
 #[command(next_help_heading = "Messages")]
 pub(crate) struct ProgressArgs {
-    /// Show progress, rate and time left on standard error; `auto` does if it is a terminal
+    /// Show progress, rate and time left on standard error; `auto` shows it if standard error is a terminal
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub(crate) progress: When,
 
@@ -189,7 +190,7 @@ pub(crate) struct ProgressArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// At the end, print which kernels were used, and the expected times of the others
+    /// At the end, print which kernels were used, and the expected times of the other kernels
     #[arg(long)]
     pub(crate) explain: bool,
 }

@@ -82,7 +82,7 @@ impl Raw {
         let mut stream =
             CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
         let mut processed = Zeroizing::new(vec![0; PIECE + 64]);
-        let total = self.input.for_each_piece(report, |piece| {
+        let total = self.input.for_each_piece(PIECE, report, |piece| {
             let done = if cipher.is_stream() {
                 stream.update_in_place(piece)?;
                 &*piece
@@ -103,7 +103,7 @@ impl Raw {
     /// Writes the CMAC of the input in hex.
     fn cmac(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
-        let total = self.input.for_each_piece(report, |piece| Ok(stream.update(piece)?))?;
+        let total = self.input.for_each_piece(PIECE, report, |piece| Ok(stream.update(piece)?))?;
         self.write_mac(&stream.finish()?, output)?;
         Ok(total)
     }
@@ -114,7 +114,7 @@ impl Raw {
         let (planner, key) = (self.engine.planner().clone(), AeadKey::new(Aead::Gcm, &self.key)?);
         let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &self.iv, None)?;
         self.aad.iter().try_for_each(|aad| stream.aad(aad))?;
-        let total = self.input.for_each_piece(report, |piece| {
+        let total = self.input.for_each_piece(PIECE, report, |piece| {
             if is_mac {
                 return Ok(stream.aad(piece)?);
             }
@@ -218,7 +218,7 @@ impl Input {
     pub(super) fn read_all(&self, report: Report<'_>, purpose: &str) -> Result<Zeroizing<Vec<u8>>> {
         let mut all = Zeroizing::new(Vec::new());
         memory::reserve(&mut all, self.len.unwrap_or(0), purpose)?;
-        self.for_each_piece(report, |piece| {
+        self.for_each_piece(PIECE, report, |piece| {
             if all.capacity() - all.len() < piece.len() {
                 all = enlarged(&all, purpose)?;
             }

@@ -170,11 +170,24 @@ impl Selection {
 
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        drop(self.take().map(replace));
+    }
+}
+
+impl Selection {
+    /// The earlier selection; in the child of a fork, without the engine of the parent.
+    fn take(&self) -> Option<Current> {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
         if self.process != std::process::id() {
             before.iter_mut().for_each(Current::leave_parent);
         }
-        drop(before.map(replace));
+        before
+    }
+}
+
+impl Drop for Selection {
+    fn drop(&mut self) {
+        self.take();
     }
 }
 

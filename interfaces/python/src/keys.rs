@@ -35,16 +35,16 @@ impl MessageKey {
 type Arguments<'py> =
     (Option<Bound<'py, PyAny>>, Input<'py>, Option<Vec<Text>>, Option<Vec<PathBuf>>, Option<Text>);
 
-/// What a user gives for the key of a file.
+/// What a user gives for the key of a file. Files of `Age` are written for recipients or with a passphrase, and read with identities or
+/// a passphrase.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
-    Recipients(Vec<Text>),
-    Age { identities: Vec<PathBuf>, passphrase: Option<Text> },
+    Age { recipients: Vec<Text>, identities: Vec<PathBuf>, passphrase: Option<Text> },
 }
 
 impl Given {
-    /// The arguments of a call, which are a `Keys` of `_file_keys.py`.
-    pub(crate) fn new(keys: &Bound<'_, PyAny>) -> PyResult<Given> {
+    /// The arguments of a call that writes or reads a file, which are a `Keys` of `_file_keys.py`.
+    pub(crate) fn new(keys: &Bound<'_, PyAny>, writes: bool) -> PyResult<Given> {
         let (key, context, recipients, identities, passphrase) = keys.extract::<Arguments<'_>>()?;
         let context = context.to_vec();
         let has_others = identities.is_some() || passphrase.is_some();
@@ -60,9 +60,16 @@ impl Given {
             _ if !context.is_empty() => {
                 refuse("a context is for files with a key: others have their envelope as context")
             }
-            (None, Some(_)) if has_others => refuse("give recipients, or a passphrase, not both"),
-            (None, Some(recipients)) => Ok(Given::Recipients(recipients)),
-            (None, None) => Ok(Given::Age { identities: identities.unwrap_or_default(), passphrase }),
+            (None, Some(_)) if !writes => refuse("recipients are for writing: give identities for reading"),
+            _ if writes && identities.is_some() => {
+                refuse("identities are for reading: give recipients for writing")
+            }
+            (None, Some(_)) if passphrase.is_some() => refuse("give recipients, or a passphrase, not both"),
+            (None, recipients) => Ok(Given::Age {
+                recipients: recipients.unwrap_or_default(),
+                identities: identities.unwrap_or_default(),
+                passphrase,
+            }),
         }
     }
 
@@ -71,19 +78,16 @@ impl Given {
         let file_key = FileKey::generate().map_err(from_library)?;
         let wrapped = match self {
             Given::Key { key, context } => return Ok(MessageKey { key, context, envelope: None }),
-            Given::Recipients(recipients) => {
+            Given::Age { recipients, passphrase: None, .. } => {
                 let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
                 task::run(py, None, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
             }
-            Given::Age { identities, passphrase: Some(passphrase) } if identities.is_empty() => {
+            Given::Age { passphrase: Some(passphrase), .. } => {
                 if file_keys::has_byte_order_mark(&passphrase) {
                     let text = c"the byte order mark at the start of the passphrase is left out";
                     PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 }
                 task::run(py, None, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
-            }
-            Given::Age { .. } => {
-                return Err(PyTypeError::new_err("identities are for reading: give recipients for writing"));
             }
         };
         Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_library)?))
@@ -101,16 +105,13 @@ impl Given {
             (Given::Key { .. }, Some(_)) => Err(PyValueError::new_err(
                 "the file is encrypted for recipients or with a passphrase: give identities or passphrase",
             )),
-            (Given::Recipients(_), _) => {
-                Err(PyTypeError::new_err("recipients are for writing: give identities for reading"))
-            }
             (Given::Age { .. }, None) => Err(PyValueError::new_err(match detached(py, || format_of(source)) {
                 Some(format) => format!("the file begins like {format}"),
                 None => "the file is not encrypted for recipients or with a passphrase: give its key; or it is not a Lockstep \
                          file, or was damaged at its start"
                     .into(),
             })),
-            (Given::Age { identities, passphrase }, Some(envelope)) => {
+            (Given::Age { identities, passphrase, .. }, Some(envelope)) => {
                 let unwrap = move |stop: &AtomicBool| {
                     let passphrase = passphrase.as_deref();
                     let stop = || stop.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
 """Files for recipients and with passphrases, against the command."""
 
 import gzip
+import io
 import subprocess
 import sys
 import tarfile
@@ -107,6 +108,24 @@ def test_mistakes(tmp_path, identity, key):
             call()
         assert IDENTITY not in str(caught.value)
     assert not (tmp_path / "new").exists()
+
+
+def test_arguments_are_checked_before_files(tmp_path):
+    none, source = tmp_path / "none", io.BytesIO(bytes(1000))
+    source.seek(7)
+    for text, call in [
+        ("recipients are for writing", lambda: lockstep.open(none, recipients=[RECIPIENT])),
+        ("recipients are for writing", lambda: lockstep.open(source, recipients=[RECIPIENT])),
+        ("recipients are for writing", lambda: lockstep.open(source, recipients=[RECIPIENT], identities=[])),
+        ("identities are for reading", lambda: lockstep.open(none, "wb", recipients=[RECIPIENT], identities=[none])),
+        ("recipients, or a passphrase", lambda: lockstep.open(none, "wb", recipients=[RECIPIENT], passphrase="x")),
+        ("identities are for reading", lambda: lockstep.open(none, "wb", identities=[none])),
+        ("identities are for reading", lambda: lockstep.open(none, "wb", identities=[], passphrase="x")),
+        ("identities are for reading", lambda: lockstep.open(source, "wb", identities=[none], passphrase="x")),
+    ]:
+        with pytest.raises(TypeError, match=text):
+            call()
+    assert source.tell() == 7 and not none.exists()
 
 
 def test_text_files_of_other_systems(tmp_path, identity, key):

@@ -295,6 +295,30 @@ def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
     assert done.returncode == 0, done.stderr
 
 
+def test_a_selection_of_the_parent_that_is_dropped_in_the_child(emulator):
+    """The child does not drop the engine of its parent, which the selection holds."""
+    code = """
+        expected = work()
+        try:
+            lockstep.use("wgpu:software")
+        except ValueError:
+            sys.exit()
+        assert work() == expected
+        selection = lockstep.use("cpu", threads=1)
+
+        def drop():
+            global selection
+            selection = None
+            return names(), work()
+
+        assert in_child(drop) == ((["cpu"], expected), [])
+        selection.__exit__()
+        assert names() == ["wgpu:software"] and work() == expected
+    """
+    done = run_python(IN_CHILD + code.replace("\n    ", "\n"))
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("what", ["encrypt", "decrypt", "read", "many"])
 def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
     """KeyboardInterrupt is raised, and no half result remains."""

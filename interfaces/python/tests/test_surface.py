@@ -180,7 +180,7 @@ def test_a_warning_for_secrets_that_others_can_read(tmp_path, caplog, identity, 
         pass
     with lockstep.open(file, identities=identity):
         pass
-    text = "others can read or change the {} '{}': chmod 600 keeps it private"
+    text = "other users can read or change the {} '{}': run `chmod 600` on it"
     expected = [text.format("key file", key_file), text.format("identity file", identity)]
     warnings = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert warnings == (expected if mode != 0o600 else [])

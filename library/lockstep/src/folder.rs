@@ -99,7 +99,7 @@ impl Folder {
             let child = folder.child(name, TRAVERSE).map_err(explain)?;
             if is_new && sync {
                 // A umask can make folders that their owner cannot list.
-                let unnamed = |_| child.create_unnamed(0o600);
+                let unnamed = |denied| child.create_unnamed(0o600).map_err(|_| denied);
                 folder.sync(|| child.readable().map(|child| child.fd).or_else(unnamed))?;
             }
             folder = child;

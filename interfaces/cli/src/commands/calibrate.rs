@@ -14,7 +14,7 @@ use crate::options::EngineArgs;
 use crate::progress::Note;
 use crate::{terminal, text};
 
-/// Measure the speed of each operation on each device; `auto` chooses by the results
+/// Measure the speed of each operation on each device; `auto` uses the results to choose a device
 ///
 /// The results are stored in `$XDG_CACHE_HOME/lockstep/calibration` or `~/.cache/lockstep/calibration`. Running this command
 /// is optional, because the other commands measure an operation when there is enough work for the choice to matter. Devices

@@ -40,7 +40,7 @@ Examples:
   lockstep cipher -d -m ctr --key-file raw.key \\
     --iv-hex 000102030405060708090a0b0c0d0e0f data.ctr > data";
 
-/// Use a raw AES mode, for interoperability only: easy to use unsafely
+/// Use a raw AES mode, for interoperability only; incorrect use is unsafe
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES, before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub struct Cipher {

@@ -70,7 +70,7 @@ pub struct Decrypt {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// Accept scrypt work factors up to WF (N = 2^WF), which need up to 2^WF KiB of memory and proportional time
+    /// Accept scrypt work factors up to WF (N = 2^WF), which need 2^WF KiB of memory, and a time proportional to it
     #[arg(long, value_name = "WF", default_value_t = MAX_WORK, value_parser = number::<u8>(1..=40))]
     max_work_factor: u8,
 
@@ -88,8 +88,8 @@ pub struct Decrypt {
     /// If the input is damaged or was cut off, keep its beginning, up to the first part that is not authentic
     ///
     /// This applies to files and to standard input, and to each of many files. The exit code is 1, or 2 if the input cannot be
-    /// read further. The message states the number of bytes, which are verified. If nothing could be verified, no output file
-    /// appears. The name of the output does not show that it is only a part.
+    /// read further. The message states the number of verified bytes. If nothing could be verified, no output file
+    /// appears. Nothing in the output shows that it is incomplete.
     #[arg(long, conflicts_with_all = ["range", "resume", "force"])]
     partial: bool,
 

@@ -71,7 +71,7 @@ pub struct Encrypt {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     passphrase_file: Option<PathBuf>,
 
-    /// With -k: a string that both sides know, such as the name of the file; decryption needs the same string
+    /// With -k: a string that the writer and the reader know, such as the name of the file; decryption needs the same string
     #[arg(long, value_name = "STRING", conflicts_with_all = ["recipients_file", "passphrase", "passphrase_file"])]
     context: Option<OsString>,
 
@@ -87,8 +87,8 @@ pub struct Encrypt {
     #[arg(long, help_heading = "Many files")]
     recursive: bool,
 
-    /// With -k, -O and --recursive: delete encrypted files of earlier runs whose inputs do not exist any more, and the
-    /// folders that are empty after that
+    /// With -k, -O and --recursive: delete encrypted files of earlier runs whose inputs do not exist any more, and
+    /// folders in which a file was deleted, if they are then empty
     ///
     /// A file is deleted only if this run has no failures and if the file opens with this key and context.
     #[arg(long, help_heading = "Many files", requires = "output_dir")]
@@ -209,7 +209,7 @@ impl<'a> Request<'a> {
                 request.recursive = true;
             } else if let Some(option) = attached_option(value) {
                 return Err(failed(format!(
-                    "-{option} directly after -r is a value of -r: write `-r -{option}`"
+                    "the letters directly after -r are its value: write `-r -{option}`"
                 )));
             } else if excludes_recipients && !value.is_empty() && !is_recipient(value) {
                 request.recursive = true;

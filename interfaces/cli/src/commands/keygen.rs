@@ -29,8 +29,8 @@ pub struct Keygen {
 
     /// Replace the output file if it exists; the previous key is lost
     ///
-    /// The new file belongs to the caller, and only its owner can read it; nothing of the old file is kept. A symbolic
-    /// link is replaced, not followed.
+    /// The new file belongs to the caller, and only its owner can read it. Owner, permissions and content of the old file are
+    /// lost. A symbolic link is replaced, not followed.
     #[arg(short, long)]
     force: bool,
 

@@ -69,7 +69,7 @@ impl ProgramArgs {
     /// Checks the options of a program with a subcommand.
     ///
     /// # Errors
-    /// For `--json`, which belongs to `--version`.
+    /// If `--json` is given before the subcommand: there it is valid only with `--version`.
     pub fn check(&self) -> Result<()> {
         if self.json {
             let rule =

@@ -19,7 +19,7 @@ use crate::options::{EngineArgs, OutputArgs};
 use crate::output::{Content, Output};
 use crate::{job, memory};
 
-/// Encrypt the pixels of a picture, to show what a mode hides and what it does not
+/// Encrypt the pixels of a picture, to show what a mode hides
 ///
 /// The colours are encrypted: in XTS in sectors of 512 bytes, as on a disk; in other modes as one message with an all-zero
 /// IV. Size and transparency do not change. The resulting picture shows what an attacker learns from the ciphertext alone;

@@ -1,6 +1,10 @@
 //! Files of age, without Lockstep's envelope.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use age::armor::{ArmoredWriter, Format};
 use age::secrecy::{ExposeSecret, SecretString};
@@ -280,4 +284,24 @@ fn files_of_the_age_program() {
         folder.shell(&format!("age {armor} -r {recipient} -o age plain")).succeeded();
         assert!(folder.run(["decrypt", "-i", "identity", "age"]).succeeded().stdout == data(200_000));
     }
+}
+
+#[test]
+fn a_chunk_is_written_before_the_input_ends() {
+    let (folder, recipient) = with_identity();
+    let mut command = folder.default_signals(["encrypt", "--age", "-r", &recipient.to_string()]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    input.write_all(&data(3 * AGE_CHUNK)).unwrap();
+    let (sender, arrived) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        output.read_exact(&mut [0; AGE_CHUNK]).unwrap();
+        sender.send(()).unwrap();
+        io::copy(&mut output, &mut io::sink()).unwrap();
+    });
+    // The limit only makes a failure visible.
+    let arrived = arrived.recv_timeout(Duration::from_secs(60));
+    drop(input);
+    assert!(child.wait().unwrap().success() && arrived.is_ok());
+    reader.join().unwrap();
 }

@@ -43,7 +43,7 @@ fn keys_that_others_can_read_cause_a_warning() {
     let folder = Folder::with_keys();
     fs::set_permissions(folder.path("key"), fs::Permissions::from_mode(0o640)).unwrap();
     let warned = folder.run(["encrypt", "-k", "key", "-o", "out"]).succeeded();
-    assert!(warned.stderr.contains("warning: others can read or change the key file"));
+    assert!(warned.stderr.contains("warning: other users can read or change the key file"));
     assert_eq!(folder.run(["decrypt", "-q", "-k", "key", "out"]).succeeded().stderr, "");
     let warned = folder.shell("umask 022; lockstep keygen > open").succeeded();
     assert!(warned.stderr.contains("warning"));

@@ -54,13 +54,13 @@ fn warnings_are_part_of_the_object() {
         folder.run(["encrypt", "-k", "key", "plain", "-o", "cipher", "--json", "--explain"]).succeeded();
     let report: Value = serde_json::from_str(&ended.stderr).unwrap();
     assert!(
-        report["warnings"][0].as_str().unwrap().contains("others can read or change the key file"),
+        report["warnings"][0].as_str().unwrap().contains("other users can read or change the key file"),
         "{report}"
     );
     assert!(report["explained"].as_array().unwrap().len() > 1, "{report}");
     std::fs::write(folder.path("cipher"), data(1000)).unwrap();
     let report = error(folder.run(["decrypt", "-k", "key", "cipher", "--json"]), 1, "not_authentic");
-    assert!(report["warnings"][0].as_str().unwrap().contains("others can read"), "{report}");
+    assert!(report["warnings"][0].as_str().unwrap().contains("other users can read"), "{report}");
     let quiet = folder.run(["decrypt", "-k", "key", "cipher", "--json", "-q"]);
     assert!(error(quiet, 1, "not_authentic").get("warnings").is_none());
 }

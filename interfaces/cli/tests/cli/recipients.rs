@@ -355,7 +355,7 @@ fn secrets_that_others_can_read_cause_a_warning() {
     ];
     for (name, what, command) in cases {
         let expected = format!(
-            "lockstep: warning: others can read or change the {what} '{name}': chmod 600 keeps it private"
+            "lockstep: warning: other users can read or change the {what} '{name}': run `chmod 600` on it"
         );
         for mode in [0o644, 0o640, 0o604, 0o620] {
             set_mode(name, mode);
@@ -372,7 +372,7 @@ fn secrets_that_others_can_read_cause_a_warning() {
     // The key that encryption derives takes a second.
     set_mode("passphrase", 0o640);
     let ended = folder.run(["encrypt", "--passphrase-file", "passphrase", "plain"]).succeeded();
-    assert!(ended.stderr.contains("others can read or change the passphrase file 'passphrase'"));
+    assert!(ended.stderr.contains("other users can read or change the passphrase file 'passphrase'"));
 }
 
 #[test]
@@ -392,7 +392,9 @@ fn the_default_identity_file() {
     let opened = decrypt().succeeded();
     assert_eq!((opened.stdout, opened.stderr.as_str()), (folder.read("identity"), ""));
     mode(0o644);
-    assert!(decrypt().succeeded().stderr.contains("warning: others can read or change the identity file"));
+    assert!(
+        decrypt().succeeded().stderr.contains("warning: other users can read or change the identity file")
+    );
     // Identities of the command line replace the default file.
     folder.run(["decrypt", "-q", "-i", "stranger", "cipher"]).failed(1, "other recipients");
     // Without XDG_CONFIG_HOME the configuration is in the home folder.

@@ -111,14 +111,15 @@ fn completions_for_every_shell() {
     }
     folder.shell("lockstep completions bash > script && bash -n script").succeeded();
     // What bash offers at the end of a line, whose last word is the text after a space, a colon or an equals sign.
-    let offered = |line: &str| {
+    let offered_by = |breaks: &str, line: &str| {
         let complete = format!(
-            "source ./script; COMP_LINE='lockstep {line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS=': ='; \
+            "source ./script; COMP_LINE='lockstep {line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS='{breaks}'; \
              COMP_WORDS=($COMP_LINE); COMP_CWORD=3; _lockstep_words lockstep \"${{COMP_WORDS[3]}}\" \"${{COMP_WORDS[2]}}\"; \
              printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         folder.program("bash").args(["-c", &complete]).output().map(Ended::from).unwrap().text().to_owned()
     };
+    let offered = |line: &str| offered_by(": =", line);
     assert_eq!(offered("encrypt --device cp"), "cpu\n");
     assert!(offered("encrypt --device ").lines().any(|name| name == "auto"));
     assert_eq!(offered("encrypt --kernel cpu/so"), "cpu/soft\n");
@@ -126,6 +127,12 @@ fn completions_for_every_shell() {
     assert_eq!(offered("encrypt --device cuda:"), "0\n");
     assert_eq!(offered("decrypt --device=cuda:"), "0\n");
     assert_eq!(offered("decrypt --quiet --device cuda:"), "0\n");
+    // What bash does not split is replaced as a whole.
+    assert_eq!(offered_by(": ", "encrypt --kernel=cpu/so"), "--kernel=cpu/soft\n");
+    assert_eq!(offered_by(": ", "decrypt --device=cuda:"), "0\n");
+    assert_eq!(offered_by(" =", "decrypt --device=cuda:"), "cuda:0\n");
+    assert_eq!(offered_by(" ", "decrypt --device=cuda:"), "--device=cuda:0\n");
+    assert_eq!(offered_by(" ", "decrypt --device=qqq"), "\n");
     folder.write("input-1", b"");
     for (command, option) in [
         ("encrypt", "--key"),

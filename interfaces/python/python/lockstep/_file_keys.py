@@ -79,4 +79,4 @@ def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> Non
         # The call that reads the file raises the exception.
         return
     _WARNED.add(version)
-    LOGGER.warning("others can read or change the %s %s: chmod 600 keeps it private", what, shown(os.fspath(path)))
+    LOGGER.warning("other users can read or change the %s %s: run `chmod 600` on it", what, shown(os.fspath(path)))

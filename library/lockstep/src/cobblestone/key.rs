@@ -45,7 +45,7 @@ impl FileKey {
         }
     }
 
-    /// The suite of the key.
+    /// The Cobblestone suite that the length of the key selects.
     pub fn suite(&self) -> Suite {
         match self.0.size() {
             KeySize::Aes128 => Suite::Cobblestone128,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockstep_bench::workload::{Run, random, repeat};
+use lockstep_bench::workload::{Run, invert, random, repeat};
 use serde_json::{Value, json};
 
 use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
@@ -156,7 +156,7 @@ impl Buffers {
     /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns what the
     /// calls took, and the seconds of each call if they are recorded.
     fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
-        self.data.iter_mut().for_each(|byte| *byte = !*byte);
+        invert(&mut self.data);
         self.check.copy_from_slice(&self.data);
         let (mut calls, mut batch, mut digest, mut times) = (0u64, 1u64, 0u128, Vec::new());
         let energy = setting.meter.read();

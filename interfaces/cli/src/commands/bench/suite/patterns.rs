@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lockstep_bench::workload::{Inputs, Shape, Workload, random};
+use lockstep_bench::workload::{Inputs, PATTERNS, Shape, Workload, pattern};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 use serde_json::json;
@@ -19,24 +19,7 @@ const WORKS: &str = "ecb-256";
 const SIZES: [usize; 1] = [1 << 20];
 const QUICK_SIZES: [usize; 1] = [64 << 10];
 
-const PATTERNS: [&str; 4] = ["counting", "one byte", "increasing", "random"];
-
 const NOT_CIPHER_INPUT: &str = "the data are not the input of the block cipher";
-
-/// `len` bytes of the pattern with this index.
-fn pattern(number: usize, len: usize) -> Vec<u8> {
-    match number {
-        // Bytes 0 to 255, repeated.
-        0 => (0..len).map(|i| i as u8).collect(),
-        1 => vec![0xaa; len],
-        // Random bytes. The upper limit of their values grows from 0 at the start to 255 at the end.
-        2 => {
-            let scaled = |(i, byte): (usize, u8)| (usize::from(byte) * i / len.max(1)) as u8;
-            random(len).into_iter().enumerate().map(scaled).collect()
-        }
-        _ => random(len),
-    }
-}
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let (works, unsuitable): (Vec<_>, Vec<_>) =
