@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: guides-check asan miri prove-short fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -311,11 +311,11 @@ leak-test: tools-present-tests
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-# Fewer lengths; for CI.
+# Fewer lengths; a part of `make nightly`.
 prove-short: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --short
 
-PROVER = $(CARGO) run --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
+PROVER = $(CARGO) run --release --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 
 # With the profile of packages, except that symbols are kept: reports name functions. Symbols do not change the code.
 .PHONY: proof-harness

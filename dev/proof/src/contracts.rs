@@ -5,7 +5,7 @@
 
 use iced_x86::Register;
 
-use crate::machine::{Finding, Kind, Machine, Step, Stop};
+use crate::machine::{Finding, Flags, Kind, Machine, Step, Stop};
 use crate::memory::{Region, Role};
 use crate::value::Domain;
 
@@ -46,15 +46,23 @@ pub fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
         "realloc" => reallocate(m)?,
         "free" => {
             let block = argument(m, 0)?;
-            free(m, block)?
+            free(m, block)?;
+            return return_to_caller(m, None);
         }
         "bcmp" | "memcmp" => compare(m)?,
         _ => return Err(m.stop("this imported function has no contract")),
     };
+    return_to_caller(m, Some(result))
+}
+
+/// Returns to the caller, with the result in RAX if there is one.
+fn return_to_caller<D: Domain>(m: &mut Machine<D>, result: Option<u64>) -> Step {
     let next = m.pop()?;
     m.next = m.public(Kind::Branch, "address to return to", &next[..8])?;
-    clear_scratch_registers(m);
-    m.set_number(Register::RAX, result);
+    clobber_scratch_registers(m);
+    if let Some(result) = result {
+        m.set_number(Register::RAX, result);
+    }
     Ok(())
 }
 
@@ -65,11 +73,15 @@ fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
     m.public(Kind::Address, "address or length", &bytes[..8])
 }
 
-/// The registers that a function need not preserve have unknown values after a call; nothing may depend on them.
-fn clear_scratch_registers<D: Domain>(m: &mut Machine<D>) {
-    use Register::{R8, R9, R10, R11, RCX, RDI, RDX, RSI};
-    for register in [RCX, RDX, RSI, RDI, R8, R9, R10, R11] {
-        m.set_number(register, 0xa5a5_a5a5_a5a5_a5a5);
+/// The registers that a function need not preserve have unknown values after a call, and flags are undefined. Secret bytes
+/// of such a register may still be there, and stay. Vector registers are kept as they are.
+fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
+    use Register::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
+    m.flags = Flags::UNDEFINED;
+    for register in [RAX, RCX, RDX, RSI, RDI, R8, R9, R10, R11] {
+        let before = m.register(register);
+        let unknown = before.map(|byte| if D::secret(byte) == 0 { D::constant(0xa5) } else { byte });
+        m.set_general(register, &unknown);
     }
 }
 
@@ -135,9 +147,9 @@ fn reallocate<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
     Ok(new)
 }
 
-fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Result<u64, Stop> {
+fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Step {
     if address == 0 {
-        return Ok(0);
+        return Ok(());
     }
     let Some(block) = m.memory.remove(address).filter(|region| region.role == Role::Heap) else {
         return Err(m.stop(format!("{address:#x} is freed, which is no block")));
@@ -149,7 +161,7 @@ fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Result<u64, Stop> {
         let size = block.bytes().len();
         let detail = format!("{count} of {size} bytes, written at {}", m.image().place(writer));
         let function = m.image().function_at(writer);
-        *m.findings.entry(Finding { kind: Kind::Heap, function, detail }).or_default() += 1;
+        *m.findings.entry(Finding { kind: Kind::Heap, function, bytes: count, detail }).or_default() += 1;
     }
-    Ok(0)
+    Ok(())
 }

@@ -2,20 +2,23 @@
 
 use crate::machine::Finding;
 
-/// A line of the list: the kind of a finding, and the beginning and the end of the name of its function.
+/// A line of the list: the kind of a finding, the most bytes, and the beginning and the end of the name of its function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Known {
     /// The text of the line.
     pub line: String,
     kind: String,
+    most: usize,
     start: String,
     end: String,
+    /// True if `start` is the whole name.
+    is_exact: bool,
 }
 
 impl Known {
     /// True if the line describes the finding.
     pub fn describes(&self, finding: &Finding) -> bool {
-        self.matches(&finding.kind.to_string(), &finding.function)
+        finding.bytes <= self.most && self.matches(&finding.kind.to_string(), &finding.function)
     }
 
     /// True if the line describes why a run could not go on. Its kind is `stopped`, and its function is the place with the reason.
@@ -24,11 +27,15 @@ impl Known {
     }
 
     fn matches(&self, kind: &str, name: &str) -> bool {
-        kind == self.kind && name.starts_with(&self.start) && name.ends_with(&self.end)
+        let rest = name.strip_prefix(self.start.as_str());
+        kind == self.kind
+            && rest
+                .is_some_and(|rest| if self.is_exact { rest.is_empty() } else { rest.ends_with(&self.end) })
     }
 }
 
-/// Reads the list. A line is `kind: function`, where `*` stands for any text of a name, once. Lines that start with `#` are reasons.
+/// Reads the list. A line is `kind: function`, or `kind, at most N bytes: function` for secrets that are left behind. `*` stands for
+/// any text of a name, once. Lines that start with `#` are reasons.
 ///
 /// # Errors
 /// A message for a line of another form.
@@ -38,8 +45,23 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
         .map(|line| {
             let (kind, function) =
                 line.split_once(": ").ok_or_else(|| format!("not `kind: function`: {line}"))?;
+            let (kind, most) = match kind.split_once(", at most ") {
+                Some((kind, most)) => {
+                    let most = most.strip_suffix(" bytes").and_then(|most| most.parse().ok());
+                    (kind, most.ok_or_else(|| format!("not `at most N bytes`: {line}"))?)
+                }
+                None => (kind, 0),
+            };
             let (start, end) = function.split_once('*').unwrap_or((function, ""));
-            Ok(Known { line: line.into(), kind: kind.into(), start: start.into(), end: end.into() })
+            let is_exact = !function.contains('*');
+            Ok(Known {
+                line: line.into(),
+                kind: kind.into(),
+                most,
+                start: start.into(),
+                end: end.into(),
+                is_exact,
+            })
         })
         .collect()
 }

@@ -1,5 +1,7 @@
 //! The machine: registers, flags and memory of x86-64, and the loop that executes instructions.
 
+mod remains;
+
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,7 +45,7 @@ pub enum Kind {
     Heap,
     /// A static variable holds a secret at return.
     Static,
-    /// A byte of output has not been written, or a byte has been written that is no output.
+    /// A byte of output has not been written.
     Output,
     /// A result differs from that of the reference implementation.
     Result,
@@ -60,7 +62,7 @@ impl fmt::Display for Kind {
             Kind::Stack => "the stack holds a secret at return",
             Kind::Heap => "freed memory holds a secret",
             Kind::Static => "a static variable holds a secret at return",
-            Kind::Output => "the output is not written exactly",
+            Kind::Output => "a byte of output is not written",
             Kind::Result => "the result is wrong",
         })
     }
@@ -73,6 +75,8 @@ pub struct Finding {
     pub kind: Kind,
     /// The function whose instruction is the cause.
     pub function: String,
+    /// Number of secret bytes that instructions of the function have left behind; 0 for other kinds.
+    pub bytes: usize,
     /// The instruction and its operands, or what is left where.
     pub detail: String,
 }
@@ -384,7 +388,15 @@ impl<D: Domain> Machine<D> {
         let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
         let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
         let function = self.image().function_at(at);
-        *self.findings.entry(Finding { kind, function, detail }).or_default() += 1;
+        *self.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
+    }
+
+    /// A flag that an instruction reads. The value and the mark of an undefined flag are not known.
+    ///
+    /// # Errors
+    /// If the flag is undefined.
+    pub fn defined(&self, flag: Flag) -> Result<Flag, Stop> {
+        if flag.defined { Ok(flag) } else { Err(self.stop("the instruction reads an undefined flag")) }
     }
 
     /// The outcome of a branch or of another choice that is visible from outside. A secret is reported; a domain without values stops.
@@ -392,9 +404,7 @@ impl<D: Domain> Machine<D> {
     /// # Errors
     /// If the flag is undefined, or has no value.
     pub fn decide(&mut self, flag: Flag) -> Result<bool, Stop> {
-        if !flag.defined {
-            return Err(self.stop("a branch depends on an undefined flag"));
-        }
+        let flag = self.defined(flag)?;
         if flag.secret {
             self.find(Kind::Branch, "branch");
             if !D::HAS_VALUES {
@@ -534,42 +544,6 @@ impl<D: Domain> Machine<D> {
         Ok(bytes)
     }
 
-    /// Adds a finding for each register and each byte of memory that is not a buffer or a living block and depends on a secret.
-    /// Copies of at least four bytes of a public result are no finding.
-    pub fn find_left(&mut self, results: &[&[u8]]) {
-        let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
-        let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
-        let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
-        for (index, (bytes, writer)) in registers {
-            let name = format!("{:?}", Register::RAX + index as u32);
-            *left.entry((Kind::Register, writer, name)).or_default() += secrets(bytes);
-        }
-        for (index, (bytes, writer)) in self.vectors.iter().zip(self.vector_writers).enumerate() {
-            *left.entry((Kind::Register, writer, format!("zmm{index}"))).or_default() += secrets(bytes);
-        }
-        for (index, bytes) in self.masks.iter().enumerate() {
-            *left.entry((Kind::Register, 0, format!("k{index}"))).or_default() += secrets(bytes);
-        }
-        for region in self.memory.regions() {
-            let (kind, start) = match region.role {
-                Role::Stack => (Kind::Stack, (self.lowest - region.base) as usize),
-                Role::Image if region.is_writable => (Kind::Static, 0),
-                _ => continue,
-            };
-            let writers = &region.writers()[start..];
-            for place in secret_places::<D>(&region.bytes()[start..], results) {
-                *left.entry((kind, writers[place], String::new())).or_default() += 1;
-            }
-        }
-        for ((kind, writer, name), count) in left.into_iter().filter(|(_, count)| *count > 0) {
-            let place = self.image().place(writer.into());
-            let detail =
-                format!("{name}{}{count} bytes, written at {place}", if name.is_empty() { "" } else { ": " });
-            let function = self.image().function_at(writer.into());
-            *self.findings.entry(Finding { kind, function, detail }).or_default() += 1;
-        }
-    }
-
     /// Sets all registers and the stack to public values, as they are when an unrelated program has run.
     pub fn clear_scratch(&mut self) {
         let zero = D::constant(0);
@@ -582,24 +556,6 @@ impl<D: Domain> Machine<D> {
         }
         self.lowest = STACK_END;
     }
-}
-
-/// The places of secret bytes, except those that are copies of at least four bytes of a public result.
-fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
-    let mut places = Vec::new();
-    let mut rest = 0;
-    while let Some(start) =
-        bytes[rest..].iter().position(|byte| D::secret(*byte) != 0).map(|place| rest + place)
-    {
-        let run = bytes[start..].iter().take_while(|byte| D::secret(**byte) != 0);
-        let values: Vec<u8> = run.map(|byte| D::value(*byte)).collect();
-        let is_copy = |result: &&[u8]| result.windows(values.len()).any(|window| window == values);
-        if values.len() < 4 || !results.iter().any(is_copy) {
-            places.extend(start..start + values.len());
-        }
-        rest = start + values.len();
-    }
-    places
 }
 
 /// A stack that nothing has been written to.

@@ -1,6 +1,6 @@
 //! The command `prove`: analyses a build of the harness.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -60,7 +60,7 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// The outcome of all groups, and the findings that have been printed.
+/// The outcome of all groups, and the new findings that have been printed.
 #[derive(Default)]
 struct Total {
     outcome: Outcome,
@@ -70,19 +70,16 @@ struct Total {
 }
 
 impl Total {
-    /// Adds the outcome of a group. Prints the first finding of each kind and function.
+    /// Adds the outcome of a group. Prints the first new finding of each kind and function.
     fn add(&mut self, outcome: Outcome, known: &[Known]) {
         for (finding, (runs, example)) in &outcome.findings {
-            if !self.printed.insert((finding.kind, finding.function.clone())) {
+            let is_known = known.iter().any(|known| known.describes(finding));
+            if is_known || !self.printed.insert((finding.kind, finding.function.clone())) {
                 continue;
             }
-            let Finding { kind, function, detail } = finding;
-            if known.iter().any(|known| known.describes(finding)) {
-                println!("known: {kind}: {function}");
-            } else {
-                println!("FOUND: {kind}: {function}\n    in {runs} runs: {detail}\n    first run: {example}");
-                self.new += 1;
-            }
+            let Finding { kind, function, detail, .. } = finding;
+            println!("FOUND: {kind}: {function}\n    in {runs} runs: {detail}\n    first run: {example}");
+            self.new += 1;
         }
         for (stop, example) in
             outcome.stops.iter().filter(|(stop, _)| !self.outcome.stops.contains_key(*stop))
@@ -95,6 +92,20 @@ impl Total {
             self.new += 1;
         }
         self.outcome.merge(outcome);
+    }
+
+    /// Prints a line for each kind and function, in the form of the list of known findings, with the most bytes of all runs.
+    fn summarise(&self) {
+        let mut most: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
+        for finding in self.outcome.findings.keys() {
+            let bytes = most.entry((finding.kind, &finding.function)).or_default();
+            *bytes = (*bytes).max(finding.bytes);
+        }
+        for ((kind, function), bytes) in most {
+            let is_new = self.printed.contains(&(kind, function.to_string()));
+            let most = if bytes > 0 { format!(", at most {bytes} bytes") } else { String::new() };
+            println!("{}: {kind}{most}: {function}", if is_new { "new" } else { "known" });
+        }
     }
 }
 
@@ -150,7 +161,9 @@ fn prove(options: &Options) -> Result<bool, String> {
         ));
     }
     let extent = if options.is_short { Extent::Short } else { Extent::Full };
-    let Total { outcome, new, .. } = run(&image, &groups, extent, &options.known);
+    let total = run(&image, &groups, extent, &options.known);
+    total.summarise();
+    let Total { outcome, new, .. } = total;
     let stale: Vec<&Known> = options
         .known
         .iter()

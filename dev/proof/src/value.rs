@@ -1,8 +1,7 @@
 //! Values: what a byte of a register or of memory is during an analysis.
 //!
 //! The machine is generic over a [`Domain`]. [`Taint`](crate::taint::Taint) is the domain of bytes with a value and a mask of secret bits.
-//! A domain of polynomials over GF(2) implements the same trait: its bytes are constants or symbols, and it has no values behind
-//! symbols.
+//! It is the only domain of this repository. The trait permits a domain whose secret bytes have no values ([`Domain::HAS_VALUES`]).
 
 use std::fmt::Debug;
 

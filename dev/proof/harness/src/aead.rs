@@ -159,14 +159,26 @@ pub unsafe extern "C" fn proof_ocb_drop(place: *mut InlineOcb) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// Starts a message with tags of 16 bytes.
+/// A copy of OCB3 with its state in another place. Returns false if memory cannot be allocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_ocb_copy(place: &mut OcbPlace, ocb: &InlineOcb) -> bool {
+    ocb.duplicate().map(|copy| place.write(copy)).is_some()
+}
+
+/// Starts a message with tags of `tag_len` bytes.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn proof_ocb_start(ocb: &mut InlineOcb, encrypts: bool, nonce: *const u8, len: usize) {
+pub unsafe extern "C" fn proof_ocb_start(
+    ocb: &mut InlineOcb,
+    encrypts: bool,
+    nonce: *const u8,
+    len: usize,
+    tag_len: usize,
+) {
     // SAFETY: the caller promises it.
-    ocb.start(encrypts, unsafe { bytes(nonce, len) }, 16);
+    ocb.start(encrypts, unsafe { bytes(nonce, len) }, tag_len);
 }
 
 /// Adds associated data.
@@ -206,7 +218,11 @@ pub extern "C" fn proof_ocb_seal(ocb: &mut InlineOcb, tag: &mut Block) {
 }
 
 /// Compares the tag of a decryption.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
-pub extern "C" fn proof_ocb_open(ocb: &mut InlineOcb, tag: &Block) -> bool {
-    ocb.finish_open(tag)
+pub unsafe extern "C" fn proof_ocb_open(ocb: &mut InlineOcb, tag: *const u8, len: usize) -> bool {
+    // SAFETY: the caller promises it.
+    ocb.finish_open(unsafe { bytes(tag, len) })
 }

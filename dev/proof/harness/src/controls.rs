@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Branches on a secret.
 #[unsafe(no_mangle)]
@@ -72,4 +73,23 @@ pub extern "C" fn proof_control_partial(secret: &[u8; 16], result: &mut [u8; 16]
     for (result, secret) in result[..15].iter_mut().zip(secret) {
         *result = !*secret;
     }
+}
+
+/// Writes a wrong result.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_result(secret: &[u8; 16], result: &mut [u8; 16]) {
+    *result = *secret;
+}
+
+/// Leaves a secret in a static variable.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_static(secret: &[u8; 16], _: &mut [u8; 16]) {
+    static PLACE: AtomicU8 = AtomicU8::new(0);
+    black_box(&PLACE).store(secret[0], Ordering::Relaxed);
+}
+
+/// Leaves a secret in a block that is never freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_unfreed(secret: &[u8; 16], _: &mut [u8; 16]) {
+    black_box(Box::leak(Box::new(*secret)));
 }

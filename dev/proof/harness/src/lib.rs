@@ -13,7 +13,7 @@ pub mod task;
 use std::mem::MaybeUninit;
 use std::slice;
 
-use lockstep_cpu::inline::{Block, InlineKernel, InlineKey, Span};
+use lockstep_cpu::inline::{self, Block, InlineKernel, InlineKey, Span};
 use lockstep_cpu::soft::{Soft, Width};
 
 /// A place for a key, which [`proof_key_set`] fills.
@@ -82,6 +82,12 @@ pub unsafe extern "C" fn proof_key_set(
 pub unsafe extern "C" fn proof_key_drop(place: *mut Option<InlineKey>) {
     // SAFETY: the caller promises it; the place comes from a box.
     drop(unsafe { Box::from_raw(place) });
+}
+
+/// A copy of a key in another place. Returns false if memory cannot be allocated.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_key_copy(place: &mut KeyPlace, key: &InlineKey) -> bool {
+    place.write(key.duplicate()).is_some()
 }
 
 /// Defines functions that call a mode of a key. A mode has no chaining register, or it has one and updates it.
@@ -190,4 +196,10 @@ pub unsafe extern "C" fn proof_xts_unit(unit: &mut Unit<'_>, src: *const u8, dst
     let Unit { key, tweak_key, number, after, encrypts } = unit;
     // SAFETY: the caller promises it.
     key.xts_unit(tweak_key, *encrypts != 0, number, Some(after), unsafe { span(src, dst, len) });
+}
+
+/// Multiplies a tweak of XTS by a power of x.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_advance_tweak(tweak: &mut Block, blocks: u64) {
+    inline::advance_tweak(tweak, blocks);
 }

@@ -14,34 +14,69 @@ const INPUT: Buffer = Buffer(20);
 const OUTPUT: Buffer = Buffer(21);
 const MESSAGE: Buffer = Buffer(1);
 
+/// How a message runs.
+#[derive(Clone, Copy)]
+struct Form {
+    in_place: bool,
+    /// True if the tag to compare with is wrong.
+    is_forged: bool,
+    /// True if a copy of the object goes on after the additional data.
+    is_copied: bool,
+    iv_len: usize,
+    /// Number of bytes of the tag of OCB3 in a decryption.
+    tag_len: usize,
+}
+
+/// The forms of the message of this index.
+fn forms(operation: Operation, index: usize) -> Vec<Form> {
+    let plain = Form { in_place: true, is_forged: false, is_copied: false, iv_len: 12, tag_len: 16 };
+    let (is_ocb, opens) = (matches!(operation, Operation::Ocb(_)), !encrypts(operation));
+    // A counter that follows from an IV of another length than 12 bytes is secret.
+    let iv_len = match operation {
+        Operation::Gcm(_) => [12, 1, 16, 60][index % 4],
+        Operation::Ocb(_) => [12, 1, 15][index % 3],
+        _ => 12,
+    };
+    let tag_len = if is_ocb && opens { [16, 8, 1, 12][index % 4] } else { 16 };
+    let is_copied = index % 8 == 1 && !matches!(operation, Operation::GcmMessage(_));
+    let mut forms = vec![plain, Form { in_place: false, is_copied, iv_len, tag_len, ..plain }];
+    if opens && index.is_multiple_of(4) {
+        forms.push(Form { is_forged: true, in_place: index.is_multiple_of(8), ..plain });
+    }
+    forms
+}
+
+fn encrypts(operation: Operation) -> bool {
+    match operation {
+        Operation::Gcm(encrypts) | Operation::GcmMessage(encrypts) | Operation::Ocb(encrypts) => encrypts,
+        _ => unreachable!("an AEAD"),
+    }
+}
+
 /// A message: input and output, additional data, IV and tag.
 struct Message {
+    form: Form,
     encrypts: bool,
-    in_place: bool,
     iv: Vec<u8>,
     aad: Vec<u8>,
     input: Vec<u8>,
     output: Vec<u8>,
-    tag: [u8; 16],
+    tag: Vec<u8>,
 }
 
 impl Message {
     /// A message of `len` bytes, and its result by the reference implementation.
-    fn new(group: Group, aes: &Aes, len: usize, aad_len: usize, in_place: bool) -> Message {
-        let (encrypts, is_ocb) = match group.operation {
-            Operation::Ocb(encrypts) => (encrypts, true),
-            Operation::Gcm(encrypts) | Operation::GcmMessage(encrypts) => (encrypts, false),
-            _ => unreachable!("an AEAD"),
-        };
-        let (iv, aad, plaintext) = (sample(12, 7), sample(aad_len, 8), sample(len, 3));
-        let (ciphertext, tag) = if is_ocb {
-            let (ciphertext, tag) = ocb::seal(aes, &iv, &aad, &plaintext, 16);
-            (ciphertext, tag.try_into().expect("16 bytes"))
+    fn new(group: Group, aes: &Aes, len: usize, aad_len: usize, form: Form) -> Message {
+        let encrypts = encrypts(group.operation);
+        let (iv, aad, plaintext) = (sample(form.iv_len, 7), sample(aad_len, 8), sample(len, 3));
+        let (ciphertext, tag) = if matches!(group.operation, Operation::Ocb(_)) {
+            ocb::seal(aes, &iv, &aad, &plaintext, form.tag_len)
         } else {
-            gcm::seal(aes, &iv, &aad, &plaintext)
+            let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
+            (ciphertext, tag.to_vec())
         };
         let (input, output) = if encrypts { (plaintext, ciphertext) } else { (ciphertext, plaintext) };
-        Message { encrypts, in_place, iv, aad, input, output, tag }
+        Message { form, encrypts, iv, aad, input, output, tag }
     }
 }
 
@@ -55,7 +90,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     let made =
         if is_ocb { new_ocb(&mut keyed, bytes, key.len()) } else { new_gcm(&mut keyed, bytes, key.len()) };
     keyed.remove(KEY);
-    outcome.add(&keyed, made.as_ref().map(|_| ()).map_err(Clone::clone), format!("{group}: set-up"));
+    outcome.add(&keyed, made.clone(), format!("{group}: set-up"));
     let Ok(object) = made else { return };
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
     let (from, step) = group.kernel.gcm;
@@ -63,33 +98,57 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     for (index, len) in lengths(group.kernel, extent, 1, most).into_iter().enumerate() {
         // Additional data of several lengths, up to more than eight blocks, at no further cost.
         let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
-        for in_place in [true, false] {
+        for form in forms(group.operation, index) {
             let mut session = keyed.clone();
-            let message = Message::new(group, &aes, len, aad_len, in_place);
-            session.results = if message.encrypts {
-                vec![message.output.clone(), message.tag.to_vec()]
-            } else {
-                vec![message.input.clone()]
-            };
-            let result = match group.operation {
-                Operation::Gcm(_) => incremental_gcm(&mut session, object, &message, index),
-                Operation::GcmMessage(_) => whole_gcm(&mut session, object, &message),
-                _ => incremental_ocb(&mut session, object, &message),
-            };
-            if result.is_ok() {
-                session.check(OUTPUT, "the output", &message.output);
-                if message.encrypts {
-                    session.check(TAG, "the tag", &message.tag);
-                }
-            }
-            let place = if in_place { "in place" } else { "not in place" };
-            outcome.add(&session, result, format!("{group}, {len} bytes, {place}"));
+            let message = Message::new(group, &aes, len, aad_len, form);
+            run_message(&mut session, group, (object, &message, index), outcome);
         }
     }
-    let drop = if is_ocb { "proof_ocb_drop" } else { "proof_gcm_drop" };
-    let result = keyed.call(drop, &[object]);
-    keyed.check_heap();
+    let result = end(&mut keyed, object, &key, is_ocb);
     outcome.add(&keyed, result, format!("{group}: end of the key"));
+}
+
+fn run_message(
+    session: &mut Session,
+    group: Group,
+    (object, message, index): (u64, &Message, usize),
+    outcome: &mut Outcome,
+) {
+    session.results = if message.encrypts {
+        vec![message.output.clone(), message.tag.clone()]
+    } else {
+        vec![message.input.clone()]
+    };
+    let result = match group.operation {
+        Operation::Gcm(_) => incremental_gcm(session, object, message, index),
+        Operation::GcmMessage(_) => whole_gcm(session, object, message),
+        _ => incremental_ocb(session, object, message),
+    };
+    if result.is_ok() {
+        session.check(OUTPUT, "the output", &message.output);
+        if message.encrypts {
+            session.check(TAG, "the tag", &message.tag);
+        }
+    }
+    let Form { in_place, is_forged, is_copied, iv_len, tag_len } = message.form;
+    let place = if in_place { "in place" } else { "not in place" };
+    let forged = if is_forged { ", a wrong tag" } else { "" };
+    let copied = if is_copied { ", by a copy" } else { "" };
+    let len = message.input.len();
+    let lens = format!("{len} bytes, IV of {iv_len} bytes, tag of {tag_len} bytes");
+    outcome.add(session, result, format!("{group}, {lens}, {place}{copied}{forged}"));
+}
+
+/// Sets the key of GCM once more, and drops the object.
+fn end(session: &mut Session, object: u64, key: &[u8], is_ocb: bool) -> Result<(), Stop> {
+    if !is_ocb {
+        let bytes = session.secret(KEY, key, false);
+        session.call_well("proof_gcm_set_key", &[object, bytes, key.len() as u64])?;
+        session.remove(KEY);
+    }
+    session.call(if is_ocb { "proof_ocb_drop" } else { "proof_gcm_drop" }, &[object])?;
+    session.check_heap();
+    Ok(())
 }
 
 fn new_gcm(session: &mut Session, key: u64, len: usize) -> Result<u64, Stop> {
@@ -106,16 +165,21 @@ fn new_ocb(session: &mut Session, key: u64, len: usize) -> Result<u64, Stop> {
 /// The place of a tag: it is written, or it is public and compared.
 fn tag_place(session: &mut Session, message: &Message) -> u64 {
     if message.encrypts {
-        session.public(TAG, &[0xee; 16], true)
-    } else {
-        session.public(TAG, &message.tag, false)
+        return session.public(TAG, &[0xee; 16], true);
     }
+    let mut tag = message.tag.clone();
+    if let Some(last) = tag.last_mut().filter(|_| message.form.is_forged) {
+        *last ^= 0x40;
+    }
+    session.public(TAG, &tag, false)
 }
 
-/// The verdict on a right tag must be true.
-fn check_verdict(session: &mut Session, result: u64) {
-    if result & 0xff != 1 {
-        session.found(Kind::Result, "the right tag is refused".into());
+/// The verdict on a right tag must be true, and that on a wrong tag false.
+fn check_verdict(session: &mut Session, message: &Message, result: u64) {
+    if (result & 0xff == 1) == message.form.is_forged {
+        let verdict =
+            if message.form.is_forged { "a wrong tag is accepted" } else { "the right tag is refused" };
+        session.found(Kind::Result, verdict.into());
     }
 }
 
@@ -127,9 +191,11 @@ fn first_piece(index: usize, len: usize) -> usize {
 fn incremental_gcm(session: &mut Session, gcm: u64, message: &Message, index: usize) -> Result<(), Stop> {
     let iv = session.public(IV, &message.iv, false);
     let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.in_place);
+    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.form.in_place);
     session.call_well("proof_gcm_start", &[gcm, u64::from(message.encrypts), iv, message.iv.len() as u64])?;
     session.call_well("proof_gcm_aad", &[gcm, aad, message.aad.len() as u64])?;
+    let original = gcm;
+    let gcm = if message.form.is_copied { session.call_well("proof_gcm_copy", &[gcm])? } else { gcm };
     let (first, len) = (first_piece(index, message.input.len()) as u64, message.input.len() as u64);
     if first > 0 {
         session.call_well("proof_gcm_update", &[gcm, from, to, first])?;
@@ -139,8 +205,14 @@ fn incremental_gcm(session: &mut Session, gcm: u64, message: &Message, index: us
     if message.encrypts {
         session.call_well("proof_gcm_seal", &[gcm, tag])?;
     } else {
-        let verdict = session.call_for("proof_gcm_open", &[gcm, tag])?;
-        check_verdict(session, verdict);
+        let verdict = session.call("proof_gcm_open", &[gcm, tag])?;
+        check_verdict(session, message, verdict);
+    }
+    if message.form.is_copied {
+        for object in [gcm, original] {
+            session.call("proof_gcm_drop", &[object])?;
+        }
+        session.check_heap();
     }
     Ok(())
 }
@@ -148,22 +220,29 @@ fn incremental_gcm(session: &mut Session, gcm: u64, message: &Message, index: us
 fn whole_gcm(session: &mut Session, gcm: u64, message: &Message) -> Result<(), Stop> {
     let iv = session.public(IV, &message.iv, false);
     let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.in_place);
+    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.form.in_place);
     let tag = tag_place(session, message);
     let (aad_len, len) = (message.aad.len() as u64, message.input.len() as u64);
     let parts = [iv, aad, aad_len, from, to, len, tag, u64::from(message.encrypts)];
     let structure = session.structure(MESSAGE, &parts);
-    let verdict = session.call_for("proof_gcm_message", &[gcm, structure])?;
-    check_verdict(session, verdict);
+    let verdict = session.call("proof_gcm_message", &[gcm, structure])?;
+    check_verdict(session, message, verdict);
     Ok(())
 }
 
 fn incremental_ocb(session: &mut Session, ocb: u64, message: &Message) -> Result<(), Stop> {
+    let Form { in_place, is_copied, tag_len, .. } = message.form;
     let iv = session.public(IV, &message.iv, false);
     let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.in_place);
-    session.call("proof_ocb_start", &[ocb, u64::from(message.encrypts), iv, message.iv.len() as u64])?;
+    let (from, to) = session.data(INPUT, OUTPUT, &message.input, in_place);
+    let iv_len = message.iv.len() as u64;
+    session.call("proof_ocb_start", &[ocb, u64::from(message.encrypts), iv, iv_len, tag_len as u64])?;
     session.call("proof_ocb_aad", &[ocb, aad, message.aad.len() as u64])?;
+    let original = ocb;
+    let ocb = if is_copied { session.call_well("proof_ocb_place", &[])? } else { original };
+    if is_copied {
+        session.call_well("proof_ocb_copy", &[ocb, original])?;
+    }
     let len = message.input.len() as u64;
     let (whole, rest) = (len / 16 * 16, len % 16);
     session.call("proof_ocb_blocks", &[ocb, from, to, whole])?;
@@ -172,9 +251,16 @@ fn incremental_ocb(session: &mut Session, ocb: u64, message: &Message) -> Result
     }
     let tag = tag_place(session, message);
     if message.encrypts {
-        return session.call("proof_ocb_seal", &[ocb, tag]);
+        session.call("proof_ocb_seal", &[ocb, tag])?;
+    } else {
+        let verdict = session.call("proof_ocb_open", &[ocb, tag, tag_len as u64])?;
+        check_verdict(session, message, verdict);
     }
-    let verdict = session.call_for("proof_ocb_open", &[ocb, tag])?;
-    check_verdict(session, verdict);
+    if is_copied {
+        for object in [ocb, original] {
+            session.call("proof_ocb_drop", &[object])?;
+        }
+        session.check_heap();
+    }
     Ok(())
 }

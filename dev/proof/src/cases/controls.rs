@@ -11,7 +11,7 @@ use crate::semantics;
 use crate::taint::Taint;
 
 /// The controls, with what each must be reported for.
-const CONTROLS: [(&str, Kind); 9] = [
+const CONTROLS: [(&str, Kind); 12] = [
     ("proof_control_branch", Kind::Branch),
     ("proof_control_address", Kind::Address),
     ("proof_control_time", Kind::Time),
@@ -21,6 +21,9 @@ const CONTROLS: [(&str, Kind); 9] = [
     ("proof_control_read", Kind::Access),
     ("proof_control_write", Kind::Access),
     ("proof_control_partial", Kind::Output),
+    ("proof_control_result", Kind::Result),
+    ("proof_control_static", Kind::Static),
+    ("proof_control_unfreed", Kind::Heap),
 ];
 
 /// Runs the controls. Returns the names of those that are not reported for their fault.
@@ -33,6 +36,7 @@ pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
         let result = session.public(Buffer(21), &[0xee; 16], true);
         if session.call(function, &[secret, result]).is_ok() {
             session.check(Buffer(21), "the result", &[0xa4; 16]);
+            session.check_heap();
         }
         !session.machine.findings.keys().any(|finding| finding.kind == *kind)
     };

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use lockstep_reference::Block;
+
 use crate::contracts;
 use crate::image::Image;
 use crate::machine::{Finding, Program, Stop};
@@ -187,7 +189,7 @@ impl Outcome {
     }
 
     /// Adds a run.
-    fn add(&mut self, session: &Session, result: Result<(), Stop>, example: String) {
+    fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
         self.runs += 1;
         self.steps += session.machine.steps;
         for finding in session.machine.findings.keys() {
@@ -209,6 +211,33 @@ fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usiz
         _ => *len < 32 && !is_soft,
     };
     (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()
+}
+
+/// The last 16 bytes of a chaining state and the data after it.
+fn last_block(state: &Block, data: &[u8]) -> Block {
+    *[state, data].concat().last_chunk().expect("16 bytes")
+}
+
+/// The XOR of the last blocks of input and output; the state if there are none.
+fn last_difference(state: &Block, input: &[u8], output: &[u8]) -> Block {
+    let Some((input, output)) = input.last_chunk::<16>().zip(output.last_chunk::<16>()) else {
+        return *state;
+    };
+    std::array::from_fn(|place| input[place] ^ output[place])
+}
+
+/// A counter in the last `width` bytes of a block, increased by the number of blocks of the data, including a partial one.
+fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
+    let mut counter = *counter;
+    for _ in 0..len.div_ceil(16) {
+        for byte in counter[16 - width..].iter_mut().rev() {
+            *byte = byte.wrapping_add(1);
+            if *byte != 0 {
+                break;
+            }
+        }
+    }
+    counter
 }
 
 /// Runs a group.

@@ -3,7 +3,7 @@
 use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
 
 use super::session::{Buffer, Session, sample};
-use super::{Extent, Group, Operation, Outcome, lengths};
+use super::{Extent, Group, Operation, Outcome, counter_after, last_block, last_difference, lengths};
 use crate::machine::Stop;
 
 /// A mode of a key.
@@ -26,7 +26,7 @@ enum Register {
     None,
     /// An IV or a counter, which is public.
     Public,
-    /// A tweak, which depends on the key.
+    /// A tweak, which depends on the key, or the keystream of OFB.
     Secret,
 }
 
@@ -60,7 +60,7 @@ pub(super) const MODES: [Mode; 15] = {
         mode("CFB1 decryption", "proof_cfb1_decrypt", Public, (1, 6), |aes, iv, data| {
             cfb::decrypt1(aes, iv, data, 8 * data.len())
         }),
-        mode("OFB", "proof_ofb", Public, (16, 160), ofb::apply),
+        mode("OFB", "proof_ofb", Secret, (16, 160), ofb::apply),
         mode("XTS encryption", "proof_xts_encrypt", Secret, blocks, |aes, tweak, data| {
             xts_blocks(|block| aes.encrypt(block), tweak, data)
         }),
@@ -120,8 +120,10 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
         return;
     };
     if group.operation == Operation::Key {
-        let result = keyed.call("proof_key_drop", &[place]);
-        keyed.check_heap();
+        let result = run_key(&mut keyed, place);
+        if result.is_ok() {
+            keyed.check_heap();
+        }
         outcome.add(&keyed, result, format!("{group}"));
         return;
     }
@@ -138,6 +140,41 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
             }
         }
     }
+}
+
+/// A copy of a key, both of which are dropped; and a tweak, which is advanced by numbers of blocks.
+fn run_key(session: &mut Session, key: u64) -> Result<(), Stop> {
+    let copy = session.call_well("proof_key_place", &[])?;
+    session.call_well("proof_key_copy", &[copy, key])?;
+    for key in [key, copy] {
+        session.call("proof_key_drop", &[key])?;
+    }
+    for blocks in [0, 1, 7, 8, 64, 129, 300] {
+        let tweak: Block = sample(16, 9).try_into().expect("16 bytes");
+        let place = session.secret(REGISTER, &tweak, true);
+        session.call("proof_advance_tweak", &[place, blocks])?;
+        session.check_values(REGISTER, "the tweak", &tweak_after(tweak, 16 * blocks as usize));
+    }
+    Ok(())
+}
+
+/// The chaining register after a mode.
+fn next_register(mode: &str, register: &Block, input: &[u8], output: &[u8]) -> Option<Block> {
+    match mode {
+        "CTR" => Some(counter_after(register, input.len(), 16)),
+        "CTR32" => Some(counter_after(register, input.len(), 4)),
+        "OFB" => Some(last_difference(register, input, output)),
+        "XTS encryption" | "XTS decryption" => Some(tweak_after(*register, input.len())),
+        "ECB encryption" | "ECB decryption" => None,
+        // CBC and CFB: the last 16 bytes of ciphertext.
+        _ if mode.ends_with("decryption") => Some(last_block(register, input)),
+        _ => Some(last_block(register, output)),
+    }
+}
+
+/// The tweak of the block after `len` bytes.
+fn tweak_after(tweak: Block, len: usize) -> Block {
+    (0..len / 16).fold(tweak, |tweak, _| xts::mul_alpha(tweak))
 }
 
 fn run_mode(
@@ -168,11 +205,18 @@ fn run_mode(
                 }
                 arguments.extend([from, to, len as u64]);
                 let expected = (mode.expected)(aes, counter, &data);
-                session.results =
-                    vec![if mode.name.ends_with("decryption") { data } else { expected.clone() }];
+                let next = next_register(mode.name, counter, &data, &expected);
+                if mode.name.ends_with("decryption") {
+                    session.results = vec![data];
+                } else if mode.name.ends_with("encryption") {
+                    session.results = vec![expected.clone()];
+                }
                 let result = session.call(mode.function, &arguments);
                 if result.is_ok() {
                     session.check(OUTPUT, "the output", &expected);
+                    if let Some(next) = next {
+                        session.check_values(REGISTER, "the chaining register", &next);
+                    }
                 }
                 let place = if in_place { "in place" } else { "not in place" };
                 outcome.add(
@@ -223,8 +267,7 @@ fn run_units(
             let result = session.call("proof_xts_unit", &[unit, from, to, len as u64]);
             if result.is_ok() {
                 session.check(OUTPUT, "the output", &expected);
-                let next = (0..len / 16).fold(tweak, |tweak, _| xts::mul_alpha(tweak));
-                session.check(REGISTER, "the tweak after the data", &next);
+                session.check(REGISTER, "the tweak after the data", &tweak_after(tweak, len));
             }
             let place = if in_place { "in place" } else { "not in place" };
             outcome.add(&session, result, format!("{group}, {len} bytes, {place}"));

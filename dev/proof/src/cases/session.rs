@@ -33,7 +33,8 @@ pub struct Session {
     pub machine: Machine<Taint>,
     /// The address of the `InlineKernel`.
     pub kernel: u64,
-    /// Ciphertext and, when sealing, the tag: they may be left in registers and on the stack.
+    /// Public results: ciphertext and, when sealing, the tag. They may be left in registers and on the stack. For a function that encrypts
+    /// and decrypts by the same code there are none.
     pub results: Vec<Vec<u8>>,
 }
 
@@ -103,32 +104,15 @@ impl Session {
         (from, self.public(output, &vec![0xee; bytes.len()], true))
     }
 
-    /// Calls a function without a result, and checks what it leaves.
+    /// Calls a function, checks what it leaves, and returns the value of RAX. A result in RAX is public: an address, or a verdict.
     ///
     /// # Errors
     /// If the run cannot go on.
-    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<(), Stop> {
-        self.machine.clear_scratch();
-        self.machine.call(function, arguments)?;
-        self.find_left();
-        Ok(())
-    }
-
-    fn find_left(&mut self) {
-        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
-        self.machine.find_left(&results);
-    }
-
-    /// Calls a function with a result in RAX, and checks what it leaves elsewhere.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub fn call_for(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
         self.machine.clear_scratch();
         let result = self.machine.call(function, arguments)?;
-        // The result itself may depend on secrets, such as the verdict on a tag.
-        self.machine.set_number(iced_x86::Register::RAX, result);
-        self.find_left();
+        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
+        self.machine.find_left(&results);
         Ok(result)
     }
 
@@ -137,7 +121,7 @@ impl Session {
     /// # Errors
     /// If the run cannot go on, or if the result is zero.
     pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.call_for(function, arguments)?;
+        let result = self.call(function, arguments)?;
         // A bool has 8 bits; the rest of the register has no meaning.
         if result & 0xff == 0 && result < 1 << 32 {
             return Err(self.machine.stop(format!("{function} reports a failure")));
@@ -172,7 +156,7 @@ impl Session {
     /// Adds a finding that no single instruction causes.
     pub fn found(&mut self, kind: Kind, detail: String) {
         let function = "the function that was called".to_string();
-        *self.machine.findings.entry(Finding { kind, function, detail }).or_default() += 1;
+        *self.machine.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
     }
 
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.

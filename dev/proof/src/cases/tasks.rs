@@ -6,7 +6,7 @@ use lockstep_reference::{
 
 use super::session::{Buffer, Session, sample};
 use super::{Extent, Group, Operation, Outcome};
-use crate::machine::Stop;
+use crate::machine::{Kind, Stop};
 
 /// A pass: the results are the data and, for a pass that only reads, the chaining state.
 pub(super) struct Pass {
@@ -108,11 +108,20 @@ const LIST: Buffer = Buffer(1);
 
 /// The numbers and lengths of messages of the runs.
 fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec<usize>> {
+    // CFB1 encrypts a block for each bit.
+    let is_cfb1 = matches!(group.operation, Operation::Pass(index) if PASSES[index].name.starts_with("Cfb1"));
     let step = group.kernel.step;
     let round = |len: usize| len / unit * unit;
-    let mut shapes = vec![vec![], vec![0], vec![round(16)], vec![round(47)]];
+    let mut shapes = vec![vec![], vec![0]];
+    if !is_cfb1 {
+        shapes.extend([vec![round(16)], vec![round(47)]]);
+    }
     if is_serial {
-        let short = if matches!(unit, 1) { 11 } else { 48 };
+        let short = match unit {
+            _ if is_cfb1 => 1,
+            1 => 11,
+            _ => 48,
+        };
         shapes.extend(
             [1, 2, 3, 5, 8, 9, 15, 16, 17, 33]
                 .map(|count| (0..count).map(|index| round(short + unit * (index * 5 % 4))).collect()),
@@ -127,6 +136,22 @@ fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec
     shapes
 }
 
+/// The chaining state after a pass; `None` for a pass that has none, whose state is not specified after a partial block, or for XTS, whose
+/// state is checked by the modes of a key.
+fn next_state(pass: &str, state: &Block, input: &[u8], output: &[u8]) -> Option<Block> {
+    match pass {
+        "Ctr" => Some(super::counter_after(state, input.len(), 16)),
+        "Ctr32" => Some(super::counter_after(state, input.len(), 4)),
+        "Cfb8Encrypt" | "Cfb1Encrypt" => Some(super::last_block(state, output)),
+        "Cfb8Decrypt" | "Cfb1Decrypt" => Some(super::last_block(state, input)),
+        _ if !input.len().is_multiple_of(16) => None,
+        "CbcEncrypt" | "Cfb128Encrypt" => Some(super::last_block(state, output)),
+        "CbcDecrypt" | "Cfb128Decrypt" => Some(super::last_block(state, input)),
+        "Ofb" | "PcbcEncrypt" | "PcbcDecrypt" => Some(super::last_difference(state, input, output)),
+        _ => None,
+    }
+}
+
 /// Runs a pass or a fused AEAD.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
     let (is_serial, unit) = match group.operation {
@@ -135,17 +160,30 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     };
     for lens in shapes(group, extent, is_serial, unit) {
         for in_place in [true, false] {
-            let mut session = session.clone();
-            let result = match group.operation {
-                Operation::Pass(index) => run_pass(&mut session, group, index, &lens, in_place),
-                Operation::Fused(index) => run_fused(&mut session, group, index, &lens, in_place),
-                _ => unreachable!("a task"),
+            let mut run = |is_forged: bool| {
+                let mut session = session.clone();
+                let result = match group.operation {
+                    Operation::Pass(index) => run_pass(&mut session, group, index, &lens, in_place),
+                    Operation::Fused(index) => {
+                        run_fused(&mut session, group, index, &lens, (in_place, is_forged))
+                    }
+                    _ => unreachable!("a task"),
+                };
+                if result.is_ok() {
+                    session.check_heap();
+                }
+                let place = if in_place { "in place" } else { "not in place" };
+                let forged = if is_forged { ", a wrong tag" } else { "" };
+                outcome.add(
+                    &session,
+                    result,
+                    format!("{group}, messages of {lens:?} bytes, {place}{forged}"),
+                );
             };
-            if result.is_ok() {
-                session.check_heap();
+            run(false);
+            if matches!(group.operation, Operation::Fused(index) if index % 2 == 1) && !lens.is_empty() {
+                run(true);
             }
-            let place = if in_place { "in place" } else { "not in place" };
-            outcome.add(&session, result, format!("{group}, messages of {lens:?} bytes, {place}"));
         }
     }
 }
@@ -159,6 +197,8 @@ fn run_pass(
 ) -> Result<(), Stop> {
     let pass = &PASSES[index];
     let only_reads = matches!(pass.name, "CbcMac" | "Ghash" | "Polyval");
+    // The state of OFB is keystream, and that of PCBC depends on the plaintext.
+    let has_secret_state = pass.name == "Ofb" || pass.name.starts_with("Pcbc");
     let is_xts = pass.name.starts_with("Xts");
     let (mut list, mut expected) = (Vec::new(), Vec::new());
     for (index, len) in lens.iter().enumerate() {
@@ -166,7 +206,7 @@ fn run_pass(
         let state: Block = sample(16, 40 + index).try_into().expect("16 bytes");
         let key_place = session.secret(buffer(0, index), &key, false);
         let tweak_place = if is_xts { session.secret(buffer(1, index), &tweak_key(&key), false) } else { 0 };
-        let state_place = match only_reads {
+        let state_place = match only_reads || has_secret_state {
             true => session.secret(buffer(2, index), &state, true),
             false => session.public(buffer(2, index), &state, true),
         };
@@ -179,17 +219,25 @@ fn run_pass(
         let key_len = group.key_len as u64;
         list.extend([key_place, key_len, tweak_place, state_place, from, to, *len as u64, 0, 0]);
         let result = (pass.expected)(&key, &state, &data);
-        session.results.push(if pass.name.ends_with("Decrypt") { data } else { result.clone() });
-        expected.push(result);
+        let next = (!only_reads).then(|| next_state(pass.name, &state, &data, &result)).flatten();
+        if pass.name.ends_with("Decrypt") {
+            session.results.push(data);
+        } else if pass.name.ends_with("Encrypt") {
+            session.results.push(result.clone());
+        }
+        expected.push((result, next));
     }
     let place = session.structure(LIST, &list);
     let kernel = session.kernel;
     session.call_well("proof_pass", &[kernel, index as u64, place, lens.len() as u64])?;
-    for (index, expected) in expected.iter().enumerate() {
+    for (index, (expected, next)) in expected.iter().enumerate() {
         if only_reads {
             session.check_values(buffer(2, index), "the state", expected);
-        } else {
-            session.check(buffer(4, index), "the output", expected);
+            continue;
+        }
+        session.check(buffer(4, index), "the output", expected);
+        if let Some(next) = next {
+            session.check_values(buffer(2, index), "the chaining state", next);
         }
     }
     Ok(())
@@ -215,7 +263,7 @@ fn run_fused(
     group: Group,
     index: usize,
     lens: &[usize],
-    in_place: bool,
+    (in_place, is_forged): (bool, bool),
 ) -> Result<(), Stop> {
     let seals = index.is_multiple_of(2);
     let (mut list, mut expected) = (Vec::new(), Vec::new());
@@ -233,20 +281,29 @@ fn run_fused(
         let key_place = session.secret(buffer(0, number), &key, false);
         // The nonce has 12 of 16 bytes; the tag follows.
         let mut state = [&nonce[..], &[0; 4], &[0xee; 16]].concat();
+        // The last message has the wrong tag.
+        let has_wrong_tag = is_forged && number + 1 == lens.len();
         if !seals {
             state[16..].copy_from_slice(&tag);
+            state[31] ^= if has_wrong_tag { 0x40 } else { 0 };
         }
         let state_place = session.public(buffer(2, number), &state, seals);
         let aad_place = session.secret(buffer(5, number), &aad, false);
         let (from, to) = session.data(buffer(3, number), buffer(4, number), input, in_place);
         let key_len = group.key_len as u64;
         list.extend([key_place, key_len, 0, state_place, from, to, *len as u64, aad_place, aad.len() as u64]);
-        state[16..].copy_from_slice(&tag);
-        expected.push((output, state));
+        if seals {
+            state[16..].copy_from_slice(&tag);
+        }
+        expected.push((if has_wrong_tag { vec![0; *len] } else { output }, state));
     }
     let place = session.structure(LIST, &list);
     let kernel = session.kernel;
-    session.call_well("proof_fused", &[kernel, index as u64, place, lens.len() as u64])?;
+    let verdict = session.call("proof_fused", &[kernel, index as u64, place, lens.len() as u64])?;
+    if (verdict & 0xff == 1) == is_forged {
+        session
+            .found(Kind::Result, if is_forged { "a wrong tag is accepted" } else { "the task fails" }.into());
+    }
     for (number, (output, state)) in expected.iter().enumerate() {
         session.check(buffer(4, number), "the output", output);
         session.check_values(buffer(2, number), "the tag", state);

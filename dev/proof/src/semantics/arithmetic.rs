@@ -49,7 +49,8 @@ impl<D: Domain> Machine<D> {
 
 pub(super) fn add<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (x, y, size) = m.pair(i)?;
-    let carry = if i.mnemonic() == Mnemonic::Adc { m.flags.carry } else { Flag::new(false, false) };
+    let carry =
+        if i.mnemonic() == Mnemonic::Adc { m.defined(m.flags.carry)? } else { Flag::new(false, false) };
     let sum = m.sum(&x[..size], &y[..size], carry, false);
     m.write(i, 0, &sum)
 }
@@ -59,7 +60,8 @@ pub(super) fn subtract<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     if are_same(i, 0, 1) {
         (x, y) = ([D::constant(0); 64], [D::constant(0); 64]);
     }
-    let borrow = if i.mnemonic() == Mnemonic::Sbb { m.flags.carry } else { Flag::new(false, false) };
+    let borrow =
+        if i.mnemonic() == Mnemonic::Sbb { m.defined(m.flags.carry)? } else { Flag::new(false, false) };
     let difference = m.sum(&x[..size], &y[..size], borrow, true);
     if i.mnemonic() == Mnemonic::Cmp { Ok(()) } else { m.write(i, 0, &difference) }
 }

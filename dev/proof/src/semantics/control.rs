@@ -7,7 +7,10 @@ use crate::value::{Domain, Flag, Number};
 
 impl<D: Domain> Machine<D> {
     /// The value of a condition.
-    pub(super) fn condition(&self, code: ConditionCode) -> Flag {
+    ///
+    /// # Errors
+    /// If it depends on an undefined flag.
+    pub(super) fn condition(&self, code: ConditionCode) -> Result<Flag, Stop> {
         use ConditionCode::*;
         let flags = &self.flags;
         let combined = |x: Flag, y: Flag, value| {
@@ -17,7 +20,7 @@ impl<D: Domain> Machine<D> {
         let not = |flag: Flag| Flag { value: !flag.value, ..flag };
         let either = |x: Flag, y: Flag| combined(x, y, x.value || y.value);
         let less = combined(flags.sign, flags.overflow, flags.sign.value != flags.overflow.value);
-        match code {
+        self.defined(match code {
             None => Flag::new(true, false),
             o => flags.overflow,
             no => not(flags.overflow),
@@ -35,7 +38,7 @@ impl<D: Domain> Machine<D> {
             ge => not(less),
             le => either(less, flags.zero),
             g => not(either(less, flags.zero)),
-        }
+        })
     }
 
     /// The target of a jump or a call.
@@ -54,7 +57,7 @@ pub(super) fn jump<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 }
 
 pub(super) fn jump_if<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let flag = m.condition(i.condition_code());
+    let flag = m.condition(i.condition_code())?;
     if m.decide(flag)? {
         m.next = i.near_branch64();
     }
@@ -80,6 +83,11 @@ pub(super) fn leave<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     let frame = m.pop()?;
     m.set_general(Register::RBP, &frame[..8]);
     Ok(())
+}
+
+/// A prefetch: its address must be public, although no access is made.
+pub(super) fn prefetch<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    m.address(i).map(|_| ())
 }
 
 pub(super) fn nothing<D: Domain>(_: &mut Machine<D>, _: &Instruction) -> Step {

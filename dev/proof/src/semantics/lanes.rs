@@ -221,22 +221,44 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     })
 }
 
-/// PACKUSWB: words with a sign become bytes without one, as near as possible; 8 from each source for each 16 bytes.
-pub(super) fn pack<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+/// PACKUSWB and PACKSSDW: signed lanes of N bytes become lanes of half as many, as near as the range `LOW..=HIGH` permits; 8 bytes
+/// from each source for each 16 bytes.
+pub(super) fn pack<D: Domain, const N: usize, const LOW: i64, const HIGH: i64>(
+    m: &mut Machine<D>,
+    i: &Instruction,
+) -> Step {
     let ((x, y), size) = (m.sources(i)?, m.size(i, 0));
     let mut result = [D::constant(0); 64];
-    for (place, result) in result.iter_mut().enumerate().take(size) {
+    for (index, packed) in result[..size].chunks_mut(N / 2).enumerate() {
+        let place = index * N / 2;
         let source = if place % 16 < 8 { &x } else { &y };
         let start = place / 16 * 16 + place % 8 * 2;
-        let (low, high) = (source[start], source[start + 1]);
-        let word = i16::from_le_bytes([D::value(low), D::value(high)]);
-        *result = if D::value(high) | D::secret(high) == 0 {
-            low
-        } else {
-            m.domain.opaque(word.clamp(0, 0xff) as u8, D::secret(low) | D::secret(high))
-        };
+        let lane = &source[start..start + N];
+        let number = Number::of::<D>(lane);
+        let unused = 64 - 8 * N as u32;
+        let nearest = ((number.value << unused) as i64 >> unused).clamp(LOW, HIGH);
+        // Every number without secret upper bits and with the same lower bits stays as it is.
+        let is_kept = (number.value | number.secret) as i64 <= HIGH;
+        for (place, byte) in packed.iter_mut().enumerate() {
+            *byte = if is_kept {
+                lane[place]
+            } else {
+                m.domain.opaque((nearest >> (8 * place)) as u8, if number.is_secret() { 0xff } else { 0 })
+            };
+        }
     }
     m.write(i, 0, &result)
+}
+
+/// The smaller of two numbers without signs.
+pub(super) fn minimum<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    each_lane::<D, N>(m, i, |domain, x, y| {
+        let (a, b) = (Number::of::<D>(x), Number::of::<D>(y));
+        let is_less = Flag::new(a.value <= b.value, a.is_secret() || b.is_secret());
+        for (x, y) in x.iter_mut().zip(y) {
+            *x = domain.select(is_less, *x, *y);
+        }
+    })
 }
 
 /// The bytes of a source of an instruction that has one source, in both encodings.

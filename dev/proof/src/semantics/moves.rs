@@ -92,14 +92,14 @@ pub(super) fn pop<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 }
 
 pub(super) fn conditional<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let flag = m.condition(i.condition_code());
+    let flag = m.condition(i.condition_code())?;
     let (y, x) = (m.read(i, 0)?, m.read(i, 1)?);
     let chosen = from_fn(|place| m.domain.select(flag, x[place], y[place]));
     m.write(i, 0, &chosen)
 }
 
 pub(super) fn set<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let flag = m.condition(i.condition_code());
+    let flag = m.condition(i.condition_code())?;
     let mut bytes = [D::constant(0); 64];
     bytes[0] = m.domain.select(flag, D::constant(1), D::constant(0));
     m.write(i, 0, &bytes)
@@ -304,15 +304,4 @@ pub(super) fn zero_registers<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> 
         m.set_vector(register, &bytes, false);
     }
     Ok(())
-}
-
-/// Moves of N bytes to or from a mask register.
-pub(super) fn mask<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
-    let mut bytes = m.read(i, 1)?;
-    bytes[N..].fill(D::constant(0));
-    if i.op0_kind() == OpKind::Register && i.op0_register().is_k() {
-        m.masks[i.op0_register().number()] = from_fn(|place| bytes[place]);
-        return Ok(());
-    }
-    m.write(i, 0, &bytes)
 }

@@ -2,11 +2,12 @@
 
 use std::array::from_fn;
 
-use iced_x86::{Instruction, Mnemonic};
+use iced_x86::{Instruction, Mnemonic, Register};
 
 use super::lanes::source;
+use super::operands::is_legacy;
 use crate::machine::{Machine, Step};
-use crate::value::Domain;
+use crate::value::{Domain, Flag, Shift};
 
 /// PSHUFB: each byte of the second source selects a byte of the first in the same lane of 16 bytes, or zero if its top bit is set.
 pub(super) fn bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
@@ -189,20 +190,40 @@ pub(super) fn blend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &result)
 }
 
-pub(super) fn zero_extend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+/// Blends by the top bits of lanes of N bytes in a register, which is XMM0 in the encoding of SSE.
+pub(super) fn blend_by_sign<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    let ((mut x, y), size) = (m.sources(i)?, m.size(i, 0));
+    let signs = if is_legacy(i) { m.register(Register::XMM0) } else { m.read(i, 3)? };
+    for place in 0..size {
+        let top = signs[place / N * N + N - 1];
+        let is_second = Flag::new(D::value(top) & 0x80 != 0, D::secret(top) & 0x80 != 0);
+        x[place] = m.domain.select(is_second, y[place], x[place]);
+    }
+    m.write(i, 0, &x)
+}
+
+/// PMOVZX and PMOVSX: lanes of the low part become longer.
+pub(super) fn extend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     use Mnemonic::*;
     let (from, to) = match i.mnemonic() {
-        Pmovzxbw | Vpmovzxbw => (1, 2),
-        Pmovzxbd | Vpmovzxbd => (1, 4),
-        Pmovzxbq | Vpmovzxbq => (1, 8),
-        Pmovzxwd | Vpmovzxwd => (2, 4),
-        Pmovzxwq | Vpmovzxwq => (2, 8),
+        Pmovzxbw | Vpmovzxbw | Pmovsxbw | Vpmovsxbw => (1, 2),
+        Pmovzxbd | Vpmovzxbd | Pmovsxbd | Vpmovsxbd => (1, 4),
+        Pmovzxbq | Vpmovzxbq | Pmovsxbq | Vpmovsxbq => (1, 8),
+        Pmovzxwd | Vpmovzxwd | Pmovsxwd | Vpmovsxwd => (2, 4),
+        Pmovzxwq | Vpmovzxwq | Pmovsxwq | Vpmovsxwq => (2, 8),
         _ => (4, 8),
     };
-    let x = m.read(i, 1)?;
-    let byte = |place: usize| {
-        let within = place % to;
-        if within < from { x[place / to * from + within] } else { D::constant(0) }
-    };
-    m.write(i, 0, &from_fn(byte))
+    let is_signed = matches!(i.mnemonic(), Pmovsxbw | Pmovsxbd | Pmovsxbq | Pmovsxwd | Pmovsxwq | Pmovsxdq)
+        || matches!(i.mnemonic(), Vpmovsxbw | Vpmovsxbd | Vpmovsxbq | Vpmovsxwd | Vpmovsxwq | Vpmovsxdq);
+    let (x, size) = (m.read(i, 1)?, m.size(i, 0));
+    let mut result = [D::constant(0); 64];
+    for (lane, source) in result[..size].chunks_mut(to).zip(x.chunks(from)) {
+        if is_signed {
+            lane[to - from..].copy_from_slice(source);
+            m.domain.shift(lane, Shift::Arithmetic, 8 * (to - from) as u32);
+        } else {
+            lane[..from].copy_from_slice(source);
+        }
+    }
+    m.write(i, 0, &result)
 }

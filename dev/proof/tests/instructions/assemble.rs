@@ -4,7 +4,8 @@ use iced_x86::{Code, Encoder, Instruction, Mnemonic, OpCodeOperandKind, OpKind, 
 use lockstep_proof::semantics;
 use lockstep_proof::taint::Taint;
 
-/// Instructions that need a stack, a target or a certain state of registers. Tests of whole functions execute them.
+/// Instructions that need a stack, a target or a certain state of registers. `secrets.rs` tests divisions; only analyses of kernels execute
+/// the others.
 fn needs_more(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(
@@ -63,8 +64,8 @@ fn operand(kind: OpCodeOperandKind, index: u32, prefers_memory: bool) -> Option<
         r32_or_mem => general(Register::EAX),
         r64_or_mem if prefers_memory => Operand::Memory,
         r64_or_mem => general(Register::RAX),
-        xmm_reg | xmm_rm | xmm_vvvv => vector(Register::XMM0),
-        ymm_reg | ymm_rm | ymm_vvvv => vector(Register::YMM0),
+        xmm_reg | xmm_rm | xmm_vvvv | xmm_is4 => vector(Register::XMM0),
+        ymm_reg | ymm_rm | ymm_vvvv | ymm_is4 => vector(Register::YMM0),
         zmm_reg | zmm_rm | zmm_vvvv => vector(Register::ZMM0),
         xmm_or_mem if prefers_memory => Operand::Memory,
         xmm_or_mem => vector(Register::XMM0),
@@ -72,7 +73,7 @@ fn operand(kind: OpCodeOperandKind, index: u32, prefers_memory: bool) -> Option<
         ymm_or_mem => vector(Register::YMM0),
         zmm_or_mem if prefers_memory => Operand::Memory,
         zmm_or_mem => vector(Register::ZMM0),
-        k_reg | k_rm => Operand::Register(Register::K1 + index),
+        k_reg | k_rm | k_vvvv => Operand::Register(Register::K1 + index),
         k_or_mem => either(Register::K1 + index),
         mem => Operand::Memory,
         imm8 => Operand::Constant(OpKind::Immediate8),

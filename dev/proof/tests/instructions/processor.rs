@@ -12,16 +12,13 @@ use crate::state::{FLAG_BITS, Random, State, execute, flags, machine, read};
 /// Number of states for each encoding.
 const STATES: usize = 40;
 
-const NOTHING_SECRET: State =
-    State { general: [0; 16], vectors: [[0; 64]; 16], memory: [0; 64], masks: [0; 8], flags: 0 };
-
 /// The first difference between the processor and the table.
 fn difference(page: &Page, instruction: &Instruction, code: &[u8], random: &mut Random) -> Option<String> {
     let mut native = random.state(0);
     let memory = native.memory.as_ptr() as u64;
     native.general[7] = memory;
     let before = native.clone();
-    let mut machine = machine(code, &before, &NOTHING_SECRET);
+    let mut machine = machine(code, &before, &State::ZERO);
     if let Err(stop) = execute(&mut machine) {
         // The table refuses some operands, whose result is undefined or which no kernel has.
         let is_refused = stop.reason.contains("undefined") || stop.reason.contains("has no semantics");

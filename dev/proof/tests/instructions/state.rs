@@ -24,6 +24,12 @@ pub(crate) struct State {
     pub(crate) flags: u64,
 }
 
+impl State {
+    /// As a state of secret bits: nothing is secret.
+    pub(crate) const ZERO: State =
+        State { general: [0; 16], vectors: [[0; 64]; 16], memory: [0; 64], masks: [0; 8], flags: 0 };
+}
+
 /// The bits of the flags in RFLAGS, in the order of [`flags`].
 pub(crate) const FLAG_BITS: [u32; 5] = [0, 2, 6, 7, 11];
 

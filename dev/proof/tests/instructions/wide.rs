@@ -1,5 +1,5 @@
-//! Instructions of AVX-512, which many processors lack: values from the operation sections of Intel's manual, and results that follow
-//! from instructions that the processor comparison covers.
+//! Instructions of AVX-512, which many processors lack: values from the operation sections of Intel's manual, and results of 512 bits
+//! compared with those of 128 bits.
 
 use iced_x86::{Code, Register};
 use lockstep_proof::taint::Taint;
@@ -9,9 +9,6 @@ use crate::assemble::{assemble, encodings};
 use crate::state::{Random, State, execute, machine, read};
 
 const MEMORY: u64 = 0x2000;
-const NOTHING_SECRET: State =
-    State { general: [0; 16], vectors: [[0; 64]; 16], memory: [0; 64], masks: [0; 8], flags: 0 };
-
 /// The state after an instruction of registers: operand 0 is register 1, operand 1 register 4, operand 2 register 7.
 fn after(code: Code, constant: u64, state: &State) -> State {
     try_after(code, constant, state).unwrap_or_else(|| panic!("{code:?} has no semantics"))
@@ -20,7 +17,7 @@ fn after(code: Code, constant: u64, state: &State) -> State {
 /// `None` if the table has no semantics of this form.
 fn try_after(code: Code, constant: u64, state: &State) -> Option<State> {
     let (_, bytes) = assemble(code, false, constant)?;
-    let mut machine = machine(&bytes, state, &NOTHING_SECRET);
+    let mut machine = machine(&bytes, state, &State::ZERO);
     execute(&mut machine).ok()?;
     Some(read(&machine, MEMORY, Taint::value, |flag| flag.value))
 }
@@ -113,7 +110,7 @@ fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
         instruction.set_zeroing_masking(zeroing);
         let mut encoder = iced_x86::Encoder::new(64);
         encoder.encode(&instruction, 0).expect("an instruction");
-        let mut machine = machine(&encoder.take_buffer(), &state, &NOTHING_SECRET);
+        let mut machine = machine(&encoder.take_buffer(), &state, &State::ZERO);
         execute(&mut machine).expect("an instruction of the table");
         let result = read(&machine, MEMORY, Taint::value, |flag| flag.value).vectors[1];
         for (byte, found) in result.iter().enumerate().take(64) {
@@ -128,12 +125,68 @@ fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
     instruction.set_memory_displ_size(1);
     instruction.set_memory_displacement64(63);
     encoder.encode(&instruction, 0).expect("an instruction");
-    let mut machine = machine(&encoder.take_buffer(), &state, &NOTHING_SECRET);
+    let mut machine = machine(&encoder.take_buffer(), &state, &State::ZERO);
     execute(&mut machine).expect("bytes that the mask does not select are not accessed");
 }
 
-/// An instruction of 512 bits that works on each 16 bytes separately gives in each lane what its form of 128 bits gives, which the
-/// comparison with the processor covers.
+#[test]
+fn comparisons_give_a_bit_for_each_lane() {
+    let mut state = state();
+    // Two lanes are equal, and one pair has no common bit.
+    let first = state.vectors[4];
+    state.vectors[7][..16].copy_from_slice(&first[..16]);
+    state.vectors[7][16..24].copy_from_slice(&first[16..24]);
+    state.vectors[7][16..24].iter_mut().for_each(|byte| *byte = !*byte);
+    let mask_of = |holds: &dyn Fn(u64, u64) -> bool| {
+        (0..8).fold(0, |mask, lane| {
+            let (x, y) = (quadword(&state.vectors[4], lane), quadword(&state.vectors[7], lane));
+            mask | u64::from(holds(x, y)) << lane
+        })
+    };
+    let predicates: [&dyn Fn(u64, u64) -> bool; 8] = [
+        &|x, y| x == y,
+        &|x, y| x < y,
+        &|x, y| x <= y,
+        &|_, _| false,
+        &|x, y| x != y,
+        &|x, y| x >= y,
+        &|x, y| x > y,
+        &|_, _| true,
+    ];
+    for (predicate, holds) in predicates.iter().enumerate() {
+        let result = after(Code::EVEX_Vpcmpuq_kr_k1_zmm_zmmm512b64_imm8, predicate as u64, &state);
+        assert_eq!(result.masks[1], mask_of(holds), "predicate {predicate}");
+    }
+    let result = after(Code::EVEX_Vptestmq_kr_k1_zmm_zmmm512b64, 0, &state);
+    assert_eq!(result.masks[1], mask_of(&|x, y| x & y != 0));
+    let result = after(Code::EVEX_Vptestnmq_kr_k1_zmm_zmmm512b64, 0, &state);
+    assert_eq!(result.masks[1], mask_of(&|x, y| x & y == 0));
+    let result = after(Code::EVEX_Vpminuq_zmm_k1z_zmm_zmmm512b64, 0, &state);
+    for lane in 0..8 {
+        let smaller = quadword(&state.vectors[4], lane).min(quadword(&state.vectors[7], lane));
+        assert_eq!(quadword(&result.vectors[1], lane), smaller);
+    }
+}
+
+#[test]
+fn masks_are_shifted_joined_and_tested() {
+    let mut state = state();
+    state.masks[2] = 0x0123_4567_89ab_cdef;
+    state.masks[3] = 0xfedc_ba98_7654_3210;
+    let join = after(Code::VEX_Kunpckbw_kr_kr_kr, 0, &state).masks[1];
+    assert_eq!(join, 0xef10);
+    assert_eq!(after(Code::VEX_Kunpckdq_kr_kr_kr, 0, &state).masks[1], 0x89ab_cdef_7654_3210);
+    assert_eq!(after(Code::VEX_Kshiftrb_kr_kr_imm8, 3, &state).masks[1], 0xef >> 3);
+    assert_eq!(after(Code::VEX_Kshiftlw_kr_kr_imm8, 5, &state).masks[1], 0xcdef << 5 & 0xffff);
+    assert_eq!(after(Code::VEX_Kshiftrb_kr_kr_imm8, 8, &state).masks[1], 0);
+    // CF, PF, ZF, SF and OF: only ZF and CF can be set.
+    for (x, y, flags) in [(0, 0, 0x40), (0xff0f, 0x00f0, 0x01), (0x00ff, 0, 0)] {
+        (state.masks[1], state.masks[2]) = (x, y);
+        assert_eq!(after(Code::VEX_Kortestw_kr_kr, 0, &state).flags, flags, "{x:#x} and {y:#x}");
+    }
+}
+
+/// An instruction of 512 bits that works on each 16 bytes separately gives in each lane what its form of 128 bits gives.
 #[test]
 fn forms_of_512_bits_agree_with_forms_of_128_bits() {
     let mut compared = 0;
@@ -141,8 +194,8 @@ fn forms_of_512_bits_agree_with_forms_of_128_bits() {
         let name = format!("{wide:?}");
         let narrow = name.replace("zmm", "xmm").replace("m512", "m128");
         let Some(narrow) = encodings().find(|code| format!("{code:?}") == narrow) else { continue };
-        // These move data between lanes.
-        if ["Valign", "Vshuf", "Vbroadcast", "Vpbroadcast", "Vpmovz", "Vperm"]
+        // These move data between lanes, or have a mask as their result.
+        if ["Valign", "Vshuf", "Vbroadcast", "Vpbroadcast", "Vpmovz", "Vpmovs", "Vperm", "_kr_"]
             .iter()
             .any(|part| name.contains(part))
         {

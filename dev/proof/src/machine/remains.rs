@@ -1,0 +1,74 @@
+//! Secrets that a function leaves behind.
+
+use std::collections::BTreeMap;
+
+use iced_x86::Register;
+
+use super::{Finding, Kind, Machine};
+use crate::memory::{Role, Writer};
+use crate::value::Domain;
+
+impl<D: Domain> Machine<D> {
+    /// Adds a finding for each register and each byte of memory that is not a buffer or a living block and depends on a secret.
+    /// Copies of at least four bytes of a public result are no finding.
+    pub fn find_left(&mut self, results: &[&[u8]]) {
+        let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
+        let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
+        let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
+        for (index, (bytes, writer)) in registers {
+            let name = format!("{:?}", Register::RAX + index as u32);
+            *left.entry((Kind::Register, writer, name)).or_default() += secrets(bytes);
+        }
+        for (index, (bytes, writer)) in self.vectors.iter().zip(self.vector_writers).enumerate() {
+            *left.entry((Kind::Register, writer, format!("zmm{index}"))).or_default() += secrets(bytes);
+        }
+        for (index, bytes) in self.masks.iter().enumerate() {
+            *left.entry((Kind::Register, 0, format!("k{index}"))).or_default() += secrets(bytes);
+        }
+        for region in self.memory.regions() {
+            let (kind, start) = match region.role {
+                Role::Stack => (Kind::Stack, (self.lowest - region.base) as usize),
+                Role::Image if region.is_writable => (Kind::Static, 0),
+                _ => continue,
+            };
+            let writers = &region.writers()[start..];
+            for place in secret_places::<D>(&region.bytes()[start..], results) {
+                *left.entry((kind, writers[place], String::new())).or_default() += 1;
+            }
+        }
+        let mut by_function: BTreeMap<(Kind, String), (usize, String)> = BTreeMap::new();
+        for ((kind, writer, name), count) in left.into_iter().filter(|(_, count)| *count > 0) {
+            let function = self.image().function_at(writer.into());
+            let place = self.image().place(writer.into());
+            let (bytes, places) = by_function.entry((kind, function)).or_default();
+            *bytes += count;
+            // Three places are enough for a report.
+            if places.matches(", written at").count() < 3 {
+                let separator = if places.is_empty() { "" } else { "; " };
+                let name = if name.is_empty() { name } else { format!("{name}: ") };
+                places.push_str(&format!("{separator}{name}{count} bytes, written at {place}"));
+            }
+        }
+        for ((kind, function), (bytes, detail)) in by_function {
+            *self.findings.entry(Finding { kind, function, bytes, detail }).or_default() += 1;
+        }
+    }
+}
+
+/// The places of secret bytes, except those that are copies of at least four bytes of a public result.
+fn secret_places<D: Domain>(bytes: &[D::Byte], results: &[&[u8]]) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut rest = 0;
+    while let Some(start) =
+        bytes[rest..].iter().position(|byte| D::secret(*byte) != 0).map(|place| rest + place)
+    {
+        let run = bytes[start..].iter().take_while(|byte| D::secret(**byte) != 0);
+        let values: Vec<u8> = run.map(|byte| D::value(*byte)).collect();
+        let is_copy = |result: &&[u8]| result.windows(values.len()).any(|window| window == values);
+        if values.len() < 4 || !results.iter().any(is_copy) {
+            places.extend(start..start + values.len());
+        }
+        rest = start + values.len();
+    }
+    places
+}
