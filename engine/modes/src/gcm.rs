@@ -28,15 +28,18 @@ pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen
 /// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if the device that the user has named lacks GHASH, [`Error::TagLength`], [`Error::IvLength`],
-/// [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
+/// [`Error::Unsupported`] if the device that the user has named lacks GHASH and cannot use fused GCM instead, [`Error::TagLength`],
+/// [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
 pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
-    executor.check_mac(Pass::Ghash, key.size())?;
     let (none, tag, status) = (Data::in_place(&mut []), Tag::Write(tag), Status::Pending);
     let message = AeadMessage { key, nonce, aad: data, data: none, tag, status };
     let direction = Direction::Encrypt;
     run_mode(executor, direction, &mut [message], check_message, |messages| {
-        run(executor, direction, messages)
+        if run_fused_gcm(executor, direction, messages)? {
+            return Ok(());
+        }
+        executor.check_mac(Pass::Ghash, key.size())?;
+        run_passes(executor, direction, messages)
     })
 }
 
@@ -47,10 +50,24 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
 /// # Errors
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    let fits = messages.iter().all(|message| message.nonce.len() == 12);
-    if fits && run_fused(executor, FUSED[direction as usize], messages)? {
-        return Ok(());
+    if run_fused_gcm(executor, direction, messages)? {
+        Ok(())
+    } else {
+        run_passes(executor, direction, messages)
     }
+}
+
+/// Uses the fused AEAD, or returns false if the executor or the nonces do not permit it.
+fn run_fused_gcm(
+    executor: &dyn Executor,
+    direction: Direction,
+    messages: &mut [AeadMessage<'_>],
+) -> Result<bool> {
+    let fits = messages.iter().all(|message| message.nonce.len() == 12);
+    Ok(fits && run_fused(executor, FUSED[direction as usize], messages)?)
+}
+
+fn run_passes(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     // A vector that grows would leave copies of hashes that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {
