@@ -35,11 +35,11 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
     let message = AeadMessage { key, nonce, aad: data, data: none, tag, status };
     let direction = Direction::Encrypt;
     run_mode(executor, direction, &mut [message], check_message, |messages| {
-        if run_fused_gcm(executor, direction, messages)? {
-            return Ok(());
+        if nonce.len() != 12 || !run_fused(executor, FusedAead::GcmSeal, messages)? {
+            executor.check_mac(Pass::Ghash, key.size())?;
+            run(executor, direction, messages)?;
         }
-        executor.check_mac(Pass::Ghash, key.size())?;
-        run_passes(executor, direction, messages)
+        Ok(())
     })
 }
 
@@ -50,24 +50,10 @@ pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: 
 /// # Errors
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
-    if run_fused_gcm(executor, direction, messages)? {
-        Ok(())
-    } else {
-        run_passes(executor, direction, messages)
-    }
-}
-
-/// Uses the fused AEAD, or returns false if the executor or the nonces do not permit it.
-fn run_fused_gcm(
-    executor: &dyn Executor,
-    direction: Direction,
-    messages: &mut [AeadMessage<'_>],
-) -> Result<bool> {
     let fits = messages.iter().all(|message| message.nonce.len() == 12);
-    Ok(fits && run_fused(executor, FUSED[direction as usize], messages)?)
-}
-
-fn run_passes(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
+    if fits && run_fused(executor, FUSED[direction as usize], messages)? {
+        return Ok(());
+    }
     // A vector that grows would leave copies of hashes that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {

@@ -48,7 +48,7 @@ fn the_cache_name_depends_on_all_inputs() {
 
 /// An archive with one module, whose code is stored.
 fn archive(module: &str, target: &str) -> &'static Archive {
-    let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\ncode");
+    let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\nPTX\0");
     Box::leak(Box::new(Archive::parse(bytes.into_bytes().leak()).unwrap()))
 }
 
