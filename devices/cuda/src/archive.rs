@@ -1,7 +1,8 @@
 //! The archive of machine code that a build embeds. `tools/cuda_kernels.py` makes it and describes its format.
 //!
 //! The archive has units, which are compressed separately. A unit has one module, or a few modules with much code in common, for one
-//! target. A module is unpacked when its first kernel is launched. The modules before it in its unit are unpacked too, but only once.
+//! target. A module is unpacked when its first kernel is launched. The modules before it in its unit are unpacked too. The code and the
+//! decoder of a unit stay in memory until its last module is unpacked; a module of the unit that is needed later is unpacked from the start.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -174,7 +175,7 @@ impl Archive {
             format!("the machine code of {} in this program is damaged: {why}", module.name)
         };
         let code = unit.code(module.bytes.clone()).map_err(|error| damaged(&error))?;
-        // The driver would read beyond the end of other bytes.
+        // The driver gets no length. It would read beyond the end of code that is neither an ELF file nor zero-terminated PTX.
         if !code.starts_with(b"\x7fELF") && code.last() != Some(&0) {
             return Err(damaged(&"it is neither a cubin nor PTX"));
         }

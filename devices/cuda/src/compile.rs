@@ -96,11 +96,11 @@ impl ModuleCode {
         // PTX of the archive does not contain the products of the tensor units.
         let ptx = found.filter(|_| module != TENSOR_MODULE);
         // NVRTC that failed once is not tried again, because a compilation takes up to minutes.
-        let nvrtc = match (self.nvrtc_failure(), ptx) {
-            (Some(why), Some(ptx)) => return Ok(Origin::Ptx(ptx, Some(why.into()))),
-            _ => (self.compiler.nvrtc)(self.architecture),
-        };
-        match (nvrtc, ptx) {
+        if let Some(why) = self.nvrtc_failure() {
+            let ptx = ptx.map(|ptx| Origin::Ptx(ptx, Some(why.into())));
+            return ptx.ok_or_else(|| self.without_code(why));
+        }
+        match ((self.compiler.nvrtc)(self.architecture), ptx) {
             (Ok(nvrtc), _) => Ok(Origin::Compiler(nvrtc)),
             (Err(none), Some(ptx)) => Ok(Origin::Ptx(ptx, none.is_found.then_some(none.why))),
             (Err(none), None) => Err(self.without_code(&none.why)),

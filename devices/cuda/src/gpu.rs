@@ -83,10 +83,17 @@ impl Gpu {
     }
 
     /// True if the tensor units can be used. The first call loads their kernels. There is no PTX of them to use if NVRTC fails to
-    /// compile them.
+    /// compile them, so a failure holds for this device until the process ends. Only if memory was lacking, a later call tries again.
     pub(crate) fn loads_tensor_kernels(&self) -> bool {
-        let load = || self.call(|machine| machine.load(helper::GHASH_TENSOR_TILES)).is_ok();
-        *self.tensor_units.get_or_init(load)
+        if let Some(&loads) = self.tensor_units.get() {
+            return loads;
+        }
+        let lasting = self.call(|machine| match machine.load(helper::GHASH_TENSOR_TILES) {
+            Err(Fault::OutOfMemory { .. }) => Ok(None),
+            Err(Fault::Failed(_)) => Ok(Some(false)),
+            loaded => loaded.map(|()| Some(true)),
+        });
+        lasting.ok().flatten().is_some_and(|loads| *self.tensor_units.get_or_init(|| loads))
     }
 
     pub(crate) fn notice(&self) -> Option<String> {
@@ -148,7 +155,7 @@ impl Gpu {
         Ok(PinnedBuffer::new(self.id, Box::new(pinned)))
     }
 
-    /// Copies to a caller's memory after all work that is queued on the stream, and waits for the copy.
+    /// Copies host data to device memory that a caller owns, after all work that is queued on the stream, and waits for the copy.
     pub(crate) fn upload(&self, from: &[u8], to: &DeviceSlice, stream: work::Stream) -> Result<()> {
         let _hold = self.hold(to)?;
         if from.is_empty() {
@@ -162,7 +169,7 @@ impl Gpu {
         self.call(|machine| machine.synchronise_stream(stream))
     }
 
-    /// Copies from a caller's memory after all work that is queued on the stream, and waits for the copy.
+    /// Copies device memory that a caller owns to the host, after all work that is queued on the stream, and waits for the copy.
     pub(crate) fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: work::Stream) -> Result<()> {
         let _hold = self.hold(from)?;
         if to.is_empty() {
@@ -298,8 +305,8 @@ impl Gpu {
         })
     }
 
-    /// Queues zeroing of a caller's memory.
-    fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
+    /// Queues zeroing of device memory that a caller owns.
+    pub(crate) fn zero_slice(&self, stream: &Stream, slice: &DeviceSlice) -> Result<()> {
         let _hold = self.hold(slice)?;
         // SAFETY: the caller that created the slice guarantees that its memory is allocated.
         self.call(|machine| unsafe { machine.zero(stream.handle(), slice.offset(), slice.len()) })

@@ -70,14 +70,14 @@ impl Launch {
 pub(crate) struct Parameters(Vec<u8>);
 
 impl Parameters {
-    /// A 64-bit integer or an address.
+    /// Appends a 64-bit integer or an address, at a multiple of 8 bytes.
     pub(crate) fn long(mut self, value: u64) -> Self {
         self.0.resize(self.0.len().next_multiple_of(8), 0);
         self.0.extend(value.to_ne_bytes());
         self
     }
 
-    /// A 32-bit integer.
+    /// Appends a 32-bit integer, at a multiple of 4 bytes.
     pub(crate) fn word(mut self, value: u32) -> Self {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
         self.0.extend(value.to_ne_bytes());

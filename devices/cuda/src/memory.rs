@@ -43,6 +43,13 @@ impl DeviceMemory for Memory {
         self.gpu().upload(from, to, stream)
     }
 
+    fn zero(&self, to: &DeviceSlice, stream: Stream) -> Result<()> {
+        let _hold = self.gpu().hold(to)?;
+        let stream = self.gpu().callers_stream(stream);
+        self.gpu().zero_slice(&stream, to)?;
+        self.gpu().record(&stream)?.wait()
+    }
+
     fn download(&self, from: &DeviceSlice, to: &mut [u8], stream: Stream) -> Result<()> {
         check_lengths(from.len(), to.len())?;
         self.gpu().download(from, to, stream)

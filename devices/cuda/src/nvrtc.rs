@@ -153,8 +153,7 @@ impl Candidate {
         // SAFETY: loading runs the library's constructors, like every other use of the library.
         let library = unsafe { Library::new(&self.name) }.map_err(|error| {
             let why = words_of(&error);
-            // If a library that this one needs is missing, the loader names that library.
-            let is_found = !(why.contains(&name.to_string()) && why.to_lowercase().contains("no such file"));
+            let is_found = why != words_without(&name.to_string());
             let why = if is_found { format!("{name} does not load: {why}") } else { format!("no {name}") };
             NoNvrtc { why, is_found }
         })?;
@@ -291,6 +290,15 @@ fn open_at(path: &OsString) -> Result<Library, String> {
     // SAFETY: as above.
     unsafe { Library::new(path) }
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
+}
+
+/// The loader's words about a library of this name if there is none. They depend on the system and on the language of the user. If
+/// the library exists but another library that it needs does not, the words are about the other library.
+fn words_without(name: &str) -> String {
+    const NONE: &str = "liblockstep-none.so";
+    // SAFETY: no library has this name, so no constructor runs.
+    let error = unsafe { Library::new(NONE) }.err();
+    error.map_or_else(String::new, |error| words_of(&error).replace(NONE, name))
 }
 
 /// The loader's words about a library.

@@ -141,7 +141,7 @@ impl<'a> Batch<'a> {
         self.launch(helper::EDGES, one_each(self.work.tiles), &parameters, 0)
     }
 
-    /// Encrypts the auxiliary blocks.
+    /// Encrypts the blocks that [`AuxiliaryBlocks`] lists for the operation, in place.
     fn encrypt_auxiliary(&self) -> Result<()> {
         let Some(auxiliary) = &self.auxiliary else { return Ok(()) };
         self.over(&auxiliary.over, Part::EcbEncrypt, 0)

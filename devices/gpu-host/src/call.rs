@@ -53,15 +53,7 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
     mut pipeline: P,
     messages: Messages<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    let device = pipeline.pool().device().id();
-    messages.check_lengths()?;
-    for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
-        if let Some(other) = data.device().filter(|&other| other != device) {
-            let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };
-            return Err(Error::OutOfReach { device, what: format!("{kind} of {other}") });
-        }
-        pipeline.admit(data)?;
-    }
+    check(&mut pipeline, &messages)?;
     let mut call = Call {
         window: VecDeque::new(),
         pipeline,
@@ -77,6 +69,23 @@ pub fn submit<'w, 'd: 'w, P: Pipeline + 'w>(
             Err(error)
         }
     }
+}
+
+/// Checks the lengths of the messages, and that the device can access their data. [`submit`] does this too.
+///
+/// # Errors
+/// [`Error::OutOfReach`]; the errors of [`lockstep_core::work::FusedAead::check_lengths`].
+pub fn check<P: Pipeline>(pipeline: &mut P, messages: &Messages<'_, '_>) -> Result<()> {
+    let device = pipeline.pool().device().id();
+    messages.check_lengths()?;
+    for data in (0..messages.len()).map(|index| messages.data(index)).filter(|data| !data.is_empty()) {
+        if let Some(other) = data.device().filter(|&other| other != device) {
+            let kind = if matches!(data, Data::Pinned { .. }) { "pinned memory" } else { "memory" };
+            return Err(Error::OutOfReach { device, what: format!("{kind} of {other}") });
+        }
+        pipeline.admit(data)?;
+    }
+    Ok(())
 }
 
 impl<P: Pipeline> Call<'_, '_, P> {

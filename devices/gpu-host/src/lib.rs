@@ -34,7 +34,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-pub use call::submit;
+pub use call::{check, submit};
 pub use context_thread::{ContextThread, Exclusive, Promise};
 pub use cut::Limits;
 pub use keys::PieceKeys;

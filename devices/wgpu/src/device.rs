@@ -10,7 +10,7 @@ use lockstep_core::backend::{
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Work};
 use lockstep_core::{Error, KeySize, Result};
 use lockstep_gpu_host::table::run_on_host;
-use lockstep_gpu_host::{Kind, Messages, Overhead, Pipeline, submit};
+use lockstep_gpu_host::{Kind, Messages, Overhead, check, submit};
 use lockstep_modes::transfer::zero_output;
 use lockstep_modes::{Direction, Executor, gcm};
 
@@ -153,11 +153,13 @@ impl WgpuDevice {
         };
         let chunks = self.options.chunk.map_or(chunks, |bytes| Chunks { host: bytes, device: bytes });
         let operation = messages.operation();
-        let task = Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None };
+        let mut task =
+            Task { pool: self.pool()?, family, operation, kind, size, wide, chunks, offsets: None };
         if let Messages::Fused(fused, all) = messages.reborrow()
             && all.iter().any(|message| task.is_long(message))
         {
-            messages.check_lengths()?;
+            // Before any output is written.
+            check(&mut task, &messages)?;
             let Messages::Fused(_, all) = messages else { unreachable!("checked above") };
             return self.run_long(&task, fused, all).map(|()| Completion::Done);
         }
@@ -166,9 +168,6 @@ impl WgpuDevice {
 
     /// Processes messages of which at least one is too long for a chunk, and waits for them.
     fn run_long(&self, task: &Task, fused: FusedAead, all: &mut [AeadMessage<'_>]) -> Result<()> {
-        // Data that the device cannot access are refused before any output is written.
-        let mut data = all.iter().map(|message| &message.data).filter(|data| !data.is_empty());
-        data.try_for_each(|data| task.clone().admit(data))?;
         let passes = Passes { device: self, family: task.family };
         let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };
         all.iter_mut().for_each(|message| message.invalidate(false));

@@ -233,6 +233,18 @@ pub trait DeviceMemory: Send + Sync {
     /// [`Error::OutputLength`], [`Error::DeviceFailed`].
     fn upload(&self, from: &[u8], to: &DeviceSlice, stream: Stream) -> Result<()>;
 
+    /// Zeroes device memory, after earlier work on the stream, and waits. The default implementation uploads zeros.
+    ///
+    /// # Errors
+    /// [`Error::OutOfReach`], [`Error::DeviceFailed`].
+    fn zero(&self, to: &DeviceSlice, stream: Stream) -> Result<()> {
+        static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+        (0..to.len()).step_by(ZEROS.len()).try_for_each(|at| {
+            let part = to.slice(at..to.len().min(at + ZEROS.len()));
+            self.upload(&ZEROS[..part.len()], &part, stream)
+        })
+    }
+
     /// Copies from device to host memory, after earlier work on the stream, and waits for the end of the copy.
     ///
     /// # Errors

@@ -106,8 +106,7 @@ impl Key {
             0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
-        // After the wipe and in its final place, because a move copies the padding and the empty place of the next form from the stack
-        // as they are.
+        // After the wipe, because moving the form also copies padding from the stack, which could hold round keys.
         let mut new = Box::write(Box::new_uninit(), Form { value, next: OnceLock::new() });
         // Another thread may have added forms in the meantime, of this type or of other types.
         while let Err(back) = end.set(new) {

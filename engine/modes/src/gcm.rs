@@ -28,15 +28,18 @@ pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen
 /// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if the device that the user has named lacks GHASH, [`Error::TagLength`], [`Error::IvLength`],
-/// [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
+/// [`Error::Unsupported`] if the device that the user has named lacks GHASH and cannot use fused GCM instead, [`Error::TagLength`],
+/// [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
 pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
-    executor.check_mac(Pass::Ghash, key.size())?;
     let (none, tag, status) = (Data::in_place(&mut []), Tag::Write(tag), Status::Pending);
     let message = AeadMessage { key, nonce, aad: data, data: none, tag, status };
     let direction = Direction::Encrypt;
     run_mode(executor, direction, &mut [message], check_message, |messages| {
-        run(executor, direction, messages)
+        if nonce.len() != 12 || !run_fused(executor, FusedAead::GcmSeal, messages)? {
+            executor.check_mac(Pass::Ghash, key.size())?;
+            run(executor, direction, messages)?;
+        }
+        Ok(())
     })
 }
 

@@ -45,15 +45,11 @@ pub fn store_output(executor: &dyn Executor, data: &mut Data<'_>, at: usize, byt
 /// # Errors
 /// The errors of [`fetch_input`].
 pub fn zero_output(executor: &dyn Executor, data: &mut Data<'_>) -> Result<()> {
-    if let Data::Host(data) = data {
-        data.output().fill(0);
-        return Ok(());
-    }
-    // Not on the stack: where this function is inlined, each call of a mode would touch all pages of the buffer.
-    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
-    let len = data.len();
-    for at in (0..len).step_by(ZEROS.len()) {
-        store_output(executor, data, at, &ZEROS[..ZEROS.len().min(len - at)])?;
+    match data {
+        Data::Host(data) => data.output().fill(0),
+        Data::Pinned { to, .. } => to.buffer().lock()[to.range()].fill(0),
+        Data::Device { to, .. } if to.is_empty() => {}
+        Data::Device { to, .. } => executor.memory(to.device())?.zero(to, executor.stream(to.device()))?,
     }
     Ok(())
 }

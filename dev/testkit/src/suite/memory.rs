@@ -81,6 +81,11 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
+    // A part that begins and ends at odd addresses, and is longer than a piece of the default implementation.
+    let buffer = upload(memory, &[7; 200_000]);
+    memory.zero(&buffer.slice().slice(3..150_000), Stream::default()).unwrap();
+    let expected = [&[7; 3][..], &[0; 149_997], &[7; 50_000]].concat();
+    assert!(download(memory, &*buffer) == expected, "zeroed in part");
     // Modes also process data in device memory, with ciphertext stealing and partial blocks.
     if subject.does(Pass::XtsEncrypt, KeySize::Aes128) {
         let key = CipherKey::new(Cipher::Xts, &noise(1, 32)).unwrap();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::nvrtc::tests::compiler;
+use crate::nvrtc::tests::{compiler, failing_compiler};
 
 const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
 
@@ -48,7 +48,7 @@ fn the_cache_name_depends_on_all_inputs() {
 
 /// An archive with one module, whose code is stored.
 fn archive(module: &str, target: &str) -> &'static Archive {
-    let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\ncode");
+    let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\nPTX\0");
     Box::leak(Box::new(Archive::parse(bytes.into_bytes().leak()).unwrap()))
 }
 
@@ -84,6 +84,20 @@ fn code_that_the_driver_compiles_is_not_at_hand() {
     let is_at_hand =
         |target| ModuleCode::new(archive("helpers", target), HOPPER, NO_NVRTC).is_at_hand("helpers");
     assert!(is_at_hand("sm_90") && !is_at_hand("ptx") && !is_at_hand("sm_80"));
+}
+
+/// A compilation takes up to minutes, so NVRTC that has failed is not tried again, also for modules without PTX.
+#[test]
+fn nvrtc_that_failed_is_not_tried_again() {
+    const FAILING: Compiler = Compiler { nvrtc: |_| Ok(failing_compiler((12, 2), &[90])), ..NO_NVRTC };
+    const UNUSED: Compiler = Compiler { nvrtc: |_| panic!("NVRTC is opened"), ..NO_NVRTC };
+    let mut code = ModuleCode::new(archive("expand", "ptx"), HOPPER, FAILING);
+    assert!(code.image("expand").is_ok_and(|image| image.kind == "PTX"));
+    code.compiler = UNUSED;
+    assert!(code.image("expand").is_ok_and(|image| image.kind == "PTX"));
+    let missing = code.image("helpers").err().unwrap();
+    assert!(missing.reason.contains("NVRTC 12.2 does not compile expand"), "{missing}");
+    assert!(!code.has_tensor_bits());
 }
 
 /// The products of bits are in code for compute capability 8.0 to 9.0 only.

@@ -16,7 +16,7 @@ use super::WgpuDevice;
 use crate::allocation::Allocation;
 use crate::calls::lock;
 use crate::gpu::Gpu;
-use crate::memory::{Download, download, upload};
+use crate::memory::{Download, download, upload, zero};
 
 /// The number of the next allocation. All devices of this process share it, so that handles of different devices
 /// differ. The same adapter can be opened twice under one id, and a buffer of one of these devices must not be valid
@@ -115,6 +115,10 @@ impl DeviceMemory for WgpuDevice {
         check_lengths(from.len(), to.len())?;
         let pool = self.pool()?;
         upload(&pool, from, &pool.device().place(to)?)
+    }
+
+    fn zero(&self, to: &DeviceSlice, _: Stream) -> Result<()> {
+        zero(&self.pool()?, to)
     }
 
     fn download(&self, from: &DeviceSlice, to: &mut [u8], _: Stream) -> Result<()> {

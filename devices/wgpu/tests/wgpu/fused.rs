@@ -1,11 +1,14 @@
 //! Fused GCM in shapes that the suite does not reach on a software device, and the number of its submissions.
 
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, OnceLock};
+
 use crate::software;
 
-use lockstep_core::backend::{Device, KernelId};
-use lockstep_core::data::Data;
+use lockstep_core::backend::{Device, DeviceId, KernelId, Unit};
+use lockstep_core::data::{Data, PinnedBuffer};
 use lockstep_core::work::{AeadMessage, FusedAead, Status, Tag, Task};
-use lockstep_core::{Key, KeySize, Result};
+use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_reference::{Aes, gcm, ocb};
 use lockstep_testkit::suite::{noise, test_key};
 use lockstep_wgpu::{LaunchOptions, WgpuDevice};
@@ -135,36 +138,104 @@ fn a_batch_takes_few_submissions() {
     assert!(launches("bitslice_lane_ctr").unwrap() <= 3, "{:?}", device.counters());
 }
 
-/// A call that fails leaves no statuses, tags or data.
+/// Page-locked memory whose first access after `device` is set makes the device fail.
+struct Trap {
+    bytes: Vec<u8>,
+    device: Arc<OnceLock<Arc<WgpuDevice>>>,
+}
+
+impl Deref for Trap {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        if let Some(device) = self.device.get() {
+            device.lose().unwrap();
+        }
+        &self.bytes
+    }
+}
+
+impl DerefMut for Trap {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+/// Runs a call with a message that is too long for one chunk, and then a short message in the pinned memory. Returns the statuses and
+/// the tags, which have been 7s, and the data of the long message.
+fn with_pinned(
+    device: &WgpuDevice,
+    fused: FusedAead,
+    pinned: &PinnedBuffer,
+) -> (Result<()>, [Status; 2], [[u8; 16]; 2], Vec<u8>) {
+    let (key, mut long, mut tags) = (test_key(1, KeySize::Aes128), noise(1, 40_000), [[7; 16]; 2]);
+    if fused.opens() {
+        let aes = Aes::new(key.bytes());
+        if fused == FusedAead::GcmOpen {
+            (long, tags[0]) = gcm::seal(&aes, &[1; 12], b"", &long);
+        } else {
+            let (sealed, tag) = ocb::seal(&aes, &[1; 12], b"", &long, 16);
+            (long, tags[0]) = (sealed, tag[..].try_into().unwrap());
+        }
+    }
+    let [first, second] = &mut tags;
+    let whole = || pinned.slice(0..pinned.len());
+    let short = Data::pinned(whole(), whole()).unwrap();
+    let mut messages = [(Data::in_place(&mut long), first), (short, second)].map(|(data, tag)| AeadMessage {
+        key: &key,
+        nonce: &[1; 12],
+        aad: b"",
+        data,
+        tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
+        status: Status::Pending,
+    });
+    // The device processes a call with a long message in `submit`.
+    let outcome = device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).map(|_| ());
+    let statuses = [messages[0].status, messages[1].status];
+    (outcome, statuses, tags, long)
+}
+
+/// A call that fails leaves no statuses, tags or data, not even of a long message that was finished before the failure.
 #[test]
 fn nothing_counts_of_a_call_that_fails() {
-    for fused in [FusedAead::GcmSeal, FusedAead::OcbSeal, FusedAead::OcbOpen] {
-        let Some(device) = software::device() else { return };
-        let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
-        let key = test_key(1, KeySize::Aes128);
-        let (mut one, mut other, mut tags) = (noise(1, 40_000), noise(2, 500), [[7; 16]; 2]);
-        if fused.opens() {
-            let sealed = ocb::seal(&Aes::new(key.bytes()), &[1; 12], b"", &one, 16);
-            one = sealed.0;
-            tags[0].copy_from_slice(&sealed.1);
+    for fused in [FusedAead::GcmSeal, FusedAead::GcmOpen, FusedAead::OcbSeal, FusedAead::OcbOpen] {
+        for fails_later in [false, true] {
+            let Some(device) = software::device() else { return };
+            let options = LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() };
+            let (device, trap) = (Arc::new(device.with_launches(options)), Arc::<OnceLock<_>>::default());
+            let storage = Box::new(Trap { bytes: noise(2, 500), device: trap.clone() });
+            let pinned = PinnedBuffer::new(device.id(), storage);
+            if fails_later {
+                trap.set(device.clone()).ok().unwrap();
+            } else {
+                device.lose().unwrap();
+            }
+            let (outcome, statuses, tags, long) = with_pinned(&device, fused, &pinned);
+            outcome.unwrap_err();
+            assert_eq!(statuses, [Status::Pending; 2], "{fused:?}");
+            if fails_later {
+                let finished = device.counters().iter().map(|counter| counter.bytes).sum::<u64>();
+                assert!(finished >= 40_000, "{fused:?}: the long message was not finished");
+            }
+            if !fused.opens() {
+                assert_eq!(tags, [[0; 16]; 2], "{fused:?}");
+            }
+            let is_zero = |data: &[u8]| data.iter().all(|&byte| byte == 0);
+            assert!(is_zero(&long) && is_zero(&pinned.lock()), "{fused:?}: a part of a result");
         }
-        let [first, second] = &mut tags;
-        let mut messages = [(&mut one, first), (&mut other, second)].map(|(data, tag)| AeadMessage {
-            key: &key,
-            nonce: &[1; 12],
-            aad: b"",
-            data: Data::in_place(data),
-            tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
-            status: Status::Pending,
-        });
-        // The device processes a call with a long message in `submit`.
-        device.lose().unwrap();
-        device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).map(|_| ()).unwrap_err();
-        assert!(messages.iter().all(|message| message.status == Status::Pending), "{fused:?}");
-        if !fused.opens() {
-            assert_eq!(tags, [[0; 16]; 2], "{fused:?}");
-        }
-        let is_zero = |data: &[u8]| data.iter().all(|&byte| byte == 0);
-        assert!(is_zero(&one) && is_zero(&other), "{fused:?}: a part of a result");
+    }
+}
+
+/// Memory that the device cannot access is found before any message is processed.
+#[test]
+fn pinned_memory_of_another_device_is_refused_before_anything_is_written() {
+    let Some(device) = software::device() else { return };
+    let device = device.with_launches(LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() });
+    let other = DeviceId { backend: "other", unit: Unit::Number(0) };
+    let pinned = PinnedBuffer::new(other, Box::new(noise(2, 500)));
+    for fused in [FusedAead::GcmSeal, FusedAead::OcbSeal] {
+        let (outcome, statuses, tags, long) = with_pinned(&device, fused, &pinned);
+        assert!(matches!(outcome, Err(Error::OutOfReach { .. })), "{outcome:?}");
+        assert_eq!((statuses, tags), ([Status::Pending; 2], [[7; 16]; 2]));
+        assert!(long == noise(1, 40_000) && pinned.lock()[..] == noise(2, 500));
     }
 }

@@ -70,8 +70,9 @@ impl InlineOcb {
         with_state!(self, (key, state) => state.blocks(key, encrypts, data));
     }
 
-    /// Does the same as [`blocks`](InlineOcb::blocks), but calls `ecb` once to encrypt or decrypt all masked blocks by ECB. If `ecb`
-    /// returns the blocks, unchanged, this key processes them. Allocates memory for the masks.
+    /// Does the same as [`blocks`](InlineOcb::blocks), but calls `ecb` to encrypt or decrypt masked blocks by ECB, up to 4 MiB at
+    /// once. If `ecb` returns the blocks, unchanged, this key processes them. Allocates memory for the masks; without memory, this key
+    /// processes all blocks.
     ///
     /// # Panics
     /// If the length is not a multiple of 16 bytes.

@@ -13,6 +13,9 @@ use crate::kernel::prepared::schedule;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, OcbKey, OcbState, Span};
 
+/// Maximum number of blocks for one call of [`Ecb`]: 4 MiB, which suffice to make the cost of a call to a GPU small.
+const AT_ONCE: usize = 256 << 10;
+
 /// A function for ECB that the caller supplies. It returns the blocks if it has not processed them.
 pub(crate) type Ecb<'a> = &'a mut dyn for<'d> FnMut(Span<'d>) -> Option<Span<'d>>;
 
@@ -60,8 +63,8 @@ impl State {
         key.kernel.ocb(key.schedule, key.masks, &mut self.data, encrypts, data);
     }
 
-    /// Encrypts or decrypts whole blocks by a function of the caller, which gets all masked blocks at once. The kernel processes
-    /// blocks that the function returns.
+    /// Encrypts or decrypts whole blocks by a function of the caller, which gets up to [`AT_ONCE`] masked blocks at once. The kernel
+    /// processes blocks that the function returns, and all blocks if there is no memory for the masks.
     pub(crate) fn blocks_by<K: Kernel>(
         &mut self,
         key: &OcbKeys<'_, K>,
@@ -69,7 +72,11 @@ impl State {
         data: Span<'_>,
         ecb: Ecb<'_>,
     ) {
-        let mut offsets = Zeroizing::new(vec![[0; 16]; data.len() / 16]);
+        let (mut offsets, len) = (Zeroizing::new(Vec::new()), AT_ONCE.min(data.len() / 16));
+        if offsets.try_reserve_exact(len).is_err() {
+            return self.blocks(key, encrypts, data);
+        }
+        offsets.resize(len, [0; 16]);
         by_masked_blocks(key.masks, &mut self.data, encrypts, data, &mut offsets, |blocks| {
             if let Some(blocks) = ecb(blocks) {
                 key.kernel.ecb(key.schedule, encrypts, blocks);

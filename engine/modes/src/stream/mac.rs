@@ -1,4 +1,4 @@
-//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data.
+//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data: the CPU may then compute GHASH for a device that lacks it.
 
 use std::sync::Arc;
 
@@ -26,8 +26,9 @@ impl CmacStream {
     /// Adds the next bytes.
     ///
     /// # Errors
-    /// Errors of devices.
+    /// [`Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
     pub fn update(&mut self, data: &[u8]) -> Result<()> {
+        self.executor.check_mac(Pass::CbcMac, self.key.size())?;
         self.mac.update(&mut Planned::new(&*self.executor, &self.key), data, true)
     }
 

@@ -10,6 +10,7 @@ use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_modes::Executor;
 use lockstep_modes::cmac::{CmacMessage, cmac};
 use lockstep_modes::gcm::gmac;
+use lockstep_modes::stream::CmacStream;
 use lockstep_planner::{Planner, Selection};
 use lockstep_reference::{Aes, ctr};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -337,6 +338,10 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
     let (key, mut mac) = (Key::new(&[7; 16]).unwrap(), [9; 16]);
     let mut messages = [CmacMessage { key: &key, data: b"data", mac: &mut mac }];
     assert!(matches!(cmac(&planner, &mut messages), Err(Error::Unsupported { .. })));
+    let planner = Arc::new(planner);
+    let mut stream = CmacStream::new(planner.clone(), key.clone());
+    assert!(matches!(stream.update(&[5; 100]), Err(Error::Unsupported { .. })));
+    assert_eq!(planner.assisted(), []);
     let (planner, ..) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
     let refused = gmac(&planner, &key, &[1; 12], b"data", &mut mac);
     assert!(matches!(refused, Err(Error::Unsupported { .. })));

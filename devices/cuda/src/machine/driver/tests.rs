@@ -251,6 +251,25 @@ fn tensor_units_hash_only_with_machine_code() {
     assert!(!hashes_with(archive(|target| target == "ptx"), FAILING_NVRTC), "NVRTC fails to compile them");
 }
 
+/// Memory that was lacking once, whichever module was loaded then, does not switch the tensor units off.
+#[test]
+fn tensor_units_are_tried_again_after_a_lack_of_memory() {
+    for at in 0..4 {
+        let _guard = install(Fake { capability: (9, 0), load: Some((at, 2)), ..good() });
+        let device = device(archive_of(|name, target| target == "sm_90" && name != "ghash_carry_less"));
+        let hash = || {
+            let (key, data, mut state) = (Key::new(&[1; 16]).unwrap(), vec![5; 400_000], [0; 16]);
+            let mut segments =
+                [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&data) }];
+            let task = Task::Pass(Pass::Ghash, &mut segments);
+            device.submit(lockstep_core::backend::KernelId(0), task.into())?.wait()
+        };
+        let _ = hash();
+        hash().unwrap();
+        assert!(device.counters().iter().any(|counter| counter.name == "ghash_tensor_tiles"), "load {at}");
+    }
+}
+
 #[test]
 fn a_context_that_does_not_open_may_open_later() {
     let _guard = install(Fake { retain: 2, ..good() });

@@ -27,7 +27,7 @@ fn feed(inline: &mut InlineOcb, seed: usize, data: &[u8], apart: bool) -> Vec<u8
             true => Span::copy(&data[range.clone()], &mut out[range]),
             false => Span::in_place(&mut out[range]),
         };
-        // Pieces of both kinds may alternate. The function of the caller gets all blocks at once, and leaves them to the kernel.
+        // Pieces of both kinds may alternate. The function of the caller gets all of these blocks at once, and leaves them to the kernel.
         if piece % 2 == 0 {
             inline.blocks_by(span, &mut |blocks| {
                 assert_eq!(blocks.len(), 16 * piece);
@@ -81,4 +81,31 @@ fn any_split_of_ocb() {
             }
         }
     });
+}
+
+/// The function of the caller gets pieces of 4 MiB, so that the masks take little memory; it is not called without data.
+#[test]
+fn long_ocb_is_given_to_the_caller_in_pieces() {
+    const PIECE: usize = 4 << 20;
+    let kernel = InlineKernel::all().next().unwrap();
+    let mut inline = InlineOcb::new(InlineKey::new(kernel, &bytes(1, 16)).unwrap());
+    for len in [0, PIECE, 2 * PIECE + 32] {
+        let plaintext = vec![7; len];
+        let [(by_kernel, one), (by_caller, other)] = [false, true].map(|by_caller| {
+            inline.start(true, &[1; 12], 16);
+            let (mut data, mut lengths) = (plaintext.clone(), Vec::new());
+            if by_caller {
+                inline.blocks_by(Span::in_place(&mut data), &mut |blocks| {
+                    lengths.push(blocks.len());
+                    Some(blocks)
+                });
+                assert_eq!(lengths.iter().sum::<usize>(), len);
+                assert!(lengths.iter().rev().skip(1).all(|&len| len == PIECE) && !lengths.contains(&0));
+            } else {
+                inline.blocks(Span::in_place(&mut data));
+            }
+            (data, inline.finish_seal())
+        });
+        assert!(by_kernel == by_caller && one == other, "{len} bytes");
+    }
 }
