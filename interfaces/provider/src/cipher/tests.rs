@@ -45,7 +45,7 @@ fn instance(threshold: &str) -> Arc<Instance> {
 /// A context of the algorithm, with a key and an IV of this length.
 fn started<C: Cipher>(name: &str, encrypts: bool, instance: &Arc<Instance>, iv_len: usize) -> C {
     let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
-    let mut context = C::new(Common { instance: Arc::clone(instance), algorithm, encrypts });
+    let mut context = C::new(Common::new(Arc::clone(instance), algorithm));
     context.init(encrypts, Some(&KEY[..algorithm.key_len]), Some(&IV[..iv_len])).unwrap();
     context
 }

@@ -36,6 +36,7 @@ impl Cipher for Xts {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.raw.common.observe_init(key, iv);
         let halves = key.map(|key| key.split_at(key.len() / 2));
         // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
         // allowed, for existing data.

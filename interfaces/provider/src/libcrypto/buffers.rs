@@ -10,6 +10,7 @@ use std::slice;
 
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
+use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 
@@ -110,6 +111,11 @@ impl<'a> Buffers<'a> {
             ptr::copy(self.input.add(from), self.output.add(to), len);
             Ok(slice::from_raw_parts_mut(self.output.add(to), room))
         }
+    }
+
+    /// Zeroes the first `len` bytes of the output, at most as many as there are bytes of input.
+    pub(crate) fn zero_output(&mut self, len: usize) {
+        self.part(0, 0, len).into_host().output().zeroize();
     }
 
     /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
