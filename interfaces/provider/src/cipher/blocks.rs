@@ -86,7 +86,7 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         let hold = Hold::of(cipher_of(algorithm.mode), self.raw.padding, direction);
         let outcome = self.buffer.update(&mut key, direction, hold, &mut data);
         if outcome == Err(Reason::Device) {
-            data.zero_output(self.buffer.output_len(data.len(), hold).min(data.len()));
+            data.zero_output(self.buffer.output_len(data.len(), hold));
         }
         outcome
     }

@@ -113,9 +113,9 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Zeroes the first `len` bytes of the output, at most as many as there are bytes of input.
+    /// Zeroes the first `len` bytes of the output, or as many as there are bytes of input if these are fewer.
     pub(crate) fn zero_output(&mut self, len: usize) {
-        self.part(0, 0, len).into_host().output().zeroize();
+        self.part(0, 0, len.min(self.len)).into_host().output().zeroize();
     }
 
     /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
@@ -181,3 +181,6 @@ impl BlockIo for Buffers<'_> {
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
     }
 }
+
+#[cfg(test)]
+mod tests;
