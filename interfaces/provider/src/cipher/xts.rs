@@ -116,7 +116,8 @@ fn steal(
     data.read(end, &mut last[..16 + tail]);
     let mut tweak = [0; 16];
     let before = if encrypts { end + 16 } else { end };
-    key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before))?;
+    let outcome = key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before));
+    outcome.inspect_err(|_| data.zero_output(len))?;
     let (block, partial) = last.split_at_mut(16);
     if encrypts {
         block.copy_from_slice(data.output_block(end));
