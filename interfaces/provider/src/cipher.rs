@@ -65,7 +65,8 @@ impl Common {
     }
 
     /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the
-    /// caller's thread, if the planner may get these calls. While a generator is made, its parent, which is a generator too, may be used.
+    /// caller's thread, if the planner may get these calls. While a generator is made, its parent, which is a generator too,
+    /// may be used.
     fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
         if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
             self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());

@@ -1,13 +1,15 @@
 //! Work through the planner, and modes over a whole message.
 
+use std::mem::swap;
+
 use lockstep::aead::{CallingThread, Data, HostData};
+use lockstep::hazmat::Error;
 use lockstep::hazmat::backend::{DeviceId, DeviceMemory};
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::work::{AeadMessage, FusedAead, Pass, Segment};
-use lockstep::hazmat::{Error, KeySize};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
@@ -58,14 +60,15 @@ struct WithMacs<'r> {
 
 impl Executor for WithMacs<'_> {
     fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<(), Error> {
-        let before: Vec<Block> = segments.iter().map(|segment| *segment.state).collect();
+        let states: Vec<Block> = segments.iter().map(|segment| *segment.state).collect();
+        let mut states = Zeroizing::new(states);
         let worked = self.resources.worked();
         self.planner.run_pass(pass, segments)?;
         if pass.is_read_only() && self.resources.compares_macs(worked) {
-            let set = |(segment, state): (&mut Segment<'_>, Block)| std::mem::replace(segment.state, state);
-            let found: Vec<Block> = segments.iter_mut().zip(before).map(set).collect();
+            // The states before the pass are restored, and the results of the device are kept.
+            segments.iter_mut().zip(&mut *states).for_each(|(segment, state)| swap(segment.state, state));
             self.cpu.run_pass(pass, segments)?;
-            let differs = segments.iter().zip(&found).any(|(segment, found)| *segment.state != *found);
+            let differs = segments.iter().zip(&*states).any(|(segment, found)| *segment.state != *found);
             self.resources.trace_wrong_mac(differs);
         }
         Ok(())
@@ -77,10 +80,6 @@ impl Executor for WithMacs<'_> {
 
     fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory, Error> {
         self.planner.memory(device)
-    }
-
-    fn check_mac(&self, pass: Pass, key: KeySize) -> Result<(), Error> {
-        self.planner.check_mac(pass, key)
     }
 }
 

@@ -268,15 +268,15 @@ impl MacExecutor for &ContextKey {
             self.inline.cbc_mac(state, blocks);
             return Ok(());
         }
-        let (resources, before) = (&self.planned.resources, *state);
+        let (resources, before) = (&self.planned.resources, Zeroizing::new(*state));
         let worked = resources.worked();
         let is_done = self.planned.run(pass, state, None, HostData::ReadOnly(blocks))?.is_none();
         if !is_done {
             self.inline.cbc_mac(state, blocks);
         } else if resources.compares_macs(worked) {
-            let found = std::mem::replace(state, before);
+            let found = Zeroizing::new(std::mem::replace(state, *before));
             self.inline.cbc_mac(state, blocks);
-            resources.trace_wrong_mac(found != *state);
+            resources.trace_wrong_mac(*found != *state);
         }
         Ok(())
     }
