@@ -156,9 +156,9 @@ struct Fate {
 }
 
 impl Fate {
-    fn befall(self, outputs: &mut [Vec<u8>]) {
+    fn befall<T: AsMut<[u8]>>(self, outputs: &mut [T]) {
         if self.corrupt
-            && let Some(output) = outputs.iter_mut().find(|output| !output.is_empty())
+            && let Some(output) = outputs.iter_mut().map(T::as_mut).find(|output| !output.is_empty())
             && let Some(byte) = if self.last_byte { output.last_mut() } else { output.first_mut() }
         {
             *byte ^= 0x40;
@@ -263,8 +263,10 @@ impl MockAsyncDevice {
                 states.push(state);
                 places.push(place);
             }
-            fate.befall(&mut outputs);
-            if !pass.is_read_only() {
+            if pass.is_read_only() {
+                fate.befall(&mut states);
+            } else {
+                fate.befall(&mut outputs);
                 for (place, output) in places.iter().zip(&outputs) {
                     place.store(&memory, output)?;
                 }

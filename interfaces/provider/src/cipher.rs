@@ -55,9 +55,24 @@ pub(crate) struct Common {
     pub(crate) algorithm: &'static Algorithm,
     /// The direction of the last `init`.
     pub(crate) encrypts: bool,
+    /// True for a context of OpenSSL's random generator, if this matters.
+    pub(crate) is_of_generator: bool,
 }
 
 impl Common {
+    pub(crate) fn new(instance: Arc<Instance>, algorithm: &'static Algorithm) -> Common {
+        Common { instance, algorithm, encrypts: true, is_of_generator: false }
+    }
+
+    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the
+    /// caller's thread, if the planner may get these calls. While a generator is made, its parent, which is a generator too,
+    /// may be used.
+    fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
+        if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
+            self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());
+        }
+    }
+
     fn direction(&self) -> Direction {
         if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
@@ -81,7 +96,10 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        _ => panic!("a context of another type"),
+        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv => {
+            panic!("a context of another type")
+        }
+        Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => panic!("a context of another type"),
     }
 }
 

@@ -56,9 +56,29 @@ impl PlannedKey {
     ///
     /// # Errors
     /// [`Reason::Device`]: the output is zeroed.
+    pub(crate) fn run<'d>(
+        &self,
+        pass: Pass,
+        state: &mut Block,
+        tweak: Option<Tweak<'_>>,
+        data: HostData<'d>,
+    ) -> Outcome<Option<HostData<'d>>> {
+        // A pass without output, such as a MAC, is a second pass over data that are counted already.
+        let bytes = if pass.is_read_only() { 0 } else { data.len() };
+        let rest = self.run_uncounted(pass, state, tweak, data)?;
+        if rest.is_none() {
+            self.resources.count_planned(bytes);
+        }
+        Ok(rest)
+    }
+
+    /// Does the same, but does not count the bytes for the trace.
+    ///
+    /// # Errors
+    /// [`Reason::Device`]: the output is zeroed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn run<'d>(
+    pub(crate) fn run_uncounted<'d>(
         &self,
         pass: Pass,
         state: &mut Block,
@@ -76,7 +96,6 @@ impl PlannedKey {
                     return Ok(false);
                 }
                 Err(error) => {
-                    self.resources.trace_failure(&error.to_string());
                     self.resources.state_work_of_cpu(error);
                     return Ok(false);
                 }
@@ -124,9 +143,9 @@ impl ContextKey {
         Ok(ContextKey { inline: inline.ok_or(Reason::OutOfMemory)?, planned })
     }
 
-    /// Sets the threshold for contexts of OpenSSL's random generator.
+    /// Runs all calls inline, for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
     pub(crate) fn use_for_generator(&mut self) {
-        self.planned.threshold = self.planned.resources.threshold_of_generator();
+        self.planned.threshold = usize::MAX;
     }
 
     /// Returns a copy.
@@ -245,9 +264,19 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
 impl MacExecutor for &ContextKey {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
-        let (planned, data) = (&self.planned, HostData::ReadOnly(blocks));
-        if !planned.is_large(blocks.len()) || planned.run(pass, state, None, data)?.is_some() {
+        if !self.planned.is_large(blocks.len()) {
             self.inline.cbc_mac(state, blocks);
+            return Ok(());
+        }
+        let (resources, before) = (&self.planned.resources, Zeroizing::new(*state));
+        let worked = resources.worked();
+        let is_done = self.planned.run(pass, state, None, HostData::ReadOnly(blocks))?.is_none();
+        if !is_done {
+            self.inline.cbc_mac(state, blocks);
+        } else if resources.compares_macs(worked) {
+            let found = Zeroizing::new(std::mem::replace(state, *before));
+            self.inline.cbc_mac(state, blocks);
+            resources.trace_wrong_mac(*found != *state);
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ use std::thread::available_parallelism;
 use lockstep::Engine;
 use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
+use lockstep::hazmat::verify::Verify;
 use lockstep_provider_settings::Settings;
 
 use crate::libcrypto::core::Core;
@@ -24,7 +25,7 @@ use crate::reason::{Outcome, Reason};
 use crate::settings::Found;
 use crate::system::process::{self, PerProcess};
 use crate::system::standard::write_message;
-use crate::trace::Trace;
+use crate::trace::{Trace, Way};
 
 /// Default threshold with CPUs: calls of at least this number of bytes use the planner. For smaller calls, a second
 /// thread costs more than it saves (docs/provider.md has the measurement).
@@ -120,11 +121,6 @@ impl Resources {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }
 
-    /// The threshold for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
-    pub(crate) fn threshold_of_generator(&self) -> usize {
-        self.threshold.max(DEVICE_THRESHOLD)
-    }
-
     /// True if keystream is computed ahead.
     pub(crate) fn computes_ahead(&self) -> bool {
         self.settings.ahead.unwrap_or_else(|| {
@@ -158,6 +154,32 @@ impl Resources {
             }
         }
         trace.write_totals(self.device_is_named, lines);
+    }
+
+    /// The bytes of the work of devices other than the CPU in this process.
+    pub(crate) fn worked(&self) -> u64 {
+        let engine = self.engines.get().and_then(Option::as_ref);
+        engine.map_or(0, |engine| engine.planner().worked().iter().map(|(_, bytes)| bytes).sum())
+    }
+
+    /// True if the CPU computes MACs again that were computed since [`worked`](Self::worked) returned `before`: devices may have
+    /// computed them, and a sample of blocks does not verify the MAC of a single message.
+    pub(crate) fn compares_macs(&self, before: u64) -> bool {
+        self.settings.verify == Verify::Sample && self.worked() > before
+    }
+
+    /// Counts bytes that the planner has processed, for the trace.
+    pub(crate) fn count_planned(&self, bytes: usize) {
+        self.trace.iter().for_each(|trace| trace.count_way(Way::Planned, bytes));
+    }
+
+    /// Writes to the trace that the MAC of a device was wrong.
+    pub(crate) fn trace_wrong_mac(&self, is_wrong: bool) {
+        if is_wrong {
+            self.trace_failure(
+                "a device returned a wrong result of a MAC; the CPU has computed the MAC again",
+            );
+        }
     }
 
     /// Writes to the trace all device incidents that it does not contain yet.

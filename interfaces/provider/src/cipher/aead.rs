@@ -161,6 +161,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.common.observe_init(key, iv);
         let iv = iv.filter(|_| !M::IGNORES_IV);
         if let Some(iv) = iv
             && (!M::accepts_iv_len(iv.len()) || M::IV_LEN_COMES_FIRST && iv.len() != self.iv_len)

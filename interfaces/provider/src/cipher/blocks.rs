@@ -52,7 +52,7 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        self.raw.observe_init(key, iv);
+        self.raw.common.observe_init(key, iv);
         self.raw.common.encrypts = encrypts;
         self.buffer.discard();
         (self.raw.num, self.ended) = (0, false);
@@ -84,7 +84,11 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         let Common { algorithm, .. } = self.raw.common;
         let direction = self.raw.common.direction();
         let hold = Hold::of(cipher_of(algorithm.mode), self.raw.padding, direction);
-        self.buffer.update(&mut key, direction, hold, &mut data)
+        let outcome = self.buffer.update(&mut key, direction, hold, &mut data);
+        if outcome == Err(Reason::Device) {
+            data.zero_output(self.buffer.output_len(data.len(), hold));
+        }
+        outcome
     }
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
@@ -161,8 +165,8 @@ impl<const CTS: bool> Blocks<CTS> {
         }
         // After a failure of a device, the chaining state is invalid.
         self.ended = true;
-        cbc_cts::run(&mut key, direction, self.variant, self.buffer.state_mut(), &mut data)?;
-        Ok(len)
+        let outcome = cbc_cts::run(&mut key, direction, self.variant, self.buffer.state_mut(), &mut data);
+        outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
     }
 
     /// Processes a TLS record in place. Encryption adds the padding; decryption removes IV, padding and MAC.

@@ -1,9 +1,15 @@
 //! Recognises the contexts of OpenSSL's random generator CTR_DRBG (SP 800-90A), which fetches AES like any program.
 //!
-//! The generator (`drbg_ctr_init` and `drbg_ctr_instantiate` in providers/implementations/rands/drbg_ctr.c, OpenSSL 3.0 to 4.0) first
-//! inits a context of ECB and then a context of CTR without key and IV. If it has a derivation function, it then inits a third
-//! context, of ECB, with the constant key 00 01 02 and so on. The next init sets the key of the first context, to zeros. Between these
-//! inits, this thread inits no other contexts of such modes than those of the parent generator. No program is known that makes the same inits.
+//! The generator (`drbg_ctr_init` and `drbg_ctr_instantiate` in providers/implementations/rands/drbg_ctr.c, OpenSSL 3.0
+//! to 4.0) makes these inits, one after the other:
+//!
+//! 1. a context of ECB, without key and IV;
+//! 2. a context of CTR, without key and IV;
+//! 3. if the generator has a derivation function: another context of ECB, with the constant key 00 01 02 and so on;
+//! 4. the first context, with a key of zeros.
+//!
+//! Between these inits, the thread inits no contexts other than those of the parent generator. No other program is known that
+//! makes these inits.
 
 use std::cell::Cell;
 
@@ -28,8 +34,11 @@ thread_local! {
     static STEP: Cell<Step> = const { Cell::new(Step::None) };
 }
 
-/// Called at each init of a context of ECB, CBC or a stream mode of this thread that does not belong to a generator yet. Returns true if the context belongs to a
-/// generator.
+/// The largest update of a generator in bytes (`max_request` in drbg_ctr.c).
+pub(super) const MAX_DRAW: usize = 1 << 16;
+
+/// Called at each init of a context on this thread that does not belong to a generator yet. Returns true if the context
+/// belongs to a generator.
 pub(super) fn observe(mode: Mode, key: Option<&[u8]>, sets_iv: bool) -> bool {
     let is_key_of_derivation =
         |key: &[u8]| (0u8..).zip(key).fold(0, |sum, (at, byte)| sum | (at ^ byte)).ct_eq(&0);

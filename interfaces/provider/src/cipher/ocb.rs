@@ -70,6 +70,9 @@ impl AeadMode for OcbState {
         // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
         let mut masked_blocks = PassFn(|ecb, _, blocks| run_blocks(ocb, planned, ecb, blocks));
         let outcome = buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data);
+        if outcome == Err(Reason::Device) {
+            data.zero_output(buffer.output_len(data.len(), Hold::Part));
+        }
         context.end_after_failure(outcome)
     }
 

@@ -2,7 +2,7 @@
 
 use lockstep::hazmat::inline::Block;
 
-use super::{Common, generator};
+use super::Common;
 use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
@@ -28,13 +28,11 @@ pub(super) struct Raw {
     pub(super) padding: bool,
     /// The parameter `num`. For modes without a partial block it is stored only so that it can be read back.
     pub(super) num: usize,
-    /// True for a context of OpenSSL's random generator, if this matters.
-    pub(super) is_of_generator: bool,
 }
 
 impl Raw {
     pub(super) fn new(common: Common) -> Raw {
-        Raw { common, key: None, iv: None, padding: true, num: 0, is_of_generator: false }
+        Raw { common, key: None, iv: None, padding: true, num: 0 }
     }
 
     pub(super) fn duplicate(&self) -> Outcome<Raw> {
@@ -47,23 +45,13 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
-    /// Called before each init of a mode that OpenSSL's random generator uses. With a device for study, determines whether the context
-    /// belongs to the generator, whose calls stay on the CPU. While a generator is made, its parent, which is a generator too, may be
-    /// used.
-    pub(super) fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
-        let Common { instance, algorithm, .. } = &self.common;
-        if instance.resources.device_is_for_study && !self.is_of_generator {
-            self.is_of_generator = generator::observe(algorithm.mode, key, iv.is_some());
-        }
-    }
-
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
             self.key = None;
             let key =
                 self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
-            if self.is_of_generator {
+            if self.common.is_of_generator {
                 key.use_for_generator();
             }
         }

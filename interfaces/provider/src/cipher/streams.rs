@@ -40,7 +40,7 @@ impl Cipher for Streams {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
-        self.raw.observe_init(key, iv);
+        self.raw.common.observe_init(key, iv);
         self.raw.common.encrypts = encrypts;
         self.raw.num = 0;
         self.ahead = None;
@@ -67,13 +67,13 @@ impl Cipher for Streams {
         let direction = self.raw.common.direction();
         let span = data.whole()?;
         let state = &mut self.state;
-        match algorithm.mode {
+        let outcome = match algorithm.mode {
             Mode::Ctr => match &instance.keystream_pool {
                 None => {
                     // Because the pass is constant, the compiler removes the code that selects a pass. This code would take
                     // noticeable time in a call on one block.
                     let mut ctr = PassFn(|_, state, data| key.run(Pass::Ctr, state, data));
-                    state.apply(&mut ctr, direction, span)?;
+                    state.apply(&mut ctr, direction, span)
                 }
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
@@ -87,20 +87,19 @@ impl Cipher for Streams {
                         Ok(())
                     });
                     // A separate function, so that the code without keystream computed ahead stays short.
-                    in_own_frame(|| state.apply(&mut executor, direction, span))?;
+                    in_own_frame(|| state.apply(&mut executor, direction, span))
                 }
             },
             Mode::Cfb1 if bits % 8 > 0 => {
                 let (whole, rest) = span.split_at(bits / 8);
-                state.apply(&mut &*key, direction, whole)?;
-                match direction {
+                state.apply(&mut &*key, direction, whole).map(|()| match direction {
                     Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
                     Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
-                }
+                })
             }
-            _ => state.apply(&mut &*key, direction, span)?,
-        }
-        Ok(len)
+            _ => state.apply(&mut &*key, direction, span),
+        };
+        outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
     }
 
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {

@@ -1,13 +1,13 @@
 //! Key wrap, with and without padding (SP 800-38F; RFC 3394, RFC 5649). Each update wraps or unwraps a whole key.
 
-use lockstep::hazmat::mode::incremental::BlockIo;
+use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor};
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Icv, Semiblock};
 use zeroize::Zeroize;
 
 use super::raw::Raw;
 use super::{Cipher, Common};
 use crate::algorithm::Mode;
-use crate::key::ContextKey;
+use crate::key::PassFn;
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
@@ -36,6 +36,7 @@ impl Cipher for Wrap {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.0.common.observe_init(key, iv);
         self.0.common.encrypts = encrypts;
         if let Some(iv) = iv {
             if iv.len() != self.0.common.algorithm.iv_len {
@@ -56,7 +57,23 @@ impl Cipher for Wrap {
         }
         self.check(data.len())?;
         let key = self.0.key()?;
-        if self.0.common.encrypts { self.wrap(key, data) } else { self.unwrap(key, data) }
+        // The blocks of all steps have 12 times the size of the data, which are counted once.
+        let (len, mut is_planned) = (data.len(), false);
+        let mut steps = PassFn(|pass, state, block| {
+            let rest = match key.planned.is_large(block.len()) {
+                true => key.planned.run_uncounted(pass, state, None, block.into_host())?,
+                false => Some(block.into_host()),
+            };
+            is_planned |= rest.is_none();
+            rest.into_iter().for_each(|block| key.run_inline(pass, state, block.into_span()));
+            Ok(())
+        });
+        let encrypts = self.0.common.encrypts;
+        let outcome = if encrypts { self.wrap(&mut steps, data) } else { self.unwrap(&mut steps, data) };
+        if is_planned {
+            key.planned.resources.count_planned(len);
+        }
+        outcome
     }
 
     /// As output space, OpenSSL passes the length of the input plus 8 bytes, which is too little for the padding. The
@@ -112,21 +129,25 @@ impl Wrap {
         }
     }
 
-    fn wrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn wrap(&self, steps: &mut impl KeyedExecutor<Error = Reason>, mut data: Buffers<'_>) -> Outcome<usize> {
         let (len, wrapped) = (data.len(), self.wrapped_len(data.len()));
         let rest = data.copy_input(0, 8, len, wrapped - 8)?;
-        let first = key_wrap::wrap_in_place(&mut key, self.function(), self.icv(), len, rest);
+        let first = key_wrap::wrap_in_place(steps, self.function(), self.icv(), len, rest);
         // The plaintext was copied to the output. Wipe it there after a failure.
         let first = first.inspect_err(|_| rest.zeroize())?;
         data.write(0, &first);
         Ok(wrapped)
     }
 
-    fn unwrap(&self, mut key: &ContextKey, mut data: Buffers<'_>) -> Outcome<usize> {
+    fn unwrap(
+        &self,
+        steps: &mut impl KeyedExecutor<Error = Reason>,
+        mut data: Buffers<'_>,
+    ) -> Outcome<usize> {
         let rest_len = data.len() - 8;
         let mut first = Semiblock::default();
         data.read(0, &mut first);
         let rest = data.copy_input(8, 0, rest_len, rest_len)?;
-        key_wrap::unwrap_in_place(&mut key, self.function(), self.icv(), first, rest)
+        key_wrap::unwrap_in_place(steps, self.function(), self.icv(), first, rest)
     }
 }

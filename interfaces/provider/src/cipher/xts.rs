@@ -36,6 +36,7 @@ impl Cipher for Xts {
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
+        self.raw.common.observe_init(key, iv);
         let halves = key.map(|key| key.split_at(key.len() / 2));
         // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
         // allowed, for existing data.
@@ -115,7 +116,8 @@ fn steal(
     data.read(end, &mut last[..16 + tail]);
     let mut tweak = [0; 16];
     let before = if encrypts { end + 16 } else { end };
-    key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before))?;
+    let outcome = key.xts(encrypts, tweak_key, iv, Some(&mut tweak), data.part(0, 0, before));
+    outcome.inspect_err(|_| data.zero_output(len))?;
     let (block, partial) = last.split_at_mut(16);
     if encrypts {
         block.copy_from_slice(data.output_block(end));

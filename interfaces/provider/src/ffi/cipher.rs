@@ -156,7 +156,7 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let instance = unsafe { instance(provider) };
         let (traced, max_unguarded) =
             (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
-        let cipher = C::new(Common { instance, algorithm: &ALGORITHMS[ID], encrypts: true });
+        let cipher = C::new(Common::new(instance, &ALGORITHMS[ID]));
         let made = object::allocate(Context { cipher, max_unguarded, traced, broken: false });
         made.map(<*mut _>::cast).unwrap_or_else(|reason| {
             // SAFETY: as above.
@@ -350,7 +350,7 @@ unsafe fn return_len(outcome: Outcome<usize>, written: *mut usize) -> Outcome<()
 
 #[cold]
 fn count<C: Cipher>(context: &Context<C>, len: usize) {
-    let Common { instance, algorithm, encrypts } = context.cipher.common();
+    let Common { instance, algorithm, encrypts, .. } = context.cipher.common();
     if let Some(trace) = &instance.resources.trace {
         trace.count(algorithm, *encrypts, len);
     }

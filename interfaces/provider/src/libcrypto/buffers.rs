@@ -10,6 +10,7 @@ use std::slice;
 
 use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
+use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 
@@ -112,6 +113,11 @@ impl<'a> Buffers<'a> {
         }
     }
 
+    /// Zeroes the first `len` bytes of the output, or as many as there are bytes of input if these are fewer.
+    pub(crate) fn zero_output(&mut self, len: usize) {
+        self.part(0, 0, len.min(self.len)).into_host().output().zeroize();
+    }
+
     /// The first `len` bytes of the memory of a call that works in place. They start with the input; if `len` is larger
     /// than the input, output space follows.
     ///
@@ -175,3 +181,6 @@ impl BlockIo for Buffers<'_> {
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.output.add(at), from.len()) }
     }
 }
+
+#[cfg(test)]
+mod tests;

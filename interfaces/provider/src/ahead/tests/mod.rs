@@ -19,7 +19,7 @@ fn aes_256_ctr() -> &'static Algorithm {
 }
 
 fn common(instance: &Arc<Instance>, algorithm: &'static Algorithm) -> Common {
-    Common { instance: Arc::clone(instance), algorithm, encrypts: true }
+    Common::new(Arc::clone(instance), algorithm)
 }
 
 fn started(instance: &Arc<Instance>, iv: &Block) -> Streams {

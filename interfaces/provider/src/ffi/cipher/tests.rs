@@ -96,7 +96,7 @@ fn faulty_with(panics_in: &'static str, threshold: &str) -> (*mut c_void, Arc<()
     let instance = Instance::new(Core::none(), settings).unwrap();
     let max_unguarded = max_unguarded(&instance.resources);
     let value = Arc::new(());
-    let common = Common { instance, algorithm: &ALGORITHMS[0], encrypts: true };
+    let common = Common::new(instance, &ALGORITHMS[0]);
     let cipher = Faulty { common, panics_in, values: Some(Arc::clone(&value)) };
     let context = Context { cipher, max_unguarded, traced: false, broken: false };
     (object::allocate(context).unwrap().cast(), value)
