@@ -130,11 +130,11 @@ fn a_masked_move_keeps_the_marks_of_the_bytes_that_it_selects_and_reports_a_secr
         let mut first = machine(&bytes_of(&instruction), &values, &secret);
         execute(&mut first).expect("an instruction of the table");
         let marks = read(&first, MEMORY, Taint::secret, |flag| flag.secret).vectors[1];
-        for place in 0..64 {
+        for (place, mark) in marks.iter().enumerate().take(64) {
             let kept = if zeroing { 0 } else { secret.vectors[1][place] };
             let is_selected = values.masks[3] >> place & 1 == 1;
             let expected = if is_selected { secret.vectors[4][place] } else { kept };
-            assert_eq!(marks[place], expected, "byte {place}");
+            assert_eq!(*mark, expected, "byte {place}");
         }
         assert!(kinds(&first).is_empty());
         secret.masks[3] = 1 << 20;

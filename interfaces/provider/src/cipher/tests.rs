@@ -94,8 +94,11 @@ struct Shape {
 /// The shape of most messages: a single update of whole blocks.
 const WHOLE: Shape = Shape { len: LEN, first: 0, in_place: true, tag_len: 16 };
 
-/// A message: the result, the output and the tag. `tag` is given for decryption.
-type Message = fn(&Arc<Instance>, Shape, &[u8], Option<Block>) -> (Outcome<()>, Vec<u8>, Block);
+/// The outcome of a message, its output, and its tag.
+type Found = (Outcome<()>, Vec<u8>, Block);
+
+/// Processes a message. `tag` is given for decryption.
+type Message = fn(&Arc<Instance>, Shape, &[u8], Option<Block>) -> Found;
 
 /// Processes the data of a message, and checks that a failed update has written zeros.
 fn updated<C: Cipher>(context: &mut C, shape: Shape, data: &[u8]) -> (Outcome<()>, Vec<u8>) {
@@ -129,12 +132,7 @@ fn updated<C: Cipher>(context: &mut C, shape: Shape, data: &[u8]) -> (Outcome<()
     (outcome.map(|_| ()), output)
 }
 
-fn aead<M: AeadMode>(
-    instance: &Arc<Instance>,
-    shape: Shape,
-    data: &[u8],
-    tag: Option<Block>,
-) -> (Outcome<()>, Vec<u8>, Block) {
+fn aead<M: AeadMode>(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
     let name = match M::AEAD {
         Aead::Ocb => "AES-256-OCB".into(),
         aead => format!("AES-256-{aead}"),
@@ -155,12 +153,7 @@ fn aead<M: AeadMode>(
     (outcome, output, found)
 }
 
-fn record_of_ccm(
-    instance: &Arc<Instance>,
-    shape: Shape,
-    data: &[u8],
-    tag: Option<Block>,
-) -> (Outcome<()>, Vec<u8>, Block) {
+fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
     // These are the lengths of tags of records.
     let tag_len = if shape.tag_len < 16 { 8 } else { 16 };
     let encrypts = tag.is_none();
@@ -185,7 +178,7 @@ fn plain<C: Cipher>(
     shape: Shape,
     data: &[u8],
     tag: Option<Block>,
-) -> (Outcome<()>, Vec<u8>, Block) {
+) -> Found {
     let mut context = created::<C>(name, instance);
     let Common { algorithm, .. } = context.common();
     let (key, iv) = (&KEY[..algorithm.key_len], (algorithm.iv_len > 0).then_some(&IV[..]));
@@ -216,12 +209,9 @@ const MESSAGES: [(&str, bool, Message); 15] = [
 ];
 
 /// The inputs of the encryption and of the decryption of a message, with the outputs and the tags that the CPU makes of them.
-fn by_cpu(
-    name: &str,
-    message: Message,
-    shape: Shape,
-) -> [(Vec<u8>, Option<Block>, (Outcome<()>, Vec<u8>, Block)); 2] {
-    (FAIL_AT.set(u64::MAX), CORRUPT_AT.set(u64::MAX));
+fn by_cpu(name: &str, message: Message, shape: Shape) -> [(Vec<u8>, Option<Block>, Found); 2] {
+    FAIL_AT.set(u64::MAX);
+    CORRUPT_AT.set(u64::MAX);
     let cpu = instance("1G");
     let plaintext: Vec<u8> = (0..shape.len).map(|i| i as u8).collect();
     let sealed = message(&cpu, shape, &plaintext, None);
@@ -240,7 +230,7 @@ fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
         Shape { len: 77, tag_len: 4, ..WHOLE },
         Shape { len: 77, tag_len: 12, in_place: false, ..WHOLE },
         Shape { len: 93, first: 37, tag_len: 8, ..WHOLE },
-        Shape { len: 93, first: 37, tag_len: 10, in_place: false, ..WHOLE },
+        Shape { len: 93, first: 37, tag_len: 10, in_place: false },
     ];
     for (name, takes_parts, message) in MESSAGES {
         for shape in shapes.into_iter().filter(|shape| takes_parts || shape.first == 0) {
