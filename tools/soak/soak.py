@@ -45,16 +45,16 @@ import common
 import memory
 import servers
 
-OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000, "2m": 2_000_000}
-# Version, suite, and whether the device processes its records, so that a failing device may end a connection. The
-# device processes records with CBC, and the CTR part of records with GCM. The processor processes records with CCM
-# (docs/provider.md).
+# Short objects, because the emulator is slow.
+OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000}
+# Version and suite. The device processes records with CBC and CCM, and the CTR part of records with GCM (docs/provider.md), so a
+# failing device may end a connection of any suite.
 SUITES = (
-    ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", True),
-    ("TLSv1_2", "AES256-GCM-SHA384", True),
-    ("TLSv1_2", "AES128-CCM", False),
-    ("TLSv1_2", "ECDHE-RSA-AES256-SHA384", True),
-    ("TLSv1_3", "-", True),
+    ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256"),
+    ("TLSv1_2", "AES256-GCM-SHA384"),
+    ("TLSv1_2", "AES128-CCM"),
+    ("TLSv1_2", "ECDHE-RSA-AES256-SHA384"),
+    ("TLSv1_3", "-"),
 )
 # All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
@@ -194,7 +194,7 @@ class Soak:
             "patience": self.patience,
             "certificate": self.certificate,
             "objects": self.objects,
-            "suites": [suite for suite in SUITES if suite[2] or not aborts],
+            "suites": SUITES,
             "servers": [
                 {
                     "port": server.values["port"],
