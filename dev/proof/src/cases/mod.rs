@@ -66,7 +66,7 @@ pub enum Extent {
 pub enum Operation {
     /// Expansion, and the end of a key.
     Key,
-    /// A mode of a key, by its index in [`modes::MODES`].
+    /// A mode of a key, by its index in `modes::MODES`.
     Mode(usize),
     /// Encryption of one block.
     Block,
