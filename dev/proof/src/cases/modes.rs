@@ -142,7 +142,7 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     }
 }
 
-/// A copy of a key, both of which are dropped; and a tweak, which is advanced by numbers of blocks.
+/// Copies a key and drops both keys. Advances a tweak by numbers of blocks.
 fn run_key(session: &mut Session, key: u64) -> Result<(), Stop> {
     let copy = session.call_well("proof_key_place", &[])?;
     session.call_well("proof_key_copy", &[copy, key])?;

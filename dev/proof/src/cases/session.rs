@@ -146,7 +146,7 @@ impl Session {
         self.check_values(buffer, what, expected);
     }
 
-    /// Checks the values of a buffer, part of which the call may keep.
+    /// Checks the values of a buffer. The call may keep a part of the buffer.
     pub fn check_values(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
         if self.values(buffer) != expected {
             self.found(Kind::Result, format!("{what} differs from that of the reference implementation"));

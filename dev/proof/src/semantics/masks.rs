@@ -18,7 +18,7 @@ pub(super) fn moved<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instructi
     m.write(i, 0, &bytes)
 }
 
-/// KUNPCK: the low N bytes of both sources, of which the second is the low one.
+/// KUNPCK: the low N bytes of both sources. Those of the second source are the low part of the result.
 pub(super) fn unpack<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (high, low) = (m.read(i, 1)?, m.read(i, 2)?);
     m.masks[i.op0_register().number()] = from_fn(|place| match place / N {

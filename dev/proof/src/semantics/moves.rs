@@ -135,7 +135,7 @@ pub(super) fn store_string<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> St
     Ok(())
 }
 
-/// MOVS, of which MOVSD has the name of an instruction on vectors. The direction flag is clear, as at the boundaries of functions.
+/// MOVS. MOVSD is also the name of an instruction on vectors. The direction flag is clear, as at the boundaries of functions.
 pub(super) fn move_string<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     if !i.is_string_instruction() {
         return low(m, i);

@@ -76,7 +76,7 @@ pub(super) fn byte_shift<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step
     m.write(i, 0, &result)
 }
 
-/// PALIGNR: 16 bytes of each pair of lanes, of which the second source has the low one.
+/// PALIGNR: 16 bytes of each pair of lanes. The low lane of a pair is that of the second source.
 pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((high, low), count) = (m.sources(i)?, m.constant(i)?);
     let result = from_fn(|place| {
@@ -90,7 +90,7 @@ pub(super) fn align_bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
     m.write(i, 0, &result)
 }
 
-/// VALIGND and VALIGNQ: lanes of N bytes of the two sources, of which the second is the low one.
+/// VALIGND and VALIGNQ: lanes of N bytes of the two sources. The second source is the low half.
 pub(super) fn align_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((high, low), size) = (m.sources(i)?, m.size(i, 0));
     let count = m.constant(i)? % (size / N) * N;
