@@ -72,7 +72,7 @@ struct Unit {
     unpacked: AtomicU64,
 }
 
-/// A unit of which a part is unpacked.
+/// A unit that is partly unpacked.
 struct Begun {
     decoder: Box<dyn Read + Send>,
     code: Vec<u8>,

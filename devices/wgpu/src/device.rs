@@ -166,7 +166,7 @@ impl WgpuDevice {
         submit(task, messages)
     }
 
-    /// Processes messages of which at least one is too long for a chunk, and waits for them.
+    /// Processes messages and waits for them. At least one of the messages is too long for a chunk.
     fn run_long(&self, task: &Task, fused: FusedAead, all: &mut [AeadMessage<'_>]) -> Result<()> {
         let passes = Passes { device: self, family: task.family };
         let direction = if fused.opens() { Direction::Decrypt } else { Direction::Encrypt };

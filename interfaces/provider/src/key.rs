@@ -72,7 +72,7 @@ impl PlannedKey {
         Ok(rest)
     }
 
-    /// Does the same, but does not count the bytes for the trace.
+    /// Runs a pass as [`PlannedKey::run`] does, but does not count the bytes for the trace.
     ///
     /// # Errors
     /// [`Reason::Device`]: the output is zeroed.
@@ -110,7 +110,7 @@ impl PlannedKey {
         done.map(|_| Some(data)).map_err(|_| Reason::Device)
     }
 
-    /// Does the same for a callback that cannot fail: an error is stored in `outcome`, and no data are returned.
+    /// Runs a pass in a callback that cannot fail: an error is stored in `outcome`, and no data are returned.
     pub(crate) fn run_in_callback<'d>(
         &self,
         pass: Pass,

@@ -44,7 +44,7 @@ enum Operand {
 fn operand(kind: OpCodeOperandKind, index: u32, prefers_memory: bool) -> Option<Operand> {
     use OpCodeOperandKind::*;
     let either = |register| if prefers_memory { Operand::Memory } else { Operand::Register(register) };
-    // Each operand has a register of its own, none of which is RDI, the base of memory, or RSP.
+    // Each operand has its own register. RDI (the base of memory) and RSP are not used.
     let general = |size: Register| {
         let base = [3, 6, 8, 9][index as usize];
         Operand::Register(size + base)

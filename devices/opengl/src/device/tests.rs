@@ -46,7 +46,7 @@ fn the_edge_of_textures_is_a_launch_option() {
     let blocks = [7; 16 * 100];
     let expected = lockstep_reference::ecb::encrypt(&lockstep_reference::Aes::new(&[1; 16]), &blocks);
     for kernel in ["opengl/6800", "opengl/6800-mix2", "opengl/6800-xor2"] {
-        // 100 textures of one block each, or one texture. Each needs several draws, of which the device then allows 99 in all.
+        // 100 textures of one block each, or one texture. Each texture needs several draws. The device then allows 99 draws in all.
         for (text, is_enough) in [("edge=1", false), ("edge=16", true)] {
             let launch: launch::Launch = edge(text, Some(kernel)).unwrap();
             let mut data = blocks;
