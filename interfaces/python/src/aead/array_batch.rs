@@ -247,8 +247,9 @@ impl Call {
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)
             }),
         };
-        let on_device =
-            |array: &Imported| array.slice().expect("`check` found the array on the device").clone();
+        let on_device = |array: &Imported| {
+            array.place.on_device().expect("`check` found the array on the device").clone()
+        };
         let write = |array: &Imported, bytes: &[u8]| {
             let slice = on_device(array);
             detached(py, || memory.upload(bytes, &slice, stream)).map_err(from_core)
@@ -288,7 +289,7 @@ impl Call {
     fn run_table(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {
-            if array.slice().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
+            if array.place.on_device().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
                 return Err(PyValueError::new_err(format!(
                     "{name} must start at a multiple of 16 bytes: make a copy"
                 )));
@@ -341,7 +342,7 @@ impl Call {
         }
         drop(bytes);
         let [Some(from), Some(to), Some(tags), Some(status)] =
-            [&self.from, &self.to, &self.tags, &self.status].map(|array| array.slice().cloned())
+            [&self.from, &self.to, &self.tags, &self.status].map(|array| array.place.on_device().cloned())
         else {
             unreachable!("`check` found them on one device")
         };
@@ -354,8 +355,8 @@ impl Call {
         let table = Table {
             messages: count,
             key_size: key_size.expect("GCM has keys of the sizes of AES"),
-            keys: self.key.slice().cloned().unwrap_or_else(|| part(key_at, self.key.len())),
-            states: self.nonces.slice().cloned().unwrap_or_else(|| part(nonces_at, 16 * count)),
+            keys: self.key.place.on_device().cloned().unwrap_or_else(|| part(key_at, self.key.len())),
+            states: self.nonces.place.on_device().cloned().unwrap_or_else(|| part(nonces_at, 16 * count)),
             offsets: part(0, 8 * count),
             lengths: part(8 * count, 8 * count),
             longest: self.ranges.iter().map(|range| range.len()).max().unwrap_or(0),
