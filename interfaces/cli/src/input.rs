@@ -27,9 +27,9 @@ impl Input {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Input> {
-        let mut file = if path == Path::new("-") { stdin()? } else { lockstep::file::open_input(path)? };
+        let mut file = if is_stdin(path) { stdin()? } else { lockstep::file::open_input(path)? };
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         let len = if metadata.is_file() {
             let position = file.stream_position().map_err(Error::io("look at", path))?;
@@ -112,7 +112,7 @@ fn stdin() -> Result<File> {
     Ok(File::from(owned.map_err(lockstep::Error::Read)?))
 }
 
-/// The inputs, for a question.
+/// Words for the inputs in a question or a message: the name of a single input, or the number of inputs.
 pub(crate) fn names(inputs: &[PathBuf]) -> String {
     match inputs {
         [one] if is_stdin(one) => "standard input".into(),
@@ -122,14 +122,14 @@ pub(crate) fn names(inputs: &[PathBuf]) -> String {
 }
 
 fn is_special(path: &Path) -> bool {
-    path == Path::new("-") || path.starts_with("/proc") || path.starts_with("/sys")
+    is_stdin(path) || path.starts_with("/proc") || path.starts_with("/sys")
 }
 
 /// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as
 /// those of a shell's process substitution, are irrelevant.
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     // The file has already been read, so a failure to query its permissions is ignored.
-    if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
+    if !is_stdin(path) && keyfile::is_open_to_others(path).unwrap_or(false) {
         let name = quoted(path);
         terminal::warn(
             quiet,
@@ -138,8 +138,8 @@ pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     }
 }
 
-/// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
-/// overwrite this file, for example the only copy of a key.
+/// Refuses a call that reads standard input twice. Also refuses an output that is one of `others`, since `--force` would overwrite
+/// this file, for example the only copy of a key.
 ///
 /// `others` are the files that the command reads in addition to the input, each with a description.
 pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
@@ -156,7 +156,7 @@ pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &P
     Ok(())
 }
 
-/// Refuses standard input in more than one place.
+/// Refuses a call that reads standard input twice: only one of the files may be `-`.
 pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
     if files.iter().filter(|(_, path)| is_stdin(path)).count() > 1 {
         return Err(failed("standard input can be read once: give a file for one of the two"));

@@ -3,8 +3,8 @@
 //! Each subcommand is a module in `commands`, which also defines the command line. The other modules are shared: options of several
 //! subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), the common part of encryption and
 //! decryption (`job`), raw modes (`raw`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
-//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), and user
-//! interaction (`terminal`, `progress`, `signals`).
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), user
+//! interaction (`terminal`, `progress`, `signals`), large allocations (`memory`), and locks (`locks`).
 #![forbid(unsafe_code)]
 
 mod age_file;
@@ -17,6 +17,7 @@ mod input;
 mod invocation;
 mod job;
 mod json;
+mod locks;
 mod many;
 mod memory;
 mod options;
@@ -111,7 +112,8 @@ fn print_version() -> program::Result<()> {
     }))
 }
 
-/// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
+/// Prints a message of clap and returns the exit code. Help and version are printed to standard output, usage errors to standard
+/// error.
 fn usage<C: Parser>(message: &clap::Error) -> u8 {
     if !message.use_stderr() {
         return match standard::check_output().map(|()| message.print()) {
@@ -158,7 +160,7 @@ fn number_not_utf8<C: Parser>() -> usize {
 }
 
 fn fail(error: &Error) -> u8 {
-    // After a signal nothing is printed, whether this thread or the signal thread ends the program.
+    // After a signal no error is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
             true => json::print(json::of_error(error)),

@@ -17,7 +17,7 @@ use crate::{terminal, text};
 /// KiB.
 const MAX_LEN: usize = 1 << 20;
 
-/// Recipients, and recipients whose plugins are not known yet.
+/// Recipients of the built-in types, and recipients of plugins, whose programs have not been searched for yet.
 #[derive(Default)]
 struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
@@ -103,7 +103,7 @@ impl Recipients {
     }
 }
 
-/// The reason for a valid SSH public key of another type.
+/// The reason why a valid SSH public key is refused.
 const UNSUPPORTED: &str =
     "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa";
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lockstep_bench::peers;
 use lockstep_report::plot::{self, Line, Plot, Scale};
 pub(super) use lockstep_report::text::{self, digits, time};
-use lockstep_report::{Table, wrap};
+use lockstep_report::{Table, hang};
 use serde_json::{Map, Value, json};
 
 use super::measure::{Measured, Rate};
@@ -23,7 +23,7 @@ pub(super) struct Section {
     pub(super) name: &'static str,
     /// What the suite measures.
     pub(super) title: &'static str,
-    /// How the results are read.
+    /// How to read the results.
     pub(super) about: &'static str,
     pub(super) tables: Vec<Table>,
     /// Plots and bar charts, as SVG.
@@ -34,7 +34,7 @@ pub(super) struct Section {
     pub(super) results: Vec<Value>,
     /// Contenders, each with the seconds of its longest first call.
     pub(super) first_calls: BTreeMap<Arc<str>, f64>,
-    /// Why the suite has no results.
+    /// The error, if the suite has failed. There are no results then.
     pub(super) error: Option<Error>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Report<'a> {
     pub(super) sections: Vec<Section>,
 }
 
-/// The method, which is the same for all suites.
+/// A description of the method, which is the same for all suites.
 pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
 contenders in turn. ± is half of the difference between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
 in host memory, read and written. Each timed call was repeated by another kernel of the CPU, and both gave the same \
@@ -96,6 +96,7 @@ impl Report<'_> {
 
     /// The report as text for a terminal.
     pub(super) fn text(&self) -> String {
+        let wrapped = |text: &str| hang(100, "", 0, text);
         let mut text = String::new();
         for (name, what) in self.about() {
             text += &wrapped(&format!("{name}: {what}"));
@@ -164,18 +165,13 @@ impl Report<'_> {
 /// Number of points of a curve of CPU use.
 const PARTS: u32 = 50;
 
-/// Lines of at most 100 characters, each with its line break.
-fn wrapped(text: &str) -> String {
-    wrap(text, 100).join("\n") + "\n"
-}
-
 /// A table cell with a rate and its spread.
 pub(super) fn rate(rate: Rate) -> String {
     let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
     format!("{} ±{half:.0} %", digits(rate.median / 1e9))
 }
 
-/// A table cell with a cost of a byte, such as seconds or joules, for a gigabyte.
+/// A table cell with the cost of a gigabyte, in seconds or joules. `per_byte` is the cost of a byte.
 pub(super) fn per_gb(per_byte: Option<f64>) -> String {
     per_byte.map_or("-".into(), |value| digits(value * 1e9))
 }

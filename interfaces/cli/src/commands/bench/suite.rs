@@ -116,10 +116,8 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
             done => done.err(),
         };
         if let Some(error) = error {
-            section = Section { error: Some(error), ..empty() };
-            section.findings.extend(
-                section.error.iter().map(|error| format!("This suite failed and has no results: {error}")),
-            );
+            let findings = vec![format!("This suite failed and has no results: {error}")];
+            section = Section { findings, error: Some(error), ..empty() };
         }
         section.report_first_calls();
         sections.push(section);
