@@ -102,7 +102,7 @@ fn check_apart(memories: &[Memory]) -> PyResult<()> {
 /// A message that is being encrypted. Nothing appears under the name of the file before `finish`.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeWriter {
-    /// None after the end.
+    /// None after `finish` or `discard`.
     writer: Turn<Option<EncryptWriter<Sink>>>,
     origin: Origin,
 }
@@ -179,7 +179,7 @@ impl NativeWriter {
         })
     }
 
-    /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
+    /// Ends the work without a file. The bytes that a file object has received remain there; they are not a complete message.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         if !self.origin.is_usable() {
             // In a child process after a fork, the file belongs to the parent.

@@ -1,7 +1,7 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages. What the host supplies (a key, nonces, offsets) is in page-locked
-//! memory, which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream. For the other
+//! On a device GCM takes a `Table`, whose arrays describe the messages. The host supplies a key, nonces and offsets in page-locked memory,
+//! which the device reads at its address (unified addressing). So the call does not wait for earlier work on the stream. For the other
 //! modes no device reads a table: keys, nonces and tags pass through the host, and the call waits for the end of the work. The data stay
 //! on the device.
 
@@ -204,8 +204,8 @@ impl Call {
             Place::Device(_) => unreachable!("`check` found all arrays on the host"),
         };
         let (from, to, tags) = (memory(&self.from), memory(&self.to), memory(&self.tags));
-        // SAFETY: the memory is valid while the arrays are imported, and so is that of the outputs for writes. `check` has found that the
-        // outputs overlap nothing, except that `to` can be `from`; no slice of them is in use.
+        // SAFETY: the memory is valid for reads while the arrays are imported, and the memory of the outputs also for writes. `check` has
+        // found that the outputs overlap nothing, except that `to` can be `from`; no slice of them is in use.
         let (input, status) =
             unsafe { (|array: &Imported| Input::of(memory(array)), slice_mut(memory(&self.status))) };
         let key = input(&self.key);

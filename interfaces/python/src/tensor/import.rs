@@ -374,7 +374,7 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     let unit = match device.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => return Ok(None),
         DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Unit::Number(device.device_id as u16),
-        // The emulator, whose memory no other library takes for that of a GPU.
+        // The emulator. Its memory has this type, so that no other library uses it as memory of a GPU.
         DLDeviceType::EXTDEV if lockstep::engine::is_registered("cuda") => Unit::Named("emu"),
         DLDeviceType::ROCM | DLDeviceType::ROCMHOST => {
             return Err(PyValueError::new_err(
