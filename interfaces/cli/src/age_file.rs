@@ -1,6 +1,7 @@
 //! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
 //! files contains an age file, and `decrypt` also accepts plain age files.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 
 use age::armor::ArmoredReader;
@@ -198,11 +199,9 @@ impl Header {
         if self.is_passphrase() {
             return "with a passphrase".into();
         }
-        let mut kinds: Vec<_> = self.kinds().collect();
-        kinds.sort_unstable();
-        kinds.dedup();
+        let kinds: BTreeSet<_> = self.kinds().collect();
         let others = kinds.len().saturating_sub(MAX_KINDS);
-        kinds.truncate(MAX_KINDS);
+        let kinds: Vec<_> = kinds.into_iter().take(MAX_KINDS).collect();
         let and_others = if others > 0 { format!(" and {others} other types") } else { String::new() };
         format!("to recipients ({}{and_others})", kinds.join(", "))
     }

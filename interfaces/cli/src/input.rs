@@ -13,7 +13,7 @@ use crate::error::{Error, Result, failed};
 use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
-/// An opened input.
+/// An opened input. A reference to it is a reader.
 pub struct Input {
     /// The file, which allows positioned reads if `len` is known.
     pub(crate) file: File,
@@ -42,20 +42,10 @@ impl Input {
         Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
     }
 
-    /// A reader that fails after a signal, and at the end of a file that has become shorter.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader(self)
-    }
-}
-
-/// Reads the input, and fails once a signal has arrived, even while it waits for data.
-pub struct Reader<'a>(&'a Input);
-
-impl Reader<'_> {
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
     /// then waits again.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        let Input { file, len, size } = self.0;
+        let Input { file, len, size } = self;
         if len.is_none() {
             signals::wait(file, PollFlags::IN)?;
         }
@@ -76,14 +66,15 @@ impl Reader<'_> {
     }
 }
 
-impl Read for Reader<'_> {
+/// Reads fail once a signal has arrived, even while they wait for data, and at the end of a file that has become shorter.
+impl Read for &Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = &self.0.file;
+        let mut file = &self.file;
         self.when_ready(|| file.read(buffer))
     }
 
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut file = &self.0.file;
+        let mut file = &self.file;
         self.when_ready(|| file.read_vectored(buffers))
     }
 }
@@ -98,7 +89,7 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
     let input = Input::open(path)?;
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
-    let got = read_full(&mut input.reader(), &mut bytes)?;
+    let got = read_full(&mut &input, &mut bytes)?;
     if got > limit {
         return Err(failed(format!("{} is not a {what}: it is longer than {limit} bytes", quoted(path))));
     }

@@ -34,7 +34,7 @@ impl Input {
         report: Report<'_>,
         mut work: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<u64> {
-        let mut reader = self.reader();
+        let mut reader = self;
         let mut piece = Zeroizing::new(vec![0; len]);
         let mut total = 0;
         loop {

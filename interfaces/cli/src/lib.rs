@@ -37,7 +37,7 @@ pub mod program {
     pub use crate::commands::bench::OpenSsl;
     pub use crate::commands::{ProgramArgs, SharedCommand, after_help, print, print_json, run_shared};
     pub use crate::error::{Error, Result, failed};
-    pub use crate::input::{Input, Reader};
+    pub use crate::input::Input;
     pub use crate::memory::check as check_memory;
     pub use crate::output::GuardedFile;
     pub use crate::progress::Note;

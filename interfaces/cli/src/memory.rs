@@ -65,7 +65,7 @@ fn free_of_machine(meminfo: &str) -> Option<u64> {
 }
 
 /// The number that follows `name` in the first line that begins with `name`.
-fn number(text: &str, name: &str) -> Option<u64> {
+pub(crate) fn number(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_whitespace().next()?.parse().ok()
 }

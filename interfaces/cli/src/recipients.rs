@@ -1,5 +1,6 @@
 //! Recipients of a file: age recipients, SSH public keys, recipients of age plugins.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use age::plugin::{self, RecipientPluginV1};
@@ -41,9 +42,7 @@ pub(crate) fn read(
         recipients.add_file(path, quiet)?;
     }
     let Recipients { mut direct, plugins } = recipients;
-    let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
     for name in names {
         let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
         direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));

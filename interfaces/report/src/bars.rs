@@ -21,7 +21,7 @@ pub struct Bars {
 pub struct Bar {
     /// The contender: an index into [`Bars::series`].
     pub series: usize,
-    /// The value.
+    /// The value, in the unit of the chart.
     pub value: f64,
     /// The lower and the upper end of the spread.
     pub spread: (f64, f64),

@@ -145,10 +145,10 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     }
     Output::check(&args.output, &input, Content::Unknown)?;
 
-    let (envelope, first_bytes) = match Envelope::read(&mut input.reader())? {
+    let (envelope, first_bytes) = match Envelope::read(&mut &input)? {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
         Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
-            let file = AgeFile::open(first_bytes, input.reader())?;
+            let file = AgeFile::open(first_bytes, &input)?;
             if args.range.is_some() {
                 return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
             }
@@ -193,7 +193,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         } else if let Some(input) = regular {
             file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
-            let reader = std::io::Cursor::new(first_bytes).chain(input.reader());
+            let reader = std::io::Cursor::new(first_bytes).chain(&input);
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
         };
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });

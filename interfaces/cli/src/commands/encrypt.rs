@@ -149,7 +149,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
         envelope.iter().try_for_each(|envelope| envelope.write(output))?;
         let summary = match input.len {
             Some(_) => file::encrypt_open_file(&engine, &key, context, &input.file, output, options),
-            None => lockstep::encrypt(&engine, &key, context, input.reader(), output, options),
+            None => lockstep::encrypt(&engine, &key, context, &input, output, options),
         }?;
         let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let details = json!({

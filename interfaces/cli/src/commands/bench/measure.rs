@@ -154,8 +154,8 @@ struct Buffers {
 
 impl Buffers {
     /// Changes the data, so that no contender finds the output of another one in its buffer, and makes calls until the time of the
-    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns what the
-    /// calls took, and the seconds of each call if they are recorded.
+    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns the time
+    /// and the energy of the calls, and the seconds of each call if they are recorded.
     fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         invert(&mut self.data);
         self.check.copy_from_slice(&self.data);

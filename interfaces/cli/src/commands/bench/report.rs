@@ -15,13 +15,14 @@ use serde_json::{Map, Value, json};
 use super::measure::{Measured, Rate};
 use super::session::Session;
 use crate::error::Error;
+use crate::memory;
 
 /// The results of a suite.
 #[derive(Default)]
 pub(super) struct Section {
     /// The name of the suite.
     pub(super) name: &'static str,
-    /// What the suite measures.
+    /// The subject of the suite.
     pub(super) title: &'static str,
     /// How to read the results.
     pub(super) about: &'static str,
@@ -30,7 +31,7 @@ pub(super) struct Section {
     pub(super) pictures: Vec<String>,
     /// Sentences for the report.
     pub(super) findings: Vec<String>,
-    /// The results as JSON.
+    /// The results as JSON, one value for each workload, size or contender.
     pub(super) results: Vec<Value>,
     /// Contenders, each with the seconds of its longest first call.
     pub(super) first_calls: BTreeMap<Arc<str>, f64>,
@@ -204,9 +205,7 @@ impl Machine {
         let processor = field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let is_virtual = field(&cpuinfo, "flags").is_some_and(|flags| flags.contains(" hypervisor"));
-        let kib = field(&text("/proc/meminfo"), "MemTotal")
-            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-        let bytes = kib.map(|kib| kib << 10);
+        let bytes = memory::number(&text("/proc/meminfo"), "MemTotal:").map(|kib| kib << 10);
         let uname = rustix::system::uname();
         let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
         let release = field(&text("/etc/os-release"), "PRETTY_NAME");

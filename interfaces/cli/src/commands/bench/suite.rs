@@ -20,7 +20,7 @@ use crate::signals;
 struct Suite {
     /// The name on the command line.
     name: &'static str,
-    /// What the suite measures: the help on the command line.
+    /// The subject of the suite, which is also its help on the command line.
     help: &'static str,
     /// How the results are read, for the report.
     about: &'static str,
