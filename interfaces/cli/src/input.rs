@@ -31,15 +31,14 @@ impl Input {
     pub fn open(path: &Path) -> Result<Input> {
         let mut file = if is_stdin(path) { stdin()? } else { lockstep::file::open_input(path)? };
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
-        let len = if metadata.is_file() {
-            let position = file.stream_position().map_err(Error::io("look at", path))?;
-            Some(metadata.len().saturating_sub(position))
-        } else {
-            None
-        };
+        let size = metadata.is_file().then_some(metadata.len());
         // Some files, such as those in /proc, report length 0 although they have content.
-        let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
-        Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
+        let position = match size.filter(|&size| size > 0 || !is_special(path)) {
+            Some(_) => Some(file.stream_position().map_err(Error::io("look at", path))?),
+            None => None,
+        };
+        let len = size.zip(position).map(|(size, position)| size.saturating_sub(position));
+        Ok(Input { file, len, size })
     }
 
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function

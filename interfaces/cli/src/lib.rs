@@ -84,7 +84,9 @@ pub fn run_program<C: Parser>(
     };
     match done {
         Ok(()) => {
-            terminal::show_stored_warnings();
+            // There are warnings here if `--json` was given and no JSON object was printed.
+            let warnings = json::take_warnings();
+            warnings.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
             0
         }
         // A signal makes reads fail with other errors. The error for the signal replaces them.

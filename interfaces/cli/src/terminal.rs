@@ -47,11 +47,6 @@ pub(crate) fn warn(quiet: bool, message: &str) {
     }
 }
 
-/// Prints the stored warnings as text. At the end there are some if `--json` was given and no JSON object was printed.
-pub(crate) fn show_stored_warnings() {
-    json::take_warnings().iter().for_each(|warning| print_message(&format!("warning: {warning}")));
-}
-
 /// Asks for a secret on the terminal, with echo off.
 ///
 /// Do not call this while there is a temporary file: a signal could not end the wait at once.

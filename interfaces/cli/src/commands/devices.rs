@@ -69,11 +69,8 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
         });
         report += &row(&choice.operation.words(), &small, &large);
     }
-    if choices
-        .iter()
-        .flat_map(|choice| &choice.by_size)
-        .any(|chosen| !chosen.as_ref().is_some_and(|chosen| chosen.is_measured))
-    {
+    let is_estimated = |chosen: &Option<Considered>| chosen.as_ref().is_none_or(|it| !it.is_measured);
+    if choices.iter().flat_map(|choice| &choice.by_size).any(is_estimated) {
         report += &hang("", 2, "* estimated; `lockstep calibrate` measures");
     }
     super::print(&report.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
