@@ -138,9 +138,7 @@ impl NativeWriter {
         let sink = Sink::create(file, replaces)?;
         let start = || {
             let mut sink = sink;
-            if let Some(envelope) = envelope {
-                envelope.write(&mut sink)?;
-            }
+            envelope.iter().try_for_each(|envelope| envelope.write(&mut sink))?;
             EncryptWriter::new(&engine, &key, &context, sink)
         };
         let writer = detached(py, start).map_err(from_library)?;
@@ -235,9 +233,7 @@ pub(crate) fn encrypt_file(
     let total = regular_len(&input);
     task::run(py, progress, total, |options| {
         let mut output = output;
-        if let Some(envelope) = envelope {
-            envelope.write(&mut output)?;
-        }
+        envelope.iter().try_for_each(|envelope| envelope.write(&mut output))?;
         let summary =
             lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
         output.commit()?;

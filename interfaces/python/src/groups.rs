@@ -134,10 +134,9 @@ impl NativeGroups {
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
     fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
         self.origin.check()?;
-        let planned = files
-            .into_iter()
-            .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));
-        let planned: Vec<_> = planned.collect();
+        let planned =
+            |(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected);
+        let planned: Vec<_> = files.into_iter().map(planned).collect();
         let results = task::run(py, None, None, |options| Ok(self.group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {

@@ -100,10 +100,8 @@ pub(crate) fn run<T: Send>(
     }
     let (interrupt, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = |done| bytes.store(done, Ordering::Relaxed);
-    let call_progress = || match progress {
-        Some(callback) => callback.call1((bytes.load(Ordering::Relaxed), total)).map(|_| ()),
-        None => Ok(()),
-    };
+    let call = |callback: &Bound<'_, PyAny>| callback.call1((bytes.load(Ordering::Relaxed), total)).map(drop);
+    let call_progress = || progress.map_or(Ok(()), call);
     let (sender, receiver) = mpsc::channel();
     let outcome = std::thread::scope(|scope| {
         let (report, interrupt) = (&report, &interrupt);

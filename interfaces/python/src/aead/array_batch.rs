@@ -260,10 +260,10 @@ impl Call {
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
         let seals = direction == Direction::Encrypt;
         let mut tags = if seals { vec![0; self.tags.len()] } else { read(&self.tags)?.to_vec() };
-        let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).enumerate();
-        let messages = parts.map(|(index, (range, tag))| {
+        // A single key is for all messages.
+        let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).zip(keys.iter().cycle()).enumerate();
+        let messages = parts.map(|(index, ((range, tag), key))| {
             let tag = if seals { Tag::Write(tag) } else { Tag::Expect(tag) };
-            let key = &keys[if keys.len() == 1 { 0 } else { index }];
             let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
             let data = Data::on_device(from.slice(range.clone()), to.slice(range.clone()))?;
             Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
