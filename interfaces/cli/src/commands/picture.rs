@@ -75,7 +75,7 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
-    (&input).take(MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
+    Read::take(&input, MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
     let name = names(std::slice::from_ref(&args.input));
     if png.len() as u64 > MAX_LEN {
         return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
