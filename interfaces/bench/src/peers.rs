@@ -31,11 +31,11 @@ pub struct Peer {
     pub name: &'static str,
     /// Crate and version.
     pub version: &'static str,
-    /// Makes the calls of a workload; `None` if the peer does not support it.
+    /// Prepares the calls of a workload; returns `None` if the peer does not support it.
     run: fn(&Workload, &Inputs, Shape) -> Option<Run>,
 }
 
-/// All of them.
+/// The other implementations in this process.
 pub const PEERS: [Peer; 2] = [
     Peer { name: "aws-lc", version: "aws-lc-rs 1.19", run: aws_lc },
     Peer { name: "rustcrypto", version: "aes 0.9", run: rustcrypto_of_size },
@@ -227,7 +227,7 @@ pub const ENV_NEWEST: &str = "OPENSSL_NEWEST";
 /// An `openssl` program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenSsl {
-    /// The path.
+    /// The path of the program.
     pub program: PathBuf,
     /// The version line, such as `OpenSSL 3.0.19 27 Jan 2026`.
     pub version: String,

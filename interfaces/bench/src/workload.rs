@@ -141,7 +141,7 @@ impl Workload {
     /// Creates random keys and, for a workload that opens messages, messages sealed by `sealer`.
     ///
     /// # Errors
-    /// That of the sealer.
+    /// If `sealer` cannot seal the messages.
     pub fn inputs(&self, shape: Shape, sealer: &Engine) -> hazmat::Result<Inputs> {
         let each = self.key_len * if self.mode == Mode::Cipher(Cipher::Xts) { 2 } else { 1 };
         let keys: Arc<[u8]> = random(each * shape.messages).into();

@@ -1,6 +1,7 @@
 //! Files in the age format (<https://age-encryption.org/v1>): recipients and decryption. The envelope of Lockstep's own
 //! files contains an age file, and `decrypt` also accepts plain age files.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 
 use age::armor::ArmoredReader;
@@ -17,8 +18,8 @@ use crate::{memory, text};
 
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
-/// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has fewer recipients of the
-/// types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
+/// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has no room for as many
+/// recipients of the types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
 const MAX_STANZAS: usize = 3000;
 /// Maximum number of types of recipients that a message lists.
 const MAX_KINDS: usize = 8;
@@ -26,8 +27,8 @@ const MAX_KINDS: usize = 8;
 /// into memory before it checks the length.
 const MAX_LINE: usize = 4096;
 /// Size of a plaintext chunk in bytes, without and with its tag.
-const CHUNK: u64 = 64 << 10;
-const ENCRYPTED_CHUNK: u64 = CHUNK + 16;
+pub(crate) const CHUNK: usize = 64 << 10;
+const ENCRYPTED_CHUNK: usize = CHUNK + 16;
 const NONCE: u64 = 16;
 
 /// True if `first_bytes` match the start of an age file. At least 16 bytes are needed; the magic of the format may be
@@ -39,7 +40,7 @@ pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
 
 /// True if `first_bytes`, which may be fewer than those of the first line, match the start of an armored file in any encoding.
 fn is_armor(first_bytes: &[u8]) -> bool {
-    // Of UTF-16, an odd number of bytes ends within a character.
+    // An odd number of bytes of UTF-16 ends within a character, so the last byte is left out.
     let mark = Encoding::of(first_bytes).1;
     let whole = if mark == 2 { first_bytes.len() & !1 } else { first_bytes.len() };
     to_utf8(&first_bytes[..whole]).is_some_and(|text| text.iter().zip(AGE_ARMOR).all(|(a, b)| a == b))
@@ -63,7 +64,7 @@ impl<'r> AgeFile<'r> {
             let inner = BufReader::new(first_bytes.chain(reader));
             Box::new(ArmoredReader::new(Armor { inner, encoding, length: 0 }))
         } else {
-            Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK as usize, first_bytes.chain(reader)))
+            Box::new(BufReader::with_capacity(ENCRYPTED_CHUNK, first_bytes.chain(reader)))
         };
         let header = Header::read(&mut rest)?;
         Ok(AgeFile { header, is_armored, rest })
@@ -79,7 +80,7 @@ impl<'r> AgeFile<'r> {
     /// files.
     pub(crate) fn plaintext_len(&self, file_len: u64) -> Option<u64> {
         let payload = file_len.checked_sub(self.header.bytes.len() as u64 + NONCE)?;
-        let chunks = payload.div_ceil(ENCRYPTED_CHUNK);
+        let chunks = payload.div_ceil(ENCRYPTED_CHUNK as u64);
         payload.checked_sub(16 * chunks).filter(|_| !self.is_armored && chunks > 0)
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn encrypt(
     report: Report<'_>,
 ) -> Result<u64> {
     let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
-    let total = input.for_each_piece(CHUNK as usize, report, |piece| {
+    let total = input.for_each_piece(CHUNK, report, |piece| {
         Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?)
     })?;
     writer.finish().map_err(lockstep::Error::Write)?;
@@ -101,7 +102,7 @@ pub(crate) fn encrypt(
 
 /// Converts an error of reading an age file.
 pub(crate) fn read_error(error: io::Error) -> lockstep::Error {
-    // Errors of the age crate itself have no OS error number and wrap no `lockstep::Error`.
+    // An error without an OS error number and without a `lockstep::Error` in it comes from the age crate itself.
     let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
     match error.raw_os_error() {
         Some(_) => lockstep::Error::Read(error),
@@ -198,11 +199,9 @@ impl Header {
         if self.is_passphrase() {
             return "with a passphrase".into();
         }
-        let mut kinds: Vec<_> = self.kinds().collect();
-        kinds.sort_unstable();
-        kinds.dedup();
+        let kinds: BTreeSet<_> = self.kinds().collect();
         let others = kinds.len().saturating_sub(MAX_KINDS);
-        kinds.truncate(MAX_KINDS);
+        let kinds: Vec<_> = kinds.into_iter().take(MAX_KINDS).collect();
         let and_others = if others > 0 { format!(" and {others} other types") } else { String::new() };
         format!("to recipients ({}{and_others})", kinds.join(", "))
     }
@@ -219,8 +218,8 @@ fn scrypt_memory(work: u8) -> u64 {
     1u64.checked_shl(u32::from(work) + 10).unwrap_or(u64::MAX)
 }
 
-/// A reader that returns text at once to a parser that reads lines. The parsers of the age crate parse all lines so far again for
-/// each line that they read, so their time would be quadratic. The rest of the input follows.
+/// A reader of a text and of the input after it. A parser that reads line by line gets the whole text at once: for each line that they
+/// read, the parsers of the age crate parse all previous lines again, so their time would be quadratic.
 pub(crate) struct AtOnce<B, R>(Chain<Cursor<B>, R>);
 
 impl<B: AsRef<[u8]>, R: BufRead> AtOnce<B, R> {

@@ -6,6 +6,7 @@ use age::Callbacks;
 use age::secrecy::SecretString;
 
 use crate::error::{Error, Result, failed};
+use crate::locks::lock;
 use crate::passphrase::Passphrase;
 use crate::{terminal, text};
 
@@ -28,7 +29,7 @@ impl Answers {
         Answers { passphrase, max_work, asks, problem: Arc::default() }
     }
 
-    /// The passphrase that was given, or that is typed.
+    /// The passphrase that was given or, if there is none, the one that is typed as the answer to `question`.
     pub(crate) fn passphrase(&self, question: &str) -> Option<Passphrase> {
         match &self.passphrase {
             Some(passphrase) => Some(passphrase.clone()),
@@ -36,7 +37,7 @@ impl Answers {
         }
     }
 
-    /// Asks, if that is allowed.
+    /// Asks a question on the terminal if `asks` is true. An error is stored for [`Answers::problem`].
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
         let unanswered =
             || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));
@@ -47,12 +48,12 @@ impl Answers {
     /// Takes the error of the first question that could not be asked, if any. If there is such an error, the identity
     /// or plugin that needed the answer could not be used.
     pub(crate) fn problem(&self) -> Option<Error> {
-        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        lock(&self.problem).take()
     }
 
     /// Stores an error for [`Answers::problem`], unless there is an earlier one.
     pub(crate) fn set_problem(&self, error: Error) {
-        self.problem.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+        lock(&self.problem).get_or_insert(error);
     }
 }
 

@@ -19,7 +19,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The reason why a command failed. The message says what happened and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// An error of the library, or a message in the form of one.
+    /// An error of the library. Messages of the command itself are such errors too: see [`failed`].
     #[error("{}", with_options(.0))]
     Library(#[from] lockstep::Error),
     /// The input or the command line requires more memory than is available.
@@ -39,7 +39,7 @@ impl Error {
         move |source| lockstep::Error::File { action, path: path.into(), source }.into()
     }
 
-    /// True if the process that reads standard output has closed the pipe. This is not a failure.
+    /// True if the process that reads standard output has closed the pipe. The command then ends with exit code 0.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, Error::Library(error) if error.is_broken_pipe())
     }
@@ -49,12 +49,17 @@ impl Error {
             _ if self.is_broken_pipe() => 0,
             Error::Stopped => signals::exit_code(),
             Error::Reported(code) => *code,
-            Error::Library(error) if is_wrong_data(error) => NOT_AUTHENTIC,
+            // A truncated or changed envelope counts as damaged data, and so does invalid padding.
+            Error::Library(
+                lockstep::Error::Envelope { .. }
+                | lockstep::Error::Core(hazmat::Error::Padding | hazmat::Error::SelfTest { .. }),
+            ) => NOT_AUTHENTIC,
+            Error::Library(error) if error.is_authentication_failure() => NOT_AUTHENTIC,
             Error::Library(_) | Error::OutOfMemory(_) => FAILED,
         }
     }
 
-    /// An error of the library with this message, which has the exit code of this error.
+    /// Returns an error of the library that has the message `message`, and the exit code of `self`.
     pub(crate) fn with_message(&self, message: String) -> lockstep::Error {
         match self.exit_code() {
             NOT_AUTHENTIC => lockstep::Error::NotAuthentic(message),
@@ -115,25 +120,15 @@ pub(crate) fn not_authentic(message: impl Into<String>) -> Error {
     lockstep::Error::NotAuthentic(message.into()).into()
 }
 
-/// Returns an error once a signal has come.
+/// Returns [`Error::Stopped`] if a signal has arrived.
 pub(crate) fn check_stopped() -> Result<()> {
     if signals::stopped() { Err(Error::Stopped) } else { Ok(()) }
 }
 
-/// The error for an input of another format, if no key has been tried.
+/// The error for an input in the format of another program. It is for a caller that has not tried a key.
 pub(crate) fn other_format(format: Foreign) -> Error {
     let message = format!("the input begins like {format}");
     if format.is_damaged() { not_authentic(message) } else { failed(message) }
-}
-
-fn is_wrong_data(error: &lockstep::Error) -> bool {
-    // A truncated or changed envelope counts as damaged data, and so does invalid padding.
-    error.is_authentication_failure()
-        || matches!(
-            error,
-            lockstep::Error::Envelope { .. }
-                | lockstep::Error::Core(hazmat::Error::Padding | hazmat::Error::SelfTest { .. })
-        )
 }
 
 /// The library's message, with advice that names the options of this command.

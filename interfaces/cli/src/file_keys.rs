@@ -11,7 +11,7 @@ use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::wrapping::{self, Unlock};
 use crate::{identities, recipients};
 
-/// Options of the command in messages, and their names in Python.
+/// Words of the command's messages that name its options, each with the replacement for Python.
 const WORDS: [(&str, &str); 7] = [
     ("-r: ", "recipients: "),
     (" with -r or -R", ""),
@@ -22,7 +22,7 @@ const WORDS: [(&str, &str); 7] = [
     ("give --max-work-factor ", "use the command `lockstep decrypt` with --max-work-factor "),
 ];
 
-/// An error with the names of Python.
+/// Converts an error of the command to one whose message is in the words of Python.
 fn in_python(error: Error) -> lockstep::Error {
     error.with_message(replace_options(&error.to_string()))
 }
@@ -72,8 +72,8 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result
         .map_err(in_python)
 }
 
-/// True if a passphrase begins with a byte order mark before other characters, which [`wrap_with_passphrase`] leaves out. The caller
-/// should print a warning.
+/// True if a passphrase begins with a byte order mark before other characters. [`wrap_with_passphrase`] leaves the mark out, and the
+/// caller should print a warning.
 pub fn has_byte_order_mark(passphrase: &str) -> bool {
     passphrase.strip_prefix('\u{feff}').is_some_and(|rest| !rest.is_empty())
 }
@@ -99,7 +99,7 @@ pub fn unwrap(
         ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
         (files, passphrase) => {
             let answers = Answers::new(passphrase, MAX_WORK, false);
-            // The name `-` is a file here.
+            // An absolute path, so that the name `-` means a file and not standard input.
             let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
             let files = files.iter().map(absolute).collect::<Result<Vec<_>>>();
             files.and_then(|files| identities::read(&files, answers, true)).map_err(in_python)?

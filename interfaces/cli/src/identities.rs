@@ -8,8 +8,8 @@
 //! - The feature copies identity files through buffers that are not wiped.
 //! - The error messages of the feature contain the text of an invalid recipient, which may be a secret.
 //!
-//! The age crate has identities that a passphrase protects too, but it derives the key of an SSH key again for each recipient of a
-//! file, and parses the header of an identity file again for each byte.
+//! The age crate also supports identities that a passphrase protects. Its types are not used: they derive the key of an SSH key again
+//! for each recipient of a file, and parse the header of an identity file again for each byte.
 
 use std::cell::LazyCell;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) fn read(files: &[PathBuf], answers: Answers, quiet: bool) -> Result<U
     Ok(Unlock::Identities { identities, answers })
 }
 
-/// The identity file that is used if none is named: `lockstep/identities` in the user's configuration folder.
+/// The path of the identity file that is used if no option names one: `lockstep/identities` in the user's configuration folder.
 pub(crate) fn default_file() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
@@ -80,7 +80,7 @@ fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Identities> {
 
 /// Identities that a passphrase protects. They are decrypted once, when a file has a recipient of their type.
 pub(crate) struct Locked {
-    /// The start of the types of recipients.
+    /// The prefix of the types of recipients that these identities can open.
     types: &'static str,
     identities: LazyCell<Opened, Box<dyn FnOnce() -> Opened>>,
 }
@@ -143,7 +143,8 @@ impl Identity for Locked {
 fn open_file(name: &str, file: AgeFile<'_>, answers: &Answers) -> Opened {
     let question = format!("Passphrase of the identity {name}");
     let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-    let forms = Forms::new(&passphrase, answers.max_work, &signals::stopped);
+    let (forms, max_work) = (passphrase.forms(), answers.max_work);
+    let forms = Forms { forms, max_work, stop: &signals::stopped };
     let opened = file.header.decrypt(file.rest, std::iter::once(&forms as _));
     let mut reader = opened.map_err(|error| match error {
         DecryptError::DecryptionFailed => DecryptError::KeyDecryptionFailed,

@@ -13,7 +13,7 @@ use crate::error::{Error, Result, failed};
 use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
-/// An opened input.
+/// An opened input. A reference to it is a reader.
 pub struct Input {
     /// The file, which allows positioned reads if `len` is known.
     pub(crate) file: File,
@@ -27,35 +27,24 @@ impl Input {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Input> {
-        let mut file = if path == Path::new("-") { stdin()? } else { lockstep::file::open_input(path)? };
+        let mut file = if is_stdin(path) { stdin()? } else { lockstep::file::open_input(path)? };
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
-        let len = if metadata.is_file() {
-            let position = file.stream_position().map_err(Error::io("look at", path))?;
-            Some(metadata.len().saturating_sub(position))
-        } else {
-            None
-        };
+        let size = metadata.is_file().then_some(metadata.len());
         // Some files, such as those in /proc, report length 0 although they have content.
-        let len = len.filter(|_| metadata.len() > 0 || !is_special(path));
-        Ok(Input { file, len, size: metadata.is_file().then_some(metadata.len()) })
+        let position = match size.filter(|&size| size > 0 || !is_special(path)) {
+            Some(_) => Some(file.stream_position().map_err(Error::io("look at", path))?),
+            None => None,
+        };
+        let len = size.zip(position).map(|(size, position)| size.saturating_sub(position));
+        Ok(Input { file, len, size })
     }
 
-    /// A reader that fails after a signal, and at the end of a file that has become shorter.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader(self)
-    }
-}
-
-/// Reads the input, and fails once a signal has arrived, even while it waits for data.
-pub struct Reader<'a>(&'a Input);
-
-impl Reader<'_> {
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
     /// then waits again.
     fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
-        let Input { file, len, size } = self.0;
+        let Input { file, len, size } = self;
         if len.is_none() {
             signals::wait(file, PollFlags::IN)?;
         }
@@ -76,14 +65,15 @@ impl Reader<'_> {
     }
 }
 
-impl Read for Reader<'_> {
+/// Reads fail once a signal has arrived, even while they wait for data, and at the end of a file that has become shorter.
+impl Read for &Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut file = &self.0.file;
+        let mut file = &self.file;
         self.when_ready(|| file.read(buffer))
     }
 
     fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let mut file = &self.0.file;
+        let mut file = &self.file;
         self.when_ready(|| file.read_vectored(buffers))
     }
 }
@@ -98,7 +88,7 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
     let input = Input::open(path)?;
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
-    let got = read_full(&mut input.reader(), &mut bytes)?;
+    let got = read_full(&mut &input, &mut bytes)?;
     if got > limit {
         return Err(failed(format!("{} is not a {what}: it is longer than {limit} bytes", quoted(path))));
     }
@@ -112,7 +102,7 @@ fn stdin() -> Result<File> {
     Ok(File::from(owned.map_err(lockstep::Error::Read)?))
 }
 
-/// The inputs, for a question.
+/// Words for the inputs in a question or a message: the name of a single input, or the number of inputs.
 pub(crate) fn names(inputs: &[PathBuf]) -> String {
     match inputs {
         [one] if is_stdin(one) => "standard input".into(),
@@ -122,14 +112,14 @@ pub(crate) fn names(inputs: &[PathBuf]) -> String {
 }
 
 fn is_special(path: &Path) -> bool {
-    path == Path::new("-") || path.starts_with("/proc") || path.starts_with("/sys")
+    is_stdin(path) || path.starts_with("/proc") || path.starts_with("/sys")
 }
 
 /// Prints a warning if other users can read or change a file that contains a secret. The permissions of pipes, such as
 /// those of a shell's process substitution, are irrelevant.
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     // The file has already been read, so a failure to query its permissions is ignored.
-    if path != Path::new("-") && keyfile::is_open_to_others(path).unwrap_or(false) {
+    if !is_stdin(path) && keyfile::is_open_to_others(path).unwrap_or(false) {
         let name = quoted(path);
         terminal::warn(
             quiet,
@@ -138,8 +128,8 @@ pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     }
 }
 
-/// Refuses standard input in more than one place. Also refuses an output that is one of `others`, since `--force` would
-/// overwrite this file, for example the only copy of a key.
+/// Refuses a call that reads standard input twice. Also refuses an output that is one of `others`, since `--force` would overwrite
+/// this file, for example the only copy of a key.
 ///
 /// `others` are the files that the command reads in addition to the input, each with a description.
 pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &Path)]) -> Result<()> {
@@ -156,7 +146,7 @@ pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &P
     Ok(())
 }
 
-/// Refuses standard input in more than one place.
+/// Refuses a call that reads standard input twice: only one of the files may be `-`.
 pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
     if files.iter().filter(|(_, path)| is_stdin(path)).count() > 1 {
         return Err(failed("standard input can be read once: give a file for one of the two"));

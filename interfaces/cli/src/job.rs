@@ -15,13 +15,13 @@ use crate::output::{Output, Writer};
 use crate::progress::Progress;
 use crate::{json, signals, terminal, text};
 
-/// Number of bytes of a piece of the input for AES.
+/// Number of bytes of input that are read and processed at once.
 pub(crate) const PIECE: usize = 1 << 20;
 
 /// A function that is called with the number of input bytes processed.
 pub(crate) type Report<'a> = &'a (dyn Fn(u64) + Sync);
 
-/// The library's options: progress and signals.
+/// The options of a call of the library that reports its progress and stops after a signal.
 pub(crate) fn options(report: Report<'_>) -> Options<'_> {
     Options { progress: Some(report), interrupt: Some(&signals::STOPPED), ..Options::default() }
 }
@@ -34,7 +34,7 @@ impl Input {
         report: Report<'_>,
         mut work: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<u64> {
-        let mut reader = self.reader();
+        let mut reader = self;
         let mut piece = Zeroizing::new(vec![0; len]);
         let mut total = 0;
         loop {
@@ -52,7 +52,7 @@ impl Input {
     }
 }
 
-/// Prints a warning about devices that failed and whose work was done by the CPU, and what devices state about themselves.
+/// Prints the notices of devices, and a warning if the CPU has repeated work of a device.
 pub(crate) fn report_incidents(planner: &Planner, quiet: bool) {
     for device in planner.devices_so_far() {
         if let Some(notice) = device.notice() {
@@ -74,8 +74,9 @@ pub(crate) fn report_assisted(planner: &Planner, quiet: bool) {
     }
 }
 
-/// Runs the work, which returns the number of plaintext bytes and additional fields for `--json`. If all steps succeed, the output file appears under its name. Otherwise no part of the file remains,
-/// except the verified beginning that `decrypt --partial` requests.
+/// Runs the work, which returns the number of plaintext bytes and additional fields for `--json`. If all steps succeed, the output
+/// file appears under its name. Otherwise no part of the file remains, except the verified beginning that `decrypt --partial`
+/// requests.
 pub(crate) fn run(
     planner: &Planner,
     args: &ProgressArgs,
@@ -104,20 +105,16 @@ pub(crate) fn run(
     };
     report_assisted(planner, args.quiet);
     output.commit()?;
-    let explained = args.explain.then(|| explain(planner));
-    if args.json {
-        let summary = summary_json(verb, plaintext, time, details);
-        print_summary(summary, explained);
-        return Ok(());
-    }
-    explained.iter().for_each(|text| terminal::print_message(text));
-    if progress.shows_summary() {
-        terminal::print_message(&format!("{verb} {}", text::amount(plaintext, time)));
-    }
+    let print_text = || {
+        if progress.shows_summary() {
+            terminal::print_message(&format!("{verb} {}", text::amount(plaintext, time)));
+        }
+    };
+    print_summary(planner, args, || summary_json(verb, plaintext, time, details), print_text);
     Ok(())
 }
 
-/// A summary: the fields that all summaries have, and other fields.
+/// Adds the fields that all summaries have to the other fields of a summary.
 pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut fields: Value) -> Value {
     let seconds = time.as_secs_f64();
     fields["done"] = verb.into();
@@ -127,8 +124,20 @@ pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut field
     fields
 }
 
-/// Prints a summary to standard error, since standard output may contain the data.
-pub(crate) fn print_summary(mut summary: Value, explained: Option<String>) {
+/// Prints the decisions of the planner, if they are requested, and a summary: with `--json` as one object, otherwise by
+/// `print_text`. All of this goes to standard error, since standard output may contain the data.
+pub(crate) fn print_summary(
+    planner: &Planner,
+    args: &ProgressArgs,
+    summary_json: impl FnOnce() -> Value,
+    print_text: impl FnOnce(),
+) {
+    let explained = args.explain.then(|| explain(planner));
+    if !args.json {
+        explained.iter().for_each(|text| terminal::print_message(text));
+        return print_text();
+    }
+    let mut summary = summary_json();
     if let Some(explained) = explained {
         summary["explained"] = explained.lines().collect();
     }
@@ -139,19 +148,15 @@ pub(crate) fn print_summary(mut summary: Value, explained: Option<String>) {
 const MAX_OTHERS: usize = 4;
 
 /// The decisions of a planner, as text.
-pub(crate) fn explain(planner: &Planner) -> String {
+fn explain(planner: &Planner) -> String {
     let decisions = planner.decisions();
     if decisions.is_empty() {
         return "no work was planned".into();
     }
-    let mut text = String::new();
-    for decision in &decisions {
-        describe(&mut text, decision);
-    }
-    text.trim_end().to_owned()
+    decisions.iter().map(describe).collect::<String>().trim_end().to_owned()
 }
 
-fn describe(report: &mut String, decision: &Decision) {
+fn describe(decision: &Decision) -> String {
     let Decision { operation, key, shape, calls, bytes, considered } = decision;
     let messages = match shape.messages {
         1 => String::new(),
@@ -166,14 +171,15 @@ fn describe(report: &mut String, decision: &Decision) {
         text::bytes(*bytes),
     );
     // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.
-    *report += &terminal::hang("", 10, &summary);
+    let mut report = terminal::hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
     for choice in chosen.iter().chain(others.iter().take(MAX_OTHERS)) {
-        *report += &line(choice);
+        report += &line(choice);
     }
     if others.len() > MAX_OTHERS {
-        *report += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
+        report += &format!("  and {} slower ones\n", others.len() - MAX_OTHERS);
     }
+    report
 }
 
 fn line(choice: &Considered) -> String {

@@ -2,13 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::invocation;
+use crate::locks::lock;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.
@@ -29,12 +30,12 @@ pub(crate) fn is_requested() -> bool {
 /// must show the warning as text.
 pub(crate) fn store_warning(message: &str) -> bool {
     if is_requested() {
-        warnings().push(invocation::without_keys(message).into_owned());
+        lock(&WARNINGS).push(invocation::without_keys(message).into_owned());
     }
     is_requested()
 }
 
-/// An error as an object.
+/// The JSON object for an error.
 pub(crate) fn of_error(error: &Error) -> Value {
     let mut object = object(&error.to_string(), error.kind(), error.exit_code());
     if let Some(verified) = error.verified() {
@@ -43,7 +44,7 @@ pub(crate) fn of_error(error: &Error) -> Value {
     object
 }
 
-/// An error of this kind as an object.
+/// The JSON object for an error with this message, kind and exit code.
 pub(crate) fn object(message: &str, kind: &str, exit_code: u8) -> Value {
     let message = invocation::without_keys(message);
     json!({ "error": message, "exit_code": exit_code, "kind": kind })
@@ -59,11 +60,7 @@ pub(crate) fn print(mut object: Value) {
     let _ = writeln!(std::io::stderr(), "{object}");
 }
 
-/// Takes the stored warnings, which are not printed with an object.
+/// Removes the stored warnings and returns them.
 pub(crate) fn take_warnings() -> Vec<String> {
-    std::mem::take(&mut *warnings())
-}
-
-fn warnings() -> MutexGuard<'static, Vec<String>> {
-    WARNINGS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    std::mem::take(&mut *lock(&WARNINGS))
 }

@@ -3,8 +3,8 @@
 //! Each subcommand is a module in `commands`, which also defines the command line. The other modules are shared: options of several
 //! subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), the common part of encryption and
 //! decryption (`job`), raw modes (`raw`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
-//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), and user
-//! interaction (`terminal`, `progress`, `signals`).
+//! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), user
+//! interaction (`terminal`, `progress`, `signals`), large allocations (`memory`), and locks (`locks`).
 #![forbid(unsafe_code)]
 
 mod age_file;
@@ -17,6 +17,7 @@ mod input;
 mod invocation;
 mod job;
 mod json;
+mod locks;
 mod many;
 mod memory;
 mod options;
@@ -36,7 +37,7 @@ pub mod program {
     pub use crate::commands::bench::OpenSsl;
     pub use crate::commands::{ProgramArgs, SharedCommand, after_help, print, print_json, run_shared};
     pub use crate::error::{Error, Result, failed};
-    pub use crate::input::{Input, Reader};
+    pub use crate::input::Input;
     pub use crate::memory::check as check_memory;
     pub use crate::output::GuardedFile;
     pub use crate::progress::Note;
@@ -83,7 +84,9 @@ pub fn run_program<C: Parser>(
     };
     match done {
         Ok(()) => {
-            terminal::show_stored_warnings();
+            // There are warnings here if `--json` was given and no JSON object was printed.
+            let warnings = json::take_warnings();
+            warnings.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
             0
         }
         // A signal makes reads fail with other errors. The error for the signal replaces them.
@@ -111,7 +114,8 @@ fn print_version() -> program::Result<()> {
     }))
 }
 
-/// Prints clap's messages. Help and version are printed to standard output, usage errors to standard error.
+/// Prints a message of clap and returns the exit code. Help and version are printed to standard output, usage errors to standard
+/// error.
 fn usage<C: Parser>(message: &clap::Error) -> u8 {
     if !message.use_stderr() {
         return match standard::check_output().map(|()| message.print()) {
@@ -158,7 +162,7 @@ fn number_not_utf8<C: Parser>() -> usize {
 }
 
 fn fail(error: &Error) -> u8 {
-    // After a signal nothing is printed, whether this thread or the signal thread ends the program.
+    // After a signal no error is printed, whether this thread or the signal thread ends the program.
     if !matches!(error, Error::Stopped | Error::Reported(_)) && !error.is_broken_pipe() {
         match json::is_requested() {
             true => json::print(json::of_error(error)),

@@ -43,7 +43,7 @@ pub(crate) fn options<'a>(
     }
 }
 
-/// A run before its progress is shown.
+/// The host of a run that is being planned: it shows no progress.
 struct Planning;
 
 impl Host for Planning {
@@ -114,13 +114,7 @@ impl Report<'_> {
                 ),
             );
         }
-        let explained = messages.explain.then(|| job::explain(planner));
-        if messages.json {
-            job::print_summary(self.json(), explained);
-        } else {
-            explained.iter().for_each(|text| terminal::print_message(text));
-            self.print_text(messages.quiet);
-        }
+        job::print_summary(planner, messages, || self.json(), || self.print_text(messages.quiet));
         self.worst().map_or(Ok(()), |error| Err(Error::Reported(error.exit_code())))
     }
 
@@ -188,7 +182,7 @@ impl Report<'_> {
         job::summary_json(self.verb, outcome.plaintext, self.time, fields)
     }
 
-    /// The worst failure: data that are not authentic are worse than files that cannot be read.
+    /// The first failure with exit code 1 (data that are not authentic); if there is none, the first failure.
     fn worst(&self) -> Option<&Error> {
         let mut errors = self.failed.iter().map(|(_, error)| error);
         errors.clone().find(|error| error.exit_code() == error::NOT_AUTHENTIC).or_else(|| errors.next())

@@ -14,9 +14,9 @@ use crate::text;
 /// for such small sizes.
 const SMALL: u64 = 16 << 20;
 
-/// Reserves this number of additional bytes in a buffer.
+/// Reserves `more` additional bytes in a buffer.
 ///
-/// `purpose` follows the amount in the message and includes advice: "to hold ...: ...".
+/// `purpose` follows the amount in the error message, and can include advice: "to hold ...; ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
     let is_reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
     if is_reserved && more < SMALL {
@@ -30,7 +30,7 @@ pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<
     Err(Error::OutOfMemory(format!("not enough memory{free}: {} are needed {purpose}", text::bytes(more))))
 }
 
-/// Returns an error if a library could not allocate this number of bytes now.
+/// Returns an error if this number of bytes could not be allocated now. It is for allocations by other crates.
 pub fn check(bytes: u64, purpose: &str) -> Result<()> {
     let mut buffer = Vec::new();
     let outcome = reserve(&mut buffer, bytes, purpose);
@@ -60,11 +60,14 @@ fn free() -> Option<u64> {
 
 /// The memory that is free or can be freed, plus the free swap space, from `/proc/meminfo`.
 fn free_of_machine(meminfo: &str) -> Option<u64> {
-    let kib = |name: &str| {
-        let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    Some((kib("MemAvailable")? + kib("SwapFree").unwrap_or(0)) << 10)
+    let kib = number(meminfo, "MemAvailable:")? + number(meminfo, "SwapFree:").unwrap_or(0);
+    Some(kib << 10)
+}
+
+/// The number that follows `name` in the first line that begins with `name`.
+pub(crate) fn number(text: &str, name: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.split_whitespace().next()?.parse().ok()
 }
 
 /// The memory that the control groups (version 2) of this process leave: the minimum over the innermost group and its
@@ -77,15 +80,12 @@ fn free_of_groups(groups: &str) -> Option<u64> {
 }
 
 fn free_of_group(folder: &Path) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-    let limit = number("memory.max")?;
-    let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let content = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let limit = number(&content("memory.max"), "")?;
+    let stat = content("memory.stat");
     // Cached file contents can be freed, so they do not count as used.
-    let cached = |name: &str| {
-        let line = stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.and_then(|bytes| bytes.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    let used = number("memory.current")?.saturating_sub(cached("inactive_file") + cached("active_file"));
+    let cached = ["inactive_file ", "active_file "].into_iter().filter_map(|name| number(&stat, name));
+    let used = number(&content("memory.current"), "")?.saturating_sub(cached.sum());
     Some(limit.saturating_sub(used))
 }
 

@@ -13,7 +13,7 @@ use lockstep::{Engine, Sparse, quoted};
 use crate::error::{Result, failed};
 use crate::memory;
 
-/// Where the output is written.
+/// Options for the output.
 #[derive(Args)]
 pub(crate) struct OutputArgs {
     /// Write to this file instead of standard output; `-` is standard output, even if it is a terminal
@@ -42,7 +42,7 @@ impl OutputArgs {
     }
 }
 
-/// Parses whether decrypted files have holes.
+/// Parses the value of `--sparse`.
 pub(crate) fn sparse() -> impl TypedValueParser<Value = Sparse> {
     let names = PossibleValuesParser::new(["always", "never"]);
     names.map(|name| if name == "always" { Sparse::Always } else { Sparse::Never })
@@ -51,13 +51,10 @@ pub(crate) fn sparse() -> impl TypedValueParser<Value = Sparse> {
 /// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
 /// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
 pub(crate) fn is_stdout(path: &Path) -> bool {
-    ["-", STDOUT].map(Path::new).contains(&path)
+    ["-", "/dev/stdout"].map(Path::new).contains(&path)
 }
 
-/// The name of standard output in the file system.
-pub(crate) const STDOUT: &str = "/dev/stdout";
-
-/// Many files in one call.
+/// Options for many files in one call.
 #[derive(Args)]
 #[command(next_help_heading = "Many files")]
 pub(crate) struct ManyArgs {
@@ -138,15 +135,10 @@ pub(crate) struct EngineArgs {
 }
 
 impl EngineArgs {
-    /// Creates an engine. If `explains` is true, the engine records its decisions.
-    pub(crate) fn engine(&self, explains: bool) -> Result<Engine> {
-        self.engine_with(explains, None)
-    }
-
-    /// Creates an engine with launch options.
-    pub(crate) fn engine_with(&self, explains: bool, launch: Option<&str>) -> Result<Engine> {
+    /// Creates an engine, with launch options if there are any. If `explains` is true, the engine records its decisions.
+    pub(crate) fn engine(&self, explains: bool, launch: Option<&str>) -> Result<Engine> {
         let builder = Engine::builder().calibrate_automatically(true).remember_decisions(explains);
-        // What is not given keeps the default of the builder.
+        // The builder keeps its default for each option that is not given.
         let builder = self.device.iter().fold(builder, EngineBuilder::device);
         let builder = self.kernel.iter().fold(builder, EngineBuilder::kernel);
         let builder = self.threads.into_iter().fold(builder, EngineBuilder::threads);
@@ -157,7 +149,7 @@ impl EngineArgs {
     }
 }
 
-/// Parses a whole number.
+/// Parses a whole number in this range.
 pub(crate) fn number<T>(range: RangeInclusive<T>) -> impl TypedValueParser<Value = T>
 where
     T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
@@ -168,7 +160,7 @@ where
     })
 }
 
-/// Parses how results of devices are verified.
+/// Parses the value of `--verify`.
 pub(crate) fn verify() -> impl TypedValueParser<Value = Verify> {
     let names = [Verify::Off, Verify::Sample, Verify::Full].map(Verify::name);
     PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names"))

@@ -24,7 +24,7 @@ pub(crate) enum Content {
     Unknown,
 }
 
-/// What the work writes to.
+/// The writer that a job gets for its output.
 pub(crate) type Writer = dyn Write + Send;
 
 /// An opened output.
@@ -83,7 +83,7 @@ impl Output {
         }
     }
 
-    /// Ends the output: the file appears.
+    /// Completes the output. An output file appears under its name.
     pub(crate) fn commit(self) -> Result<()> {
         match self {
             Output::File(output) => output.commit(),
@@ -126,12 +126,12 @@ impl GuardedFile {
         output.commit()
     }
 
-    /// The file.
+    /// The file, to write to.
     pub fn file(&mut self) -> &mut OutputFile {
         &mut self.file
     }
 
-    /// Ends the output: the file appears.
+    /// Completes the file, which appears under its name.
     ///
     /// # Errors
     /// Those of [`OutputFile::commit`].
@@ -158,7 +158,7 @@ impl Stdout {
     /// Opens standard output.
     ///
     /// # Errors
-    /// Also if a sync is requested and standard output cannot be synced.
+    /// If standard output is closed, or if a sync is requested and standard output cannot be synced.
     pub(crate) fn open(sync: bool) -> Result<Stdout> {
         standard::check_output()?;
         // This uses the descriptor itself, since `io::Stdout` is line-buffered.
@@ -175,7 +175,7 @@ impl Stdout {
         Ok(Stdout { file, sync })
     }
 
-    /// Ends the output.
+    /// Completes the output: syncs it if that was requested.
     pub(crate) fn commit(self) -> Result<()> {
         if self.sync {
             self.file.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))?;

@@ -1,7 +1,7 @@
-//! Passphrases, in the forms in which different systems give the same characters.
+//! Passphrases. Systems encode the same characters in different forms.
 //!
 //! A new file is encrypted with the bytes as given, without a byte order mark at the start. For an existing file, the bytes as
-//! given are tried first, and then the other forms. Thus a file can be opened whatever form was given when it was written.
+//! given are tried first, and then the other forms. Thus a file can be opened with each form of its passphrase.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const MARK: char = '\u{feff}';
 #[derive(Clone)]
 pub(crate) struct Passphrase {
     given: SecretString,
-    /// How the text was converted when it was read, for a warning.
+    /// How the text was converted when it was read, for a warning; `None` if it was not converted.
     converted: Option<&'static str>,
 }
 
@@ -90,14 +90,9 @@ impl Passphrase {
         SecretString::from(given.strip_prefix(MARK).unwrap_or(given))
     }
 
-    /// Prints a warning if the passphrase of a new file differs from what was given. Other programs must be given the former.
-    pub(crate) fn warn_of_difference(&self, quiet: bool) {
-        if let Some(difference) = self.difference() {
-            terminal::warn(quiet, &format!("the passphrase is not exactly what was given: {difference}"));
-        }
-    }
-
-    fn difference(&self) -> Option<&'static str> {
+    /// The difference between the passphrase of a new file and the bytes that were given, if there is one. The user needs a warning: other
+    /// programs open the file only with the former.
+    pub(crate) fn difference(&self) -> Option<&'static str> {
         let is_marked = self.given.expose_secret().starts_with(MARK);
         is_marked.then_some("the byte order mark at its start was left out").or(self.converted)
     }
@@ -132,17 +127,11 @@ fn collect(text: &str, characters: impl Iterator<Item = char>) -> SecretString {
 /// The forms of a passphrase, as an identity of the age crate. Each form takes one derivation of the key: about a second for the usual
 /// work factor.
 pub(crate) struct Forms<'a> {
-    forms: Vec<SecretString>,
-    max_work: u8,
-    stop: &'a dyn Fn() -> bool,
-}
-
-impl<'a> Forms<'a> {
-    /// The forms of a passphrase, for scrypt with work factors up to `max_work`. After `stop` has returned true, no other form is
-    /// tried.
-    pub(crate) fn new(passphrase: &Passphrase, max_work: u8, stop: &'a dyn Fn() -> bool) -> Forms<'a> {
-        Forms { forms: passphrase.forms(), max_work, stop }
-    }
+    pub(crate) forms: Vec<SecretString>,
+    /// The maximum scrypt work factor.
+    pub(crate) max_work: u8,
+    /// After this function has returned true, no other form is tried.
+    pub(crate) stop: &'a dyn Fn() -> bool,
 }
 
 impl Identity for Forms<'_> {

@@ -55,7 +55,7 @@ pub(crate) struct Raw {
     pub(crate) iv: Vec<u8>,
     /// The strings of associated data; one at most, except for SIV.
     pub(crate) aad: Vec<Vec<u8>>,
-    /// A length that the mode allows.
+    /// The length of the tag or MAC in bytes. The mode allows it.
     pub(crate) tag_len: usize,
     pub(crate) padding: bool,
     /// The order of the last two ciphertext blocks in CBC with ciphertext stealing.

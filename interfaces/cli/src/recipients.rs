@@ -1,5 +1,6 @@
 //! Recipients of a file: age recipients, SSH public keys, recipients of age plugins.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use age::plugin::{self, RecipientPluginV1};
@@ -17,7 +18,7 @@ use crate::{terminal, text};
 /// KiB.
 const MAX_LEN: usize = 1 << 20;
 
-/// Recipients, and recipients whose plugins are not known yet.
+/// Recipients of the built-in types, and recipients of plugins, whose programs have not been searched for yet.
 #[derive(Default)]
 struct Recipients {
     direct: Vec<Box<dyn Recipient>>,
@@ -41,9 +42,7 @@ pub(crate) fn read(
         recipients.add_file(path, quiet)?;
     }
     let Recipients { mut direct, plugins } = recipients;
-    let mut names: Vec<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<_> = plugins.iter().map(plugin::Recipient::plugin).collect();
     for name in names {
         let found = RecipientPluginV1::new(name, &plugins, &[], answers.clone());
         direct.push(Box::new(found.map_err(|error| failed(text::one_line(&error)))?));
@@ -103,7 +102,7 @@ impl Recipients {
     }
 }
 
-/// The reason for a valid SSH public key of another type.
+/// The reason why a valid SSH public key is refused.
 const UNSUPPORTED: &str =
     "this SSH public key is not of a type that supports encryption: use ssh-ed25519 or ssh-rsa";
 

@@ -10,13 +10,15 @@
 use std::io::{self, PipeReader};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
+
+use crate::locks::lock;
 
 /// Time limit for the work to stop after a signal.
 const GRACE: Duration = Duration::from_secs(5);
@@ -28,8 +30,8 @@ const SAME: Duration = Duration::from_millis(500);
 /// True once a signal has come. The library reads this flag too.
 pub(crate) static STOPPED: AtomicBool = AtomicBool::new(false);
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
-/// The guards that exist: the number of each, and the temporary folder that the thread removes if the program ends before.
-static GUARDS: Mutex<Vec<(u64, Option<PathBuf>)>> = Mutex::new(Vec::new());
+/// The number of guards that exist, and the temporary folder that the thread removes if it ends the program.
+static GUARDS: Mutex<(usize, Option<PathBuf>)> = Mutex::new((0, None));
 /// True if there are or will be results to print.
 static RESULTS: AtomicBool = AtomicBool::new(false);
 /// The reading end of a pipe. The writing end is closed when a signal comes, and no data are written to it.
@@ -56,7 +58,7 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
         let since = Instant::now();
         let waits = || {
             let has_results = RESULTS.load(Ordering::Acquire);
-            has_results || !guards().is_empty() && since.elapsed() < GRACE
+            has_results || lock(&GUARDS).0 > 0 && since.elapsed() < GRACE
         };
         // After the limit on CPU time is exceeded, SIGXCPU is sent every second, so it does not count as another
         // signal.
@@ -65,9 +67,9 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
             std::thread::sleep(Duration::from_millis(10));
         }
         // The lock is held until the end, so that no more files are created.
-        let guards = guards();
-        for folder in guards.iter().filter_map(|(_, folder)| folder.as_ref()) {
-            // An error is ignored: a folder that cannot be removed remains.
+        let guards = lock(&GUARDS);
+        if let Some(folder) = &guards.1 {
+            // A folder that cannot be removed remains: an error here cannot be reported any more.
             let _ = std::fs::remove_dir_all(folder);
         }
         at_end();
@@ -76,7 +78,7 @@ pub(crate) fn install(at_end: fn()) -> io::Result<()> {
     std::thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
 }
 
-/// True once a signal has come.
+/// True once a signal has arrived.
 pub(crate) fn stopped() -> bool {
     STOPPED.load(Ordering::Acquire)
 }
@@ -106,28 +108,28 @@ pub(crate) fn exit_code() -> u8 {
 }
 
 /// While a guard exists, the first signal does not end the program at once: the work stops and drops its output.
-pub(crate) struct Guard(u64);
+pub(crate) struct Guard(());
 
 impl Guard {
     /// Creates a guard for a file or folder that is about to be created.
     pub(crate) fn creating() -> Guard {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        guards().push((number, None));
-        Guard(number)
+        lock(&GUARDS).0 += 1;
+        Guard(())
     }
 
-    /// Sets the path of a temporary folder, once it exists.
+    /// Sets the path of a temporary folder, which exists already. It is forgotten when no guard exists any more.
     pub(crate) fn set_folder(&self, path: &Path) {
-        let mut guards = guards();
-        let own = guards.iter_mut().find(|(number, _)| *number == self.0);
-        own.into_iter().for_each(|(_, folder)| *folder = Some(path.into()));
+        lock(&GUARDS).1 = Some(path.into());
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        guards().retain(|(number, _)| *number != self.0);
+        let mut guards = lock(&GUARDS);
+        guards.0 -= 1;
+        if guards.0 == 0 {
+            guards.1 = None;
+        }
     }
 }
 
@@ -135,10 +137,6 @@ impl Drop for Guard {
 /// the work whose results are to be printed.
 pub(crate) fn hold_for_results() {
     RESULTS.store(true, Ordering::Release);
-}
-
-fn guards() -> MutexGuard<'static, Vec<(u64, Option<PathBuf>)>> {
-    GUARDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The signals that were ignored when the program was started (by `nohup`, or in a background job), as a bit set.

@@ -1,7 +1,7 @@
 //! Standard streams that were closed when the program started (`<&-`, `>&-`).
 //!
-//! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number. The start of
-//! the command for Python does the same. Without a check the command would encrypt no data, or lose its output, and succeed.
+//! Before `main`, the Rust runtime opens `/dev/null` in place of a closed stream, so that no other file gets its number; in
+//! `python -m lockstep`, `__main__.py` opens it. Without a check the command would encrypt no data, or lose its output, and succeed.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::error::{Result, failed};
 
-/// A bit for each of standard input (0), output (1) and error (2): whether it was closed.
+/// Bit 0 is set if standard input was closed, bit 1 for standard output, bit 2 for standard error.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 /// Records that a standard stream was closed when the program started: 0 for the input, 1 for the output, 2 for errors.

@@ -1,4 +1,5 @@
-//! What the programs do before they run a command. The library has no unsafe code, so this file belongs to the programs.
+//! Preparations of the programs `lockstep` and `lockstep-lab` before they run a command. They are not in the library, which has no
+//! unsafe code.
 
 /// Runs before the Rust runtime, which opens `/dev/null` in place of closed standard streams.
 #[cfg(any(target_os = "linux", target_os = "macos"))]

@@ -2,13 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use lockstep_report::text::WIDTH;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
+use crate::locks::lock;
 use crate::{invocation, json, text};
 
 /// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
@@ -17,8 +18,8 @@ const MAX_LEN: usize = 4096;
 /// The terminal whose echo is off, and its previous mode.
 static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// The number of characters in a line of a report: that of the terminal, or of the variable `COLUMNS` if there is no terminal, and
-/// at most 80. The help, which clap prints, has the same width.
+/// The number of characters in a line of a report: the width of the terminal or, without a terminal, the value of the variable
+/// `COLUMNS`; at most 80. The help, which clap prints, has the same width.
 pub(crate) fn width() -> usize {
     let of_terminal = || tcgetwinsize(io::stdout()).or_else(|_| tcgetwinsize(io::stderr())).ok();
     let columns = of_terminal().map(|size| size.ws_col.into()).filter(|columns| *columns > 0);
@@ -33,7 +34,7 @@ pub(crate) fn hang(label: &str, indent: usize, text: &str) -> String {
 
 /// Prints a message to standard error. Failures are ignored: there is no other place to report them.
 pub(crate) fn print_message(message: &str) {
-    // Names of files may contain any characters, also terminal control sequences.
+    // Names of files may contain any characters, including control sequences for the terminal.
     let message = invocation::without_keys(message);
     let lines: Vec<_> = message.lines().map(text::printable).collect();
     let _ = writeln!(io::stderr(), "lockstep: {}", lines.join("\n"));
@@ -46,11 +47,6 @@ pub(crate) fn warn(quiet: bool, message: &str) {
     }
 }
 
-/// Prints the warnings that are still stored at the end because no object was printed.
-pub(crate) fn show_stored_warnings() {
-    json::take_warnings().iter().for_each(|warning| print_message(&format!("warning: {warning}")));
-}
-
 /// Asks for a secret on the terminal, with echo off.
 ///
 /// Do not call this while there is a temporary file: a signal could not end the wait at once.
@@ -60,7 +56,7 @@ pub(crate) fn ask_secret(question: &str) -> Result<Zeroizing<String>> {
     let mut silent = before.clone();
     silent.local_modes.remove(LocalModes::ECHO);
     silent.local_modes.insert(LocalModes::ECHONL);
-    *silenced() = Some((tty.try_clone().map_err(cannot_ask)?, before));
+    *lock(&SILENCED) = Some((tty.try_clone().map_err(cannot_ask)?, before));
     let answer = tcsetattr(&tty, OptionalActions::Flush, &silent)
         .map_err(|error| cannot_ask(error.into()))
         .and_then(|()| ask_on(&tty, question));
@@ -75,7 +71,7 @@ pub(crate) fn ask(question: &str) -> Result<String> {
 
 /// Switches the echo on again.
 pub(crate) fn restore() {
-    if let Some((tty, before)) = silenced().take() {
+    if let Some((tty, before)) = lock(&SILENCED).take() {
         // An error is ignored, since the terminal may be closed.
         let _ = tcsetattr(&tty, OptionalActions::Now, &before);
     }
@@ -107,8 +103,4 @@ fn ask_on(mut tty: &File, question: &str) -> Result<Zeroizing<String>> {
 
 fn cannot_ask(error: io::Error) -> crate::error::Error {
     failed(format!("cannot ask on the terminal: {error}"))
-}
-
-fn silenced() -> MutexGuard<'static, Option<(File, Termios)>> {
-    SILENCED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

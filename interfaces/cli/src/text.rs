@@ -12,15 +12,11 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     if !text.len().is_multiple_of(2) {
         return Err(format!("{} hex digits: there must be an even number, two for each byte", text.len()));
     }
-    let mut bytes = Zeroizing::new(Vec::with_capacity(text.len() / 2));
-    for pair in text.as_bytes().chunks_exact(2) {
-        let digit = |c: u8| char::from(c).to_digit(16);
-        let (Some(high), Some(low)) = (digit(pair[0]), digit(pair[1])) else {
-            return Err("it contains a character that is not a hex digit".into());
-        };
-        bytes.push((high << 4 | low) as u8);
+    let mut bytes = Zeroizing::new(vec![0; text.len() / 2]);
+    match base16ct::mixed::decode(text, &mut bytes) {
+        Ok(_) => Ok(bytes),
+        Err(_) => Err("it contains a character that is not a hex digit".into()),
     }
-    Ok(bytes)
 }
 
 /// Parses a number of bytes: decimal digits, with an optional K, M, G or T for powers of 1024.
@@ -40,7 +36,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(wrong)
 }
 
-/// Parses `OFFSET:LENGTH`, or `OFFSET:` for everything from the offset on, which is no length.
+/// Parses `OFFSET:LENGTH`. The length is `None` for `OFFSET:`, which means all data from the offset on.
 pub(crate) fn parse_range(text: &str) -> Result<(u64, Option<u64>), String> {
     let (offset, len) =
         text.split_once(':').ok_or("a range is OFFSET:LENGTH, or OFFSET: for everything from there")?;
@@ -58,14 +54,14 @@ pub(crate) fn rate(bytes: u64, time: Duration) -> String {
     }
 }
 
-/// A number of bytes with the time and the rate of their processing.
+/// A number of bytes, the time of their processing, and the rate.
 pub(crate) fn amount(of: u64, time: Duration) -> String {
     format!("{} in {:.2} s, {}", bytes(of), time.as_secs_f64(), rate(of, time))
 }
 
 /// The date in UTC, as 2026-01-31.
 pub fn today() -> String {
-    date(SystemTime::now())
+    now()[..10].to_owned()
 }
 
 /// Date and time, as 2026-01-31 12:30 UTC.
@@ -73,12 +69,8 @@ pub(crate) fn now() -> String {
     date_and_time(SystemTime::now())
 }
 
-fn date(time: SystemTime) -> String {
-    // 2026-01-31T12:30:00Z
-    format_rfc3339_seconds(time).to_string()[..10].to_owned()
-}
-
 fn date_and_time(time: SystemTime) -> String {
+    // 2026-01-31T12:30:00Z
     let text = format_rfc3339_seconds(time).to_string();
     format!("{} {} UTC", &text[..10], &text[11..16])
 }

@@ -111,7 +111,7 @@ impl Unlock {
                     return Err(no_passphrase(header));
                 }
                 header.check_work(*max_work)?;
-                let forms = Forms::new(passphrase, *max_work, stop);
+                let forms = Forms { forms: passphrase.forms(), max_work: *max_work, stop };
                 decrypt(header, rest, std::iter::once(&forms as &dyn Identity), stop)
             }
             Unlock::Identities { identities, answers } => {

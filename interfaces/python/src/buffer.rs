@@ -2,8 +2,8 @@
 //!
 //! # Memory that the program can change
 //!
-//! Rust requires that nothing changes the bytes behind a `&[u8]`, and that nothing else uses the bytes behind a `&mut [u8]`. This is
-//! what makes the slices of this crate sound:
+//! Rust requires that nothing changes the bytes behind a `&[u8]`, and that nothing else uses the bytes behind a `&mut [u8]`. The
+//! slices of this crate are sound for these reasons:
 //!
 //! - `bytes` do not change. A new `bytes` object is filled before other code has access to it, and its memory is initialised before
 //!   there is a slice of it ([`unfilled_bytes`]).
@@ -14,11 +14,10 @@
 //!   The memory stays valid, because its owner can neither move nor resize an exported buffer. The program must not change it during
 //!   the call, as docs/python.md states. This applies to other threads, and to Python code that the call runs on its own thread: methods
 //!   of file objects, signal handlers and progress callbacks. Rust cannot express a weaker duty for code that takes slices, and the
-//!   modes take slices. If a program fails in this duty, what it gets is a wrong output or `InvalidTag`: the code of the library is the
+//!   modes take slices. If a program fails in this duty, the result is a wrong output or `InvalidTag`: the code of the library is the
 //!   same as for other data, its lengths come from the exported buffer and not from the bytes, and no address and no branch of the default
 //!   kernels depends on the bytes (docs/security.md). The tests change every kind of argument during calls.
 
-use std::mem::MaybeUninit;
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -36,11 +35,9 @@ const COPIED: usize = 1 << 10;
 /// New `bytes` of at most this length are zeroed. To zero longer ones would take up to half of the time of the encryption.
 const ZEROED: usize = 1 << 10;
 
-/// A place for an exported buffer. Its address does not change while the buffer is exported, because exporters may point into it.
-pub(crate) struct Export {
-    view: MaybeUninit<ffi::Py_buffer>,
-    is_exported: bool,
-}
+/// A place for an exported buffer; `obj` is null if none is exported. The address of the place does not change while a buffer is exported,
+/// because exporters may point into it.
+pub(crate) struct Export(ffi::Py_buffer);
 
 /// The memory of a buffer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -84,7 +81,7 @@ pub(crate) struct Input<'a> {
     _keep: Keep<'a>,
 }
 
-/// What keeps the bytes of an input valid.
+/// The owner that keeps the bytes of an input valid.
 #[allow(dead_code, reason = "held until it is dropped")]
 enum Keep<'a> {
     /// The object, which the caller has borrowed.
@@ -136,7 +133,7 @@ impl<'a> Input<'a> {
             // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
             return Ok(unsafe { Input::of(memory) });
         }
-        // The object may allow only one export at a time, and its next one may be another.
+        // The object may allow only one export at a time, and its next export may be another memory.
         drop(place);
         let mut export = Box::new(Export::new());
         let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
@@ -238,7 +235,7 @@ pub(crate) unsafe fn read_shared(memory: Memory, to: &mut [u8]) {
 impl Export {
     /// An empty place.
     pub(crate) const fn new() -> Export {
-        Export { view: MaybeUninit::uninit(), is_exported: false }
+        Export(ffi::Py_buffer::new())
     }
 
     /// The memory of an object, as for [`Input`]. It is valid as long as this place and the object.
@@ -270,21 +267,18 @@ impl Export {
     /// # Errors
     /// `TypeError` for an object without a buffer, `BufferError` for a buffer that is not contiguous.
     pub(crate) fn describe(&mut self, object: &Bound<'_, PyAny>) -> PyResult<(Memory, &ffi::Py_buffer)> {
-        let memory = self.export(object, ffi::PyBUF_ND)?;
-        // SAFETY: `export` has initialised the view.
-        Ok((memory, unsafe { self.view.assume_init_ref() }))
+        Ok((self.export(object, ffi::PyBUF_ND)?, &self.0))
     }
 
     fn export(&mut self, object: &Bound<'_, PyAny>, flags: std::ffi::c_int) -> PyResult<Memory> {
-        assert!(!self.is_exported, "a place holds one buffer");
+        assert!(self.0.obj.is_null(), "a place holds one buffer");
         // SAFETY: the place is valid for a buffer; the thread is attached, since it holds a `Bound`.
-        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), self.view.as_mut_ptr(), flags) } != 0 {
+        if unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), &mut self.0, flags) } != 0 {
+            // The exporter should have set this pointer to null.
+            self.0.obj = std::ptr::null_mut();
             return Err(PyErr::fetch(object.py()));
         }
-        self.is_exported = true;
-        // SAFETY: the call above has initialised the view.
-        let view = unsafe { self.view.assume_init_ref() };
-        Ok(Memory { start: view.buf.cast(), len: view.len as usize })
+        Ok(Memory { start: self.0.buf.cast(), len: self.0.len as usize })
     }
 }
 
@@ -293,10 +287,10 @@ unsafe impl Send for Export {}
 
 impl Drop for Export {
     fn drop(&mut self) {
-        if self.is_exported {
+        if !self.0.obj.is_null() {
             // SAFETY: the buffer is exported. Values of this type are dropped by functions that Python calls, which return attached to the
             // interpreter, and with the arrays of background work, by an attached thread.
-            unsafe { ffi::PyBuffer_Release(self.view.as_mut_ptr()) };
+            unsafe { ffi::PyBuffer_Release(&mut self.0) };
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex};
 
 use lockstep::Engine;
 use lockstep::aead::Caller;
@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use crate::error::from_library;
 use crate::forks::detached;
 use crate::text::Text;
+use crate::turn::lock;
 
 /// The engine that all calls of the process use.
 ///
@@ -24,15 +25,15 @@ use crate::text::Text;
 /// is attached, so with an interpreter lock no other thread holds this lock in a fork.
 static CURRENT: Mutex<Current> = Mutex::new(Current::DEFAULT);
 
-/// What the user has selected.
+/// The selection of the user, and its engine.
 struct Current {
-    /// None before the first use.
+    /// None before the first call that needs it.
     engine: Option<Engine>,
-    /// None for the defaults.
+    /// None if nothing was selected.
     builder: Option<EngineBuilder>,
-    /// In the child of a fork: the named device that its parent has used, until this process has an engine.
+    /// In the child of a fork, until this process has an engine: the device that the user named and that the parent has used.
     inherited: Option<String>,
-    /// The named device of the parent that this process cannot use, until the warning.
+    /// Until the warning about it: the device that the user named and that this child of a fork cannot use.
     lost: Option<String>,
 }
 
@@ -80,7 +81,7 @@ impl Current {
     }
 }
 
-/// True if the user has named the devices of an engine: otherwise the CPU is among them.
+/// True if the user has named the devices of an engine, other than the CPU. If no device is named, the CPU is among them.
 fn are_named(engine: &Engine) -> bool {
     engine.devices_so_far().iter().all(|device| device.id().backend != "cpu")
 }
@@ -92,17 +93,13 @@ fn has_memory(engine: &Engine) -> bool {
     memories.all(|memory| memory.allocate(1).is_ok())
 }
 
-fn lock() -> MutexGuard<'static, Current> {
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The engine of the process, made at first use.
 ///
 /// # Errors
 /// Also the warning about a device of the parent process, if warnings are errors.
 pub(crate) fn current(py: Python<'_>) -> PyResult<Engine> {
     let (engine, lost) = {
-        let mut current = lock();
+        let mut current = lock(&CURRENT);
         (current.engine()?, current.lost.take())
     };
     if let Some(device) = lost {
@@ -115,9 +112,9 @@ pub(crate) fn current(py: Python<'_>) -> PyResult<Engine> {
     Ok(engine)
 }
 
-/// The kernel for small calls. To find it takes about as long as to encrypt a block.
+/// The kernel for small calls. It is stored because the search for it takes about as long as the encryption of a block.
 static KERNEL: LazyLock<InlineKernel> = LazyLock::new(InlineKernel::best);
-/// Where small calls run, if it is known: [`INLINE`] or [`PLANNED`].
+/// Where small calls run: [`INLINE`] (on the calling thread), [`PLANNED`] (by the planner) or [`UNKNOWN`].
 static SMALL: AtomicU8 = AtomicU8::new(UNKNOWN);
 const UNKNOWN: u8 = 0;
 const INLINE: u8 = 1;
@@ -132,9 +129,9 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
         PLANNED => return None,
         _ => {}
     }
-    // Locked until the store, so that the answer for an earlier selection cannot replace that for a new one.
-    let mut current = lock();
-    // The caller reports why there is no engine.
+    // The lock is held until the store. Otherwise the result for an earlier selection could replace the result for a new one.
+    let mut current = lock(&CURRENT);
+    // If there is no engine, the caller asks for it again and reports the error.
     let kernel = current.engine().ok()?.inline_kernel();
     SMALL.store(if kernel.is_some() { INLINE } else { PLANNED }, Ordering::Relaxed);
     kernel
@@ -142,7 +139,7 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
 
 /// Makes a selection current; returns the earlier one.
 fn replace(new: Current) -> Current {
-    let mut current = lock();
+    let mut current = lock(&CURRENT);
     SMALL.store(UNKNOWN, Ordering::Relaxed);
     std::mem::replace(&mut *current, new)
 }
@@ -175,9 +172,9 @@ impl Selection {
 }
 
 impl Selection {
-    /// The earlier selection; in the child of a fork, without the engine of the parent.
+    /// Takes the earlier selection. In the child of a fork it is without the engine of the parent.
     fn take(&self) -> Option<Current> {
-        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut before = lock(&self.before).take();
         if self.process != std::process::id() {
             before.iter_mut().for_each(Current::leave_parent);
         }
@@ -231,7 +228,7 @@ pub(crate) fn select(
 /// Runs in the child of a fork.
 pub(crate) fn after_fork_in_child() {
     SMALL.store(UNKNOWN, Ordering::Relaxed);
-    lock().leave_parent();
+    lock(&CURRENT).leave_parent();
 }
 
 /// A device that Lockstep can use.
@@ -259,15 +256,10 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
     let engine = current(py)?;
     Ok(detached(py, || {
         let devices = engine.devices().iter();
-        let described = devices.map(|device| Device {
-            name: device.id().to_string(),
-            description: device.description(),
-            kernels: device
-                .kernels()
-                .iter()
-                .filter(|kernel| kernel.missing.is_none())
-                .map(|kernel| kernel.name.to_string())
-                .collect(),
+        let described = devices.map(|device| {
+            let kernels = device.kernels().iter().filter(|kernel| kernel.missing.is_none());
+            let kernels = kernels.map(|kernel| kernel.name.to_string()).collect();
+            Device { name: device.id().to_string(), description: device.description(), kernels }
         });
         described.collect()
     }))

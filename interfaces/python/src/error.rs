@@ -26,9 +26,9 @@ pub(crate) fn shown_name(name: Text) -> String {
     shown::name(&name).into_owned()
 }
 
-/// Replaces an exception by a clearer one. An exception that is not derived from `Exception`, such as KeyboardInterrupt, stays, also if
-/// it is a cause of the exception: a signal handler can raise it in each function that is written in Python. Causes can form a circle,
-/// so only the nearest are looked at.
+/// Replaces an exception by a clearer one. If the exception or one of its causes is not derived from `Exception`, such as
+/// KeyboardInterrupt, that one is returned instead: a signal handler can raise it in each function that is written in Python. Causes
+/// can form a circle, so at most 15 of them are looked at.
 pub(crate) fn replaced(py: Python<'_>, error: PyErr, clearer: impl FnOnce(&PyErr) -> PyErr) -> PyErr {
     let mut causes = successors(Some(error.clone_ref(py)), |error| error.cause(py));
     let interruption = causes.by_ref().take(16).find(|error| !error.is_instance_of::<PyException>(py));

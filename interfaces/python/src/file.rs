@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use lockstep::envelope::Start;
+use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
 use lockstep::file::open_input;
 use lockstep::{
     EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
@@ -20,14 +20,16 @@ use crate::buffer::{Export, Input, Memory, read_shared, slice_mut};
 use crate::engine;
 use crate::error::from_library;
 use crate::forks::{Origin, detached};
-use crate::keys::{FromStart, Given, MessageKey, file_key};
+use crate::keys::{Given, MessageKey, file_key, start_of};
 use crate::source::{Sink, Source};
 use crate::task;
 use crate::turn::Turn;
 
 /// Reads of more bytes than this run on a thread of their own, so that the calling thread can run signal handlers.
 const LONG_READ: usize = 4 << 20;
-/// Data that can change are copied in pieces of at most this length before they are encrypted.
+/// The maximum length of an envelope in bytes: its magic, the length of the wrapped key, and the wrapped key.
+const MAX_ENVELOPE: usize = MAGIC.len() + 4 + MAX_PAYLOAD;
+/// Data that the program can change are copied before they are encrypted, in pieces of at most this many bytes.
 const PIECE: usize = 64 << 10;
 
 /// An encrypted message with random access.
@@ -46,13 +48,14 @@ impl NativeReader {
         let engine = engine::current(py)?;
         let source = Source::open(file)?;
         let envelope = detached(py, || {
-            let mut source = FromStart::new(&source).map_err(Error::read)?;
-            Ok(match Envelope::read(&mut source)? {
-                Start::Envelope(envelope) => Some(envelope),
-                Start::Bare(_) => None,
-            })
+            let size = source.size().map_err(Error::read)?;
+            let mut start = start_of(&source, size, MAGIC.len()).map_err(Error::read)?;
+            if start == MAGIC {
+                start = start_of(&source, size, MAX_ENVELOPE).map_err(Error::read)?;
+            }
+            Envelope::parse(&start)
         });
-        let envelope: Option<Envelope> = envelope.map_err(from_library)?;
+        let envelope = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let open = || Reader::open_from(&engine, &key, &context, source, start);
@@ -99,7 +102,7 @@ fn check_apart(memories: &[Memory]) -> PyResult<()> {
 /// A message that is being encrypted. Nothing appears under the name of the file before `finish`.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeWriter {
-    /// None after the end.
+    /// None after `finish` or `discard`.
     writer: Turn<Option<EncryptWriter<Sink>>>,
     origin: Origin,
 }
@@ -135,9 +138,7 @@ impl NativeWriter {
         let sink = Sink::create(file, replaces)?;
         let start = || {
             let mut sink = sink;
-            if let Some(envelope) = envelope {
-                envelope.write(&mut sink)?;
-            }
+            envelope.iter().try_for_each(|envelope| envelope.write(&mut sink))?;
             EncryptWriter::new(&engine, &key, &context, sink)
         };
         let writer = detached(py, start).map_err(from_library)?;
@@ -176,10 +177,10 @@ impl NativeWriter {
         })
     }
 
-    /// Ends the work without a file. What a file object has received remains there; it is not a complete message.
+    /// Ends the work without a file. The bytes that a file object has received remain there; they are not a complete message.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         if !self.origin.is_usable() {
-            // The file belongs to the parent.
+            // In a child process after a fork, the file belongs to the parent.
             return Ok(());
         }
         self.with(py, |writer| {
@@ -232,9 +233,7 @@ pub(crate) fn encrypt_file(
     let total = regular_len(&input);
     task::run(py, progress, total, |options| {
         let mut output = output;
-        if let Some(envelope) = envelope {
-            envelope.write(&mut output)?;
-        }
+        envelope.iter().try_for_each(|envelope| envelope.write(&mut output))?;
         let summary =
             lockstep::file::encrypt_open_file(&engine, &key, &context, &input, &mut output, options)?;
         output.commit()?;
@@ -313,7 +312,8 @@ pub(crate) fn encrypt_buffers(
     task::run(py, None, None, work)
 }
 
-/// Buffers of the program, which other threads can change, read one after the other. The memory is valid as long as the value exists.
+/// A reader of the memory of several buffers, one after the other. Other threads can change the memory, which is valid as long as this
+/// value exists.
 struct Shared(VecDeque<Memory>);
 
 // SAFETY: the memory is valid as long as the value exists, and is read atomically.
@@ -326,7 +326,7 @@ impl Read for Shared {
         }
         let Some(first) = self.0.front_mut() else { return Ok(0) };
         let count = first.len.min(buffer.len());
-        // SAFETY: the memory is valid as long as the value exists.
+        // SAFETY: the memory is valid as long as `self` exists.
         unsafe { read_shared(first.part(0..count), &mut buffer[..count]) };
         *first = first.part(count..first.len);
         Ok(count)

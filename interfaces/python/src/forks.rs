@@ -26,7 +26,7 @@ thread_local! {
 
 /// A call of this thread into the library, until it is dropped.
 ///
-/// The marker keeps it on its thread.
+/// The marker makes the type neither `Send` nor `Sync`, so a call stays on its thread.
 pub(crate) struct Call(std::marker::PhantomData<*const ()>);
 
 impl Call {
@@ -50,21 +50,19 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send)
     py.detach(work)
 }
 
-/// The process that made an object.
+/// The process that made an object: the value of [`FORKS`] in it.
 #[derive(Clone, Copy)]
-pub(crate) struct Origin {
-    forks: u32,
-}
+pub(crate) struct Origin(u32);
 
 impl Origin {
     /// This process.
     pub(crate) fn new() -> Origin {
-        Origin { forks: FORKS.load(Ordering::Relaxed) }
+        Origin(FORKS.load(Ordering::Relaxed))
     }
 
     /// True if no other thread was in a call during the forks since the object was made.
     pub(crate) fn is_usable(self) -> bool {
-        self.forks >= LAST_BUSY.load(Ordering::Relaxed)
+        self.0 >= LAST_BUSY.load(Ordering::Relaxed)
     }
 
     /// Checks that the object can be used in this process.

@@ -23,9 +23,7 @@ type PlannedTuple<'py> = (Bound<'py, PyString>, OsString, OsString, u64, Option<
 
 /// The files of a call, with their outputs.
 #[pyclass(frozen, module = "lockstep._native")]
-pub(crate) struct NativePlan {
-    plan: Plan,
-}
+pub(crate) struct NativePlan(Plan);
 
 #[pymethods]
 impl NativePlan {
@@ -46,14 +44,14 @@ impl NativePlan {
             _ => return Err(PyValueError::new_err("existing must be 'refuse', 'resume' or 'replace'")),
         };
         let plan = detached(py, || Plan::new(direction(encrypts), &inputs, &output, existing, syncs));
-        Ok(NativePlan { plan: plan.map_err(exception)? })
+        Ok(NativePlan(plan.map_err(exception)?))
     }
 
     /// For each file: the root, the input below it, the output below the output folder, the length of the input, and None for the
     /// commitment. Consecutive files with the same root share one object for the root.
     fn files<'py>(&self, py: Python<'py>) -> PyResult<Vec<PlannedTuple<'py>>> {
         let mut last: Option<(&Path, Bound<'py, PyString>)> = None;
-        let files = self.plan.files.iter().map(|file| {
+        let files = self.0.files.iter().map(|file| {
             let root = match &last {
                 Some((path, root)) if *path == file.root => root,
                 _ => &last.insert((&file.root, OsString::from(&file.root).into_pyobject(py)?)).1,
@@ -65,27 +63,27 @@ impl NativePlan {
 
     /// The files that are skipped, with the reasons.
     fn skipped(&self) -> Vec<(OsString, &'static str)> {
-        self.plan.skipped.iter().map(|(path, reason)| (OsString::from(path), *reason)).collect()
+        self.0.skipped.iter().map(|(path, reason)| (OsString::from(path), *reason)).collect()
     }
 
     /// The files that cannot be processed, with the reasons.
     fn failed(&self) -> Vec<(OsString, String)> {
-        self.plan.failed.iter().map(|(path, error)| (OsString::from(path), error.to_string())).collect()
+        self.0.failed.iter().map(|(path, error)| (OsString::from(path), error.to_string())).collect()
     }
 
     /// Encrypted files of earlier calls whose inputs do not exist any more, as paths below the output folder.
     fn without_input(&self) -> Vec<OsString> {
-        self.plan.without_input.iter().map(OsString::from).collect()
+        self.0.without_input.iter().map(OsString::from).collect()
     }
 
     /// Creates the output folder, and the folders in it.
     fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || self.plan.create_folders()).map_err(exception)
+        detached(py, || self.0.create_folders()).map_err(exception)
     }
 
     /// Removes the temporary files that killed processes have left.
     fn remove_abandoned(&self, py: Python<'_>) {
-        detached(py, || self.plan.remove_abandoned());
+        detached(py, || self.0.remove_abandoned());
     }
 }
 
@@ -99,7 +97,7 @@ type FileToProcess = (PathBuf, PathBuf, PathBuf, u64, Option<[u8; 32]>);
 /// The key and the settings for the files of a plan. The key is wiped when the object is dropped.
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct NativeGroups {
-    /// With the engine at the time of the creation.
+    /// Its engine is the engine that was selected when the object was made.
     group: Group,
     origin: Origin,
 }
@@ -136,10 +134,9 @@ impl NativeGroups {
     /// Processes files: root, input, output, and the commitment of the input or None. The results are in the order of the files.
     fn process<'py>(&self, py: Python<'py>, files: Vec<FileToProcess>) -> PyResult<Vec<Outcome<'py>>> {
         self.origin.check()?;
-        let planned = files
-            .into_iter()
-            .map(|(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected));
-        let planned: Vec<_> = planned.collect();
+        let planned =
+            |(root, input, output, len, expected)| (PlannedFile { root, input, output, len }, expected);
+        let planned: Vec<_> = files.into_iter().map(planned).collect();
         let results = task::run(py, None, None, |options| Ok(self.group.process(&planned, options)))?;
         let outcomes = results.into_iter().map(|result| match result {
             Ok(done) => {
@@ -158,7 +155,7 @@ impl NativeGroups {
     }
 }
 
-/// True also for a damaged envelope.
+/// True if data are not authentic, or if an envelope is damaged.
 fn is_not_authentic(error: &Error) -> bool {
     error.is_authentication_failure() || matches!(error, Error::Envelope { .. })
 }

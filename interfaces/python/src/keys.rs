@@ -1,6 +1,6 @@
 //! The keys of files: given as bytes or as key files, or wrapped by age for recipients or with a passphrase.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -35,8 +35,8 @@ impl MessageKey {
 type Arguments<'py> =
     (Option<Bound<'py, PyAny>>, Input<'py>, Option<Vec<Text>>, Option<Vec<PathBuf>>, Option<Text>);
 
-/// What a user gives for the key of a file. Files of `Age` are written for recipients or with a passphrase, and read with identities or
-/// a passphrase.
+/// The arguments of a user for the key of a file. Files with an envelope (`Age`) are written for recipients or with a passphrase, and
+/// read with identities or a passphrase.
 pub(crate) enum Given {
     Key { key: FileKey, context: Vec<u8> },
     Age { recipients: Vec<Text>, identities: Vec<PathBuf>, passphrase: Option<Text> },
@@ -73,27 +73,28 @@ impl Given {
         }
     }
 
-    /// The key of a new message. This can take a second. Signal handlers run meanwhile.
+    /// The key of a new message. The call can take a second, and signal handlers run meanwhile.
     pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
         let file_key = FileKey::generate().map_err(from_library)?;
-        let wrapped = match self {
+        let envelope = match self {
             Given::Key { key, context } => return Ok(MessageKey { key, context, envelope: None }),
             Given::Age { recipients, passphrase: None, .. } => {
                 let recipients: Vec<&str> = recipients.iter().map(|text| &**text).collect();
-                task::run(py, None, None, |_| Ok(file_keys::wrap(&file_key, &recipients)))?
+                task::run(py, None, None, |_| file_keys::wrap(&file_key, &recipients))?
             }
             Given::Age { passphrase: Some(passphrase), .. } => {
                 if file_keys::has_byte_order_mark(&passphrase) {
                     let text = c"the byte order mark at the start of the passphrase is left out";
                     PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 }
-                task::run(py, None, None, |_| Ok(file_keys::wrap_with_passphrase(&file_key, &passphrase)))?
+                task::run(py, None, None, |_| file_keys::wrap_with_passphrase(&file_key, &passphrase))?
             }
         };
-        Ok(MessageKey::wrapped(file_key, wrapped.map_err(from_library)?))
+        Ok(MessageKey::wrapped(file_key, envelope))
     }
 
-    /// The key of a message with this envelope, or without one, in this source. This can take seconds. Signal handlers run meanwhile.
+    /// The key of the message in a source. `envelope` is the envelope of the source, if it has one. The call can take seconds, and signal
+    /// handlers run meanwhile.
     pub(crate) fn for_reading(
         self,
         py: Python<'_>,
@@ -130,35 +131,18 @@ pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
         return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
     };
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
-    // A call that was abandoned while it opened a FIFO has not read from it.
+    // The file is read by a second call: if a signal ends the first one while it opens a FIFO, nothing of the FIFO is read.
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 
 /// The format of a source that Lockstep has not encrypted, if it is known.
 fn format_of(source: &impl ReadAt) -> Option<Foreign> {
-    let mut start = Vec::new();
-    FromStart::new(source).ok()?.take(foreign::START as u64).read_to_end(&mut start).ok()?;
-    foreign::recognise(&start)
+    foreign::recognise(&start_of(source, source.size().ok()?, foreign::START).ok()?)
 }
 
-/// A reader of a source from its start.
-pub(crate) struct FromStart<'s, S> {
-    source: &'s S,
-    at: u64,
-    size: u64,
-}
-
-impl<'s, S: ReadAt> FromStart<'s, S> {
-    pub(crate) fn new(source: &'s S) -> io::Result<FromStart<'s, S>> {
-        Ok(FromStart { source, at: 0, size: source.size()? })
-    }
-}
-
-impl<S: ReadAt> Read for FromStart<'_, S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = (self.size - self.at).min(buffer.len() as u64);
-        self.source.read_exact_at(&mut buffer[..len as usize], self.at)?;
-        self.at += len;
-        Ok(len as usize)
-    }
+/// The first `len` bytes of a source that has `size` bytes, or all of its bytes if it is shorter.
+pub(crate) fn start_of(source: &impl ReadAt, size: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut start = vec![0; size.min(len as u64) as usize];
+    source.read_exact_at(&mut start, 0)?;
+    Ok(start)
 }

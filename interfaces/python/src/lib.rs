@@ -8,7 +8,7 @@
 //! | `engine` | the engine of the process: selection of devices, forks |
 //! | `file`, `keys`, `source`, `task` | encrypted files; their keys; files and file objects; long work with signals and progress |
 //! | `turn` | a lock for work that calls Python |
-//! | `forks` | what a child process must not use |
+//! | `forks` | detects objects that a child process must not use |
 //! | `groups` | many files, on several machines |
 //! | `hazmat` | the raw modes |
 //! | `parquet`, `parquet_modules` | encrypted Parquet files; modules of such files in arrays |

@@ -122,7 +122,7 @@ impl NativeParquet {
         detached(py, || self.view.read_at(offset, buffer)).map_err(from_parquet)
     }
 
-    /// Checks that the file can be read in this process, and not from a method of its own file object.
+    /// Checks that the file can be read in this process, and that the call does not come from a method of its file object.
     fn check(&self) -> PyResult<()> {
         self.origin.check()?;
         self.view.get_ref().check_not_reentrant()
@@ -174,7 +174,7 @@ pub(crate) fn parquet_encrypt(
             lockstep::file::check_not_same(file, &destination)?;
             mode = FileMode::of_input(file)?;
         }
-        // Nothing else is checked before the output exists under a temporary name, so a policy that fails leaves no file.
+        // The policy is checked after the output was created under a temporary name, so an invalid policy leaves no file.
         source.size().map_err(lockstep::Error::read)?;
         let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
         let mut output = OutputFile::create(&destination, options)?;

@@ -52,14 +52,9 @@ pub(crate) fn parquet_modules<'py>(
     let keys = keys.iter().map(|key| Key::new(key).map_err(from_core)).collect::<PyResult<Vec<Key>>>()?;
     let given = pages;
     let pages = given.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
-    let protections: Vec<Protection<'_>> = aads
-        .iter()
-        .enumerate()
-        .map(|(index, aad)| {
-            let key = &keys[if keys.len() == 1 { 0 } else { index }];
-            Protection { key, kind, aad: aad.to_vec() }
-        })
-        .collect();
+    // A single key is for all modules.
+    let keyed = keys.iter().cycle().zip(&aads);
+    let protections = keyed.map(|(key, aad)| Protection { key, kind, aad: aad.to_vec() }).collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
     let device = first.from.place.device();
     if pages.iter().any(|page| page.from.place.device() != device || page.to.device() != device) {

@@ -22,7 +22,7 @@ use crate::turn::Turn;
 /// The error number of `BlockingIOError`.
 const EAGAIN: i32 = if cfg!(target_os = "macos") { 35 } else { 11 };
 
-/// What an encrypted message is read from.
+/// The source of an encrypted message.
 pub(crate) enum Source {
     File(File),
     Object(Object),
@@ -41,7 +41,7 @@ impl Object {
     }
 }
 
-/// The path that an object is: a str, or an object with `__fspath__`.
+/// The path, if an object is one: a str, or an object with `__fspath__`.
 ///
 /// # Errors
 /// The exception of `__fspath__`, unless it is `TypeError`.
@@ -178,7 +178,7 @@ fn would_block(method: &str, problem: &str) -> PyErr {
     ))
 }
 
-/// What an encrypted message is written to.
+/// The destination of an encrypted message.
 pub(crate) enum Sink {
     File(OutputFile),
     Object(Py<PyAny>),

@@ -1,4 +1,4 @@
-//! Work without the interpreter lock. Long work: the calling thread waits, and meanwhile runs signal handlers and reports progress.
+//! Work that is detached from the interpreter. During long work the calling thread runs signal handlers and reports progress.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::error::from_library;
 use crate::forks::{Call, detached};
 
 /// The time between two checks for signals, and between two calls of a progress callback.
-const PERIOD: Duration = Duration::from_millis(50);
+pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 
 /// Calls a function that opens or reads the file at a path. If it is a FIFO, the function may wait for another process. Signal handlers
 /// then run on the calling thread, and an exception of one of them ends the call. The function is left alone in this case: its thread
@@ -40,7 +40,7 @@ pub(crate) fn wait_for_fifo<T: Send + 'static>(
 }
 
 /// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. The
-/// function is left alone in this case: it can see by the flag that its result will be dropped.
+/// function is left alone in this case: its flag is set, and its result will be dropped.
 ///
 /// # Errors
 /// The exception of a signal handler.
@@ -100,10 +100,8 @@ pub(crate) fn run<T: Send>(
     }
     let (interrupt, bytes) = (AtomicBool::new(false), AtomicU64::new(0));
     let report = |done| bytes.store(done, Ordering::Relaxed);
-    let call_progress = || match progress {
-        Some(callback) => callback.call1((bytes.load(Ordering::Relaxed), total)).map(|_| ()),
-        None => Ok(()),
-    };
+    let call = |callback: &Bound<'_, PyAny>| callback.call1((bytes.load(Ordering::Relaxed), total)).map(drop);
+    let call_progress = || progress.map_or(Ok(()), call);
     let (sender, receiver) = mpsc::channel();
     let outcome = std::thread::scope(|scope| {
         let (report, interrupt) = (&report, &interrupt);

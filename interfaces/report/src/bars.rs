@@ -21,7 +21,7 @@ pub struct Bars {
 pub struct Bar {
     /// The contender: an index into [`Bars::series`].
     pub series: usize,
-    /// The value.
+    /// The value, in the unit of the chart.
     pub value: f64,
     /// The lower and the upper end of the spread.
     pub spread: (f64, f64),
@@ -58,7 +58,7 @@ impl Bars {
         let scale = if most > 0.0 { (BOTH - left) / most } else { 0.0 };
         let rows: f64 = self.groups.iter().map(|(_, bars)| bars.len() as f64 * THICK + GAP).sum();
         let legend = TOP + rows + 18.0;
-        // The width is that of a plot.
+        // A chart of bars is as wide as a line plot.
         let mut svg = Svg::new(&self.title, 734.0, legend + 18.0 * self.series.len().div_ceil(3) as f64);
         let mut top = TOP;
         for (name, bars) in &self.groups {

@@ -35,7 +35,7 @@ pub enum Scale {
 /// A plot.
 #[derive(Debug, Clone)]
 pub struct Plot {
-    /// The title.
+    /// The title above the plot.
     pub title: String,
     /// The label of the horizontal axis, and the format of its values.
     pub across: (String, fn(f64) -> String),
@@ -43,7 +43,7 @@ pub struct Plot {
     pub up: String,
     /// The scale of both axes.
     pub scale: Scale,
-    /// The lines.
+    /// The lines, in the order of the legend.
     pub lines: Vec<Line>,
     /// Marked values on the horizontal axis, with their labels.
     pub marks: Vec<(f64, String)>,

@@ -6,9 +6,9 @@ use crate::text::{WIDTH, wrap};
 /// A table: the first columns are text, the others numbers.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// The title.
+    /// The title above the table.
     pub title: String,
-    /// Column titles.
+    /// The titles of the columns.
     pub head: Vec<String>,
     /// The cells of each row, one for each column.
     pub rows: Vec<Vec<String>>,

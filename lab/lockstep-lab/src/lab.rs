@@ -99,7 +99,7 @@ impl Source {
 fn read_data(file: &Path) -> Result<Vec<u8>> {
     // A file of one MiB at most, such as a key or the local store, is not moved while it is read, so no copy of it stays in memory.
     let mut data = Vec::with_capacity(1 << 20);
-    Input::open(file)?.reader().take(MAX_LEN + 1).read_to_end(&mut data).map_err(lockstep::Error::Read)?;
+    Read::take(&Input::open(file)?, MAX_LEN + 1).read_to_end(&mut data).map_err(lockstep::Error::Read)?;
     if data.len() as u64 > MAX_LEN {
         return Err(failed(format!("{} has more than 16 MiB", quoted(file))));
     }

@@ -163,7 +163,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     if sections.iter().all(|section| section.error.is_some()) {
         errors.extend(sections.into_iter().filter_map(|section| section.error));
         errors.retain(|error| !matches!(error, Error::Stopped));
-        // The first error is the result.
+        // The last element becomes the result of the command.
         errors.reverse();
     } else {
         let report = Report { session: &session, date, command: command(), sections };

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
             .forget()
             .map_err(|error| failed(format!("the cache of measurements cannot be cleared: {error}")));
     }
-    let engine = args.engine.engine(false)?;
+    let engine = args.engine.engine(false, None)?;
     let note = Note::new();
     let findings = engine.planner().calibrate(&mut |done, all| {
         if !args.quiet && done < all {

@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     let raw = Raw {
         input: Input::open(&args.input)?,
         mode,
-        engine: args.engine.engine_with(args.messages.explain, args.launch.as_deref())?,
+        engine: args.engine.engine(args.messages.explain, args.launch.as_deref())?,
         decrypt: args.decrypt,
         key: match &args.key_file {
             Some(path) => read_raw_key(path, args.messages.quiet)?,
@@ -184,42 +184,37 @@ fn check(args: &Cipher) -> Result<()> {
     let aead = if let Mode::Aead(aead) = mode { Some(aead.row()) } else { None };
     let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
     let takes_iv = !matches!(mode, Mode::Cipher(mode::Cipher::Ecb) | Mode::KeyWrap { .. } | Mode::Cmac);
-    if takes_iv && !nonce_is_optional && args.iv_hex.is_none() {
-        return Err(failed(format!("{name} needs an IV: give --iv-hex")));
-    }
-    if !takes_iv && args.iv_hex.is_some() {
-        return Err(failed(format!("{name} has no IV: leave out --iv-hex")));
-    }
-    if !args.aad_hex.is_empty() && aead.is_none() {
-        return Err(failed(format!("{name} takes no associated data: leave out --aad-hex")));
-    }
-    if args.aad_hex.len() > 1 && aead.is_some_and(|row| row.max_strings == 1) {
-        return Err(failed(format!("{name} takes one string of associated data: give --aad-hex once")));
-    }
-    if nonce_is_optional && args.iv_hex.as_deref() == Some("") {
-        return Err(failed("an empty nonce is no nonce: leave out --iv-hex, or give a nonce"));
-    }
-    if args.cts_mode.is_some() && mode != Mode::CbcCts {
-        return Err(failed(format!("{name} has no ciphertext stealing of CBC: leave out --cts-mode")));
-    }
+    let takes_one_string = aead.is_some_and(|row| row.max_strings == 1);
     let tags = match mode {
         Mode::Gmac => Some(&Aead::Gcm.row().tags),
         _ => aead.map(|row| &row.tags),
     };
-    if let Some(bytes) = args.tag_len {
-        if tags.is_none() && mode != Mode::Cmac {
-            return Err(failed(format!("{name} has no tag: leave out --tag-len")));
-        }
-        let (is_lawful, expected) =
-            tags.map_or(((1..=16).contains(&bytes), "1 to 16"), |tags| (tags.contains(bytes), tags.words));
-        if !is_lawful {
-            return Err(failed(format!("{name} has tags of {expected} bytes, not of {bytes}")));
-        }
+    let has_tag = tags.is_some() || mode == Mode::Cmac;
+    let iv = args.iv_hex.as_deref();
+    let mistakes = [
+        (takes_iv && !nonce_is_optional && iv.is_none(), "needs an IV: give --iv-hex"),
+        (!takes_iv && iv.is_some(), "has no IV: leave out --iv-hex"),
+        (!args.aad_hex.is_empty() && aead.is_none(), "takes no associated data: leave out --aad-hex"),
+        (
+            args.aad_hex.len() > 1 && takes_one_string,
+            "takes one string of associated data: give --aad-hex once",
+        ),
+        (nonce_is_optional && iv == Some(""), "has no empty nonces: leave out --iv-hex, or give a nonce"),
+        (
+            args.cts_mode.is_some() && mode != Mode::CbcCts,
+            "has no ciphertext stealing of CBC: leave out --cts-mode",
+        ),
+        (args.tag_len.is_some() && !has_tag, "has no tag: leave out --tag-len"),
+        (args.decrypt && mode.is_mac(), "encrypts nothing: leave out -d, and compare what is printed"),
+    ];
+    if let Some((_, mistake)) = mistakes.into_iter().find(|(is_made, _)| *is_made) {
+        return Err(failed(format!("{name} {mistake}")));
     }
-    if args.decrypt && mode.is_mac() {
-        return Err(failed(format!("{name} encrypts nothing: leave out -d, and compare what is printed")));
+    let Some((bytes, tags)) = args.tag_len.zip(tags) else { return Ok(()) };
+    match tags.contains(bytes) {
+        true => Ok(()),
+        false => Err(failed(format!("{name} has tags of {} bytes, not of {bytes}", tags.words))),
     }
-    Ok(())
 }
 
 /// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case, but of a MAC

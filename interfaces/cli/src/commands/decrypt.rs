@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use clap::{Args, ValueHint};
@@ -24,15 +24,13 @@ use crate::error::{Error, Result, failed, not_authentic, other_format};
 use crate::identities;
 use crate::input::{Input, check_sources, check_standard_input, names};
 use crate::job;
+use crate::locks::lock;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, number, sparse};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::signals;
 use crate::text;
 use crate::wrapping::{self, Unlock};
-
-/// Number of plaintext bytes of an age file that are written in one call: one chunk of the age format.
-const AGE_PIECE: usize = 64 << 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,7 +122,7 @@ pub(crate) fn run(args: &Decrypt) -> Result<()> {
 }
 
 fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain)?;
+    let engine = args.engine.engine(args.messages.explain, None)?;
     check_standard_input(&sources_of(args))?;
     let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
     let operation = DecryptMany { engine: &engine, args, key, keys: Mutex::default() };
@@ -139,7 +137,7 @@ fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
 }
 
 fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain)?;
+    let engine = args.engine.engine(args.messages.explain, None)?;
     check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     if args.range.is_some() && input.len.is_none() {
@@ -147,10 +145,10 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
     }
     Output::check(&args.output, &input, Content::Unknown)?;
 
-    let (envelope, first_bytes) = match Envelope::read(&mut input.reader())? {
+    let (envelope, first_bytes) = match Envelope::read(&mut &input)? {
         Start::Envelope(envelope) => (Some(envelope), Vec::new()),
         Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
-            let file = AgeFile::open(first_bytes, input.reader())?;
+            let file = AgeFile::open(first_bytes, &input)?;
             if args.range.is_some() {
                 return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
             }
@@ -195,7 +193,7 @@ fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
         } else if let Some(input) = regular {
             file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
         } else {
-            let reader = std::io::Cursor::new(first_bytes).chain(input.reader());
+            let reader = std::io::Cursor::new(first_bytes).chain(&input);
             lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
         };
         let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
@@ -300,7 +298,7 @@ fn decrypt_age(
     let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
     let output = Output::open(&args.output, input, Content::Unknown, args.sparse)?;
     job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
-        let mut piece = Zeroizing::new(vec![0; AGE_PIECE]);
+        let mut piece = Zeroizing::new(vec![0; age_file::CHUNK]);
         let mut done = 0;
         loop {
             let got = match plaintext.read(&mut piece).map_err(age_file::read_error) {
@@ -351,7 +349,7 @@ impl DecryptMany<'_> {
     /// Finds the key of a file and stores it.
     ///
     /// # Errors
-    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
+    /// If the passphrase or the identities cannot be read: no file that needs them can be opened.
     fn prepare(&self, unlocks: &mut Unlocks, mut input: &File, path: &Path) -> Result<Prepared> {
         let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
@@ -366,12 +364,12 @@ impl DecryptMany<'_> {
             Err(error) => return Ok(Prepared::Failed(error)),
         };
         let id = id(&envelope);
-        let known = self.keys().get(&id).cloned();
+        let known = lock(&self.keys).get(&id).cloned();
         let opened = match known {
             Some(opened) => opened,
             None => {
                 let opened = self.open(unlocks, &envelope, path)?;
-                self.keys().insert(id, opened.clone());
+                lock(&self.keys).insert(id, opened.clone());
                 opened
             }
         };
@@ -392,13 +390,9 @@ impl DecryptMany<'_> {
         };
         Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(Arc::new))
     }
-
-    fn keys(&self) -> MutexGuard<'_, HashMap<EnvelopeId, Opened>> {
-        self.keys.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
 }
 
-/// The error for one of the files that cannot be opened.
+/// Converts the error of a file, which may be stored for other files too.
 fn for_file(error: &Error) -> tree::Error {
     error.with_message(error.to_string())
 }
@@ -428,7 +422,7 @@ impl Operation for DecryptMany<'_> {
     ) -> tree::Result<u64> {
         let envelope = Envelope::read_file(input)?;
         let opened = match &envelope {
-            Some(envelope) => self.keys().get(&id(envelope)).cloned(),
+            Some(envelope) => lock(&self.keys).get(&id(envelope)).cloned(),
             None => self.key.clone().map(|key| Ok(Arc::new(key))),
         };
         let changed =

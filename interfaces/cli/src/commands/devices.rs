@@ -8,14 +8,14 @@ use lockstep::aead::Aead;
 use lockstep::hazmat::backend::{Device, DeviceProperties, KernelId, KernelInfo};
 use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::planner::Considered;
-use lockstep::hazmat::work::{FusedAead, Operation};
+use lockstep::hazmat::work::Operation;
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::options::EngineArgs;
 use crate::terminal::{self, hang};
 
-/// The width of the table of chosen kernels.
+/// The width of the table of chosen kernels, in characters.
 const TABLE: usize = 66;
 
 /// Message sizes for which the chosen kernel is reported: a small and a large message.
@@ -34,7 +34,7 @@ pub struct Devices {
 }
 
 pub(crate) fn run(args: &Devices) -> Result<()> {
-    let engine = args.engine.engine(false)?;
+    let engine = args.engine.engine(false, None)?;
     let found = super::discover(&engine);
     let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {
@@ -48,16 +48,13 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
             json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });
         return super::print_json(&all);
     }
-    let mut report = String::new();
-    for device in &found.devices {
-        describe(&mut report, &**device);
-    }
+    let mut report: String = found.devices.iter().map(|device| describe(&**device)).collect();
     for (name, missing) in &found.missing {
         report += &hang("", 4, &format!("{name}: not here: {missing}"));
     }
     // Writing to a string cannot fail.
     let _ = writeln!(report, "\nchosen on {} CPU threads, AES-256:", engine.threads());
-    // A narrow terminal has both choices in one column.
+    // On a narrow terminal both choices are in one column.
     let row = |label: &str, small: &str, large: &str| match terminal::width() {
         ..TABLE => hang(&format!("  {label:<18} "), 4, &format!("{small}, {large}")),
         _ => format!("  {label:<18} {small:<22} {large}\n"),
@@ -72,39 +69,37 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
         });
         report += &row(&choice.operation.words(), &small, &large);
     }
-    if choices
-        .iter()
-        .flat_map(|choice| &choice.by_size)
-        .any(|chosen| !chosen.as_ref().is_some_and(|chosen| chosen.is_measured))
-    {
+    let is_estimated = |chosen: &Option<Considered>| chosen.as_ref().is_none_or(|it| !it.is_measured);
+    if choices.iter().flat_map(|choice| &choice.by_size).any(is_estimated) {
         report += &hang("", 2, "* estimated; `lockstep calibrate` measures");
     }
     super::print(&report.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
 }
 
-fn describe(report: &mut String, device: &dyn Device) {
+fn describe(device: &dyn Device) -> String {
     let properties = match device.properties() {
         DeviceProperties { simulated: true, by_name_only: true, .. } => " (simulated: chosen by name only)",
         DeviceProperties { simulated: true, .. } => " (simulated)",
         DeviceProperties { by_name_only: true, .. } => " (chosen by name only)",
         _ => "",
     };
-    *report += &hang("", 4, &format!("{}: {}{properties}", device.id(), device.description()));
+    let mut report = hang("", 4, &format!("{}: {}{properties}", device.id(), device.description()));
     let width = device.kernels().iter().map(|kernel| kernel.name.len()).max().unwrap_or_default().max(14);
     let beside = |label: &str, words: &str| hang(&format!("  {label:<width$} "), width + 3, words);
     for kernel in device.kernels() {
-        *report += &beside(kernel.name, kernel.description);
+        report += &beside(kernel.name, kernel.description);
         if !kernel.constant_time {
-            *report += &beside("", "leaks timing: chosen by name only");
+            report += &beside("", "leaks timing: chosen by name only");
         }
         if let Some(why) = &kernel.missing {
-            *report += &beside("", &format!("not here: {why}"));
+            report += &beside("", &format!("not here: {why}"));
         }
     }
     let lacking: Vec<_> = lacking(device).into_iter().map(Operation::words).collect();
     if !lacking.is_empty() {
-        *report += &hang("  not supported: ", 4, &lacking.join(", "));
+        report += &hang("  not supported: ", 4, &lacking.join(", "));
     }
+    report
 }
 
 /// The passes that no kernel of the device supports. A kernel supports an operation if its `cost` is not `None`; the planner
@@ -156,15 +151,13 @@ impl Choice {
             considered.into_iter().find(|choice| choice.is_chosen)
         });
         // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
-        let mode = match operation {
-            Operation::Pass(_) => None,
-            Operation::Fused(FusedAead::OcbSeal | FusedAead::OcbOpen) => Some(Aead::Ocb),
-            Operation::Fused(FusedAead::GcmSivSeal | FusedAead::GcmSivOpen) => Some(Aead::GcmSiv),
-            Operation::Fused(_) => Some(Aead::Gcm),
+        let has_operation = |mode: &Aead| {
+            mode.row().fused.is_some_and(|fused| fused.map(Operation::Fused).contains(&operation))
         };
         let supports = |part, size| matches!(part, Operation::Pass(_)) && planner.supports(part, size);
-        let is_composed =
-            mode.is_some_and(|mode| mode.is_supported(Direction::Decrypt, operation.largest_key(), supports));
+        let is_supported =
+            |mode: Aead| mode.is_supported(Direction::Decrypt, operation.largest_key(), supports);
+        let is_composed = Aead::ALL.into_iter().find(has_operation).is_some_and(is_supported);
         Choice { operation, by_size, is_composed }
     }
 

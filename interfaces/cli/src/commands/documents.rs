@@ -1,5 +1,6 @@
 //! `lockstep completions` and `lockstep man`
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -59,13 +60,11 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     let usual = backends(&options).into_iter().map(|backend| backend.name()).filter(|name| *name != "cpu");
     let usual = usual.map(|name| format!("{name}:0"));
     let devices = found.iter().map(|device| device.id().to_string()).chain(usual);
-    // clap keeps names for the whole process.
+    // clap requires names that stay valid for the whole process.
     let devices: Vec<&'static str> = devices.map(|name| &*name.leak()).collect();
     let kernels = found.iter().flat_map(|device| device.kernels()).map(|kernel| kernel.name).collect();
-    for (option, mut names) in [("device", devices), ("kernel", kernels)] {
-        names.push("auto");
-        names.sort_unstable();
-        names.dedup();
+    for (option, names) in [("device", devices), ("kernel", kernels)] {
+        let names: BTreeSet<_> = names.into_iter().chain(["auto"]).collect();
         for command in line.get_subcommands_mut() {
             if command.get_arguments().any(|argument| argument.get_id() == option) {
                 let parser = PossibleValuesParser::new(&names);
@@ -78,7 +77,7 @@ pub(crate) fn completions(args: &Completions, line: &mut clap::Command) -> Resul
     clap_complete::generate(args.shell, line, &name, &mut text);
     let mut text = String::from_utf8_lossy(&text).into_owned();
     if args.shell == Shell::Bash {
-        // clap gives the function of `lockstep-lab` the name `_lockstep__lab`, and its cases another one.
+        // In the script of clap, `lockstep-lab` has one name in the function and another name in the cases.
         let (of_cases, name) = (name.replace('-', "__subcmd__"), name.replace('-', "__"));
         text = text.replace(&of_cases, &name);
         let [of_clap, of_words] = [format!("-F _{name} "), format!("-F _{name}_words ")];
@@ -118,7 +117,7 @@ fn write_pages(command: &clap::Command, folder: &Path) -> Result<()> {
     command.get_subcommands().try_for_each(|command| write_pages(command, folder))
 }
 
-/// The file name and the text of a manual page: what clap_mangen makes of the help, and sections after it.
+/// The file name and the text of a manual page: the page that clap_mangen makes of the help, and more sections after it.
 fn page(command: &clap::Command) -> io::Result<(String, Vec<u8>)> {
     let examples = command.get_after_long_help().map(ToString::to_string);
     let page = Page::new(command.clone().after_help(None::<&str>).after_long_help(None::<&str>));

@@ -19,7 +19,7 @@ use crate::job;
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::{age_file, invocation, recipients, wrapping};
+use crate::{age_file, invocation, recipients, terminal, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Encrypt) -> Result<()> {
 }
 
 fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain)?;
+    let engine = args.engine.engine(args.messages.explain, None)?;
     check_sources(&args.output, path, &sources_of(args))?;
     let input = Input::open(path)?;
     Output::check(&args.output, &input, Content::Binary)?;
@@ -149,7 +149,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
         envelope.iter().try_for_each(|envelope| envelope.write(output))?;
         let summary = match input.len {
             Some(_) => file::encrypt_open_file(&engine, &key, context, &input.file, output, options),
-            None => lockstep::encrypt(&engine, &key, context, input.reader(), output, options),
+            None => lockstep::encrypt(&engine, &key, context, &input, output, options),
         }?;
         let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let details = json!({
@@ -162,7 +162,7 @@ fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
 }
 
 fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain)?;
+    let engine = args.engine.engine(args.messages.explain, None)?;
     check_standard_input(&sources_of(args))?;
     if args.delete && args.key.is_none() {
         return Err(failed(
@@ -240,8 +240,8 @@ fn is_recipient(value: &str) -> bool {
     ["age1", "age-", "ssh-", "ecdsa-", "sk-", "lockstep-key-"].iter().any(|start| value.starts_with(start))
 }
 
-/// The first letter of a value of `-r` that is meant as other options, as in `-rO FOLDER`. Another value can be a passphrase or a
-/// key, and messages must not show any part of it.
+/// Returns the first letter of a value of `-r` that is meant as further options, as in `-rO FOLDER`. Returns no letter of another value:
+/// it can be a passphrase or a key, which a message must not show.
 fn attached_option(value: &str) -> Option<char> {
     let is_attached = || invocation::arguments().iter().any(|argument| *argument == *format!("-r{value}"));
     let are_options = value.chars().all(|letter| "OofqkprRh".contains(letter));
@@ -275,7 +275,10 @@ fn with_recipients<T>(
     let answers = Answers::new(None, MAX_WORK, true);
     let recipients = if let Some(path) = &args.passphrase_file {
         let passphrase = Passphrase::read(path, args.messages.quiet)?;
-        passphrase.warn_of_difference(args.messages.quiet);
+        if let Some(difference) = passphrase.difference() {
+            let message = format!("the passphrase is not exactly what was given: {difference}");
+            terminal::warn(args.messages.quiet, &message);
+        }
         vec![wrapping::by_passphrase(&passphrase)?]
     } else if args.passphrase {
         vec![wrapping::by_passphrase(&Passphrase::ask_new(&names(&request.inputs))?)?]

@@ -45,7 +45,7 @@ struct Report {
 
 pub(crate) fn run(args: &Inspect) -> Result<()> {
     let input = Input::open(&args.file)?;
-    let mut reader = input.reader();
+    let mut reader = &input;
     let report = match Envelope::read(&mut reader) {
         Ok(Start::Envelope(envelope)) => {
             let rest = rest_of(&input, envelope.as_bytes().len() as u64, &mut reader)?;
@@ -84,7 +84,7 @@ impl Report {
         self
     }
 
-    /// Adds a number of bytes as a line and as a field. The condition is for a line that may not apply.
+    /// Adds a number of bytes as a line and as a field. `condition` follows the number in a line that may not apply.
     fn add_size(&mut self, label: &'static str, field: &str, bytes: u64, condition: &str) {
         self.lines.push((label, format!("{}{condition}", size(bytes))));
         self.fields[field] = bytes.into();

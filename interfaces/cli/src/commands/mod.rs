@@ -32,7 +32,7 @@ pub fn after_help(program: &str) -> String {
     format!("Exit codes: {codes}.\n\n{AFTER} See `{program} help COMMAND` for details.")
 }
 
-/// What holds for all commands, for the help and the manual page of the program.
+/// Properties of all commands, for the help and the manual page of the program.
 const AFTER: &str = "\
 With --json an error is one JSON object on standard error: error, exit_code, kind and, if there were any, warnings.
 
@@ -130,8 +130,8 @@ pub fn run_shared(command: SharedCommand, line: &mut clap::Command) -> Result<()
     }
 }
 
-/// Discovers all devices of this machine. Adds those devices of the engine that discovery does not return: the engine
-/// has opened them because the user named them.
+/// Discovers all devices of this machine, and adds the devices of the engine that are not among them: devices that the engine has
+/// opened because the user named them.
 fn discover(engine: &Engine) -> Discovered {
     let mut found = lockstep::engine::discover(&BackendOptions { threads: engine.threads() });
     let is_new = |device: &&Arc<dyn Device>| found.devices.iter().all(|other| other.id() != device.id());

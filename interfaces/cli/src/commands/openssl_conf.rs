@@ -114,7 +114,7 @@ fn given(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Searches for the module.
+/// Searches for the module in the folders that the help lists.
 fn find() -> Option<PathBuf> {
     let beside = invocation::program().and_then(Path::parent);
     let installed = beside.and_then(Path::parent).map(|prefix| prefix.join("lib/ossl-modules"));

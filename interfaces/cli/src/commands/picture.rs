@@ -1,20 +1,20 @@
 //! `lockstep picture`: PNG in, PNG out.
 
 use std::io::{Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use lockstep::Sparse;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, Message};
 use lockstep::hazmat::planner::Planner;
 use lockstep::hazmat::{self, Block};
-use lockstep::{Sparse, quoted};
 use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, OutputInfo, Transformations};
 use zeroize::Zeroizing;
 
 use super::cipher::{read_raw_key, row};
 use crate::error::{Error, Result, failed};
-use crate::input::{Input, check_sources};
+use crate::input::{Input, check_sources, names};
 use crate::options::{EngineArgs, OutputArgs};
 use crate::output::{Content, Output};
 use crate::{job, memory};
@@ -71,13 +71,12 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     check_sources(&output, &args.input, &keys)?;
     let (_, cipher) = args.mode;
     let key = CipherKey::new(cipher, &key(args)?)?;
-    let engine = args.engine.engine(false)?;
+    let engine = args.engine.engine(false, None)?;
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
-    input.reader().take(MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
-    let name =
-        if args.input == Path::new("-") { "standard input".into() } else { quoted(&args.input).to_string() };
+    Read::take(&input, MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
+    let name = names(std::slice::from_ref(&args.input));
     if png.len() as u64 > MAX_LEN {
         return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
     }
@@ -87,9 +86,9 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let encoded = picture.encode().map_err(failed)?;
     // After this point only the output can fail.
     let mut out = Output::open(&output, &input, Content::Binary, Sparse::default())?;
-    out.writer().write_all(&encoded).map_err(|error| match args.output.as_path() {
-        path if path == Path::new("-") => lockstep::Error::Write(error).into(),
-        path => Error::io("write", path)(error),
+    out.writer().write_all(&encoded).map_err(|error| match output.file() {
+        Some(path) => Error::io("write", path)(error),
+        None => lockstep::Error::Write(error).into(),
     })?;
     out.commit()?;
     job::report_incidents(engine.planner(), args.quiet);

@@ -37,7 +37,7 @@ struct Outcome {
 
 pub(crate) fn run(args: &Selftest) -> Result<()> {
     // The engine is built first: this returns an error for unknown names of devices and kernels.
-    let engine = args.engine.engine(false)?;
+    let engine = args.engine.engine(false, None)?;
     let named = |name: &Option<String>| name.clone().filter(|name| !["auto", ""].contains(&name.as_str()));
     let (named_device, named_kernel) = (named(&args.engine.device), named(&args.engine.kernel));
     let mut outcomes = Vec::new();

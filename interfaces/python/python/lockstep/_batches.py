@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[numpy.uint8]
 else:
-    # Only the program imports numpy.
+    # numpy is imported only by programs that use it.
     Bytes = Any
 
 Strings = Buffer | Sequence[Buffer]

@@ -12,7 +12,7 @@ from ._shown import shown
 from ._types import Buffer, Path
 
 LOGGER = logging.getLogger("lockstep")
-# Device, number and time of change of the files that a warning was issued for.
+# Files for which a warning was issued: device, inode number and time of change.
 _WARNED: set[tuple[int, int, int]] = set()
 _AGE_FILE = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 
@@ -57,13 +57,15 @@ def _listed(given: Any, kind: Any, name: str, wanted: str) -> list[Any] | None:
     items = list(given) if isinstance(given, (Sequence, set)) and not isinstance(given, (bytes, bytearray, memoryview)) else [given]
     for item in items:
         if not isinstance(item, kind):
-            # The value can be a secret.
+            # The value can be a secret, so the message has only its type.
             raise TypeError(f"{name} must be {wanted}, not {type(item).__name__}")
     return items
 
 
 def _warn_if_open_to_others(path: Any, what: str, may_be_encrypted: bool) -> None:
-    """As in the command. Permissions of pipes, such as those of a shell's process substitution, are irrelevant."""
+    """Issues a warning if other users can read or change the file at a path, as the command does. Permissions of pipes, such as those of a
+    shell's process substitution, are irrelevant.
+    """
     if not isinstance(path, (str, os.PathLike)):
         return
     try:

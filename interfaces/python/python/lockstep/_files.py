@@ -13,32 +13,31 @@ from ._file_keys import LOGGER, Keys
 from ._shown import shown
 from ._types import Buffer, Path
 
-# A buffer holds four chunks of the format. Longer reads and writes do not go through it.
+# The size of a buffer in bytes: four chunks of the format. Reads and writes of more bytes do not go through the buffer.
 _BUFFER = 4 * 16384
 
 
 class _Raw(io.RawIOBase):
-    """What raw files have in common."""
+    """The base class of raw files."""
 
-    # The buffered objects have them too.
+    # A buffered object takes these attributes from its raw file.
     name: object
     mode: str
 
     def __reduce__(self) -> Any:
-        # A shallow copy would share the encrypted file, and its `close` would close or discard that of the original.
+        # A shallow copy would share the encrypted file, and the `close` of the copy would close or discard the file of the original.
         raise TypeError(f"a {type(self).__name__} is not copied or pickled: open the file again")
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
 
-class RawReader(_Raw):
-    """The plaintext of an encrypted file."""
 
-    def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
-        # `close` is called even if this raises an exception.
-        self._closes: BinaryIO | None = None
-        self._native: _native.NativeReader | None = None
-        self._native = _native.NativeReader(file, keys)
-        self._position = 0
-        self._closes = closes
+class SeekableFile(_Raw):
+    """A file that is read at a position. A subclass sets `_position` and `_closes`, the file that `close` closes too."""
+
+    _position: int
+    _closes: BinaryIO | None
 
     def readable(self) -> bool:
         return True
@@ -46,16 +45,12 @@ class RawReader(_Raw):
     def seekable(self) -> bool:
         return True
 
-    def _open(self) -> _native.NativeReader:
-        if self._native is None:
-            raise ValueError("the file is closed")
-        return self._native
-
     def size(self) -> int:
-        """The number of bytes of the plaintext."""
-        return self._open().size()
+        """The length in bytes."""
+        raise NotImplementedError
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        self._check_open()
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size()}
         if whence not in starts:
             raise ValueError(f"whence is {shown(whence)}: it must be 0, 1 or 2")
@@ -66,8 +61,36 @@ class RawReader(_Raw):
         return position
 
     def tell(self) -> int:
-        self._open()
+        self._check_open()
         return self._position
+
+    def close(self) -> None:
+        try:
+            if not self.closed and self._closes is not None:
+                self._closes.close()
+        finally:
+            super().close()
+
+
+class RawReader(SeekableFile):
+    """The plaintext of an encrypted file."""
+
+    def __init__(self, file: Path | BinaryIO, keys: Keys, closes: BinaryIO | None) -> None:
+        # `close` is called even if this raises an exception.
+        self._closes = None
+        self._native: _native.NativeReader | None = None
+        self._native = _native.NativeReader(file, keys)
+        self._position = 0
+        self._closes = closes
+
+    def _open(self) -> _native.NativeReader:
+        if self._native is None:
+            raise ValueError("the file is closed")
+        return self._native
+
+    def size(self) -> int:
+        """The number of bytes of the plaintext."""
+        return self._open().size()
 
     def readinto(self, buffer: Any, /) -> int:
         count = self._open().readinto(self._position, [buffer])
@@ -82,11 +105,7 @@ class RawReader(_Raw):
     def close(self) -> None:
         # This closes the file of a path, and wipes the key.
         self._native = None
-        try:
-            if not self.closed and self._closes is not None:
-                self._closes.close()
-        finally:
-            super().close()
+        super().close()
 
 
 class _RawWriter(_Raw):
@@ -109,20 +128,18 @@ class _RawWriter(_Raw):
         return True
 
     def tell(self) -> int:
-        if self.closed:
-            raise ValueError("the file is closed")
+        self._check_open()
         return self._position
 
     def write(self, data: Any, /) -> int:
-        if self.closed:
-            raise ValueError("the file is closed")
+        self._check_open()
         count = self._native.write(data)
         self._position += count
         return count
 
     def _end(self, is_complete: bool) -> None:
         ends, self._ends = self._ends, None
-        # In the child of a fork, the file is that of the parent.
+        # In the child of a fork, the file belongs to the parent.
         if ends is not None and self._process == os.getpid():
             ends(is_complete)
 
@@ -349,8 +366,9 @@ def open_with(
     name: object = None,
     kind: type[io.BufferedReader | Writer] | None = None,
 ) -> Any:
-    """`open`, which also closes a file object after reading, and calls a function after writing. name: the name of the result, if it is
-    not that of the file. kind: the class of the result, if it is not that of `open`.
+    """Does the same as `open`, with more arguments. closes: a file object to close after reading. ends: a function to call after writing, with
+    True if the file is complete. name: the name of the result, if it is not the name of the file. kind: the class of the result, if it
+    is not the class that `open` returns.
     """
     if mode not in ("rb", "wb", "xb"):
         raise ValueError(f"mode is {shown(mode)}: it must be 'rb', 'wb' or 'xb'")
@@ -361,7 +379,7 @@ def open_with(
     raw.mode = mode
     name = name or (file if is_path else getattr(file, "name", None))
     if name is not None:
-        # Otherwise the attribute does not exist, as in a BufferedReader of a BytesIO.
+        # Without a name the attribute does not exist, as in a BufferedReader of a BytesIO.
         raw.name = name
     return _buffered(kind or (io.BufferedReader if mode == "rb" else Writer), raw)
 

@@ -141,7 +141,7 @@ def _fill_floats(library: Any, stream: Keystream, kind: str, array: Any, name: s
 
 
 def uniform_of_words(library: Any, words: Any, bits: int) -> Any:
-    """Numbers in [0, 1), the same as those of `Float::convert` in the extension."""
+    """Numbers in [0, 1), the same as those of `uniform32` and `uniform64` in the extension."""
     if bits == 32:
         return _cast(words >> 8, library.float32) * 2.0**-24
     return _cast((words >> 11) & ((1 << 53) - 1), library.float64) * 2.0**-53

@@ -1,4 +1,4 @@
-"""What messages show of the values of arguments."""
+"""The values of arguments in messages, without keys."""
 
 import os
 
@@ -10,7 +10,7 @@ def shown_path(path: str | os.PathLike[str]) -> str:
     try:
         return shown_name(os.fspath(path))
     except ValueError:
-        # It has surrogates.
+        # The path has surrogates.
         return "(a text, not shown)"
 
 
@@ -24,6 +24,6 @@ def shown(value: object) -> str:
         try:
             return repr(shown_name(value))
         except ValueError:
-            # It has surrogates.
+            # The text has surrogates.
             return "(a text, not shown)"
     return f"(a value of the type {type(value).__name__}, not shown)"

@@ -42,7 +42,7 @@ from ._native import plaintext_len
 from ._shown import shown, shown_path
 
 
-# Of this process only, so that nobody can try passphrases on a token.
+# A random key of this process. Without it, guessed passphrases could be tested against a token.
 _TOKEN_KEY = secrets.token_bytes(32)
 
 
@@ -76,7 +76,7 @@ class _Target:
         self._file.flush()
 
     def end(self, is_complete: bool) -> None:
-        """After the last `write`. Without `commits`, a complete file still needs a call of `commit`."""
+        """Called after the last `write`. A complete file of a transaction does not appear before `commit` is called."""
         if not is_complete:
             self.discard()
             return
@@ -95,7 +95,7 @@ class _Target:
         self._is_pending = False
 
     def discard(self) -> None:
-        # In the child of a fork, the file is that of the parent.
+        # In the child of a fork, the file belongs to the parent.
         if not self._is_pending or self._process != os.getpid():
             return
         self._is_pending = False
@@ -144,7 +144,7 @@ class _CompressedWriter(Discardable, io.BufferedIOBase):
         return int(self._compressor.write(data))
 
     def flush(self) -> None:
-        # `close` of the base class calls this too.
+        # `close` of the base class calls `flush` too, after the end of the compressor.
         if not self._is_ended:
             self._compressor.flush()
 
@@ -167,7 +167,7 @@ class _CompressedWriter(Discardable, io.BufferedIOBase):
 
 
 class _TextWriter(Discardable, io.TextIOWrapper):
-    """A text file, which is discarded as the binary file is."""
+    """A text file. `discard` discards its binary file."""
 
     def discard(self) -> None:
         # The binary file: a `_Writer` or a `_CompressedWriter`.
@@ -243,7 +243,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs = fs
         self._fo = str(fs._strip_protocol(fo)) if fo else ""
         self.root = "" if full_paths else self._fo
-        # fsspec calls this class method. Here it depends on the other file system.
+        # fsspec calls `_strip_protocol` on instances too. Their paths depend on the other file system, so an instance has its own function.
         strip = _below_folder if self.root else functools.partial(_on_target, fs, self._fo)
         setattr(self, "_strip_protocol", strip)
 
@@ -270,7 +270,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """Of a URL, before there is a file system."""
+        """The path of a URL, for calls on the class, when there is no file system yet."""
         return [cls._strip_protocol(one) for one in path] if isinstance(path, list) else _without_protocol(path).rstrip("/")
 
     def _parent(self, path: Any) -> str:
@@ -291,11 +291,11 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # Without an envelope, which is a part of the size.
+            # With a key there is no envelope. The length of an envelope, which is a part of the size, is unknown here.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
-                # Not an encrypted file.
+                # No encrypted file has this size.
                 own["size"] = None
         return own
 

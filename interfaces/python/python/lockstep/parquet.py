@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 import json
 import os
 import struct
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, Literal, get_args
 
 from . import _native
+from ._files import SeekableFile
 from ._shown import shown
 from ._types import Buffer, Path, Tensor
 from .aead import AESGCM
@@ -39,14 +39,14 @@ _Module = Literal[
     "bloom_filter_bitset",
 ]
 
-# By their numbers in the format (Encryption.md, section 4.4.2), which are those of the list above.
+# The types of modules. The index of a type is its number in the format (Encryption.md, section 4.4.2).
 _MODULES: tuple[str, ...] = get_args(_Module)
 
 # Bytes of the identifier of a file.
 _FILE_UNIQUE = 8
 
 
-class PlainFile(io.RawIOBase):
+class PlainFile(SeekableFile):
     """The plain form of an encrypted Parquet file: a binary file object that reads and seeks.
 
     It is not buffered, and `read(n)` returns fewer than n bytes only at the end. Threads that share the object also share its
@@ -58,37 +58,9 @@ class PlainFile(io.RawIOBase):
         self._position = 0
         self._closes = closes
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a PlainFile is not copied or pickled: open the file again")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise ValueError("the file is closed")
-
     def size(self) -> int:
         """The length in bytes."""
         return self._native.size()
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        self._check_open()
-        starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._native.size()}
-        if whence not in starts:
-            raise ValueError(f"whence is {shown(whence)}: it must be 0, 1 or 2")
-        position = starts[whence] + offset
-        if position < 0:
-            raise ValueError(f"a position before the start of the file: {position}")
-        self._position = position
-        return position
-
-    def tell(self) -> int:
-        self._check_open()
-        return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
         self._check_open()
@@ -116,18 +88,13 @@ class PlainFile(io.RawIOBase):
         self._position += count
         return count
 
-    def close(self) -> None:
-        if not self.closed and self._closes is not None:
-            self._closes.close()
-        super().close()
-
 
 class _KeyMaterial:
     """Unwraps keys as pyarrow and parquet-java wrap them (parquet-mr, key tools): the key metadata are JSON."""
 
     def __init__(self, kms: Kms) -> None:
         self._kms = kms
-        # Keys that encrypt keys, by their identifier.
+        # Keys that encrypt other keys, by their identifiers.
         self._keks: dict[str, bytes] = {}
 
     def unwrap(self, metadata: bytes | None) -> bytes | None:
@@ -213,7 +180,7 @@ def open(
             return material.unwrap(metadata)
 
     else:
-        # The elements of anything else can be those of a key.
+        # Only a mapping is iterated: the elements of another object can be the bytes of a key, which a message would show.
         if not isinstance(keys, Mapping):
             raise TypeError(f"keys is of the type {type(keys).__name__}: give a mapping with the entries 'footer' and 'columns'")
         unknown = [name for name in keys if name not in ("footer", "columns")]
@@ -364,6 +331,6 @@ def decrypt_modules(
     """
     if cipher not in ("GCM", "CTR"):
         raise ValueError(f"cipher is {shown(cipher)}: it must be 'GCM' or 'CTR'")
-    # A sequence of keys is a list or a tuple: buffers are sequences too.
+    # Only lists and tuples are sequences of keys here, because a buffer, which is one key, is a sequence too.
     given: list[Any] = list(keys) if isinstance(keys, (list, tuple)) else [keys]
     return _native.parquet_modules(list(pages), given, list(aads), cipher == "CTR", stream)

@@ -128,7 +128,7 @@ class Generator:
             return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
 
     def __repr__(self) -> str:
-        # Does not wait for the lock.
+        # `position` of this class would wait for a call in another thread.
         return f"<lockstep.random.Generator at position {self._stream.position}>"
 
     def __reduce__(self) -> Any:

@@ -1,7 +1,7 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages. What the host supplies (a key, nonces, offsets) is in page-locked
-//! memory, which the device reads at its address (unified addressing), so nothing waits for earlier work on the stream. For the other
+//! On a device GCM takes a `Table`, whose arrays describe the messages. The host supplies a key, nonces and offsets in page-locked memory,
+//! which the device reads at its address (unified addressing). So the call does not wait for earlier work on the stream. For the other
 //! modes no device reads a table: keys, nonces and tags pass through the host, and the call waits for the end of the work. The data stay
 //! on the device.
 
@@ -204,8 +204,8 @@ impl Call {
             Place::Device(_) => unreachable!("`check` found all arrays on the host"),
         };
         let (from, to, tags) = (memory(&self.from), memory(&self.to), memory(&self.tags));
-        // SAFETY: the memory is valid while the arrays are imported, and so is that of the outputs for writes. `check` has found that the
-        // outputs overlap nothing, except that `to` can be `from`; no slice of them is in use.
+        // SAFETY: the memory is valid for reads while the arrays are imported, and the memory of the outputs also for writes. `check` has
+        // found that the outputs overlap nothing, except that `to` can be `from`; no slice of them is in use.
         let (input, status) =
             unsafe { (|array: &Imported| Input::of(memory(array)), slice_mut(memory(&self.status))) };
         let key = input(&self.key);
@@ -247,8 +247,9 @@ impl Call {
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)
             }),
         };
-        let on_device =
-            |array: &Imported| array.slice().expect("`check` found the array on the device").clone();
+        let on_device = |array: &Imported| {
+            array.place.on_device().expect("`check` found the array on the device").clone()
+        };
         let write = |array: &Imported, bytes: &[u8]| {
             let slice = on_device(array);
             detached(py, || memory.upload(bytes, &slice, stream)).map_err(from_core)
@@ -259,10 +260,10 @@ impl Call {
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
         let seals = direction == Direction::Encrypt;
         let mut tags = if seals { vec![0; self.tags.len()] } else { read(&self.tags)?.to_vec() };
-        let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).enumerate();
-        let messages = parts.map(|(index, (range, tag))| {
+        // A single key is for all messages.
+        let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).zip(keys.iter().cycle()).enumerate();
+        let messages = parts.map(|(index, ((range, tag), key))| {
             let tag = if seals { Tag::Write(tag) } else { Tag::Expect(tag) };
-            let key = &keys[if keys.len() == 1 { 0 } else { index }];
             let nonce = &nonces[index * self.nonce_stride..][..self.nonce_len];
             let data = Data::on_device(from.slice(range.clone()), to.slice(range.clone()))?;
             Ok(Message { key, nonce, aad: &[], data, tag, status: Status::Pending })
@@ -288,7 +289,7 @@ impl Call {
     fn run_table(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {
-            if array.slice().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
+            if array.place.on_device().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
                 return Err(PyValueError::new_err(format!(
                     "{name} must start at a multiple of 16 bytes: make a copy"
                 )));
@@ -341,7 +342,7 @@ impl Call {
         }
         drop(bytes);
         let [Some(from), Some(to), Some(tags), Some(status)] =
-            [&self.from, &self.to, &self.tags, &self.status].map(|array| array.slice().cloned())
+            [&self.from, &self.to, &self.tags, &self.status].map(|array| array.place.on_device().cloned())
         else {
             unreachable!("`check` found them on one device")
         };
@@ -354,8 +355,8 @@ impl Call {
         let table = Table {
             messages: count,
             key_size: key_size.expect("GCM has keys of the sizes of AES"),
-            keys: self.key.slice().cloned().unwrap_or_else(|| part(key_at, self.key.len())),
-            states: self.nonces.slice().cloned().unwrap_or_else(|| part(nonces_at, 16 * count)),
+            keys: self.key.place.on_device().cloned().unwrap_or_else(|| part(key_at, self.key.len())),
+            states: self.nonces.place.on_device().cloned().unwrap_or_else(|| part(nonces_at, 16 * count)),
             offsets: part(0, 8 * count),
             lengths: part(8 * count, 8 * count),
             longest: self.ranges.iter().map(|range| range.len()).max().unwrap_or(0),

@@ -20,7 +20,7 @@ use crate::tensor::{Transform, is_tensor};
 pub(super) struct Header<'a> {
     pub(super) nonce: &'a [u8],
     pub(super) aad: &'a [&'a [u8]],
-    /// The memory of the arguments above. The slices can be copies.
+    /// The memory of the objects with the nonce and the associated data. The slices can be copies of it.
     pub(super) places: &'a [Memory],
 }
 
@@ -151,8 +151,8 @@ impl Transform for Call<'_> {
     }
 }
 
-/// The two in the same order for encryption, and in the opposite order for decryption: data and output are plaintext and sealed message,
-/// and the reverse.
+/// Returns the arguments in the same order for encryption, and in the opposite order for decryption. For data and output of a call this is
+/// (plaintext, sealed message); for plaintext and body of the sealed message it is (input, output).
 #[inline]
 fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {
@@ -161,7 +161,7 @@ fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
     }
 }
 
-/// The exception for an error. No message that is too long can be authentic.
+/// The exception for an error. A sealed message that is too long cannot be authentic, so its exception is `InvalidTag`.
 fn exception(direction: Direction, error: CoreError) -> PyErr {
     match error {
         CoreError::TooLong { .. } if direction == Direction::Decrypt => InvalidTag::new_err(()),

@@ -9,8 +9,8 @@ use super::call::Header;
 use super::{Cipher, TAG, generate_key};
 use crate::buffer::{Input, Memory};
 
-/// The name of the class of a mode, and the smallest and the largest length of its nonces in bytes. A class can have fewer lengths than
-/// its mode: those of pyca cryptography.
+/// The name of the class of a mode, and the smallest and the largest length of its nonces in bytes. The lengths are those of pyca
+/// cryptography; the mode can have more.
 #[inline]
 fn class_of(mode: Aead) -> (&'static str, usize, usize) {
     match mode {
@@ -38,8 +38,8 @@ pub(super) fn mode_of_class(class: &str) -> PyResult<Aead> {
     mode.ok_or_else(|| PyTypeError::new_err("the mode must be a class of lockstep.aead"))
 }
 
-/// True if the class of a mode has tags of this length. Short tags are those of CCM only: the other modes could verify a part of a tag,
-/// which is easy to forge.
+/// True if the class of a mode has tags of this length. Only the class of CCM has tags of less than 16 bytes: short tags are easy to
+/// forge.
 pub(super) fn has_tag(mode: Aead, len: usize) -> bool {
     len == TAG || mode == Aead::Ccm && mode.row().tags.contains(len)
 }

@@ -19,8 +19,7 @@ const PART: usize = 32 << 20;
 /// If one thread processes short messages, parts have this many bytes: the descriptions of the messages of a part then fit in
 /// the caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
-/// The number of bytes by which the size of a message exceeds that of its data when parts are formed: it stands for the time of
-/// the preparation of the message's key.
+/// When parts are formed, a message counts as this many bytes more than its data, for the time of the preparation of its key.
 const PREPARATION: usize = 512;
 
 /// An argument: strings of bytes, one for each message.
@@ -35,9 +34,9 @@ pub(super) enum Strings<'py> {
 /// The objects that were in a list at the start of a call.
 pub(super) struct Objects<'py> {
     objects: Bound<'py, PyTuple>,
-    /// If true, None is an empty string. Otherwise it is a `TypeError`, because an empty key would hide a mistake.
+    /// If true, None stands for an empty string. Otherwise None causes a `TypeError`, since an empty string would hide a mistake.
     none_is_empty: bool,
-    /// Copies and exported buffers of the objects that are not `bytes`. Elements are only added.
+    /// Copies and exported buffers of the objects that are not `bytes`. No element is removed, so their memory stays valid.
     kept: RefCell<Vec<Input<'py>>>,
 }
 
@@ -148,7 +147,7 @@ impl<'py> Batch<'py> {
         }
     }
 
-    /// Data and tag of a message. The length of the output is that of [`Batch::output_len`].
+    /// Data and tag of a message. `to` has the length that [`Batch::output_len`] returns for `from`.
     #[inline]
     fn data<'a>(&self, from: &'a [u8], to: &'a mut [u8]) -> (HostData<'a>, Tag<'a>) {
         const CHECKED: &str = "the length of the output is that for the input";

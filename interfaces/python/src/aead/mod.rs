@@ -32,7 +32,7 @@ const TAG: usize = 16;
 struct Attached<'py>(Python<'py>);
 
 impl<'py> Attached<'py> {
-    /// Calls with an engine.
+    /// Checks that there is an engine for the calls.
     ///
     /// # Errors
     /// If there is no engine, for example because an environment variable has a wrong value.
@@ -103,7 +103,7 @@ impl Cipher {
     }
 }
 
-/// The exception for a key of another length than those of a mode.
+/// The exception for a key whose length the mode does not allow.
 fn wrong_key(mode: Aead) -> PyErr {
     PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)))
 }

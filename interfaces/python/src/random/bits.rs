@@ -83,14 +83,14 @@ unsafe extern "C" fn next_uint64(state: *mut c_void) -> u64 {
 }
 
 /// # Safety
-/// As for [`next_uint64`].
+/// The conditions of [`next_uint64`].
 unsafe extern "C" fn next_uint32(state: *mut c_void) -> u32 {
     // SAFETY: guaranteed by the caller.
     u32::from_le_bytes(unsafe { &mut *state.cast::<State>() }.word())
 }
 
 /// # Safety
-/// As for [`next_uint64`].
+/// The conditions of [`next_uint64`].
 unsafe extern "C" fn next_double(state: *mut c_void) -> f64 {
     // SAFETY: guaranteed by the caller.
     unit(u64::from_le_bytes(unsafe { &mut *state.cast::<State>() }.word()))

@@ -10,7 +10,7 @@ mod words;
 pub(crate) use bits::NumpyBits;
 
 use std::panic::resume_unwind;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use lockstep::Engine;
 use lockstep::hazmat::data::{Data, Span};
@@ -28,7 +28,8 @@ use crate::engine;
 use crate::error::from_core;
 use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place};
-use words::{Bounded, Float};
+use crate::turn::lock;
+use words::Bounded;
 
 /// The bytes of a block.
 const BLOCK: usize = 16;
@@ -47,7 +48,7 @@ fn blocks(bytes: usize) -> u128 {
 /// A key of AES-256 and its expanded form.
 struct StreamKey {
     key: Key,
-    /// Allocated separately, since its alignment is larger than that of Python's objects.
+    /// On the heap, since its alignment is larger than that of Python's objects.
     inline: Box<InlineKey>,
 }
 
@@ -73,11 +74,12 @@ impl StreamKey {
         self.inline.ctr(&mut counter, Span::in_place(to));
     }
 
-    /// Writes the keystream from a block on, by the planner if there are many bytes or if the user has named a device.
+    /// Writes the keystream from a block on. The planner does this if there are more than [`PIECE`] bytes or if the user has named a
+    /// device or a kernel.
     fn write(&self, engine: &Engine, block: u128, to: &mut [u8]) -> CoreResult<()> {
         if to.len() <= PIECE && engine::inline_kernel().is_some() {
             self.write_inline(block, to);
-            // Loops with many vectors leave the first and the last round key on the stack.
+            // The kernel's loops with many vectors leave the first and the last round key on the stack.
             stack::wipe::<2>();
             return Ok(());
         }
@@ -93,14 +95,21 @@ impl StreamKey {
         engine.planner().run_pass(Pass::Ctr, &mut segments)
     }
 
-    /// Writes floating-point numbers from a block on. The bytes are a multiple of those of a number.
-    fn write_floats(&self, engine: &Engine, block: u128, float: Float, to: &mut [u8]) -> CoreResult<()> {
+    /// Writes floating-point numbers, made of the keystream from a block on. `convert` makes numbers of the bytes in a buffer. The length
+    /// of `to` is a multiple of the size of a number.
+    fn write_floats(
+        &self,
+        engine: &Engine,
+        block: u128,
+        convert: fn(&mut [u8]),
+        to: &mut [u8],
+    ) -> CoreResult<()> {
         let threads = (to.len() / THREAD_BYTES).clamp(1, engine.threads());
         let share = to.len().div_ceil(threads).next_multiple_of(BLOCK).max(BLOCK);
         let write = |block: u128, part: &mut [u8]| -> CoreResult<()> {
             for (index, piece) in part.chunks_mut(PIECE).enumerate() {
                 self.write(engine, block.wrapping_add(index as u128 * blocks(PIECE)), piece)?;
-                float.convert(piece);
+                convert(piece);
             }
             Ok(())
         };
@@ -117,7 +126,7 @@ impl StreamKey {
         })
     }
 
-    /// Writes integers from a block on; returns the number of blocks that were used.
+    /// Writes integers, made of the keystream from a block on; returns the number of blocks that were used.
     fn write_integers(
         &self,
         engine: &Engine,
@@ -155,19 +164,16 @@ fn on_heap_in_own_frame(make: impl FnOnce() -> Option<InlineKey>) -> Option<Box<
 #[pyclass(frozen, module = "lockstep.random")]
 pub(crate) struct Keystream {
     key: StreamKey,
-    /// The next block. The lock is taken by attached threads only, and never while they work, so that no fork can happen meanwhile.
+    /// The next block. Only attached threads take the lock, and they do not detach while they hold it. So no thread can fork while
+    /// another thread holds the lock.
     position: Mutex<u128>,
     origin: Origin,
 }
 
 impl Keystream {
-    fn lock(&self) -> MutexGuard<'_, u128> {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Advances the position by a number of blocks; returns the earlier one.
     fn take(&self, count: u128) -> u128 {
-        let mut position = self.lock();
+        let mut position = lock(&self.position);
         let start = *position;
         *position = start.wrapping_add(count);
         start
@@ -182,7 +188,7 @@ impl Keystream {
     ) -> PyResult<T> {
         let engine = engine::current(py)?;
         let start = self.take(used);
-        // In a child process another thread may have been expanding the key during the fork.
+        // In a child process the key may be in an unfinished state, if another thread was in a call during the fork.
         let copy = if self.origin.is_usable() { None } else { Some(self.key.duplicate()?) };
         let key = copy.as_ref().unwrap_or(&self.key);
         detached(py, || work(key, &engine, start)).map_err(from_core)
@@ -214,12 +220,12 @@ impl Keystream {
 
     #[getter]
     fn position(&self) -> u128 {
-        *self.lock()
+        *lock(&self.position)
     }
 
     #[setter]
     fn set_position(&self, position: u128) {
-        *self.lock() = position;
+        *lock(&self.position) = position;
     }
 
     /// A keystream with the same key at another position.
@@ -255,18 +261,18 @@ impl Keystream {
     /// Fills an array on the host with numbers: "uniform" or "normal", of 4 or 8 bytes as the elements of the array.
     fn floats(&self, py: Python<'_>, array: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
         let array = Imported::write(array, None)?;
-        let float = match (kind, array.item) {
-            ("uniform", 4) => Float::Uniform32,
-            ("uniform", 8) => Float::Uniform64,
-            ("normal", 4) => Float::Normal32,
-            ("normal", 8) => Float::Normal64,
+        let convert = match (kind, array.item) {
+            ("uniform", 4) => words::uniform32,
+            ("uniform", 8) => words::uniform64,
+            ("normal", 4) => words::normal32,
+            ("normal", 8) => words::normal64,
             _ => return Err(PyValueError::new_err("the elements must be floats of 32 or 64 bits")),
         };
         // SAFETY: the array was imported for writing by this function.
         let to = unsafe { host(&array)? };
         let whole = to.len() - to.len() % array.item;
         self.run(py, blocks(to.len()), |key, engine, start| {
-            key.write_floats(engine, start, float, &mut to[..whole])
+            key.write_floats(engine, start, convert, &mut to[..whole])
         })
     }
 
@@ -282,11 +288,12 @@ impl Keystream {
         let bounded = Bounded { last, low, result: array.item };
         // SAFETY: the array was imported for writing by this function.
         let to = unsafe { host(&array)? };
-        // The number of blocks depends on the numbers. The lock of `lockstep.random.Generator` keeps other calls away.
+        // The number of used blocks depends on the numbers, so the position is set at the end. `lockstep.random.Generator` holds its
+        // lock during the call, so that no other call uses the same blocks.
         let end = self.run(py, 0, |key, engine, start| {
             Ok(start.wrapping_add(key.write_integers(engine, start, bounded, to)?))
         });
-        *self.lock() = end?;
+        *lock(&self.position) = end?;
         Ok(())
     }
 }

@@ -5,33 +5,27 @@
 
 use std::hint::select_unpredictable;
 
-/// Words of a keystream as numbers of a type, written as little-endian bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Float {
-    /// Uniform in [0, 1): the upper 24 bits of a 32-bit word, times 2^-24.
-    Uniform32,
-    /// Uniform in [0, 1): the upper 53 bits of a 64-bit word, times 2^-53.
-    Uniform64,
-    /// Normal: [`normal`] of a 32-bit word, rounded to 32 bits.
-    Normal32,
-    /// Normal: [`normal`] of a 64-bit word.
-    Normal64,
+/// Replaces 32-bit words by numbers that are uniform in [0, 1): the upper 24 bits of a word, times 2^-24.
+pub(super) fn uniform32(bytes: &mut [u8]) {
+    let number = |word| (u32::from_le_bytes(word) >> 8) as f32 * (1.0 / (1u32 << 24) as f32);
+    replace(bytes, |word| number(word).to_le_bytes());
 }
 
-impl Float {
-    /// Replaces the words in `bytes` by numbers.
-    pub(super) fn convert(self, bytes: &mut [u8]) {
-        match self {
-            Float::Uniform32 => replace(bytes, |word| {
-                ((u32::from_le_bytes(word) >> 8) as f32 * (1.0 / (1u32 << 24) as f32)).to_le_bytes()
-            }),
-            Float::Uniform64 => replace(bytes, |word| unit(u64::from_le_bytes(word)).to_le_bytes()),
-            Float::Normal32 => {
-                replace(bytes, |word| (normal(widen(u32::from_le_bytes(word))) as f32).to_le_bytes());
-            }
-            Float::Normal64 => replace(bytes, |word| normal(u64::from_le_bytes(word)).to_le_bytes()),
-        }
-    }
+/// Replaces 64-bit words by numbers that are uniform in [0, 1): the upper 53 bits of a word, times 2^-53.
+pub(super) fn uniform64(bytes: &mut [u8]) {
+    replace(bytes, |word| unit(u64::from_le_bytes(word)).to_le_bytes());
+}
+
+/// Replaces 32-bit words by normal numbers of 32 bits. Such a word stands for a 64-bit word with its bits, followed by a one and zeros,
+/// which is the middle of the possible values.
+pub(super) fn normal32(bytes: &mut [u8]) {
+    let widened = |word| (u64::from(u32::from_le_bytes(word)) << 32) | (1 << 31);
+    replace(bytes, |word| (normal(widened(word)) as f32).to_le_bytes());
+}
+
+/// Replaces 64-bit words by normal numbers of 64 bits.
+pub(super) fn normal64(bytes: &mut [u8]) {
+    replace(bytes, |word| normal(u64::from_le_bytes(word)).to_le_bytes());
 }
 
 /// Replaces each word of `N` bytes.
@@ -62,13 +56,6 @@ pub(super) static NORMAL: [[f64; TERMS]; OCTAVES * PARTS] = {
     }
     table
 };
-
-/// Returns the 64-bit word from which a normal number is made if there is only a 32-bit word: its bits, followed by a one and
-/// zeros, which is the middle of the possible values.
-#[inline]
-fn widen(word: u32) -> u64 {
-    (u64::from(word) << 32) | (1 << 31)
-}
 
 /// A normal number: the quantile of the probability that the word stands for.
 ///

@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
-use std::time::Duration;
 
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
 use pyo3::exceptions::PyRuntimeError;
@@ -17,17 +16,15 @@ use pyo3::prelude::*;
 use super::import::Keep;
 use crate::error::from_core;
 use crate::forks::{Call, detached};
+use crate::task::PERIOD;
 use crate::turn::lock;
 
 /// The maximum number of works in progress.
 const THREADS: usize = 32;
 
-/// The time between two checks for signals.
-const PERIOD: Duration = Duration::from_millis(50);
-
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The pool of this process. A fork's child makes its own.
+/// The pool of this process. The child of a fork makes a new one.
 static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
 
 #[derive(Default)]
@@ -116,7 +113,7 @@ pub(crate) fn start(
             }
             outcome => drop(report.send(outcome)),
         }
-        // After the end of the interpreter nothing can be dropped.
+        // After the end of the interpreter, objects of Python cannot be dropped.
         let mut keep = Some(keep);
         if Python::try_attach(|_| drop(keep.take())).is_none() {
             std::mem::forget(keep);

@@ -29,12 +29,17 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// The device; None for the host.
-    pub(crate) fn device(&self) -> Option<DeviceId> {
+    /// The data on a device; None for the host.
+    pub(crate) fn on_device(&self) -> Option<&DeviceSlice> {
         match self {
             Place::Host(_) => None,
-            Place::Device(slice) => Some(slice.device()),
+            Place::Device(slice) => Some(slice),
         }
+    }
+
+    /// The device; None for the host.
+    pub(crate) fn device(&self) -> Option<DeviceId> {
+        self.on_device().map(DeviceSlice::device)
     }
 }
 
@@ -42,7 +47,7 @@ impl Place {
 pub(crate) struct Imported {
     pub(crate) place: Place,
     pub(crate) shape: Vec<usize>,
-    /// The bytes of an element.
+    /// The size of an element in bytes.
     pub(crate) item: usize,
     /// The stream of the caller, for memory of a device.
     pub(crate) stream: Stream,
@@ -61,7 +66,7 @@ pub(crate) enum Keep {
 /// The stream of the consumer, in the form of DLPack.
 struct Consumer(Stream);
 
-// SAFETY: the stream is one that the caller works on, or the default stream, which lives as long as the device.
+// SAFETY: the stream is a stream that the caller uses, or the default stream, which exists as long as the device.
 unsafe impl DlpackStream for Consumer {
     fn as_python_arg(&self, _: Python<'_>, device: DLDevice) -> PyResult<StreamArg> {
         Ok(match device.device_type {
@@ -149,7 +154,7 @@ impl Imported {
         Imported::new(array, stream, true)
     }
 
-    /// Bytes of the data.
+    /// The length of the data in bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.place {
             Place::Host(memory) => memory.len,
@@ -163,21 +168,13 @@ impl Imported {
         self.place.device() == other.place.device() && a.start.max(b.start) < a.end.min(b.end)
     }
 
-    /// The addresses of the data in the memory where they are, as numbers: those of a device are not for the host.
+    /// The addresses of the data, as numbers. For memory of a device they are addresses of the device, not of the host.
     pub(crate) fn addresses(&self) -> Range<u64> {
         let start = match &self.place {
             Place::Host(memory) => memory.start as u64,
             Place::Device(slice) => slice.offset(),
         };
         start..start + self.len() as u64
-    }
-
-    /// The data on a device.
-    pub(crate) fn slice(&self) -> Option<&DeviceSlice> {
-        match &self.place {
-            Place::Host(_) => None,
-            Place::Device(slice) => Some(slice),
-        }
     }
 
     /// The argument `stream` for the other arrays of a call whose work runs on the stream of this array. Their libraries order their
@@ -377,7 +374,7 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     let unit = match device.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => return Ok(None),
         DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Unit::Number(device.device_id as u16),
-        // The emulator, whose memory no other library takes for that of a GPU.
+        // The emulator. Its memory has this type, so that no other library uses it as memory of a GPU.
         DLDeviceType::EXTDEV if lockstep::engine::is_registered("cuda") => Unit::Named("emu"),
         DLDeviceType::ROCM | DLDeviceType::ROCMHOST => {
             return Err(PyValueError::new_err(

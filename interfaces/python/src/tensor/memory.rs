@@ -39,7 +39,7 @@ pub(crate) struct Allocation {
     /// The process that has allocated the memory. The child of a fork cannot use the driver, so it frees
     /// neither the memory nor the engine.
     process: u32,
-    /// Some until it is dropped.
+    /// `Some` until the value is dropped.
     owner: Mutex<Option<Box<dyn DeviceBuffer>>>,
 }
 
@@ -198,7 +198,7 @@ impl DeviceArray {
     }
 }
 
-/// The device in DLPack. The emulator has the type of extensions, so that no other library takes its memory for that of a GPU.
+/// The device in DLPack. The emulator has the type of extensions, so that no other library uses its memory as memory of a GPU.
 fn device_of(id: DeviceId) -> DLDevice {
     match id.unit {
         Unit::Number(number) => DLDevice { device_type: DLDeviceType::CUDA, device_id: number.into() },

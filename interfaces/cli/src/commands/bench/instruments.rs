@@ -1,8 +1,9 @@
-//! What is measured besides the number of bytes: elapsed time and CPU time of this process, for each timed stretch and as a curve
-//! over the whole run, and energy, on machines that have counters: the RAPL counters of Intel and AMD processor packages, read
-//! through Linux's powercap interface, and the NVML counters of NVIDIA GPUs.
+//! Instruments: elapsed time and CPU time of this process, for each timed stretch and as a curve over the whole run; energy, on
+//! machines that have counters. The counters are RAPL (Intel and AMD processor packages, read through Linux's powercap interface)
+//! and NVML (NVIDIA GPUs).
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub(super) fn children_time() -> Option<Duration> {
     Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// What timed stretches took.
+/// The time and the energy that timed stretches took.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spent {
     /// Bytes of the calls.
@@ -69,7 +70,7 @@ impl Spent {
     }
 }
 
-/// Times a stretch, without its bytes and its energy.
+/// Runs a stretch and measures its time. The bytes and the energy are not set in the result.
 pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     let before = process_time();
     let start = Instant::now();
@@ -80,24 +81,20 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
 
 /// The timed stretches of a run, by the name of the contender.
 #[derive(Default)]
-pub(super) struct Samples(RefCell<Vec<(Arc<str>, Vec<Spent>)>>);
+pub(super) struct Samples(RefCell<BTreeMap<Arc<str>, Vec<Spent>>>);
 
 /// The name of a contender, its timed seconds, and the points of its curve.
 pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
 
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
-        let mut all = self.0.borrow_mut();
-        match all.iter_mut().find(|(known, _)| known == name) {
-            Some((_, stretches)) => stretches.push(spent),
-            None => all.push((Arc::clone(name), vec![spent])),
-        }
+        self.0.borrow_mut().entry(Arc::clone(name)).or_default().push(spent);
     }
 
     /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
     /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
     pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
-        let curve = |(name, stretches): &(Arc<str>, Vec<Spent>)| {
+        let curve = |(name, stretches): (&Arc<str>, &Vec<Spent>)| {
             let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
             let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
             for spent in stretches {
@@ -137,7 +134,7 @@ pub(super) struct Package {
 /// Joules of each of the [`METERS`]; `None` where they are not measured.
 pub(super) type Joules = [Option<f64>; 2];
 
-/// What the meters measure: the name in titles, the head of a column, and the name in JSON.
+/// The meters: the name in titles, the head of a column, and the name in JSON.
 pub(super) const METERS: [(&str, &str, &str); 2] =
     [("processors", "CPU J/GB", "joules_per_gb"), ("GPUs", "GPU J/GB", "gpu_joules_per_gb")];
 
@@ -156,7 +153,7 @@ impl Meter {
     fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
         let none = || "no power meters (RAPL, NVML) on this machine".to_owned();
         let is_package = |zone: &PathBuf| {
-            // A zone with this name is a second interface to the counter of a package.
+            // Zones whose names begin with this word are second interfaces to the counters of packages.
             let is_second =
                 zone.file_name().is_some_and(|name| name.to_string_lossy().starts_with("intel-rapl-mmio"));
             // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
@@ -178,7 +175,7 @@ impl Meter {
         if packages.is_empty() { Err(none()) } else { Ok(packages) }
     }
 
-    /// The indices of those of the [`METERS`] that this machine has.
+    /// The indices in [`METERS`] of the meters that this machine has.
     pub(super) fn present(&self) -> Vec<usize> {
         let processors = self.packages.is_ok().then_some(0);
         processors.into_iter().chain(self.gpus.is_some().then_some(1)).collect()
@@ -211,7 +208,7 @@ impl Meter {
         let now = self.read();
         let used = |(package, (now, before)): (&Package, (&Option<u64>, &Option<u64>))| {
             let (now, before) = ((*now)?, (*before)?);
-            // A counter that has wrapped around.
+            // For a counter that has wrapped around.
             let wrapped = || package.range?.checked_sub(before)?.checked_add(now);
             Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
         };

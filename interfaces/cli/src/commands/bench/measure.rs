@@ -15,7 +15,7 @@ pub(super) struct Setting<'s> {
     pub(super) rounds: usize,
     /// Time of each contender in each round.
     pub(super) time: Duration,
-    /// True if the time of each call is recorded.
+    /// True if the time of each call is recorded, as the suite `latency` needs.
     pub(super) times_calls: bool,
     pub(super) samples: &'s Samples,
     pub(super) meter: &'s Meter,
@@ -31,7 +31,8 @@ pub(super) struct Contender {
     pub(super) setup_seconds: f64,
 }
 
-/// The median of the rounds, the slowest and the fastest round, in bytes per second.
+/// Statistics of the rounds: the median, the least and the greatest value. Values are bytes per second, or seconds in the suites
+/// `files` and `latency`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rate {
     pub(super) median: f64,
@@ -69,7 +70,7 @@ impl Measured {
 }
 
 impl Rate {
-    /// Computes the statistics of the rates of the rounds. There must be at least one rate.
+    /// Computes the statistics of values, of which there must be at least one.
     ///
     /// The crate criterion does not export its statistics, so they are computed here.
     pub(super) fn of(mut rates: Vec<f64>) -> Rate {
@@ -111,7 +112,7 @@ pub(super) fn rounds(
     mut after: impl FnMut(usize) -> Result<()>,
 ) -> Result<Vec<Measured>> {
     let mut buffers = Buffers { data: random(bytes), check: vec![0; bytes], call: 0 };
-    // A stretch without time is one call. It is not a sample.
+    // A stretch of length 0 is one call. It is not counted as a sample.
     let one_call = Setting { time: Duration::ZERO, samples: &Samples::default(), ..*setting };
     let mut all = Vec::new();
     for contender in &mut *contenders {
@@ -153,8 +154,8 @@ struct Buffers {
 
 impl Buffers {
     /// Changes the data, so that no contender finds the output of another one in its buffer, and makes calls until the time of the
-    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns what the
-    /// calls took, and the seconds of each call if they are recorded.
+    /// setting is over. Then the verifier makes the same calls on the same data; output and digest must be equal. Returns the time
+    /// and the energy of the calls, and the seconds of each call if they are recorded.
     fn stretch(&mut self, setting: &Setting<'_>, contender: &mut Contender) -> Result<(Spent, Vec<f64>)> {
         invert(&mut self.data);
         self.check.copy_from_slice(&self.data);

@@ -9,32 +9,33 @@ use std::sync::Arc;
 use lockstep_bench::peers;
 use lockstep_report::plot::{self, Line, Plot, Scale};
 pub(super) use lockstep_report::text::{self, digits, time};
-use lockstep_report::{Table, wrap};
+use lockstep_report::{Table, hang};
 use serde_json::{Map, Value, json};
 
 use super::measure::{Measured, Rate};
 use super::session::Session;
 use crate::error::Error;
+use crate::memory;
 
 /// The results of a suite.
 #[derive(Default)]
 pub(super) struct Section {
     /// The name of the suite.
     pub(super) name: &'static str,
-    /// What the suite measures.
+    /// The subject of the suite.
     pub(super) title: &'static str,
-    /// How the results are read.
+    /// How to read the results.
     pub(super) about: &'static str,
     pub(super) tables: Vec<Table>,
     /// Plots and bar charts, as SVG.
     pub(super) pictures: Vec<String>,
     /// Sentences for the report.
     pub(super) findings: Vec<String>,
-    /// The results as JSON.
+    /// The results as JSON, one value for each workload, size or contender.
     pub(super) results: Vec<Value>,
     /// Contenders, each with the seconds of its longest first call.
     pub(super) first_calls: BTreeMap<Arc<str>, f64>,
-    /// Why the suite has no results.
+    /// The error, if the suite has failed. There are no results then.
     pub(super) error: Option<Error>,
 }
 
@@ -72,7 +73,7 @@ pub(super) struct Report<'a> {
     pub(super) sections: Vec<Section>,
 }
 
-/// The method, which is the same for all suites.
+/// A description of the method, which is the same for all suites.
 pub(super) const METHOD: &str = "Medians of the rounds, after one round of warm-up that does not count; every round runs all \
 contenders in turn. ± is half of the difference between the slowest and the fastest round. GB/s are 10^9 bytes per second, of data \
 in host memory, read and written. Each timed call was repeated by another kernel of the CPU, and both gave the same \
@@ -96,6 +97,7 @@ impl Report<'_> {
 
     /// The report as text for a terminal.
     pub(super) fn text(&self) -> String {
+        let wrapped = |text: &str| hang(100, "", 0, text);
         let mut text = String::new();
         for (name, what) in self.about() {
             text += &wrapped(&format!("{name}: {what}"));
@@ -164,18 +166,13 @@ impl Report<'_> {
 /// Number of points of a curve of CPU use.
 const PARTS: u32 = 50;
 
-/// Lines of at most 100 characters, each with its line break.
-fn wrapped(text: &str) -> String {
-    wrap(text, 100).join("\n") + "\n"
-}
-
 /// A table cell with a rate and its spread.
 pub(super) fn rate(rate: Rate) -> String {
     let half = (rate.most - rate.least) / 2.0 / rate.median * 100.0;
     format!("{} ±{half:.0} %", digits(rate.median / 1e9))
 }
 
-/// A table cell with a cost of a byte, such as seconds or joules, for a gigabyte.
+/// A table cell with the cost of a gigabyte, in seconds or joules. `per_byte` is the cost of a byte.
 pub(super) fn per_gb(per_byte: Option<f64>) -> String {
     per_byte.map_or("-".into(), |value| digits(value * 1e9))
 }
@@ -208,9 +205,7 @@ impl Machine {
         let processor = field(&cpuinfo, "model name").unwrap_or_else(|| std::env::consts::ARCH.into());
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let is_virtual = field(&cpuinfo, "flags").is_some_and(|flags| flags.contains(" hypervisor"));
-        let kib = field(&text("/proc/meminfo"), "MemTotal")
-            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-        let bytes = kib.map(|kib| kib << 10);
+        let bytes = memory::number(&text("/proc/meminfo"), "MemTotal:").map(|kib| kib << 10);
         let uname = rustix::system::uname();
         let kernel = format!("{} {}", uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
         let release = field(&text("/etc/os-release"), "PRETTY_NAME");

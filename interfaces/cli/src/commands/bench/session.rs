@@ -22,10 +22,10 @@ use crate::progress::Note;
 /// A run of one or several suites.
 pub(super) struct Session<'a> {
     pub(super) args: &'a Bench,
-    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices are measured that are not used by
-    /// name only (simulators, emulators and software devices are).
+    /// Names of devices, or `auto` for the choice of the planner. If empty, all devices are measured, except the devices that are used
+    /// by name only (simulators, emulators and software devices).
     pub(super) devices: Vec<String>,
-    /// Names of kernels. If empty, the suite uses its default.
+    /// Names of kernels. If empty, each suite chooses the kernels.
     pub(super) kernels: Vec<String>,
     /// The `openssl` programs that are measured.
     pub(super) openssl: Vec<OpenSsl>,
@@ -108,10 +108,10 @@ impl<'a> Session<'a> {
         self.matching(workload::all(), |work| &work.name)
     }
 
-    /// Those of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
+    /// The elements of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
     ///
     /// # Errors
-    /// If there are none.
+    /// If no name begins with one of the prefixes.
     pub(super) fn matching<T>(&self, mut all: Vec<T>, name: fn(&T) -> &str) -> Result<Vec<T>> {
         let names = all.iter().map(name).collect::<Vec<_>>().join(", ");
         let prefix =
@@ -124,7 +124,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The devices that are measured: those of the options, or all that are not used by name only.
+    /// The names of the devices that are measured: the devices that the options name; otherwise the devices of the named kernels;
+    /// otherwise all devices except those that are used by name only.
     pub(super) fn devices(&self) -> Result<Vec<String>> {
         if !self.devices.is_empty() {
             return Ok(self.devices.clone());
@@ -202,7 +203,7 @@ impl<'a> Session<'a> {
         // The device and the kernel are always set, so that the environment variables of the library have no effect.
         let (device, kernel) = (Some(device.to_owned()), Some(kernel.unwrap_or(AUTO).to_owned()));
         let engine = EngineArgs { device, kernel, threads, verify: self.args.verify };
-        let engine = engine.engine_with(false, launch)?;
+        let engine = engine.engine(false, launch)?;
         self.engines.borrow_mut().insert(key, engine.clone());
         Ok(engine)
     }
@@ -279,7 +280,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The numbers of an option, or else these.
+/// The numbers that an option gives or, if it gives none, the numbers in `otherwise`.
 pub(super) fn numbers(given: &[u64], otherwise: &[usize]) -> Vec<usize> {
     if given.is_empty() { otherwise.to_vec() } else { given.iter().map(|number| *number as usize).collect() }
 }

@@ -20,7 +20,7 @@ use crate::signals;
 struct Suite {
     /// The name on the command line.
     name: &'static str,
-    /// What the suite measures: the help on the command line.
+    /// The subject of the suite, which is also its help on the command line.
     help: &'static str,
     /// How the results are read, for the report.
     about: &'static str,
@@ -116,10 +116,8 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
             done => done.err(),
         };
         if let Some(error) = error {
-            section = Section { error: Some(error), ..empty() };
-            section.findings.extend(
-                section.error.iter().map(|error| format!("This suite failed and has no results: {error}")),
-            );
+            let findings = vec![format!("This suite failed and has no results: {error}")];
+            section = Section { findings, error: Some(error), ..empty() };
         }
         section.report_first_calls();
         sections.push(section);

@@ -19,7 +19,7 @@ _LABEL = b"lockstep.ray/v1"
 
 
 class _Columns:
-    """What both classes have in common: the columns, the key, and the associated data of each cell."""
+    """The base class of `Encrypt` and `Decrypt`: the columns, the key, and the associated data of each cell."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class _Columns:
         for column in self._columns:
             values = _column(batch, column)
             cells = self._column(column, list(values), None if self._bind is None else list(_column(batch, self._bind)))
-            # Not an array of strings of numpy.
+            # An array of objects: numpy's arrays of strings lose zero bytes at the end.
             changed[column] = numpy.empty(len(cells), object)
             changed[column][:] = cells
         return changed
@@ -107,7 +107,7 @@ class _Columns:
 def _column(batch: Any, column: str) -> Any:
     with contextlib.suppress(KeyError):
         return batch[column]
-    # Outside of the handler, so that the exception does not refer to the other one, which has the name.
+    # Outside of the handler, so that this exception does not refer to Python's exception, which contains the name.
     raise KeyError(f"the batch has no column {shown(column)}")
 
 

@@ -18,11 +18,11 @@ from .._types import Path
 from . import _keys, _worker
 
 
-# The most files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
+# The maximum numbers of files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
 # arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
 GROUP_FILES = 512
 GROUP_BYTES = 64 << 20
-# The least number of groups for each worker, so that the last groups end at about the same time.
+# The minimum number of groups for each worker, so that the last groups end at about the same time.
 GROUPS_PER_WORKER = 4
 # Seconds between two checks of the size of the cluster.
 _LOOK = 5.0

@@ -84,7 +84,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
             problem = f"has returned {size} bytes: a key has 16 or 32"
         else:
             problem = f"has returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
-    # This is outside of the handler, so that the new exception does not refer to the other one.
+    # This is outside of the handler, so that the exception does not refer to the exception of the function, which can contain the key.
     raise KeyUnavailable(f"the function key {problem}")
 
 

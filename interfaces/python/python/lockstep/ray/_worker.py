@@ -18,7 +18,7 @@ Result = tuple[str, int, int, bytes | None, str | None]
 
 
 class Run(NamedTuple):
-    """What all tasks of a call have in common. It contains no secret."""
+    """The settings that all tasks of a call have in common. They contain no secret."""
 
     id: str
     encrypts: bool

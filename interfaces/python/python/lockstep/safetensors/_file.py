@@ -91,7 +91,7 @@ class TensorFile:
     def _fill(self, start: int, buffers: list[Buffer]) -> None:
         if self._reader is None:
             raise ValueError("the file is closed")
-        # The header was checked: the file has as many bytes.
+        # The check of the header has shown that the file has these bytes.
         self._reader.readinto(start, buffers)
 
 

@@ -62,7 +62,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let head = ["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"];
     let mut table = Table::new("Files", &head, 2);
     for size in session.sizes(&SIZES, &QUICK_SIZES) {
-        // After a signal the measurement stops, and the folder is removed when the files are dropped.
+        // While the guard exists, a signal only stops the measurement. The folder is removed when the files are dropped.
         let guard = Guard::creating();
         let files = prepare(session, size, &guard)?;
         let mut contenders = contenders(session, &files)?;
@@ -100,7 +100,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-/// Writes the files that the contenders read. A signal removes their folder.
+/// Writes the files that the contenders read. After a signal their folder is removed, for which `guard` gets its path.
 fn prepare(session: &Session<'_>, size: usize, guard: &Guard) -> Result<TestFiles> {
     let parent = session.args.dir.clone().unwrap_or_else(std::env::temp_dir);
     let folder = tempfile::Builder::new().prefix("lockstep-bench-").tempdir_in(&parent);

@@ -65,7 +65,7 @@ fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The first result is that of this library. The others are those of its peers.
+/// In this suite, the first element of `measured` is the result of this library. The other elements are the results of its peers.
 impl Outcome {
     fn ours(&self) -> f64 {
         self.measured[0].rate.median

@@ -81,7 +81,7 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     Ok(())
 }
 
-/// The marked values on the horizontal axis of a plot.
+/// A function that chooses the marked values on the horizontal axis of a plot, with their labels.
 type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
 
 /// Measurements of workloads with calls of several shapes.
@@ -94,7 +94,7 @@ struct Sweep<'s> {
 }
 
 impl Sweep<'_> {
-    /// Measures workloads at each size, and also adds a table of CPU time to the section.
+    /// Measures workloads at each size as [`Sweep::run`] does, and adds a table of CPU time to the section.
     fn by_size(
         &self,
         section: &mut Section,
