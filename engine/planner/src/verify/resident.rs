@@ -153,7 +153,7 @@ fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd
     let lengths: Vec<usize> = (0..all.len()).map(len).collect();
     let piece = |message, number, bytes| Piece::of(all, all.state(message), (message, number), bytes);
     if verifier.verify != Verify::Full {
-        let samples = pieces::sampled_blocks(verifier, &lengths);
+        let samples = pieces::sparse_blocks(verifier, &lengths);
         return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
     }
     if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
