@@ -23,8 +23,7 @@ use zeroize::Zeroizing;
 mod pieces;
 mod resident;
 
-use crate::target::Target;
-use lockstep_core::backend::Completion;
+use lockstep_core::backend::{Completion, Device, KernelId};
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{
@@ -67,9 +66,14 @@ impl std::str::FromStr for Verify {
     }
 }
 
-/// The verification of one call.
+/// The verification of one call of a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Verifier<'p> {
+    /// The device that is verified.
+    pub(crate) device: &'p dyn Device,
+    pub(crate) kernel: KernelId,
+    /// Gives access to the memory of the device.
+    pub(crate) executor: &'p dyn Executor,
     /// An executor over the trusted devices.
     pub(crate) trusted: &'p dyn Executor,
     pub(crate) verify: Verify,
@@ -77,6 +81,12 @@ pub(crate) struct Verifier<'p> {
     pub(crate) seed: usize,
     /// True if failed work is repeated too; otherwise only work with a wrong result is repeated.
     pub(crate) repeats_failed_work: bool,
+}
+
+impl Verifier<'_> {
+    fn wrong_result(&self) -> Error {
+        Error::WrongResult { device: self.device.id() }
+    }
 }
 
 /// Copies of the input that the work overwrites.
@@ -174,10 +184,10 @@ impl<'w, 'd> Verifiable<'w, 'd> {
 
 /// Runs work and verifies the results. Returns the failure or the wrong result of the device if the trusted planner has repeated the
 /// work.
-pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
+pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
     let Verifiable { stream, mut messages, pass } = Verifiable::of(work)?;
     let (operation, states) = (messages.operation(), messages.states());
-    let call = Call { target, verifier, operation, pass, states: &states };
+    let call = Call { verifier, operation, pass, states: &states };
     let reads_only = operation.is_read_only();
     let outcome = if (0..messages.len()).all(|index| is_host(messages.data(index), reads_only)) {
         call.run_on_host(&mut messages)
@@ -189,17 +199,15 @@ pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_
 
 /// Starts work. Results that stay on the device are verified when the completion is waited for.
 pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
-    target: Target<'p>,
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(target, verifier, Verifiable::of(work)?, Waits::Later).map(resident::Started::completion)
+    resident::start(verifier, Verifiable::of(work)?, Waits::Later).map(resident::Started::completion)
 }
 
 /// A call whose results are verified.
 struct Call<'a> {
-    target: Target<'a>,
-    verifier: &'a Verifier<'a>,
+    verifier: Verifier<'a>,
     operation: Operation,
     pass: Pass,
     /// The chaining states before the work.
@@ -208,34 +216,35 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
-        let Call { target, pass, .. } = *self;
+        let Call { verifier, pass, .. } = *self;
         let work = Verifiable { stream, messages: all.reborrow(), pass };
-        let zeroed = resident::start(target, *self.verifier, work, Waits::Now)?.finish()?;
+        let zeroed = resident::start(verifier, work, Waits::Now)?.finish()?;
         // Only the output of refused messages may be all zeros.
         if zeroed.iter().all(|&index| is_refused(all, index)) {
             return Ok(());
         }
         for index in 0..all.len() {
-            let _ = transfer::zero_output(target.executor, all.data_mut(index));
+            let _ = transfer::zero_output(verifier.executor, all.data_mut(index));
         }
-        Err(Error::WrongResult { device: target.device.id() })
+        Err(verifier.wrong_result())
     }
 
     /// Returns the failure or the wrong result of the device, if the work was repeated.
     fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Error>> {
-        let Call { target, verifier, .. } = *self;
+        let verifier = &self.verifier;
         let Some(originals) = Originals::keep(all) else {
             let reason = "no memory to verify its results by".into();
             self.run_trusted(all.reborrow())?;
-            return Ok(Some(Error::DeviceFailed { device: target.device.id(), reason }));
+            return Ok(Some(Error::DeviceFailed { device: verifier.device.id(), reason }));
         };
-        let outcome = target
-            .submit(Task::from(all.reborrow()))
+        let outcome = verifier
+            .device
+            .submit(verifier.kernel, Task::from(all.reborrow()).into())
             .and_then(Completion::wait)
             .and_then(|()| self.agrees(&originals, all));
         let incident = match outcome {
             Ok(true) => return Ok(None),
-            Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
+            Ok(false) => Ok(verifier.wrong_result()),
             Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
             Err(error) => Err(error),
         };
@@ -285,7 +294,7 @@ impl Call<'_> {
         let len = |index| all.data(index).len() + all.aead(index).map_or(0, |message| message.aad.len());
         let lengths: Vec<usize> = (0..count).map(len).collect();
         let reads_only = self.operation.is_read_only();
-        let some = pieces::sampled_messages(self.verifier, &lengths, reads_only);
+        let some = pieces::sampled_messages(&self.verifier, &lengths, reads_only);
         Ok(match self.operation {
             Operation::Pass(_) if reads_only => self.whole_messages_agree(originals, all, &some)?,
             Operation::Pass(_) => {
@@ -316,7 +325,7 @@ impl Call<'_> {
         let lengths: Vec<usize> =
             (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
         let mut pieces = Vec::new();
-        let sampled = pieces::sampled_blocks(self.verifier, &lengths);
+        let sampled = pieces::sampled_blocks(&self.verifier, &lengths);
         // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece has at most two blocks.
         let room = || Zeroizing::new(Vec::with_capacity(2 * 16 * sampled.len()));
         let (mut input, mut found) = (room(), room());
@@ -326,7 +335,7 @@ impl Call<'_> {
             found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
         }
-        Ok(pieces::compare(self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
+        Ok(pieces::compare(&self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
     }
 
     /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
@@ -338,7 +347,8 @@ impl Call<'_> {
     ) -> Result<bool> {
         let reads_only = self.operation.is_read_only();
         // Input that is only read is not copied, because it may be long.
-        let copy = |&index| Zeroizing::new(if reads_only { &[] } else { originals.input(all, index) }.to_vec());
+        let copy =
+            |&index| Zeroizing::new(if reads_only { &[] } else { originals.input(all, index) }.to_vec());
         let mut copies: Vec<Zeroizing<Vec<u8>>> = chosen.iter().map(copy).collect();
         // The chaining states of segments, or the tags of messages.
         let mut blocks =

@@ -28,6 +28,7 @@ use lockstep_core::data::{Data, Span};
 use lockstep_core::work::{Pass, Segment, Tweak};
 use lockstep_core::{Block, Error, Key};
 
+use crate::absorb;
 use crate::executor::Executor;
 
 /// Runs passes with one key.
@@ -95,7 +96,6 @@ impl KeyedExecutor for Planned<'_> {
 
 impl MacExecutor for Planned<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Error> {
-        let data = Data::read_only(blocks);
-        self.executor.run_pass(pass, &mut [Segment { key: self.key, tweak: None, state, data }])
+        absorb::blocks(self.executor, pass, self.key, state, blocks)
     }
 }

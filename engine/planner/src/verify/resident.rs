@@ -14,7 +14,6 @@ use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
 use super::{Verifiable, Verifier, Verify, ocb_nonce};
-use crate::target::Target;
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::error::{Error, Result};
@@ -69,7 +68,7 @@ impl Fetch for OnHost {
 
 /// Work that was started.
 pub(super) struct Started<'w, 'd> {
-    target: Target<'w>,
+    verifier: Verifier<'w>,
     completion: Completion<'w>,
     /// `None` if the results are not verified.
     samples: Option<Samples<'w, 'd>>,
@@ -77,7 +76,6 @@ pub(super) struct Started<'w, 'd> {
 
 /// The data that the verification needs.
 struct Samples<'w, 'd> {
-    verifier: Verifier<'w>,
     pass: Pass,
     /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
     opens: bool,
@@ -89,18 +87,17 @@ struct Samples<'w, 'd> {
 
 /// Starts the work.
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
-    target: Target<'p>,
     verifier: Verifier<'p>,
     Verifiable { stream, messages: all, pass }: Verifiable<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let operation = all.operation();
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
-    let submit = |task| target.submit(Work { stream, task });
-    let memory = target.device.memory().filter(|_| !pass.is_read_only());
+    let submit = |task| verifier.device.submit(verifier.kernel, Work { stream, task });
+    let memory = verifier.device.memory().filter(|_| !pass.is_read_only());
     let handles = handles(&all).unwrap_or_default();
     let pieces = match memory.is_some() && !handles.is_empty() {
-        true => wanted(target, &verifier, &all)?,
+        true => wanted(&verifier, &all)?,
         false => Vec::new(),
     };
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
@@ -128,7 +125,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
                 Err(error) => {
                     // The work has started, but its results cannot be verified.
                     let _ = completion.wait();
-                    zero(target, handles);
+                    zero(&verifier, handles);
                     return Err(error);
                 }
             }
@@ -137,14 +134,14 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             let input = OnHost::Read(OnHost::Pinned(pinned.0).read());
             (Box::new(input), submit(task)?, Box::new(OnHost::Pinned(pinned.1)))
         }
-        _ => return Ok(Started { target, completion: submit(task)?, samples: None }),
+        _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };
-    let samples = Samples { verifier, pass, opens, pieces, input, output, handles };
-    Ok(Started { target, completion, samples: Some(samples) })
+    let samples = Samples { pass, opens, pieces, input, output, handles };
+    Ok(Started { verifier, completion, samples: Some(samples) })
 }
 
 /// The pieces to compare.
-fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+fn wanted<'d>(verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
     let len = |index| match (all.data(index).len(), ocb_nonce(all, index)) {
         (len, None) => len,
         // A partial block of OCB3 is a piece of its own.
@@ -159,7 +156,7 @@ fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd
     if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
         let reason =
             "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
-        return Err(Error::DeviceFailed { device: target.device.id(), reason });
+        return Err(Error::DeviceFailed { device: verifier.device.id(), reason });
     }
     let mut pieces = Vec::new();
     for (message, &bytes) in lengths.iter().enumerate() {
@@ -182,9 +179,9 @@ fn handles(all: &Messages<'_, '_>) -> Option<Vec<Data<'static>>> {
 }
 
 /// Zeroes the output, so that wrong or unverified results are not taken for correct results.
-fn zero(target: Target<'_>, handles: Vec<Data<'static>>) {
+fn zero(verifier: &Verifier<'_>, handles: Vec<Data<'static>>) {
     for mut data in handles {
-        let _ = zero_output(target.executor, &mut data);
+        let _ = zero_output(verifier.executor, &mut data);
     }
 }
 
@@ -214,9 +211,9 @@ impl Started<'_, '_> {
     /// Waits for the work and compares the results. Returns the messages whose output is all zeros. This is an error unless these
     /// messages were refused.
     pub(super) fn finish(self) -> Result<Vec<usize>> {
-        let Started { target, completion, samples } = self;
+        let Started { verifier, completion, samples } = self;
         completion.wait()?;
-        let Some(Samples { verifier, pass, opens, pieces, input, output, handles }) = samples else {
+        let Some(Samples { pass, opens, pieces, input, output, handles }) = samples else {
             return Ok(Vec::new());
         };
         let different = input
@@ -227,10 +224,10 @@ impl Started<'_, '_> {
             Ok(all) if all.iter().all(|&(_, is_zero)| opens && is_zero) => {
                 return Ok(all.into_iter().map(|(message, _)| message).collect());
             }
-            Ok(_) => Error::WrongResult { device: target.device.id() },
+            Ok(_) => verifier.wrong_result(),
             Err(error) => error,
         };
-        zero(target, handles);
+        zero(&verifier, handles);
         Err(error)
     }
 }

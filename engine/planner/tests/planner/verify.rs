@@ -250,8 +250,11 @@ fn macs_of_long_messages_are_verified() {
             for pass in [Pass::CbcMac, Pass::Ghash, Pass::Polyval] {
                 let macs = || {
                     let mut states = vec![[3; 16]; bytes.len()];
-                    let segments = bytes.iter().zip(&mut states).map(|(bytes, state)| {
-                        Segment { key: &key, tweak: None, state, data: Data::read_only(bytes) }
+                    let segments = bytes.iter().zip(&mut states).map(|(bytes, state)| Segment {
+                        key: &key,
+                        tweak: None,
+                        state,
+                        data: Data::read_only(bytes),
                     });
                     planner.run_pass(pass, &mut segments.collect::<Vec<_>>()).unwrap();
                     states
