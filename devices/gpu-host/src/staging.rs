@@ -61,7 +61,7 @@ impl<D: HostDevice> StagingPool<D> {
         StagingPool { device, idle: Mutex::default() }
     }
 
-    /// The device.
+    /// The device that the staging buffers belong to.
     pub fn device(&self) -> &Arc<D> {
         &self.device
     }
@@ -115,7 +115,7 @@ impl<D: HostDevice> InFlight<D> {
         self.pool.device.wait(&self.event)
     }
 
-    /// The device.
+    /// The device that does the work.
     pub fn device(&self) -> &Arc<D> {
         &self.pool.device
     }

@@ -20,7 +20,7 @@ pub struct Arrays<'t> {
     pub longest: usize,
     /// Lengths must be multiples of this many bytes.
     pub unit: usize,
-    /// Tags of a fused AEAD.
+    /// The place of the tags of a fused AEAD; `None` for a pass.
     pub tags: Option<&'t DeviceSlice>,
 }
 

@@ -75,19 +75,20 @@ impl DeviceProperties {
     /// The properties of emulators and simulators.
     pub const SIMULATOR: DeviceProperties =
         DeviceProperties { simulated: true, by_name_only: true, slow: true };
-    /// True for a device that is named to be studied or tested, and not for its speed.
-    pub const fn is_for_study(&self) -> bool {
-        self.simulated || self.slow
-    }
 
     /// The properties of devices for tests, and of software that offers the interface of real devices.
     pub const SOFTWARE: DeviceProperties =
         DeviceProperties { simulated: false, by_name_only: true, slow: true };
+
+    /// True for a simulated or slow device. Users name such a device to study or test it, not for its speed.
+    pub const fn is_for_study(&self) -> bool {
+        self.simulated || self.slow
+    }
 }
 
 /// One processor found at run time.
 pub trait Device: Send + Sync {
-    /// The name of the device.
+    /// The name of the device, such as `cuda:0`.
     fn id(&self) -> DeviceId;
 
     /// Model, memory and driver, for people. The text must change when the driver changes.
@@ -286,7 +287,7 @@ pub enum Completion<'w> {
     Pending(Box<dyn Pending + 'w>),
 }
 
-/// The backend's side of a completion.
+/// Work in progress, as a backend implements it.
 pub trait Pending {
     /// True if [`Pending::wait`] would not block.
     fn is_ready(&self) -> bool;

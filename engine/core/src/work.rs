@@ -51,7 +51,7 @@ pub enum Pass {
     /// Blocks. The chaining state is the tweak of the data unit and does not change. The position in the unit is in
     /// [`Tweak`].
     XtsEncrypt,
-    /// Blocks. The same as `XtsEncrypt`.
+    /// Blocks. Chaining state and position are those of `XtsEncrypt`.
     XtsDecrypt,
     /// Blocks, read-only; the chaining state is the running hash. The hash key is derived from the AES key of the segment.
     Ghash,

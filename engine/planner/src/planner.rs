@@ -177,7 +177,7 @@ impl<'p> Plan<'p> {
     }
 }
 
-/// Time of work that a device has not ended, until the drop, which also takes place if the work panics.
+/// The estimated time of work that a device is doing. The drop subtracts it from the time of the queue, also if the work panics.
 struct Queued<'p>(&'p DeviceEntry, u64);
 
 impl<'p> Queued<'p> {

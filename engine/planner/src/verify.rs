@@ -202,7 +202,8 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(verifier, Verifiable::of(work)?, Waits::Later).map(resident::Started::completion)
+    resident::start(verifier, Verifiable::of(work)?, Waits::Later)
+        .map(|started| Completion::Pending(Box::new(started)))
 }
 
 /// A call whose results are verified.

@@ -24,7 +24,7 @@ const FORMAT: u64 = 2;
 /// less than half this length.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What was measured.
+/// The subject of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) kernel: String,
@@ -79,6 +79,8 @@ impl Store {
         text.and_then(|text| Store::parse(&text, &key_of(device))).unwrap_or_default()
     }
 
+    /// Replaces the file of the device.
+    ///
     /// # Errors
     /// Errors of the file system.
     pub(super) fn write(&self, cache: &Cache, device: &dyn Device) -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Parts of messages that are computed again, and the choice of them.
+//! The parts of messages that are computed again, and how they are chosen.
 
 use zeroize::Zeroizing;
 

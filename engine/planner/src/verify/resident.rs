@@ -36,33 +36,26 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Bytes that have already been read, or parts of page-locked memory, which [`Fetch::wait`] reads.
-enum OnHost {
-    Read(Zeroizing<Vec<u8>>),
-    Pinned(Vec<PinnedSlice>),
-}
+/// Bytes that have already been read.
+struct Read(Zeroizing<Vec<u8>>);
 
-impl OnHost {
-    fn read(self) -> Zeroizing<Vec<u8>> {
-        match self {
-            OnHost::Read(bytes) => bytes,
-            OnHost::Pinned(slices) => {
-                // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
-                let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
-                slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
-                all
-            }
-        }
+impl Read {
+    /// Reads parts of page-locked memory.
+    fn of(slices: &[PinnedSlice]) -> Read {
+        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
+        let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
+        slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+        Read(all)
     }
 }
 
-impl Fetch for OnHost {
+impl Fetch for Read {
     fn is_ready(&self) -> bool {
         true
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.read())
+        Ok(self.0)
     }
 }
 
@@ -131,8 +124,9 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             }
         }
         Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
-            let input = OnHost::Read(OnHost::Pinned(pinned.0).read());
-            (Box::new(input), submit(task)?, Box::new(OnHost::Pinned(pinned.1)))
+            let input = Read::of(&pinned.0);
+            submit(task)?.wait()?;
+            (Box::new(input), Completion::Done, Box::new(Read::of(&pinned.1)))
         }
         _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };
@@ -182,16 +176,6 @@ fn handles(all: &Messages<'_, '_>) -> Option<Vec<Data<'static>>> {
 fn zero(verifier: &Verifier<'_>, handles: Vec<Data<'static>>) {
     for mut data in handles {
         let _ = zero_output(verifier.executor, &mut data);
-    }
-}
-
-impl<'w, 'd: 'w> Started<'w, 'd> {
-    /// A completion that fails if the results are wrong.
-    pub(super) fn completion(self) -> Completion<'w> {
-        match self.samples {
-            None => self.completion,
-            Some(_) => Completion::Pending(Box::new(self)),
-        }
     }
 }
 
