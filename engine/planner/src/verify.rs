@@ -10,7 +10,7 @@
 //! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. A message
 //! that has more than a 16th of the bytes of its call, such as a single message, is not sampled: if the work is a MAC, the
 //! processor always computes it again, which takes as long as the MAC on the processor alone. If the work is a fused AEAD,
-//! only [`Verify::Full`] compares its tag.
+//! the processor does all work on the message again in the first call and then in one of 256 calls.
 //!
 //! For work on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
 //! `resident.rs`.
@@ -40,7 +40,7 @@ pub enum Verify {
     /// No verification.
     Off,
     /// One block in 64 KiB, at places that change from call to call, and all blocks of calls of at most 256 bytes; every MAC
-    /// of a long message; one in 256 of the MACs and tags of many messages.
+    /// of a long message; one in 256 of the other MACs and tags.
     #[default]
     Sample,
     /// Everything is computed again.
@@ -87,6 +87,19 @@ impl Verifier<'_> {
     fn wrong_result(&self) -> Error {
         Error::WrongResult { device: self.device.id() }
     }
+
+    fn no_memory(&self) -> Error {
+        let reason = "no memory to verify its results by".into();
+        Error::DeviceFailed { device: self.device.id(), reason }
+    }
+}
+
+/// A copy of data. `None` if there is not enough memory.
+fn copy_of(data: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let mut copy = Zeroizing::new(Vec::new());
+    copy.try_reserve_exact(data.len()).ok()?;
+    copy.extend_from_slice(data);
+    Some(copy)
 }
 
 /// Copies of the input that the work overwrites.
@@ -99,12 +112,7 @@ impl Originals {
         copies.try_reserve_exact(messages.len()).ok()?;
         for index in 0..messages.len() {
             copies.push(match messages.data(index) {
-                Data::Host(HostData::InPlace(data)) => {
-                    let mut copy = Vec::new();
-                    copy.try_reserve_exact(data.len()).ok()?;
-                    copy.extend_from_slice(data);
-                    Some(Zeroizing::new(copy))
-                }
+                Data::Host(HostData::InPlace(data)) => Some(copy_of(data)?),
                 _ => None,
             });
         }
@@ -118,15 +126,6 @@ impl Originals {
             (None, Data::Host(data)) => data.input(),
             (None, _) => &[],
         }
-    }
-}
-
-/// True if the data are in host memory and fit the work: read-only data are allowed only if `reads_only` is true. If the
-/// result is false, either the device refuses the data, or `resident.rs` verifies the work.
-fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
-    match data {
-        Data::Host(HostData::ReadOnly(_)) => reads_only,
-        data => matches!(data, Data::Host(_)),
     }
 }
 
@@ -165,34 +164,29 @@ fn ocb_nonce<'d>(all: &Messages<'_, 'd>, index: usize) -> Option<(&'d [u8], usiz
     Some((messages[index].nonce, messages[index].tag.len()))
 }
 
-/// Work whose results can be verified: the messages of a task, and the pass that processes their data.
-pub(crate) struct Verifiable<'w, 'd> {
-    stream: Stream,
-    messages: Messages<'w, 'd>,
-    pass: Pass,
-}
-
-impl<'w, 'd> Verifiable<'w, 'd> {
-    /// Checks the lengths of the messages, because the chaining states and offsets that the verification computes require valid
-    /// nonces.
-    fn of(work: Work<'w, 'd>) -> Result<Self> {
-        let Ok(messages) = Messages::of(work.task) else { unreachable!("the planner verifies no tables") };
-        messages.check_lengths()?;
-        Ok(Verifiable { stream: work.stream, pass: pass_of(messages.operation())?, messages })
-    }
+/// The messages of a task. Their lengths are checked, because the chaining states and offsets that the verification computes
+/// require valid nonces.
+fn checked<'w, 'd>(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>> {
+    let Ok(messages) = Messages::of(task) else { unreachable!("the planner verifies no tables") };
+    messages.check_lengths()?;
+    Ok(messages)
 }
 
 /// Runs work and verifies the results. Returns the failure or the wrong result of the device if the trusted planner has repeated the
 /// work.
 pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
-    let Verifiable { stream, mut messages, pass } = Verifiable::of(work)?;
+    let mut messages = checked(work.task)?;
     let (operation, states) = (messages.operation(), messages.states());
-    let call = Call { verifier, operation, pass, states: &states };
-    let reads_only = operation.is_read_only();
-    let outcome = if (0..messages.len()).all(|index| is_host(messages.data(index), reads_only)) {
+    let call = Call { verifier, operation, pass: pass_of(operation)?, states: &states };
+    // Read-only data must not be written to, so the device refuses them for other operations.
+    let is_host = |index| match messages.data(index) {
+        Data::Host(HostData::ReadOnly(_)) => operation.is_read_only(),
+        data => matches!(data, Data::Host(_)),
+    };
+    let outcome = if (0..messages.len()).all(is_host) {
         call.run_on_host(&mut messages)
     } else {
-        call.run_resident(stream, &mut messages).map(|()| None)
+        call.run_resident(work.stream, &mut messages).map(|()| None)
     };
     outcome.inspect_err(|_| call.reset(&mut messages))
 }
@@ -202,7 +196,7 @@ pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(verifier, Verifiable::of(work)?, Waits::Later)
+    resident::start(verifier, work.stream, checked(work.task)?, Waits::Later)
         .map(|started| Completion::Pending(Box::new(started)))
 }
 
@@ -217,9 +211,8 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
-        let Call { verifier, pass, .. } = *self;
-        let work = Verifiable { stream, messages: all.reborrow(), pass };
-        let zeroed = resident::start(verifier, work, Waits::Now)?.finish()?;
+        let verifier = self.verifier;
+        let zeroed = resident::start(verifier, stream, all.reborrow(), Waits::Now)?.finish()?;
         // Only the output of refused messages may be all zeros.
         if zeroed.iter().all(|&index| is_refused(all, index)) {
             return Ok(());
@@ -234,9 +227,8 @@ impl Call<'_> {
     fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Error>> {
         let verifier = &self.verifier;
         let Some(originals) = Originals::keep(all) else {
-            let reason = "no memory to verify its results by".into();
             self.run_trusted(all.reborrow())?;
-            return Ok(Some(Error::DeviceFailed { device: verifier.device.id(), reason }));
+            return Ok(Some(verifier.no_memory()));
         };
         let outcome = verifier
             .device
@@ -347,10 +339,10 @@ impl Call<'_> {
         chosen: &[usize],
     ) -> Result<bool> {
         let reads_only = self.operation.is_read_only();
-        // Input that is only read is not copied, because it may be long.
-        let copy =
-            |&index| Zeroizing::new(if reads_only { &[] } else { originals.input(all, index) }.to_vec());
-        let mut copies: Vec<Zeroizing<Vec<u8>>> = chosen.iter().map(copy).collect();
+        // Input that is only read is not copied.
+        let copy = |&index| copy_of(if reads_only { &[] } else { originals.input(all, index) });
+        let copies: Option<Vec<_>> = chosen.iter().map(copy).collect();
+        let mut copies = copies.ok_or_else(|| self.verifier.no_memory())?;
         // The chaining states of segments, or the tags of messages.
         let mut blocks =
             Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());

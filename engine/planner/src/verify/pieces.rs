@@ -106,10 +106,12 @@ pub(super) fn sparse_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(
     samples
 }
 
-/// One in [`MESSAGE_STRIDE`] messages. Long messages, which have more than a 16th of all bytes, are not sampled: they are all
-/// chosen if `takes_long` is true, otherwise none of them is, and the list may be empty.
+/// One in [`MESSAGE_STRIDE`] messages. Long messages, which have more than a 16th of all bytes, are not among them. All of them
+/// are chosen in each call if `takes_long` is true, otherwise in the first call and then in one of [`MESSAGE_STRIDE`] calls.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize], takes_long: bool) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
+    // The seed of the first call is 0, and the seeds are spread evenly.
+    let takes_long = takes_long || part_of(MESSAGE_STRIDE, verifier.seed) == 0;
     // The size of a message is taken as its bytes plus one block, so that empty messages do not have size 0.
     let is_long = |index: &usize| 16 * (lengths[*index] + 16) > total + 16 * count;
     let stride = MESSAGE_STRIDE.min(count.max(1));

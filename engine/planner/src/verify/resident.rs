@@ -13,12 +13,12 @@
 use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
-use super::{Verifiable, Verifier, Verify, ocb_nonce};
+use super::{Verifier, Verify, ocb_nonce, pass_of};
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::work::{Operation, Pass, Stream, Task, Work};
 use lockstep_modes::transfer::zero_output;
 
 /// Bytes of a piece if everything is compared. A piece consists of whole blocks and is long enough for the CPU's full speed
@@ -81,10 +81,12 @@ struct Samples<'w, 'd> {
 /// Starts the work.
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
     verifier: Verifier<'p>,
-    Verifiable { stream, messages: all, pass }: Verifiable<'w, 'd>,
+    stream: Stream,
+    all: Messages<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let operation = all.operation();
+    let pass = pass_of(operation)?;
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
     let submit = |task| verifier.device.submit(verifier.kernel, Work { stream, task });
     let memory = verifier.device.memory().filter(|_| !pass.is_read_only());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
 use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Executor, Message};
 use lockstep_planner::verify::Verify;
@@ -23,7 +23,7 @@ const FAILS: usize = 3;
 const WRONG_STATE: usize = 4;
 /// One block in 32 is wrong, at the same place in each tile, as if a lane of the device were broken.
 const BROKEN_LANE: usize = 5;
-/// The MAC of the longest message is wrong. All else is right.
+/// The MAC of the longest message of a pass, or the tags that a fused AEAD writes, are wrong. All else is right.
 const WRONG_MAC: usize = 6;
 
 struct Pretend {
@@ -97,7 +97,12 @@ impl Device for Pretend {
             }
             Task::Fused(fused, messages) => {
                 self.oracle.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
-                messages.iter_mut().for_each(|message| spoil(&mut message.data, behaviour));
+                for message in messages {
+                    spoil(&mut message.data, behaviour);
+                    if let (Tag::Write(tag), WRONG_MAC) = (&mut message.tag, behaviour) {
+                        tag[0] ^= 1;
+                    }
+                }
             }
             task => return self.oracle.submit(KernelId(0), task.into()),
         }
@@ -314,6 +319,31 @@ fn macs_of_many_messages_are_sampled() {
     behaviour.store(WRONG, Ordering::Relaxed);
     assert_eq!(macs(), right);
     assert_eq!(planner.incidents(), [WRONG_RESULT]);
+}
+
+/// The tag of a single message of a fused AEAD is verified in the first call, and then in some of the calls.
+#[test]
+fn tags_of_fused_aeads_are_sampled() {
+    const CALLS: usize = 600;
+    let key = Key::new(&[1; 16]).unwrap();
+    for (aead, fused) in [(Aead::Gcm, FusedAead::GcmSeal), (Aead::Ocb, FusedAead::OcbSeal)] {
+        let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+        let mut right = [[0; 16]];
+        let (cpu, _) = self::planner(Verify::Off, Some("mock-cpu"));
+        aead_once(aead, &cpu, &key, false, &mut [data(40)], &mut right);
+        // The self-test runs before the device computes wrongly.
+        planner.plan(Operation::Fused(fused), KeySize::Aes128, 40, None).unwrap();
+        behaviour.store(WRONG_MAC, Ordering::Relaxed);
+        let found = (0..CALLS).map(|call| {
+            let mut tags = [[0; 16]];
+            aead_once(aead, &planner, &key, false, &mut [data(40)], &mut tags);
+            assert!(call > 0 || tags == right, "{aead}");
+            usize::from(tags == right)
+        });
+        let found: usize = found.sum();
+        assert!((2..CALLS / 10).contains(&found), "{aead}: {found}");
+        assert_eq!(planner.incidents().len(), found);
+    }
 }
 
 fn aead_once(
