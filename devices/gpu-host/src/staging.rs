@@ -120,7 +120,7 @@ impl<D: HostDevice> InFlight<D> {
         &self.pool.device
     }
 
-    /// The staging buffer.
+    /// The staging buffer, which holds the results after the event.
     pub fn staging(&mut self) -> &mut D::Staging {
         self.staging.as_mut().expect("taken only by methods that consume the owner")
     }

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::messages::Messages;
 
-/// The contents of the arrays of a table, after the checks.
+/// The properties of the arrays of a table, after their lengths have been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrays<'t> {
     /// Number of keys of a message: two for XTS, otherwise one.

@@ -134,8 +134,7 @@ pub trait Device: Send + Sync {
         Vec::new()
     }
 
-    /// What a user should know about the device, in one line, such as the reason why it does not work as usual. `None` if there is
-    /// nothing so far.
+    /// A notice for users in one line, such as the reason why the device does not work as usual. `None` if there is none so far.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -166,7 +165,7 @@ pub struct KernelId(pub u16);
 pub struct KernelInfo {
     /// The name of the kernel, such as `cpu/vaes512`.
     pub name: &'static str,
-    /// One line for people.
+    /// A description of the kernel in one line, for people.
     pub description: &'static str,
     /// True if no branch and no address depends on secrets. Other kernels are used only if the user names them.
     pub constant_time: bool,

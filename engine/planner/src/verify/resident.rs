@@ -1,6 +1,7 @@
 //! Verification of results that stay on a device. Sampled input and output are fetched on the stream of the work, and
 //! compared when the work is waited for. Results in page-locked memory are verified in the same way if the work is waited
-//! for immediately. Their input is read before the work starts, after all other users of that memory have finished.
+//! for immediately. The samples of the input are then read before the work starts, after all other users of that memory have
+//! finished.
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
 //! completion fails. The following is never compared:
@@ -59,7 +60,7 @@ impl Fetch for Read {
     }
 }
 
-/// Work that was started.
+/// Work that was started, and the samples by which its results are verified.
 pub(super) struct Started<'w, 'd> {
     verifier: Verifier<'w>,
     completion: Completion<'w>,
