@@ -141,15 +141,11 @@ impl<P: Pipeline> Call<'_, '_, P> {
             self.deliver(chunk)?.reuse()?
         };
         let pool = self.pipeline.pool();
-        let staged = match self.pipeline.stage(&mut staging, &mut pieces, &self.messages) {
-            Ok(staged) => staged,
-            Err(error) => {
-                pool.device().discard(staging);
-                return Err(error);
-            }
-        };
-        pieces.iter().for_each(|piece| self.begun[piece.segment] = true);
-        match self.pipeline.launch(&mut staging, staged, &pieces, &self.messages) {
+        let started = self.pipeline.stage(&mut staging, &mut pieces, &self.messages).and_then(|staged| {
+            pieces.iter().for_each(|piece| self.begun[piece.segment] = true);
+            self.pipeline.launch(&mut staging, staged, &pieces, &self.messages)
+        });
+        match started {
             Ok((event, found)) => {
                 let work = InFlight::new(pool, staging, event);
                 self.window.push_back(Chunk { work, found, pieces, resident });

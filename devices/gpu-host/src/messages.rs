@@ -81,7 +81,7 @@ impl Results<'_, '_, '_> {
     }
 }
 
-/// Calls `show` with the input of data in host or pinned memory.
+/// Calls `show` with the input of data in host or pinned memory. Has no effect on data in device memory.
 pub fn with_input(data: &Data<'_>, show: impl FnOnce(&[u8])) {
     match data {
         Data::Host(data) => show(data.input()),
@@ -90,7 +90,8 @@ pub fn with_input(data: &Data<'_>, show: impl FnOnce(&[u8])) {
     }
 }
 
-/// Calls `show` with the output of data in host or pinned memory. The output of read-only data is empty.
+/// Calls `show` with the output of data in host or pinned memory. The output of read-only data is empty. Has no effect on data
+/// in device memory.
 pub fn with_output(data: &mut Data<'_>, show: impl FnOnce(&mut [u8])) {
     match data {
         Data::Host(data) => show(data.output()),

@@ -61,7 +61,7 @@ impl<D: HostDevice> StagingPool<D> {
         StagingPool { device, idle: Mutex::default() }
     }
 
-    /// The device.
+    /// The device that the staging buffers belong to.
     pub fn device(&self) -> &Arc<D> {
         &self.device
     }
@@ -115,12 +115,12 @@ impl<D: HostDevice> InFlight<D> {
         self.pool.device.wait(&self.event)
     }
 
-    /// The device.
+    /// The device that does the work.
     pub fn device(&self) -> &Arc<D> {
         &self.pool.device
     }
 
-    /// The staging buffer.
+    /// The staging buffer, which holds the results after the event.
     pub fn staging(&mut self) -> &mut D::Staging {
         self.staging.as_mut().expect("taken only by methods that consume the owner")
     }

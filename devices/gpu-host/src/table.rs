@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use crate::messages::Messages;
 
-/// The contents of the arrays of a table, after the checks.
+/// The properties of the arrays of a table, after their lengths have been checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrays<'t> {
     /// Number of keys of a message: two for XTS, otherwise one.
@@ -20,7 +20,7 @@ pub struct Arrays<'t> {
     pub longest: usize,
     /// Lengths must be multiples of this many bytes.
     pub unit: usize,
-    /// Tags of a fused AEAD.
+    /// The place of the tags of a fused AEAD; `None` for a pass.
     pub tags: Option<&'t DeviceSlice>,
 }
 

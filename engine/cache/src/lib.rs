@@ -1,8 +1,7 @@
 //! The user's cache directory. It stores results that take long to compute, for use by later processes. The cache is
 //! optional: a file that is missing, unreadable or unwritable costs only time.
 //!
-//! Three modules have the other calls of the operating system that several crates need: [`environment`], [`exit`] and
-//! [`fresh`].
+//! The modules [`environment`], [`exit`] and [`fresh`] contain other calls of the operating system that several crates need.
 
 pub mod environment;
 pub mod exit;
@@ -44,7 +43,7 @@ impl Cache {
         Cache { folder: folder.into(), is_ours: false }
     }
 
-    /// The folder.
+    /// The folder that contains the files.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -75,19 +75,20 @@ impl DeviceProperties {
     /// The properties of emulators and simulators.
     pub const SIMULATOR: DeviceProperties =
         DeviceProperties { simulated: true, by_name_only: true, slow: true };
-    /// True for a device that is named to be studied or tested, and not for its speed.
-    pub const fn is_for_study(&self) -> bool {
-        self.simulated || self.slow
-    }
 
     /// The properties of devices for tests, and of software that offers the interface of real devices.
     pub const SOFTWARE: DeviceProperties =
         DeviceProperties { simulated: false, by_name_only: true, slow: true };
+
+    /// True for a simulated or slow device. Users name such a device to study or test it, not for its speed.
+    pub const fn is_for_study(&self) -> bool {
+        self.simulated || self.slow
+    }
 }
 
 /// One processor found at run time.
 pub trait Device: Send + Sync {
-    /// The name of the device.
+    /// The name of the device, such as `cuda:0`.
     fn id(&self) -> DeviceId;
 
     /// Model, memory and driver, for people. The text must change when the driver changes.
@@ -133,8 +134,7 @@ pub trait Device: Send + Sync {
         Vec::new()
     }
 
-    /// What a user should know about the device, in one line, such as the reason why it does not work as usual. `None` if there is
-    /// nothing so far.
+    /// A notice for users in one line, such as the reason why the device does not work as usual. `None` if there is none so far.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -165,7 +165,7 @@ pub struct KernelId(pub u16);
 pub struct KernelInfo {
     /// The name of the kernel, such as `cpu/vaes512`.
     pub name: &'static str,
-    /// One line for people.
+    /// A description of the kernel in one line, for people.
     pub description: &'static str,
     /// True if no branch and no address depends on secrets. Other kernels are used only if the user names them.
     pub constant_time: bool,
@@ -286,7 +286,7 @@ pub enum Completion<'w> {
     Pending(Box<dyn Pending + 'w>),
 }
 
-/// The backend's side of a completion.
+/// Work in progress, as a backend implements it.
 pub trait Pending {
     /// True if [`Pending::wait`] would not block.
     fn is_ready(&self) -> bool;

@@ -345,7 +345,7 @@ pub struct PinnedSlice {
 }
 
 impl PinnedSlice {
-    /// The memory.
+    /// The buffer that contains the range.
     pub fn buffer(&self) -> &PinnedBuffer {
         &self.buffer
     }

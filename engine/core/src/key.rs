@@ -100,13 +100,13 @@ impl Key {
             Err(end) => end,
         };
         let value = value_in_own_frame(|| make(self));
-        // Forms that are moved together with GCM's powers of H use more of the stack than round keys alone. Those are made for each
-        // message by GCM-SIV.
+        // Forms of more than 1 KiB contain GCM's powers of H. Making them uses more of the stack than making round keys alone, which
+        // GCM-SIV does for each message.
         match size_of::<T>() {
             0..=1024 => stack::wipe::<4>(),
             _ => stack::wipe_below(),
         }
-        // After the wipe, because moving the form also copies padding from the stack, which could hold round keys.
+        // The form is moved after the wipe, because the move also copies padding from the stack, which could hold round keys.
         let mut new = Box::write(Box::new_uninit(), Form { value, next: OnceLock::new() });
         // Another thread may have added forms in the meantime, of this type or of other types.
         while let Err(back) = end.set(new) {

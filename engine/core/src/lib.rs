@@ -1,4 +1,4 @@
-//! The contract of Lockstep: what modes ask of devices, and what devices guarantee.
+//! The contract between modes and devices: the work that modes submit, and the guarantees of devices.
 //!
 //! | module | holds |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
-//! | [`selftest`] | what a kernel must answer to fixed inputs |
-//! | [`error`] | everything that can go wrong |
+//! | [`selftest`] | known-answer tests of kernels |
+//! | [`error`] | the errors |
 //!
 //! This crate neither chooses nor measures devices, and it does not define how modes are composed of passes. Users reach it
 //! through the module `hazmat` of the crate `lockstep`.
@@ -48,7 +48,7 @@
 //! device wrote before it failed must not be plaintext of a message whose tag was not checked. A device never panics on
 //! input that this contract allows.
 //!
-//! **Secrets.** Expanded keys live in [`Key::prepared`] or in device memory that is wiped. A kernel with
+//! **Secrets.** Expanded keys are held by [`Key::prepared`] or in device memory that is wiped. A kernel with
 //! [`constant_time`](backend::KernelInfo::constant_time) has no branch and no address that depends on keys or data.
 //!
 //! # A minimal backend

@@ -16,10 +16,10 @@ pub enum Messages<'w, 'd> {
 }
 
 impl<'w, 'd> Messages<'w, 'd> {
-    /// The messages of a task. The error is the table of a task whose messages arrays in device memory describe.
+    /// The messages of a task, if they are listed on the host.
     ///
     /// # Errors
-    /// The table.
+    /// The table of a [`Task::Table`], which describes its messages by arrays in device memory.
     pub fn of(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>, Box<Table>> {
         match task {
             Task::Pass(pass, segments) => Ok(Messages::Pass(pass, segments)),

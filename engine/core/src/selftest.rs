@@ -1,7 +1,7 @@
 //! Known-answer tests of kernels: what every kernel must answer to fixed inputs.
 //!
-//! The inputs are generated. They make the kernel enter every interleaved loop and every tail. The messages are long enough
-//! for this. For serial passes, which interleave messages, there are also enough messages. The tests use distinct and shared
+//! The inputs are generated. The messages are long enough to enter every interleaved loop and every tail of a kernel. Serial
+//! passes interleave messages, so their tests have enough messages to enter these loops. The tests use distinct and shared
 //! keys, and work in place and out of place. The reference implementation computed the answers, of which only a digest is
 //! stored. A test of the planner fails if the digests must be updated.
 

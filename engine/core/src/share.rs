@@ -69,7 +69,7 @@ pub fn segments(
     Ok(())
 }
 
-/// Divides items that cannot be cut into consecutive lists, one list for each target.
+/// Divides items into consecutive lists, one list for each target. Items are not cut.
 pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -> usize) -> Vec<&'i mut [T]> {
     let mut lists = Vec::new();
     let mut rest = items;

@@ -1,4 +1,4 @@
-//! What messages show of text that a user gave: a name is shown, a key that was given in its place is not.
+//! Text that a user gave, as messages show it: a name is shown, and a key that was given in place of a name is not.
 //!
 //! A user can give a key where a name or a path is expected. A message that repeats this text puts the key into a log.
 
@@ -9,8 +9,8 @@ use std::path::Path;
 const HEX_DIGITS: usize = 32;
 /// The numbers of base64 digits of 16, 24, 32, 48 and 64 bytes, without padding.
 const KEY_LENGTHS: [usize; 5] = [22, 32, 43, 64, 86];
-/// The number of characters after the start of a key file or of an identity from which on a text is taken for one. Names of files can
-/// have the same start.
+/// A text that starts like a key file or an identity is taken for one if at least this number of characters of a key follow. Names of
+/// files can have the same start.
 const SECRET_CHARACTERS: usize = 16;
 
 /// True if a text contains the form of a key file (`lockstep-key-256 ...`), of an age identity (`AGE-SECRET-KEY-1...`,
@@ -39,13 +39,13 @@ pub fn is_secret(text: &[u8]) -> bool {
 }
 
 /// True if a text can be a key: [`is_secret`], or a part of it has the form of a key in hex or base64, or it has the length of a key
-/// and bytes that are not text. Some 1 % of the keys of 16 bytes in base64 look like words and are not recognised.
+/// and bytes that are not text. About 1 % of the keys of 16 bytes in base64 look like words and are not recognised.
 pub fn may_be_key(text: &[u8]) -> bool {
     is_secret(text) || is_raw_key(text) || text.split(|&byte| !is_base64(byte)).any(may_be_digits)
 }
 
-/// True if a text is nothing but a key: [`is_secret`], digits in hex or base64, or as many bytes as a key that are not text. A path in
-/// a folder is not like this.
+/// True if a text is nothing but a key: [`is_secret`], digits in hex or base64, or as many bytes as a key that are not text. Digits that
+/// are only a part of the text, as in a path, do not count.
 pub fn is_only_key(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
@@ -115,10 +115,10 @@ pub fn path(given: &Path, exists: bool) -> Cow<'_, Path> {
     if is_key { Path::new(KEY_AS_PATH).into() } else { given.into() }
 }
 
-/// What [`name`] returns for a key.
+/// The text that [`name`] returns in place of a key.
 pub const KEY_AS_NAME: &str = "(a key, not shown)";
 
-/// What [`path`] returns for a secret.
+/// The path that [`path`] returns in place of a secret.
 pub const KEY_AS_PATH: &str = "(a key in place of a path, not shown)";
 
 #[cfg(test)]

@@ -44,14 +44,14 @@ pub enum Pass {
     Ofb,
     /// Blocks; the chaining state is the last plaintext block XOR the last ciphertext block. Serial.
     PcbcEncrypt,
-    /// Blocks; the chaining state is the same as in `PcbcEncrypt`. Serial.
+    /// Blocks; the chaining state is the last plaintext block XOR the last ciphertext block, as in `PcbcEncrypt`. Serial.
     PcbcDecrypt,
     /// Blocks, read-only; the chaining state is the running MAC. Serial.
     CbcMac,
     /// Blocks. The chaining state is the tweak of the data unit and does not change. The position in the unit is in
     /// [`Tweak`].
     XtsEncrypt,
-    /// Blocks. The same as `XtsEncrypt`.
+    /// Blocks. Chaining state and position as in `XtsEncrypt`.
     XtsDecrypt,
     /// Blocks, read-only; the chaining state is the running hash. The hash key is derived from the AES key of the segment.
     Ghash,

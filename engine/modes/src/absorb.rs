@@ -71,16 +71,9 @@ pub(crate) fn data<'a, 'd: 'a>(
     let mut messages: Vec<_> = messages.collect();
     // The last partial block of each message, and its last block.
     let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
-    let mut lengths = Vec::with_capacity(messages.len());
-    for ((.., data, last), end) in messages.iter_mut().zip(&mut *ends) {
+    for ((.., data, _), end) in messages.iter_mut().zip(&mut *ends) {
         let (len, tail) = (data.len(), data.len() % 16);
         transfer::fetch_input(executor, &side.of(data), len - tail, &mut end[..tail])?;
-        let mut end_len = tail.next_multiple_of(16);
-        if let Some(last) = last {
-            end[end_len..end_len + 16].copy_from_slice(last);
-            end_len += 16;
-        }
-        lengths.push(end_len);
     }
     let with_blocks = messages.iter_mut().filter(|(_, _, data, _)| data.len() >= 16);
     let blocks = with_blocks.map(|(key, state, data, _)| {
@@ -88,8 +81,13 @@ pub(crate) fn data<'a, 'd: 'a>(
         (*key, &mut **state, side.of(data).split_at(whole).0)
     });
     run_pass(executor, pass, blocks)?;
-    let with_end = messages.iter_mut().zip(ends.iter().zip(lengths)).filter(|(_, (_, len))| *len > 0);
-    let ends =
-        with_end.map(|((key, state, ..), (end, len))| (*key, &mut **state, Data::read_only(&end[..len])));
-    run_pass(executor, pass, ends)
+    let ends = messages.iter_mut().zip(&mut *ends).map(|((key, state, data, last), end)| {
+        let mut len = (data.len() % 16).next_multiple_of(16);
+        if let Some(last) = last {
+            end[len..len + 16].copy_from_slice(last);
+            len += 16;
+        }
+        (*key, &mut **state, Data::read_only(&end[..len]))
+    });
+    run_pass(executor, pass, ends.filter(|(.., end)| !end.is_empty()))
 }

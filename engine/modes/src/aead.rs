@@ -341,7 +341,8 @@ pub struct AeadKey {
     mode: Aead,
     /// The AES key; in SIV the key of S2V.
     key: Key,
-    /// The key of CTR, in SIV. A box: without a key it has no bytes that a move could fill with what the stack holds.
+    /// The key of CTR, in SIV. It is in a box, because an empty `Option<Key>` would have unused bytes, into which a move can copy
+    /// secrets from the stack.
     ctr: Option<Box<Key>>,
 }
 

@@ -101,13 +101,11 @@ pub(crate) fn of_data(
     mut change: impl FnMut(usize, &mut [u8; 32], usize) -> usize,
 ) -> Result<()> {
     let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
-    let mut lengths = Vec::with_capacity(messages.len());
-    for (number, (message, end)) in messages.iter_mut().zip(&mut *ends).enumerate() {
-        let len = message.data.len();
-        let end_len = if len < 16 { len } else { 16 + len % 16 };
+    let end_of = |len: usize| if len < 16 { len } else { 16 + len % 16 };
+    for (message, end) in messages.iter_mut().zip(&mut *ends) {
+        let (len, end_len) = (message.data.len(), end_of(message.data.len()));
         let data = side.of(&mut message.data);
         transfer::fetch_input(executor, &data, len - end_len, &mut end[..end_len])?;
-        lengths.push(change(number, end, end_len));
     }
     let long = messages.iter_mut().zip(&mut *macs).filter(|(message, _)| message.data.len() >= 32);
     let blocks = long.map(|(message, mac)| {
@@ -115,8 +113,10 @@ pub(crate) fn of_data(
         (message.key, mac, side.of(&mut message.data).split_at(before).0)
     });
     run_pass(executor, Pass::CbcMac, blocks)?;
-    let ends = messages.iter().zip(macs).zip(ends.iter().zip(lengths));
     let ends =
-        ends.map(|((message, mac), (end, len))| CmacMessage { key: message.key, mac, data: &end[..len] });
+        messages.iter().zip(macs).zip(&mut *ends).enumerate().map(|(number, ((message, mac), end))| {
+            let len = change(number, end, end_of(message.data.len()));
+            CmacMessage { key: message.key, mac, data: &end[..len] }
+        });
     finish(executor, &mut ends.collect::<Vec<_>>())
 }

@@ -36,8 +36,8 @@ pub trait Executor: Send + Sync {
         Stream::default()
     }
 
-    /// Checks that the device that the user has named, if there is one, can run the pass of a MAC. In other modes the CPU may run
-    /// such a pass for the device; of a MAC nothing would be left for the device.
+    /// Checks that the device that the user has named, if there is one, can run the pass of a MAC. In modes that also encrypt, the
+    /// CPU may run such a pass for the device. A MAC alone consists of this pass, so the device would do nothing.
     ///
     /// # Errors
     /// [`lockstep_core::Error::Unsupported`].

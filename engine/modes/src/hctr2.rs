@@ -69,8 +69,8 @@ pub fn run(
     transfer::store_output(executor, &mut data, 0, &*u)
 }
 
-/// Computes the hash of a block and of the tweak after it. The block has the length of the tweak, and tells whether the data
-/// after the first block of the message are whole blocks (section 2.2 of the paper).
+/// Computes the hash of a block and of the tweak after it. The block encodes the length of the tweak, and whether the `rest`
+/// bytes after the first block of the message are whole blocks (section 2.2 of the paper).
 fn hash_of_tweak(
     executor: &dyn Executor,
     key: &Hctr2Key,

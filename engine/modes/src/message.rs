@@ -33,7 +33,7 @@ pub enum Cipher {
     Xts,
 }
 
-/// The direction.
+/// The direction of an operation: sealing counts as encryption, and opening as decryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Plaintext to ciphertext.

@@ -132,7 +132,7 @@ impl Calibrator {
     pub(crate) fn recall(&self, table: &CandidateTable, verify: Verify) {
         let Some(cache) = &self.cache else { return };
         let stores: Vec<Store> = table.devices.iter().map(|device| Store::read(cache, &**device)).collect();
-        for (operation, key) in all_choices() {
+        for (operation, key) in Operation::all().flat_map(|it| KeySize::ALL.map(|key| (it, key))) {
             let choice = table.choice(operation, key);
             let found: Vec<Measured> = choice
                 .candidates
@@ -235,11 +235,6 @@ fn findings(table: &CandidateTable, operation: Operation, key: KeySize, all: &[M
         })
     });
     findings.collect()
-}
-
-fn all_choices() -> impl Iterator<Item = (Operation, KeySize)> {
-    let all = Operation::all().flat_map(|operation| KeySize::ALL.map(|key| (operation, key)));
-    all.filter(|(operation, key)| operation.takes_key(*key))
 }
 
 /// Measures the candidates that may be the fastest, in two rounds, so that a disturbance of one round does not affect the

@@ -59,7 +59,7 @@ impl Executor for Planner {
 
     fn check_mac(&self, pass: Pass, key: KeySize) -> Result<()> {
         let operation = Operation::Pass(pass);
-        // The plan has the reason.
+        // `plan` returns the error that states the reason.
         if self.supports(operation, key) { Ok(()) } else { self.plan(operation, key, 16, None).map(drop) }
     }
 }
@@ -108,7 +108,7 @@ impl Executor for OnStream<'_> {
         self.planner.memory(device)
     }
 
-    /// Another device has other streams.
+    /// The stream of the caller belongs to one device. Work on other devices runs on their default streams.
     fn stream(&self, device: DeviceId) -> Stream {
         if device == self.device { self.stream } else { Stream::default() }
     }

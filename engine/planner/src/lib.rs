@@ -17,7 +17,6 @@ pub mod group;
 mod planner;
 mod selection;
 pub mod selftest;
-mod target;
 pub mod timing;
 pub mod verify;
 

@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 use crate::calibrate::{Calibrator, Finding, Measurable};
 use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
 use crate::selection::{self, Selection};
-use crate::target::Target;
 use crate::timing::Shape;
 use crate::verify::{self, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
@@ -136,15 +135,10 @@ impl<'p> Plan<'p> {
         'p: 'w,
     {
         let work = work.into();
-        match self.planner.verifier(self.device, &work.task) {
-            Some(verifier) => verify::submit(self.target(), verifier, work),
-            None => self.target().submit(work),
+        match self.verifier(&work.task) {
+            Some(verifier) => verify::submit(verifier, work),
+            None => self.device.submit(self.kernel, work),
         }
-    }
-
-    fn target(self) -> Target<'p> {
-        let Plan { planner, device, kernel, .. } = self;
-        Target { device, kernel, executor: planner }
     }
 
     /// Submits work to the chosen device and waits for it. Results in host memory are verified, and wrong ones are computed
@@ -155,19 +149,35 @@ impl<'p> Plan<'p> {
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
         let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
-        let outcome = match self.planner.verifier(self.device, &work.task) {
-            Some(verifier) => verify::run(self.target(), &verifier, work)
+        let outcome = match self.verifier(&work.task) {
+            Some(verifier) => verify::run(verifier, work)
                 .map(|incident| incident.into_iter().for_each(|incident| self.planner.record(incident))),
-            None => self.planner.finished(self.target().submit(work)),
+            None => self.planner.finished(self.device.submit(self.kernel, work)),
         };
         if let (Ok(()), Some(queued)) = (&outcome, self.queued) {
             queued.entry.bytes.fetch_add(queued.bytes, Ordering::Relaxed);
         }
         outcome
     }
+
+    /// The verifier for the results; `None` if they are not verified. Messages that arrays in device memory describe are not
+    /// verified, because their keys never reach the host.
+    fn verifier(&self, task: &Task<'_, '_>) -> Option<Verifier<'p>> {
+        let Plan { planner, device, kernel, .. } = *self;
+        if planner.verify == Verify::Off || device.is_trusted() || matches!(task, Task::Table(..)) {
+            return None;
+        }
+        let trusted = planner.trusted.as_deref()?;
+        // The seeds are the fractional parts of multiples of the golden ratio, in units of 2^-32. They differ from call to
+        // call, and the sampled places are spread evenly.
+        let calls = planner.calls.fetch_add(1, Ordering::Relaxed) as u64;
+        let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
+        let (verify, repeats_failed_work) = (planner.verify, !planner.is_narrowed);
+        Some(Verifier { device, kernel, executor: planner, trusted, verify, seed, repeats_failed_work })
+    }
 }
 
-/// Time of work that a device has not ended, until the drop, which also takes place if the work panics.
+/// The estimated time of work that a device is doing. The drop subtracts it from the time of the queue, also if the work panics.
 struct Queued<'p>(&'p DeviceEntry, u64);
 
 impl<'p> Queued<'p> {
@@ -256,20 +266,6 @@ impl Planner {
     /// The choices so far, if they are recorded.
     pub fn decisions(&self) -> Vec<Decision> {
         self.decisions.as_ref().map_or_else(Vec::new, Decisions::all)
-    }
-
-    /// The verifier for the results of a device; `None` if they are not verified. Messages that arrays in device memory describe are
-    /// not verified, because their keys never reach the host.
-    fn verifier(&self, device: &dyn Device, task: &Task<'_, '_>) -> Option<Verifier<'_>> {
-        if self.verify == Verify::Off || device.is_trusted() || matches!(task, Task::Table(..)) {
-            return None;
-        }
-        let trusted = self.trusted.as_deref()?;
-        // The seeds are the fractional parts of multiples of the golden ratio, in units of 2^-32. They differ from call to
-        // call, and the sampled places are spread evenly.
-        let calls = self.calls.fetch_add(1, Ordering::Relaxed) as u64;
-        let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
-        Some(Verifier { trusted, verify: self.verify, seed, repeats_failed_work: !self.is_narrowed })
     }
 
     /// Records a failure or a wrong result of a device, after another device has done the work instead.

@@ -12,15 +12,7 @@ use lockstep_core::work::Operation;
 /// [`Error::SelfTest`] if an answer is wrong; errors of the device.
 pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
     for size in KeySize::ALL.into_iter().filter(|size| device.cost(kernel, operation, *size).is_some()) {
-        let passes = selftest::passes(
-            &|task| {
-                device.submit(kernel, task.into())?.wait()?;
-                Ok(())
-            },
-            operation,
-            size,
-        )?;
-        if !passes {
+        if !selftest::passes(&|task| device.submit(kernel, task.into())?.wait(), operation, size)? {
             return Err(Error::SelfTest {
                 kernel: device.kernels()[usize::from(kernel.0)].name.into(),
                 device: device.id(),

@@ -7,20 +7,23 @@
 //! device or kernel. To make this possible, input that the work overwrites is copied first. Chaining states are compared
 //! as well.
 //!
-//! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. For work
-//! on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
+//! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. A message
+//! that has more than a 16th of the bytes of its call, such as a single message, is not sampled: if the work is a MAC, the
+//! processor always computes it again, which takes as long as the MAC on the processor alone. If the work is a fused AEAD,
+//! the processor does all work on the message again in the first call and then in one of 256 calls.
+//!
+//! For work on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
 //! `resident.rs`.
 //!
-//! Only [`Verify::Full`] detects a wrong MAC of a single long message, and wrong bytes after the last whole block. Wrong
-//! results of work on host or page-locked memory are never detected if the work is submitted without [`crate::Plan::run`].
+//! Only [`Verify::Full`] detects wrong bytes after the last whole block. Wrong results of work on host or page-locked memory
+//! are never detected if the work is submitted without [`crate::Plan::run`].
 
 use zeroize::Zeroizing;
 
 mod pieces;
 mod resident;
 
-use crate::target::Target;
-use lockstep_core::backend::Completion;
+use lockstep_core::backend::{Completion, Device, KernelId};
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::messages::Messages;
 use lockstep_core::work::{
@@ -36,7 +39,8 @@ use resident::Waits;
 pub enum Verify {
     /// No verification.
     Off,
-    /// One block in 64 KiB, at places that change from call to call.
+    /// One block in 64 KiB, at places that change from call to call, and all blocks of calls of at most 256 bytes; every MAC
+    /// of a long message; one in 256 of the other MACs and tags.
     #[default]
     Sample,
     /// Everything is computed again.
@@ -62,9 +66,14 @@ impl std::str::FromStr for Verify {
     }
 }
 
-/// The verification of one call.
+/// The verification of one call of a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Verifier<'p> {
+    /// The device that is verified.
+    pub(crate) device: &'p dyn Device,
+    pub(crate) kernel: KernelId,
+    /// Gives access to the memory of the device.
+    pub(crate) executor: &'p dyn Executor,
     /// An executor over the trusted devices.
     pub(crate) trusted: &'p dyn Executor,
     pub(crate) verify: Verify,
@@ -72,6 +81,25 @@ pub(crate) struct Verifier<'p> {
     pub(crate) seed: usize,
     /// True if failed work is repeated too; otherwise only work with a wrong result is repeated.
     pub(crate) repeats_failed_work: bool,
+}
+
+impl Verifier<'_> {
+    fn wrong_result(&self) -> Error {
+        Error::WrongResult { device: self.device.id() }
+    }
+
+    fn no_memory(&self) -> Error {
+        let reason = "no memory to verify its results by".into();
+        Error::DeviceFailed { device: self.device.id(), reason }
+    }
+}
+
+/// A copy of data. `None` if there is not enough memory.
+fn copy_of(data: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
+    let mut copy = Zeroizing::new(Vec::new());
+    copy.try_reserve_exact(data.len()).ok()?;
+    copy.extend_from_slice(data);
+    Some(copy)
 }
 
 /// Copies of the input that the work overwrites.
@@ -84,12 +112,7 @@ impl Originals {
         copies.try_reserve_exact(messages.len()).ok()?;
         for index in 0..messages.len() {
             copies.push(match messages.data(index) {
-                Data::Host(HostData::InPlace(data)) => {
-                    let mut copy = Vec::new();
-                    copy.try_reserve_exact(data.len()).ok()?;
-                    copy.extend_from_slice(data);
-                    Some(Zeroizing::new(copy))
-                }
+                Data::Host(HostData::InPlace(data)) => Some(copy_of(data)?),
                 _ => None,
             });
         }
@@ -103,15 +126,6 @@ impl Originals {
             (None, Data::Host(data)) => data.input(),
             (None, _) => &[],
         }
-    }
-}
-
-/// True if the data are in host memory and fit the work: read-only data are allowed only if `reads_only` is true. If the
-/// result is false, either the device refuses the data, or `resident.rs` verifies the work.
-fn is_host(data: &Data<'_>, reads_only: bool) -> bool {
-    match data {
-        Data::Host(HostData::ReadOnly(_)) => reads_only,
-        data => matches!(data, Data::Host(_)),
     }
 }
 
@@ -150,51 +164,45 @@ fn ocb_nonce<'d>(all: &Messages<'_, 'd>, index: usize) -> Option<(&'d [u8], usiz
     Some((messages[index].nonce, messages[index].tag.len()))
 }
 
-/// Work whose results can be verified: the messages of a task, and the pass that processes their data.
-pub(crate) struct Verifiable<'w, 'd> {
-    stream: Stream,
-    messages: Messages<'w, 'd>,
-    pass: Pass,
-}
-
-impl<'w, 'd> Verifiable<'w, 'd> {
-    /// Checks the lengths of the messages, because the chaining states and offsets that the verification computes require valid
-    /// nonces.
-    fn of(work: Work<'w, 'd>) -> Result<Self> {
-        let Ok(messages) = Messages::of(work.task) else { unreachable!("the planner verifies no tables") };
-        messages.check_lengths()?;
-        Ok(Verifiable { stream: work.stream, pass: pass_of(messages.operation())?, messages })
-    }
+/// The messages of a task. Their lengths are checked, because the chaining states and offsets that the verification computes
+/// require valid nonces.
+fn checked<'w, 'd>(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>> {
+    let Ok(messages) = Messages::of(task) else { unreachable!("the planner verifies no tables") };
+    messages.check_lengths()?;
+    Ok(messages)
 }
 
 /// Runs work and verifies the results. Returns the failure or the wrong result of the device if the trusted planner has repeated the
 /// work.
-pub(crate) fn run(target: Target<'_>, verifier: &Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
-    let Verifiable { stream, mut messages, pass } = Verifiable::of(work)?;
+pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
+    let mut messages = checked(work.task)?;
     let (operation, states) = (messages.operation(), messages.states());
-    let call = Call { target, verifier, operation, pass, states: &states };
-    let reads_only = operation.is_read_only();
-    let outcome = if (0..messages.len()).all(|index| is_host(messages.data(index), reads_only)) {
+    let call = Call { verifier, operation, pass: pass_of(operation)?, states: &states };
+    // Read-only data must not be written to, so the device refuses them for other operations.
+    let is_host = |index| match messages.data(index) {
+        Data::Host(HostData::ReadOnly(_)) => operation.is_read_only(),
+        data => matches!(data, Data::Host(_)),
+    };
+    let outcome = if (0..messages.len()).all(is_host) {
         call.run_on_host(&mut messages)
     } else {
-        call.run_resident(stream, &mut messages).map(|()| None)
+        call.run_resident(work.stream, &mut messages).map(|()| None)
     };
     outcome.inspect_err(|_| call.reset(&mut messages))
 }
 
 /// Starts work. Results that stay on the device are verified when the completion is waited for.
 pub(crate) fn submit<'w, 'd: 'w, 'p: 'w>(
-    target: Target<'p>,
     verifier: Verifier<'p>,
     work: Work<'w, 'd>,
 ) -> Result<Completion<'w>> {
-    resident::start(target, verifier, Verifiable::of(work)?, Waits::Later).map(resident::Started::completion)
+    resident::start(verifier, work.stream, checked(work.task)?, Waits::Later)
+        .map(|started| Completion::Pending(Box::new(started)))
 }
 
 /// A call whose results are verified.
 struct Call<'a> {
-    target: Target<'a>,
-    verifier: &'a Verifier<'a>,
+    verifier: Verifier<'a>,
     operation: Operation,
     pass: Pass,
     /// The chaining states before the work.
@@ -203,34 +211,33 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn run_resident(&self, stream: Stream, all: &mut Messages<'_, '_>) -> Result<()> {
-        let Call { target, pass, .. } = *self;
-        let work = Verifiable { stream, messages: all.reborrow(), pass };
-        let zeroed = resident::start(target, *self.verifier, work, Waits::Now)?.finish()?;
+        let verifier = self.verifier;
+        let zeroed = resident::start(verifier, stream, all.reborrow(), Waits::Now)?.finish()?;
         // Only the output of refused messages may be all zeros.
         if zeroed.iter().all(|&index| is_refused(all, index)) {
             return Ok(());
         }
         for index in 0..all.len() {
-            let _ = transfer::zero_output(target.executor, all.data_mut(index));
+            let _ = transfer::zero_output(verifier.executor, all.data_mut(index));
         }
-        Err(Error::WrongResult { device: target.device.id() })
+        Err(verifier.wrong_result())
     }
 
     /// Returns the failure or the wrong result of the device, if the work was repeated.
     fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Error>> {
-        let Call { target, verifier, .. } = *self;
+        let verifier = &self.verifier;
         let Some(originals) = Originals::keep(all) else {
-            let reason = "no memory to verify its results by".into();
             self.run_trusted(all.reborrow())?;
-            return Ok(Some(Error::DeviceFailed { device: target.device.id(), reason }));
+            return Ok(Some(verifier.no_memory()));
         };
-        let outcome = target
-            .submit(Task::from(all.reborrow()))
+        let outcome = verifier
+            .device
+            .submit(verifier.kernel, Task::from(all.reborrow()).into())
             .and_then(Completion::wait)
             .and_then(|()| self.agrees(&originals, all));
         let incident = match outcome {
             Ok(true) => return Ok(None),
-            Ok(false) => Ok(Error::WrongResult { device: target.device.id() }),
+            Ok(false) => Ok(verifier.wrong_result()),
             Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
             Err(error) => Err(error),
         };
@@ -278,11 +285,11 @@ impl Call<'_> {
             return self.whole_messages_agree(originals, all, &(0..count).collect::<Vec<_>>());
         }
         let len = |index| all.data(index).len() + all.aead(index).map_or(0, |message| message.aad.len());
-        let some = pieces::sampled_messages(self.verifier, &(0..count).map(len).collect::<Vec<_>>());
+        let lengths: Vec<usize> = (0..count).map(len).collect();
+        let reads_only = self.operation.is_read_only();
+        let some = pieces::sampled_messages(&self.verifier, &lengths, reads_only);
         Ok(match self.operation {
-            Operation::Pass(pass) if pass.is_read_only() => {
-                self.whole_messages_agree(originals, all, &some)?
-            }
+            Operation::Pass(_) if reads_only => self.whole_messages_agree(originals, all, &some)?,
             Operation::Pass(_) => {
                 self.chaining_states_agree(originals, all) && self.samples_agree(originals, all)?
             }
@@ -311,7 +318,7 @@ impl Call<'_> {
         let lengths: Vec<usize> =
             (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
         let mut pieces = Vec::new();
-        let sampled = pieces::sampled_blocks(self.verifier, &lengths);
+        let sampled = pieces::sampled_blocks(&self.verifier, &lengths);
         // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece has at most two blocks.
         let room = || Zeroizing::new(Vec::with_capacity(2 * 16 * sampled.len()));
         let (mut input, mut found) = (room(), room());
@@ -321,7 +328,7 @@ impl Call<'_> {
             found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
         }
-        Ok(pieces::compare(self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
+        Ok(pieces::compare(&self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
     }
 
     /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
@@ -331,19 +338,24 @@ impl Call<'_> {
         all: &mut Messages<'_, '_>,
         chosen: &[usize],
     ) -> Result<bool> {
-        let mut copies: Vec<Zeroizing<Vec<u8>>> =
-            chosen.iter().map(|&index| Zeroizing::new(originals.input(all, index).to_vec())).collect();
+        let reads_only = self.operation.is_read_only();
+        // Input that is only read is not copied.
+        let copy = |&index| copy_of(if reads_only { &[] } else { originals.input(all, index) });
+        let copies: Option<Vec<_>> = chosen.iter().map(copy).collect();
+        let mut copies = copies.ok_or_else(|| self.verifier.no_memory())?;
         // The chaining states of segments, or the tags of messages.
         let mut blocks =
             Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());
         let again = chosen.iter().zip(&mut copies).zip(blocks.iter_mut());
         let mut statuses = Vec::new();
-        match all {
+        match &*all {
             Messages::Pass(pass, segments) => {
-                let reads_only = self.operation.is_read_only();
                 let mut again: Vec<Segment<'_>> = again
                     .map(|((&index, copy), state)| {
-                        let data = if reads_only { Data::read_only(copy) } else { Data::in_place(copy) };
+                        let data = match reads_only {
+                            true => Data::read_only(originals.input(all, index)),
+                            false => Data::in_place(copy),
+                        };
                         Segment { key: segments[index].key, tweak: segments[index].tweak, state, data }
                     })
                     .collect();
@@ -376,7 +388,7 @@ impl Call<'_> {
                     tag_agrees && message.status == statuses[i]
                 }
             };
-            block_agrees && (self.operation.is_read_only() || output(all, index) == &copy[..])
+            block_agrees && (reads_only || output(all, index) == &copy[..])
         }))
     }
 }

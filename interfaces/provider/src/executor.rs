@@ -1,15 +1,10 @@
 //! Work through the planner, and modes over a whole message.
 
-use std::mem::swap;
-
 use lockstep::aead::{CallingThread, Data, HostData};
 use lockstep::hazmat::Error;
-use lockstep::hazmat::backend::{DeviceId, DeviceMemory};
-use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::planner::Planner;
-use lockstep::hazmat::work::{AeadMessage, FusedAead, Pass, Segment};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
@@ -33,7 +28,7 @@ pub(crate) fn run_message(
     };
     let cpu = CallingThread(resources.kernel()?);
     let work = |planner: &Planner, data: HostData<'_>| match is_supported(planner) {
-        true => run(&WithMacs { planner, cpu, resources }, Data::Host(data)).map(|()| true),
+        true => run(planner, Data::Host(data)).map(|()| true),
         false => {
             resources.state_work_of_cpu("the named device cannot do all passes of a mode");
             Ok(false)
@@ -49,38 +44,6 @@ pub(crate) fn run_message(
         }
     }
     run(&cpu, Data::Host(data)).map_err(reason)
-}
-
-/// The planner, with MACs that the CPU computes again if `verify` is `sample`.
-struct WithMacs<'r> {
-    planner: &'r Planner,
-    cpu: CallingThread,
-    resources: &'r Resources,
-}
-
-impl Executor for WithMacs<'_> {
-    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<(), Error> {
-        let states: Vec<Block> = segments.iter().map(|segment| *segment.state).collect();
-        let mut states = Zeroizing::new(states);
-        let worked = self.resources.worked();
-        self.planner.run_pass(pass, segments)?;
-        if pass.is_read_only() && self.resources.compares_macs(worked) {
-            // The states before the pass are restored, and the results of the device are kept.
-            segments.iter_mut().zip(&mut *states).for_each(|(segment, state)| swap(segment.state, state));
-            self.cpu.run_pass(pass, segments)?;
-            let differs = segments.iter().zip(&*states).any(|(segment, found)| *segment.state != *found);
-            self.resources.trace_wrong_mac(differs);
-        }
-        Ok(())
-    }
-
-    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool, Error> {
-        self.planner.run_fused(fused, messages)
-    }
-
-    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory, Error> {
-        self.planner.memory(device)
-    }
 }
 
 /// Runs work on the devices that the planner chooses, with verification. Returns false if the work was not done. The input is

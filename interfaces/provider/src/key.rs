@@ -52,38 +52,19 @@ impl PlannedKey {
     }
 
     /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns the data if the pass was
-    /// not done. Data and state are then unchanged, and the caller runs the pass inline.
-    ///
-    /// # Errors
-    /// [`Reason::Device`]: the output is zeroed.
-    pub(crate) fn run<'d>(
-        &self,
-        pass: Pass,
-        state: &mut Block,
-        tweak: Option<Tweak<'_>>,
-        data: HostData<'d>,
-    ) -> Outcome<Option<HostData<'d>>> {
-        // A pass without output, such as a MAC, is a second pass over data that are counted already.
-        let bytes = if pass.is_read_only() { 0 } else { data.len() };
-        let rest = self.run_uncounted(pass, state, tweak, data)?;
-        if rest.is_none() {
-            self.resources.count_planned(bytes);
-        }
-        Ok(rest)
-    }
-
-    /// Runs a pass as [`PlannedKey::run`] does, but does not count the bytes for the trace.
+    /// not done. Data and state are then unchanged, and the caller runs the pass inline. Otherwise the trace counts `counted` bytes.
     ///
     /// # Errors
     /// [`Reason::Device`]: the output is zeroed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn run_uncounted<'d>(
+    pub(crate) fn run<'d>(
         &self,
         pass: Pass,
         state: &mut Block,
         tweak: Option<Tweak<'_>>,
         mut data: HostData<'d>,
+        counted: usize,
     ) -> Outcome<Option<HostData<'d>>> {
         let before = *state;
         let done = run_planned(&self.resources, &mut data, |planner, data| {
@@ -104,6 +85,7 @@ impl PlannedKey {
             plan.run(Task::Pass(pass, std::slice::from_mut(&mut segment))).map(|()| true)
         });
         if let Ok(true) = done {
+            self.resources.count_planned(counted);
             return Ok(None);
         }
         *state = before;
@@ -118,7 +100,8 @@ impl PlannedKey {
         data: Span<'d>,
         outcome: &mut Outcome<()>,
     ) -> Option<Span<'d>> {
-        let rest = self.run(pass, state, None, data.into_host());
+        let counted = data.len();
+        let rest = self.run(pass, state, None, data.into_host(), counted);
         rest.unwrap_or_else(|reason| {
             *outcome = Err(reason);
             None
@@ -166,7 +149,8 @@ impl ContextKey {
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
         if self.planned.is_large(data.len()) {
             return large_call(move || {
-                if let Some(data) = self.planned.run(pass, state, None, data.into_host())? {
+                let counted = data.len();
+                if let Some(data) = self.planned.run(pass, state, None, data.into_host(), counted)? {
                     self.run_inline(pass, state, data.into_span());
                 }
                 Ok(())
@@ -217,7 +201,8 @@ impl ContextKey {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
                 let tweak = Tweak { key: tweak_key.planned.key(), position: 0 };
-                let rest = self.planned.run(pass, &mut iv.clone(), Some(tweak), data.into_host())?;
+                let (data, counted) = (data.into_host(), 16 * blocks as usize);
+                let rest = self.planned.run(pass, &mut iv.clone(), Some(tweak), data, counted)?;
                 if let Some(data) = rest {
                     self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
                 } else if let Some(after) = after {
@@ -264,19 +249,11 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
 impl MacExecutor for &ContextKey {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
-        if !self.planned.is_large(blocks.len()) {
+        // The bytes are not counted, because CTR processes the same bytes.
+        if !self.planned.is_large(blocks.len())
+            || self.planned.run(pass, state, None, HostData::ReadOnly(blocks), 0)?.is_some()
+        {
             self.inline.cbc_mac(state, blocks);
-            return Ok(());
-        }
-        let (resources, before) = (&self.planned.resources, Zeroizing::new(*state));
-        let worked = resources.worked();
-        let is_done = self.planned.run(pass, state, None, HostData::ReadOnly(blocks))?.is_none();
-        if !is_done {
-            self.inline.cbc_mac(state, blocks);
-        } else if resources.compares_macs(worked) {
-            let found = Zeroizing::new(std::mem::replace(state, *before));
-            self.inline.cbc_mac(state, blocks);
-            resources.trace_wrong_mac(*found != *state);
         }
         Ok(())
     }

@@ -17,7 +17,6 @@ use std::thread::available_parallelism;
 use lockstep::Engine;
 use lockstep::hazmat::backend::Counter;
 use lockstep::hazmat::inline::{self, InlineKernel};
-use lockstep::hazmat::verify::Verify;
 use lockstep_provider_settings::Settings;
 
 use crate::libcrypto::core::Core;
@@ -156,30 +155,9 @@ impl Resources {
         trace.write_totals(self.device_is_named, lines);
     }
 
-    /// The bytes of the work of devices other than the CPU in this process.
-    pub(crate) fn worked(&self) -> u64 {
-        let engine = self.engines.get().and_then(Option::as_ref);
-        engine.map_or(0, |engine| engine.planner().worked().iter().map(|(_, bytes)| bytes).sum())
-    }
-
-    /// True if the CPU computes MACs again that were computed since [`worked`](Self::worked) returned `before`: devices may have
-    /// computed them, and a sample of blocks does not verify the MAC of a single message.
-    pub(crate) fn compares_macs(&self, before: u64) -> bool {
-        self.settings.verify == Verify::Sample && self.worked() > before
-    }
-
     /// Counts bytes that the planner has processed, for the trace.
     pub(crate) fn count_planned(&self, bytes: usize) {
         self.trace.iter().for_each(|trace| trace.count_way(Way::Planned, bytes));
-    }
-
-    /// Writes to the trace that the MAC of a device was wrong.
-    pub(crate) fn trace_wrong_mac(&self, is_wrong: bool) {
-        if is_wrong {
-            self.trace_failure(
-                "a device returned a wrong result of a MAC; the CPU has computed the MAC again",
-            );
-        }
     }
 
     /// Writes to the trace all device incidents that it does not contain yet.

@@ -74,7 +74,7 @@ impl BlockIo for SliceIo<'_> {
     }
 }
 
-/// The data that are held back in addition to partial blocks.
+/// The bytes that an update holds back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// A partial block.

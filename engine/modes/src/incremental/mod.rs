@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`StreamState`] | CTR, OFB, CFB128, CFB8, CFB1: the chaining state and the rest of the current block |
 //! | [`BlockBuffer`] | ECB, CBC, PCBC, XTS: bytes held back until a block is complete |
-//! | [`Mac`] | CBC-MAC, GHASH: the same for passes without output |
+//! | [`Mac`] | CBC-MAC, GHASH: the MAC so far, and bytes held back until a block is complete |
 //! | [`CtrMac`] | GCM and CCM: CTR and a MAC |
 //!
 //! After a failed call the state is invalid: start another message.
@@ -28,6 +28,7 @@ use lockstep_core::data::{Data, Span};
 use lockstep_core::work::{Pass, Segment, Tweak};
 use lockstep_core::{Block, Error, Key};
 
+use crate::absorb;
 use crate::executor::Executor;
 
 /// Runs passes with one key.
@@ -43,7 +44,7 @@ pub trait KeyedExecutor {
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Result<(), Self::Error>;
 }
 
-/// Also computes MACs.
+/// Runs passes and computes MACs with one key.
 pub trait MacExecutor: KeyedExecutor {
     /// Adds whole blocks to a MAC, by `CbcMac` or `Ghash`.
     ///
@@ -95,7 +96,6 @@ impl KeyedExecutor for Planned<'_> {
 
 impl MacExecutor for Planned<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Error> {
-        let data = Data::read_only(blocks);
-        self.executor.run_pass(pass, &mut [Segment { key: self.key, tweak: None, state, data }])
+        absorb::blocks(self.executor, pass, self.key, state, blocks)
     }
 }

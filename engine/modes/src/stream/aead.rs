@@ -33,11 +33,11 @@ enum Phase {
 /// The lengths of a message in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageLengths {
-    /// Of the associated data.
+    /// The length of the associated data.
     pub aad: u64,
-    /// Of the data.
+    /// The length of the data.
     pub data: u64,
-    /// Of the tag.
+    /// The length of the tag.
     pub tag: usize,
 }
 

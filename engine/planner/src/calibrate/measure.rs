@@ -231,7 +231,7 @@ struct Runner<'b, 'p> {
     tweak_key: Key,
     /// The data of all messages, concatenated.
     host: &'b mut [u8],
-    /// The same data in the device's memory, if this memory is measured.
+    /// Memory of the device for the same number of bytes, if the device's memory is measured.
     device: Option<Box<dyn DeviceBuffer>>,
     states: Vec<Block>,
     tags: Vec<Block>,
@@ -310,7 +310,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     }
 }
 
-/// The messages' data.
+/// The data of each message, of `len` bytes: parts of host memory or of the device's memory.
 fn data<'d>(
     host: &'d mut [u8],
     device: Option<&dyn DeviceBuffer>,

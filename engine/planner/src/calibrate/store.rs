@@ -24,7 +24,7 @@ const FORMAT: u64 = 2;
 /// less than half this length.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What was measured.
+/// The subject of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) kernel: String,
@@ -40,9 +40,10 @@ pub(super) struct Store {
     pub(super) timings: BTreeMap<Entry, Timing>,
 }
 
-/// The generation of the kernels. It is increased when a kernel supports another operation. A file of an earlier generation
-/// lacks the measurement of that operation, and a kernel without a measurement is not chosen if other kernels have one.
-const GENERATION: u32 = 2;
+/// The generation of the kernels and of the verification. It is increased when a kernel supports another operation, because a
+/// kernel without a measurement is not chosen if other kernels have one. It is also increased when the verification takes another
+/// time, which is a part of the measured times.
+const GENERATION: u32 = 3;
 
 /// A text with everything on which the measurements depend.
 fn key_of(device: &dyn Device) -> String {
@@ -79,6 +80,8 @@ impl Store {
         text.and_then(|text| Store::parse(&text, &key_of(device))).unwrap_or_default()
     }
 
+    /// Replaces the file of the device.
+    ///
     /// # Errors
     /// Errors of the file system.
     pub(super) fn write(&self, cache: &Cache, device: &dyn Device) -> std::io::Result<()> {

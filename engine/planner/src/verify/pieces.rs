@@ -1,4 +1,4 @@
-//! Parts of messages that are computed again, and the choice of them.
+//! The parts of messages that are computed again, and how they are chosen.
 
 use zeroize::Zeroizing;
 
@@ -13,6 +13,10 @@ use lockstep_modes::ocb::{self, Offsets};
 
 /// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
+
+/// All blocks of a call of at most this many blocks on the host are computed again. In such calls, modes derive keys, masks and
+/// counters, and a wrong one would make the whole message wrong. The processor needs less than a microsecond for them.
+const SHORT_CALL: usize = 16;
 
 /// One in this many messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
 const MESSAGE_STRIDE: usize = 256;
@@ -73,9 +77,17 @@ fn part_of(count: usize, fraction: usize) -> usize {
     ((fraction as u128 * count as u128) >> 32) as usize
 }
 
-/// The sampled blocks, by message and block number: one in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least
-/// one block.
+/// All whole blocks of a short call on the host, by message and block number; otherwise [`sparse_blocks`].
 pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
+    if lengths.iter().map(|bytes| bytes / 16).sum::<usize>() > SHORT_CALL {
+        return sparse_blocks(verifier, lengths);
+    }
+    let blocks = lengths.iter().enumerate();
+    blocks.flat_map(|(message, bytes)| (0..bytes / 16).map(move |number| (message, number))).collect()
+}
+
+/// One in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least one block, by message and block number.
+pub(super) fn sparse_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
     let mut samples = Vec::new();
     let mut places = places(verifier.seed, BLOCK_STRIDE).peekable();
     let mut before = 0;
@@ -94,16 +106,18 @@ pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<
     samples
 }
 
-/// One in [`MESSAGE_STRIDE`] messages. A message that has more than a 16th of all bytes is left out, so the list may be
-/// empty.
-pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<usize> {
+/// One in [`MESSAGE_STRIDE`] messages. Long messages, which have more than a 16th of all bytes, are not among them. All of them
+/// are chosen in each call if `takes_long` is true, otherwise in the first call and then in one of [`MESSAGE_STRIDE`] calls.
+pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize], takes_long: bool) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
-    let stride = MESSAGE_STRIDE.min(count.max(1));
-    let chosen = places(verifier.seed, stride)
-        .take_while(|place| *place < count)
-        .map(|place| (place, &lengths[place]));
+    // The seed of the first call is 0, and the seeds are spread evenly.
+    let takes_long = takes_long || part_of(MESSAGE_STRIDE, verifier.seed) == 0;
     // The size of a message is taken as its bytes plus one block, so that empty messages do not have size 0.
-    chosen.filter(|(_, bytes)| 16 * (*bytes + 16) <= total + 16 * count).map(|(index, _)| index).collect()
+    let is_long = |index: &usize| 16 * (lengths[*index] + 16) > total + 16 * count;
+    let stride = MESSAGE_STRIDE.min(count.max(1));
+    let places = places(verifier.seed, stride).take_while(|place| *place < count);
+    let long = (0..count).filter(|index| takes_long && is_long(index));
+    places.filter(|place| !is_long(place)).chain(long).collect()
 }
 
 /// The chaining state at the start of a block, computed from the state at the start of the message and from the input and

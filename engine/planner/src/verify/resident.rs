@@ -1,6 +1,7 @@
 //! Verification of results that stay on a device. Sampled input and output are fetched on the stream of the work, and
 //! compared when the work is waited for. Results in page-locked memory are verified in the same way if the work is waited
-//! for immediately. Their input is read before the work starts, after all other users of that memory have finished.
+//! for immediately. The samples of the input are then read before the work starts, after all other users of that memory have
+//! finished.
 //!
 //! The work is not repeated, because its input may have been overwritten. If the output is wrong, it is zeroed, and the
 //! completion fails. The following is never compared:
@@ -13,13 +14,12 @@
 use zeroize::Zeroizing;
 
 use super::pieces::{self, Piece};
-use super::{Verifiable, Verifier, Verify, ocb_nonce};
-use crate::target::Target;
+use super::{Verifier, Verify, ocb_nonce, pass_of};
 use lockstep_core::backend::{Completion, Fetch, Pending};
 use lockstep_core::data::{Data, PinnedSlice};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::messages::Messages;
-use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::work::{Operation, Pass, Stream, Task, Work};
 use lockstep_modes::transfer::zero_output;
 
 /// Bytes of a piece if everything is compared. A piece consists of whole blocks and is long enough for the CPU's full speed
@@ -37,39 +37,32 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Bytes that have already been read, or parts of page-locked memory, which [`Fetch::wait`] reads.
-enum OnHost {
-    Read(Zeroizing<Vec<u8>>),
-    Pinned(Vec<PinnedSlice>),
-}
+/// Bytes that have already been read.
+struct Read(Zeroizing<Vec<u8>>);
 
-impl OnHost {
-    fn read(self) -> Zeroizing<Vec<u8>> {
-        match self {
-            OnHost::Read(bytes) => bytes,
-            OnHost::Pinned(slices) => {
-                // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
-                let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
-                slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
-                all
-            }
-        }
+impl Read {
+    /// Reads parts of page-locked memory.
+    fn of(slices: &[PinnedSlice]) -> Read {
+        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
+        let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
+        slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+        Read(all)
     }
 }
 
-impl Fetch for OnHost {
+impl Fetch for Read {
     fn is_ready(&self) -> bool {
         true
     }
 
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.read())
+        Ok(self.0)
     }
 }
 
-/// Work that was started.
+/// Work that was started, and the samples by which its results are verified.
 pub(super) struct Started<'w, 'd> {
-    target: Target<'w>,
+    verifier: Verifier<'w>,
     completion: Completion<'w>,
     /// `None` if the results are not verified.
     samples: Option<Samples<'w, 'd>>,
@@ -77,7 +70,6 @@ pub(super) struct Started<'w, 'd> {
 
 /// The data that the verification needs.
 struct Samples<'w, 'd> {
-    verifier: Verifier<'w>,
     pass: Pass,
     /// True if the work opens messages of an AEAD. Such work zeroes the output of messages that it refuses.
     opens: bool,
@@ -89,18 +81,19 @@ struct Samples<'w, 'd> {
 
 /// Starts the work.
 pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
-    target: Target<'p>,
     verifier: Verifier<'p>,
-    Verifiable { stream, messages: all, pass }: Verifiable<'w, 'd>,
+    stream: Stream,
+    all: Messages<'w, 'd>,
     waits: Waits,
 ) -> Result<Started<'w, 'd>> {
     let operation = all.operation();
+    let pass = pass_of(operation)?;
     let opens = matches!(operation, Operation::Fused(fused) if fused.opens());
-    let submit = |task| target.submit(Work { stream, task });
-    let memory = target.device.memory().filter(|_| !pass.is_read_only());
+    let submit = |task| verifier.device.submit(verifier.kernel, Work { stream, task });
+    let memory = verifier.device.memory().filter(|_| !pass.is_read_only());
     let handles = handles(&all).unwrap_or_default();
     let pieces = match memory.is_some() && !handles.is_empty() {
-        true => wanted(target, &verifier, &all)?,
+        true => wanted(&verifier, &all)?,
         false => Vec::new(),
     };
     let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
@@ -128,23 +121,24 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
                 Err(error) => {
                     // The work has started, but its results cannot be verified.
                     let _ = completion.wait();
-                    zero(target, handles);
+                    zero(&verifier, handles);
                     return Err(error);
                 }
             }
         }
         Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
-            let input = OnHost::Read(OnHost::Pinned(pinned.0).read());
-            (Box::new(input), submit(task)?, Box::new(OnHost::Pinned(pinned.1)))
+            let input = Read::of(&pinned.0);
+            submit(task)?.wait()?;
+            (Box::new(input), Completion::Done, Box::new(Read::of(&pinned.1)))
         }
-        _ => return Ok(Started { target, completion: submit(task)?, samples: None }),
+        _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };
-    let samples = Samples { verifier, pass, opens, pieces, input, output, handles };
-    Ok(Started { target, completion, samples: Some(samples) })
+    let samples = Samples { pass, opens, pieces, input, output, handles };
+    Ok(Started { verifier, completion, samples: Some(samples) })
 }
 
 /// The pieces to compare.
-fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
+fn wanted<'d>(verifier: &Verifier<'_>, all: &Messages<'_, 'd>) -> Result<Vec<Piece<'d>>> {
     let len = |index| match (all.data(index).len(), ocb_nonce(all, index)) {
         (len, None) => len,
         // A partial block of OCB3 is a piece of its own.
@@ -153,13 +147,13 @@ fn wanted<'d>(target: Target<'_>, verifier: &Verifier<'_>, all: &Messages<'_, 'd
     let lengths: Vec<usize> = (0..all.len()).map(len).collect();
     let piece = |message, number, bytes| Piece::of(all, all.state(message), (message, number), bytes);
     if verifier.verify != Verify::Full {
-        let samples = pieces::sampled_blocks(verifier, &lengths);
+        let samples = pieces::sparse_blocks(verifier, &lengths);
         return Ok(samples.into_iter().map(|(message, number)| piece(message, number, 16)).collect());
     }
     if lengths.iter().copied().fold(0, usize::saturating_add) > MAX_FULL {
         let reason =
             "more than 1 GiB at once is too much to compare: give it less, or compare samples".into();
-        return Err(Error::DeviceFailed { device: target.device.id(), reason });
+        return Err(Error::DeviceFailed { device: verifier.device.id(), reason });
     }
     let mut pieces = Vec::new();
     for (message, &bytes) in lengths.iter().enumerate() {
@@ -182,19 +176,9 @@ fn handles(all: &Messages<'_, '_>) -> Option<Vec<Data<'static>>> {
 }
 
 /// Zeroes the output, so that wrong or unverified results are not taken for correct results.
-fn zero(target: Target<'_>, handles: Vec<Data<'static>>) {
+fn zero(verifier: &Verifier<'_>, handles: Vec<Data<'static>>) {
     for mut data in handles {
-        let _ = zero_output(target.executor, &mut data);
-    }
-}
-
-impl<'w, 'd: 'w> Started<'w, 'd> {
-    /// A completion that fails if the results are wrong.
-    pub(super) fn completion(self) -> Completion<'w> {
-        match self.samples {
-            None => self.completion,
-            Some(_) => Completion::Pending(Box::new(self)),
-        }
+        let _ = zero_output(verifier.executor, &mut data);
     }
 }
 
@@ -214,9 +198,9 @@ impl Started<'_, '_> {
     /// Waits for the work and compares the results. Returns the messages whose output is all zeros. This is an error unless these
     /// messages were refused.
     pub(super) fn finish(self) -> Result<Vec<usize>> {
-        let Started { target, completion, samples } = self;
+        let Started { verifier, completion, samples } = self;
         completion.wait()?;
-        let Some(Samples { verifier, pass, opens, pieces, input, output, handles }) = samples else {
+        let Some(Samples { pass, opens, pieces, input, output, handles }) = samples else {
             return Ok(Vec::new());
         };
         let different = input
@@ -227,10 +211,10 @@ impl Started<'_, '_> {
             Ok(all) if all.iter().all(|&(_, is_zero)| opens && is_zero) => {
                 return Ok(all.into_iter().map(|(message, _)| message).collect());
             }
-            Ok(_) => Error::WrongResult { device: target.device.id() },
+            Ok(_) => verifier.wrong_result(),
             Err(error) => error,
         };
-        zero(target, handles);
+        zero(&verifier, handles);
         Err(error)
     }
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
-use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Message};
+use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Executor, Message};
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -23,6 +23,8 @@ const FAILS: usize = 3;
 const WRONG_STATE: usize = 4;
 /// One block in 32 is wrong, at the same place in each tile, as if a lane of the device were broken.
 const BROKEN_LANE: usize = 5;
+/// The MAC of the longest message of a pass, or the tags that a fused AEAD writes, are wrong. All else is right.
+const WRONG_MAC: usize = 6;
 
 struct Pretend {
     id: DeviceId,
@@ -69,8 +71,9 @@ impl Device for Pretend {
     fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
     }
-    fn cost(&self, _: KernelId, _: Operation, _: KeySize) -> Option<Cost> {
-        Some(if self.trusted { Cost::new(1e9, 1.0) } else { Cost::new(1.0, 100.0) })
+    fn cost(&self, _: KernelId, operation: Operation, key: KeySize) -> Option<Cost> {
+        let cost = if self.trusted { Cost::new(1e9, 1.0) } else { Cost::new(1.0, 100.0) };
+        operation.takes_key(key).then_some(cost)
     }
     fn submit<'w, 'd: 'w>(&self, _: KernelId, work: Work<'w, 'd>) -> Result<Completion<'w>> {
         let behaviour = if self.trusted { RIGHT } else { self.behaviour.load(Ordering::Relaxed) };
@@ -83,14 +86,23 @@ impl Device for Pretend {
                 if behaviour == WRONG_STATE {
                     segments.iter_mut().for_each(|segment| segment.state[15] ^= 1);
                 }
-                if matches!(pass, Pass::CbcMac | Pass::Ghash) && behaviour == WRONG {
+                if pass.is_read_only() && behaviour == WRONG {
                     segments.iter_mut().for_each(|segment| segment.state[3] ^= 1);
+                }
+                if pass.is_read_only() && behaviour == WRONG_MAC {
+                    let longest = segments.iter_mut().max_by_key(|segment| segment.data.len());
+                    longest.unwrap().state[15] ^= 1;
                 }
                 segments.iter_mut().for_each(|segment| spoil(&mut segment.data, behaviour));
             }
             Task::Fused(fused, messages) => {
                 self.oracle.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
-                messages.iter_mut().for_each(|message| spoil(&mut message.data, behaviour));
+                for message in messages {
+                    spoil(&mut message.data, behaviour);
+                    if let (Tag::Write(tag), WRONG_MAC) = (&mut message.tag, behaviour) {
+                        tag[0] ^= 1;
+                    }
+                }
             }
             task => return self.oracle.submit(KernelId(0), task.into()),
         }
@@ -220,7 +232,8 @@ fn failed_work_is_repeated_unless_the_device_was_named() {
 #[test]
 fn samples_move() {
     let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
-    let inputs = [data(256)];
+    // A longer call than those whose blocks are all compared.
+    let inputs = [data(320)];
     let right = run(&planner, Cipher::Ecb, Direction::Encrypt, &inputs, true).unwrap();
     behaviour.store(ALMOST_RIGHT, Ordering::Relaxed);
     let outcomes: Vec<bool> = (0..64)
@@ -230,24 +243,60 @@ fn samples_move() {
 }
 
 #[test]
-fn macs_of_single_messages_are_verified_only_fully() {
-    for (verify, seen) in [(Verify::Sample, false), (Verify::Full, true)] {
-        let (planner, behaviour) = planner(verify, None);
-        let key = Key::new(&[1; 16]).unwrap();
-        let bytes = data(4096);
-        for pass in [Pass::CbcMac, Pass::Ghash] {
-            let mac = || {
-                let mut state = [0; 16];
-                let mut segment =
-                    [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&bytes) }];
-                let plan = planner.plan(Operation::Pass(pass), KeySize::Aes128, 4096, None).unwrap();
-                plan.run(Task::Pass(pass, &mut segment)).unwrap();
-                state
+fn macs_of_long_messages_are_verified() {
+    // The MAC of a message that has more than a 16th of the bytes is always verified: of a single message, of some, and of one
+    // among many short ones.
+    let among_short_ones = [vec![16; 40], vec![4096], vec![0; 40]].concat();
+    for lengths in [vec![16], vec![4096], vec![4096; 5], among_short_ones] {
+        for (verify, seen) in [(Verify::Off, false), (Verify::Sample, true), (Verify::Full, true)] {
+            let (planner, behaviour) = planner(verify, None);
+            let key = Key::new(&[1; 16]).unwrap();
+            let bytes: Vec<Vec<u8>> = lengths.iter().map(|len| data(*len)).collect();
+            for pass in [Pass::CbcMac, Pass::Ghash, Pass::Polyval] {
+                let macs = || {
+                    let mut states = vec![[3; 16]; bytes.len()];
+                    let segments = bytes.iter().zip(&mut states).map(|(bytes, state)| Segment {
+                        key: &key,
+                        tweak: None,
+                        state,
+                        data: Data::read_only(bytes),
+                    });
+                    planner.run_pass(pass, &mut segments.collect::<Vec<_>>()).unwrap();
+                    states
+                };
+                behaviour.store(RIGHT, Ordering::Relaxed);
+                let right = macs();
+                behaviour.store(WRONG_MAC, Ordering::Relaxed);
+                let before = planner.incidents().len();
+                assert_eq!(right == macs(), seen, "{pass:?}, {verify:?}, {lengths:?}");
+                assert_eq!(planner.incidents().len() - before, usize::from(seen));
+            }
+        }
+    }
+}
+
+/// The modes with a MAC of their own, which the sample of blocks does not cover.
+#[test]
+fn a_wrong_mac_gives_no_wrong_tag() {
+    let key = Key::new(&[1; 32]).unwrap();
+    for aead in [Aead::Ccm, Aead::Eax, Aead::GcmSiv] {
+        for len in [0, 16, 70_007] {
+            let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+            let sealed = || {
+                let mut tags = [[0; 16]];
+                let mut bytes = [data(len)];
+                let statuses = aead_once(aead, &planner, &key, false, &mut bytes, &mut tags);
+                (statuses, bytes, tags)
             };
-            behaviour.store(RIGHT, Ordering::Relaxed);
-            let right = mac();
-            behaviour.store(WRONG, Ordering::Relaxed);
-            assert_eq!(right == mac(), seen);
+            let right = sealed();
+            assert_eq!(planner.incidents(), []);
+            behaviour.store(WRONG_MAC, Ordering::Relaxed);
+            assert!(sealed() == right, "{aead}, {len}");
+            let (_, mut bytes, mut tags) = right;
+            let opened = aead_once(aead, &planner, &key, true, &mut bytes, &mut tags);
+            assert_eq!((&opened[..], &bytes[0]), (&[Status::Done][..], &data(len)), "{aead}, {len}");
+            assert!(planner.incidents().iter().all(|incident| *incident == WRONG_RESULT));
+            assert!(planner.incidents().len() >= 2);
         }
     }
 }
@@ -270,6 +319,31 @@ fn macs_of_many_messages_are_sampled() {
     behaviour.store(WRONG, Ordering::Relaxed);
     assert_eq!(macs(), right);
     assert_eq!(planner.incidents(), [WRONG_RESULT]);
+}
+
+/// The tag of a single message of a fused AEAD is verified in the first call, and then in some of the calls.
+#[test]
+fn tags_of_fused_aeads_are_sampled() {
+    const CALLS: usize = 600;
+    let key = Key::new(&[1; 16]).unwrap();
+    for (aead, fused) in [(Aead::Gcm, FusedAead::GcmSeal), (Aead::Ocb, FusedAead::OcbSeal)] {
+        let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+        let mut right = [[0; 16]];
+        let (cpu, _) = self::planner(Verify::Off, Some("mock-cpu"));
+        aead_once(aead, &cpu, &key, false, &mut [data(40)], &mut right);
+        // The self-test runs before the device computes wrongly.
+        planner.plan(Operation::Fused(fused), KeySize::Aes128, 40, None).unwrap();
+        behaviour.store(WRONG_MAC, Ordering::Relaxed);
+        let found = (0..CALLS).map(|call| {
+            let mut tags = [[0; 16]];
+            aead_once(aead, &planner, &key, false, &mut [data(40)], &mut tags);
+            assert!(call > 0 || tags == right, "{aead}");
+            usize::from(tags == right)
+        });
+        let found: usize = found.sum();
+        assert!((2..CALLS / 10).contains(&found), "{aead}: {found}");
+        assert_eq!(planner.incidents().len(), found);
+    }
 }
 
 fn aead_once(

@@ -1,5 +1,7 @@
 //! Key wrap, with and without padding (SP 800-38F; RFC 3394, RFC 5649). Each update wraps or unwraps a whole key.
 
+use std::mem::take;
+
 use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor};
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Icv, Semiblock};
 use zeroize::Zeroize;
@@ -58,22 +60,17 @@ impl Cipher for Wrap {
         self.check(data.len())?;
         let key = self.0.key()?;
         // The blocks of all steps have 12 times the size of the data, which are counted once.
-        let (len, mut is_planned) = (data.len(), false);
+        let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
             let rest = match key.planned.is_large(block.len()) {
-                true => key.planned.run_uncounted(pass, state, None, block.into_host())?,
+                true => key.planned.run(pass, state, None, block.into_host(), take(&mut counted))?,
                 false => Some(block.into_host()),
             };
-            is_planned |= rest.is_none();
             rest.into_iter().for_each(|block| key.run_inline(pass, state, block.into_span()));
             Ok(())
         });
         let encrypts = self.0.common.encrypts;
-        let outcome = if encrypts { self.wrap(&mut steps, data) } else { self.unwrap(&mut steps, data) };
-        if is_planned {
-            key.planned.resources.count_planned(len);
-        }
-        outcome
+        if encrypts { self.wrap(&mut steps, data) } else { self.unwrap(&mut steps, data) }
     }
 
     /// As output space, OpenSSL passes the length of the input plus 8 bytes, which is too little for the padding. The

@@ -1,11 +1,18 @@
 //! `lockstep::aead`: each row of the table against the oracle, in all forms of call, on the calling thread and by the planner.
 
+use std::cell::Cell;
+
 use lockstep::Engine;
 use lockstep::aead::{
     self, Aead, Caller, Data, Direction, Error, HostData, HostMessage, Key, Message, Result, Status, Tag,
 };
+use lockstep::engine::BackendOptions;
+use lockstep::hazmat::backend::Backend;
 use lockstep::hazmat::inline::InlineKernel;
+use lockstep::hazmat::verify::Verify;
+use lockstep_cpu::{CpuBackend, CpuOptions};
 use lockstep_reference::{self as reference, Aes};
+use lockstep_testkit::mock::{Behaviour, MockBackend};
 
 /// A caller whose limits are set by the test.
 struct Limits {
@@ -90,6 +97,49 @@ fn one_shot_calls_agree_with_the_oracle() {
             assert!(data == plain, "{mode} in place, {len} bytes");
         }
     });
+}
+
+thread_local! {
+    /// The submission whose result is wrong on devices that this thread opens, counted from 0.
+    static CORRUPT_AT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The CPU, and a device without fused AEADs.
+fn with_mock(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
+    let behaviour = Behaviour { corrupt_at: CORRUPT_AT.get(), fused: false, ..Behaviour::default() };
+    vec![Box::new(CpuBackend::new(CpuOptions::default())), Box::new(MockBackend(behaviour))]
+}
+
+/// A single block of data is always verified. This test finds wrong MACs, derived keys and masks.
+#[test]
+fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
+    for mode in Aead::ALL {
+        let bytes: Vec<u8> = (0..mode.key_lengths()[0] as u8).collect();
+        let (key, nonce, plain) = (Key::new(mode, &bytes).unwrap(), nonce(mode, 3), [0x5a; 16]);
+        let (text, tag) = expected(mode, &bytes, &nonce, b"header", &plain);
+        let found = (0..40).filter(|number| {
+            CORRUPT_AT.set(Some(*number));
+            let engine = Engine::builder().with_backends(with_mock).device("mock:0");
+            let engine = engine.verify(Verify::Sample).build().unwrap();
+            let caller = Limits { engine, inline: 0, batch: 0 };
+            let (mut data, mut made) = (plain, vec![0; 16]);
+            // The self-test can refuse the device.
+            let is_done = |outcome| match outcome {
+                Ok(()) => true,
+                Err(error) => {
+                    assert!(matches!(error, Error::SelfTest { .. }), "{mode}: {number}: {error}");
+                    false
+                }
+            };
+            if is_done(key.seal_in_place(&caller, &nonce, &[b"header"], &mut data, &mut made)) {
+                assert!((&data[..], &made) == (&text[..], &tag), "{mode}: {number}");
+                let opened = key.open_in_place(&caller, &nonce, &[b"header"], &mut data, &tag);
+                assert!(!is_done(opened) || data == plain, "{mode}: {number}");
+            }
+            !caller.engine.planner().incidents().is_empty()
+        });
+        assert!(found.count() >= 2, "{mode}: wrong results of sealing and of opening");
+    }
 }
 
 #[test]
