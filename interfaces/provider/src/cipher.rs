@@ -42,11 +42,11 @@ pub(crate) use xts::Xts;
 
 pub(crate) type Blocks = blocks::Blocks<false>;
 pub(crate) type Cts = blocks::Blocks<true>;
-pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
-pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
-pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
-pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<false>>;
-pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<true>>;
+pub(crate) type Gcm = aead::AeadContext<gcm::Gcm>;
+pub(crate) type Ccm = aead::AeadContext<ccm::Ccm>;
+pub(crate) type Ocb = aead::AeadContext<ocb::Ocb>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIv<false>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIv<true>>;
 
 /// What every context has.
 #[derive(Clone)]

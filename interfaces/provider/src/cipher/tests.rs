@@ -189,12 +189,12 @@ fn plain<C: Cipher>(
 
 /// The modes; false if a message is a single update.
 const MESSAGES: [(&str, bool, Message); 15] = [
-    ("GCM", true, aead::<gcm::GcmState>),
-    ("CCM", false, aead::<ccm::CcmState>),
+    ("GCM", true, aead::<gcm::Gcm>),
+    ("CCM", false, aead::<ccm::Ccm>),
     ("CCM in a record", false, record_of_ccm),
-    ("OCB", true, aead::<ocb::OcbState>),
-    ("GCM-SIV", false, aead::<siv::SyntheticIvState<false>>),
-    ("SIV", false, aead::<siv::SyntheticIvState<true>>),
+    ("OCB", true, aead::<ocb::Ocb>),
+    ("GCM-SIV", false, aead::<siv::SyntheticIv<false>>),
+    ("SIV", false, aead::<siv::SyntheticIv<true>>),
     ("ECB", true, |instance, shape, data, tag| plain::<Blocks>("AES-128-ECB", instance, shape, data, tag)),
     ("CBC", true, |instance, shape, data, tag| plain::<Blocks>("AES-128-CBC", instance, shape, data, tag)),
     ("CBC-CTS", false, |instance, shape, data, tag| {
@@ -367,7 +367,7 @@ fn gcm_that_the_device_cannot_do_uses_the_key_of_the_kernel() {
     // The self-test fails, so that the CPU does all work.
     FAIL_AT.set(0);
     let instance = instance("16");
-    let (outcome, output, tag) = aead::<gcm::GcmState>(&instance, WHOLE, &[0x5a; LEN], None);
+    let (outcome, output, tag) = aead::<gcm::Gcm>(&instance, WHOLE, &[0x5a; LEN], None);
     let mut expected = [0x5a; LEN];
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..32]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.aad(b"additional data of over 16 bytes"));
