@@ -34,12 +34,8 @@ impl Mode {
 
     /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
-        self.is_aead() || matches!(self, Mode::Xts | Mode::Wrap | Mode::WrapInv) || self.pads_semiblocks()
-    }
-
-    /// True if key wrap pads the data to whole semiblocks of 8 bytes.
-    pub(crate) const fn pads_semiblocks(self) -> bool {
-        matches!(self, Mode::WrapPad | Mode::WrapPadInv)
+        use Mode::{Wrap, WrapInv, WrapPad, WrapPadInv, Xts};
+        self.is_aead() || matches!(self, Xts | Wrap | WrapPad | WrapInv | WrapPadInv)
     }
 }
 
@@ -100,7 +96,7 @@ macro_rules! algorithms {
     };
 }
 
-// The order must match `dispatch_tables` in `ffi::cipher`. A compile-time assertion there checks the mode at each
+// `dispatch_tables` in `ffi::cipher` refers to a cipher by its position. A compile-time assertion there checks the mode at each
 // position.
 algorithms! {
     Ecb 0x1 16 0 "ECB", "in ECB mode": 128 16 @1, 192 24 @21, 256 32 @41;

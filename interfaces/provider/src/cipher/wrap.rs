@@ -23,7 +23,7 @@ impl Cipher for Wrap {
     const HAS_ONE_SHOT: bool = false;
 
     fn new(common: Common) -> Self {
-        let padding = common.algorithm.mode.pads_semiblocks();
+        let padding = matches!(common.algorithm.mode, Mode::WrapPad | Mode::WrapPadInv);
         Wrap(Raw { padding, ..Raw::new(common) })
     }
 
