@@ -72,8 +72,9 @@ pub(crate) const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Makes the table. A row has a mode, its number, the block size, the length of the IV, the name and the description. The
-/// key lengths follow: bits of a key, bytes, other names, and after `@` the last number of the object identifier of NIST.
+/// Makes the table. A row has a mode, its number, the block size, the length of the IV, the name and the description. After the
+/// colon it has an entry for each length of keys: the bits of an AES key, the bytes of the key, further names, and after `@` the last
+/// number of the object identifier of NIST.
 macro_rules! algorithms {
     ($(
         $mode:ident $mode_number:literal $block_size:literal $iv_len:literal $name:literal, $text:literal:

@@ -2,14 +2,14 @@
 //!
 //! | module | modes |
 //! |---|---|
-//! | `raw` | what the contexts without authentication have in common |
+//! | `raw` | the key and the parameters of contexts without authentication |
 //! | `generator` | recognises the contexts of OpenSSL's random generator |
 //! | `blocks` | ECB and CBC, with padding; CBC with ciphertext stealing |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
 //! | `wrap` | key wrap, with and without padding |
-//! | `aead` | what the contexts of authenticated encryption have in common |
+//! | `aead` | the context of all modes of authenticated encryption |
 //! | `gcm`, `ccm` | GCM and CCM, and their forms in TLS 1.2 records |
 //! | `ocb` | OCB3 |
 //! | `siv` | SIV and GCM-SIV, which tolerate repeated nonces |
@@ -48,14 +48,14 @@ pub(crate) type Ocb = aead::AeadContext<ocb::Ocb>;
 pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIv<false>>;
 pub(crate) type Siv = aead::AeadContext<siv::SyntheticIv<true>>;
 
-/// What every context has.
+/// The parts that all contexts have.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) instance: Arc<Instance>,
     pub(crate) algorithm: &'static Algorithm,
     /// The direction of the last `init`.
     pub(crate) encrypts: bool,
-    /// True for a context of OpenSSL's random generator, if this matters.
+    /// True for a context of OpenSSL's random generator. Always false if the planner gets no calls of the generator.
     pub(crate) is_of_generator: bool,
 }
 
@@ -64,9 +64,9 @@ impl Common {
         Common { instance, algorithm, encrypts: true, is_of_generator: false }
     }
 
-    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the
-    /// caller's thread, if the planner may get these calls. While a generator is made, its parent, which is a generator too,
-    /// may be used.
+    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the caller's
+    /// thread. Not done if all calls of the generator are below the threshold of the planner. Inits of a context that is known to
+    /// belong to a generator are not observed, because the parent of a generator may be used while the generator is made.
     fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
         if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
             self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());
@@ -83,10 +83,10 @@ impl Common {
     }
 }
 
-/// The modes of the incremental engine, as the engine names them.
+/// The library's mode for a mode of OpenSSL that [`Blocks`] or [`Streams`] processes.
 ///
 /// # Panics
-/// For a mode that has a type of context of its own.
+/// For other modes.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
         Mode::Ecb => mode::Cipher::Ecb,
@@ -145,7 +145,7 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         None
     }
 
-    /// Processes additional data: an update without output. A null output pointer is accepted if there are no additional data.
+    /// Processes additional data: an update without output. A cipher without authentication accepts only an empty update.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         self.set_message_len(aad.len())
     }
@@ -159,8 +159,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         }
     }
 
-    /// Ends the message. `output` only provides space for output: its input is empty. Without this function, the output is complete
-    /// after each update.
+    /// Ends the message. `output` only provides space for output: its input is empty. A cipher whose output is complete after each
+    /// update needs no function of its own.
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
         Ok(0)
     }

@@ -1,7 +1,7 @@
 //! Contexts of authenticated encryption: key, IV, additional data, data, tag.
 //!
-//! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the constants
-//! and in the functions of [`AeadMode`].
+//! All modes have one type of context. The differences between the modes, which OpenSSL's default provider has too, are in the
+//! constants and functions of [`AeadMode`].
 
 use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
@@ -43,19 +43,19 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     const AEAD: Aead;
     const GETTABLE: Parameters;
     const SETTABLE: Parameters;
-    /// An IV has no effect.
+    /// True if an IV has no effect.
     const IGNORES_IV: bool = false;
     /// Bytes of the IV if no other length is set.
     const IV_LEN: usize = 12;
-    /// There are parameters for the IV and its length.
+    /// True if there are parameters for the IV and its length.
     const HAS_IV_PARAMS: bool = true;
-    /// The length of the IV must be set before the IV.
+    /// True if the length of the IV must be set before the IV.
     const IV_LEN_COMES_FIRST: bool = false;
     /// Bytes of the tag if no other length is set.
     const TAG_LEN: usize = 16;
-    /// The tag may be read in part.
+    /// True if the tag may be read in part.
     const TAG_MAY_BE_CUT: bool = false;
-    /// The parameter for the length of the key can be set, to the length that the key has.
+    /// True if the parameter for the length of the key can be set, to the length that the key has.
     const CHECKS_KEY_LEN: bool = false;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<Self::Key>;
@@ -146,6 +146,7 @@ pub(crate) struct AeadContext<M: AeadMode> {
     pub(super) tag_is_made: bool,
     /// The additional data of the next TLS record.
     pub(super) record_aad: Option<[u8; TLS_AAD]>,
+    /// The number of bytes of the tag of that record.
     pub(super) record_growth: usize,
 }
 
@@ -322,8 +323,8 @@ impl<M: AeadMode> AeadContext<M> {
         (self.tag_is_set, self.tag_is_made) = (true, false);
     }
 
-    /// Sets the additional data of a record: the length field contains the length of the record. It is authenticated with the
-    /// length of the plaintext.
+    /// Sets the additional data of a record. Their length field arrives with the length of the record, and is authenticated with the
+    /// length of the plaintext. `tag` is the number of bytes of the tag.
     pub(super) fn set_record_aad(&mut self, aad: &[u8], tag: usize) -> Outcome<()> {
         let mut aad: [u8; TLS_AAD] = aad.try_into().map_err(|_| Reason::TlsAad)?;
         let len = usize::from(u16::from_be_bytes([aad[11], aad[12]]));

@@ -17,7 +17,7 @@ use crate::reason::{Outcome, Reason};
 const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
 /// A context of ECB or CBC. With `CTS`, an update is a whole message of CBC with ciphertext stealing. As in the default provider,
-/// `EVP_Cipher` then remains plain CBC, and a message without an update is no error.
+/// `EVP_Cipher` then remains plain CBC, and a message without an update is not an error.
 pub(crate) struct Blocks<const CTS: bool> {
     raw: Raw,
     /// The last ciphertext block, and the buffered bytes.

@@ -16,6 +16,7 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
+/// GCM, with the origin of the current IV.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Gcm {
     /// True if a message was started with the current IV.
@@ -107,7 +108,7 @@ impl AeadMode for Gcm {
         Ok(())
     }
 
-    /// As in OpenSSL, which has a smaller limit than GCM.
+    /// The limit is that of OpenSSL, which is smaller than the limit of GCM.
     fn accepts_iv_len(len: usize) -> bool {
         (1..=MAX_IV).contains(&len)
     }
@@ -275,7 +276,7 @@ impl AeadContext<Gcm> {
                 None => Some(blocks),
             })
         };
-        // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
+        // If the IV does not have 12 bytes, the counter is a hash with the secret H, and may be copied to the stack.
         if !run_and_wipe(self.iv_len != 12, update) {
             return Err(Reason::MessageTooLong);
         }
@@ -325,7 +326,7 @@ impl AeadContext<Gcm> {
             return Err(Reason::TlsIv);
         }
         if self.common.encrypts && self.mode.iv_is_used {
-            // A message that this function has not started has used this IV.
+            // This IV was used by a message that another function has started.
             self.increment_iv();
         }
         Gcm::start(self)?;

@@ -1,4 +1,4 @@
-//! What the contexts without authentication have in common: the key, and the parameters of OpenSSL's generic ciphers.
+//! The parts that all contexts without authentication have: the key, and the parameters of OpenSSL's generic ciphers.
 
 use lockstep::hazmat::inline::Block;
 
