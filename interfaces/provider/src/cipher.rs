@@ -126,9 +126,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// checked the length of the key.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
-    /// True once a key is set.
-    fn has_key(&self) -> bool;
-
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
@@ -145,18 +142,15 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         None
     }
 
-    /// Processes additional data: an update without output. A cipher without authentication accepts only an empty update.
+    /// Processes additional data: an update without output. A cipher without authentication has none, and treats the update as
+    /// [`Cipher::set_message_len`] does.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         self.set_message_len(aad.len())
     }
 
     /// Sets the length of the message: an update without input and output.
-    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
-        match len {
-            _ if !self.has_key() => Err(Reason::NoKey),
-            0 => Ok(()),
-            _ => Err(Reason::NullBuffer),
-        }
+    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
+        Err(Reason::NullBuffer)
     }
 
     /// Ends the message. `output` only provides space for output: its input is empty. A cipher whose output is complete after each

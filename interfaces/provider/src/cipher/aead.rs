@@ -206,10 +206,6 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         Ok(())
     }
 
-    fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
     #[inline(always)]
     fn rekeys_in_place(&self) -> bool {
         M::rekeys_in_place(&self.common.instance)

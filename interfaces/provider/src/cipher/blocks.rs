@@ -68,10 +68,6 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         self.raw.replace_key(key)
     }
 
-    fn has_key(&self) -> bool {
-        self.raw.key.is_some()
-    }
-
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let mut key = self.raw.key()?;
@@ -93,6 +89,10 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
         CTS.then_some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
+    }
+
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
+        self.raw.set_message_len(len)
     }
 
     fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {

@@ -45,6 +45,12 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
+    /// Handles an update without input and output, which changes nothing.
+    pub(super) fn set_message_len(&self, len: usize) -> Outcome<()> {
+        self.key()?;
+        if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
+    }
+
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {

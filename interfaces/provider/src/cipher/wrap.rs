@@ -46,10 +46,6 @@ impl Cipher for Wrap {
         self.0.replace_key(key)
     }
 
-    fn has_key(&self) -> bool {
-        self.0.key.is_some()
-    }
-
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         if data.len() == 0 {
             return Ok(0);
