@@ -65,7 +65,7 @@ impl AeadMode for Ccm {
         if let Some(aad) = context.record_aad.take() {
             return context.record(&aad, data);
         }
-        // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
+        // As in the default provider, an update with a null input is a final call, which returns no bytes.
         if data.has_no_input() { Ok(0) } else { context.run(data) }
     }
 

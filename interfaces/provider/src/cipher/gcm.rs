@@ -34,9 +34,9 @@ pub(crate) struct GcmKey {
     ahead: Ahead,
 }
 
-/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. On the heap, so that
-/// contexts without it are small and fast to copy. (A vector of one element, because a `Box` cannot be allocated without an abort on
-/// failure.)
+/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. They are on the heap, so that
+/// contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
+/// the process on failure.
 #[derive(Default)]
 struct Ahead(Vec<(PlannedKey, KeystreamAhead)>);
 

@@ -45,7 +45,7 @@ impl Raw {
         self.key.as_ref().ok_or(Reason::NoKey)
     }
 
-    /// Handles an update without input and output, which changes nothing.
+    /// Handles an update without input and output: only length 0 is accepted, and nothing changes.
     pub(super) fn set_message_len(&self, len: usize) -> Outcome<()> {
         self.key()?;
         if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }

@@ -14,8 +14,8 @@ use crate::instance::Instance;
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes reveal only whether two
-/// messages are equal.
+/// SIV or GCM-SIV. Each init begins a message, even without a key or an IV, because a repeated nonce reveals only whether two messages
+/// are equal.
 ///
 /// The rules are those of OpenSSL's default provider. In SIV, each update of additional data is a string of its own, and an update
 /// returns the error of a wrong tag. In GCM-SIV, the final call returns this error, and processes an empty message if there was no

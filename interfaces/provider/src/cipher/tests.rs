@@ -75,7 +75,7 @@ fn a_device_gets_all_blocks_of_a_large_update() {
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..16]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.update(Span::in_place(&mut expected)));
     assert!(data == expected);
-    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes are no block.
+    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes do not fill a block.
     assert_eq!(worked(&instance), 99_984);
     context.finish(Buffers::in_place_of(&mut [])).unwrap();
     assert_eq!(Some(context.tag), gcm.finish_seal());
@@ -171,7 +171,7 @@ fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Optio
     (outcome, output.to_vec(), found)
 }
 
-/// A mode without a tag.
+/// Processes a message of a mode without a tag.
 fn plain<C: Cipher>(
     name: &str,
     instance: &Arc<Instance>,
