@@ -249,9 +249,9 @@ pub(crate) unsafe fn parts<'a>(
     Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
-/// Runs a call on an array of messages; `name` is the name of the array in error messages. `work` gets a copy of the array, so that writes of the call do not affect the
-/// messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look
-/// like an outcome of this call.
+/// Runs a call on an array of messages; `name` is the name of the array in error messages. `work` gets a copy of the array, so that
+/// writes of the call do not affect the messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a
+/// status of an earlier call must not look like an outcome of this call.
 pub(crate) unsafe fn with_statuses<T: Copy>(
     (messages, count, name): (*mut T, usize, &str),
     status: fn(&mut T) -> &mut c_int,
