@@ -511,7 +511,8 @@ typedef struct lockstep_parquet_read_options {
 // Calls may run on any thread, and several calls at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
-// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
+// `plain_columns` are encrypted with the footer key.
 typedef struct lockstep_parquet_policy {
   // sizeof(lockstep_parquet_policy)
   size_t size;

@@ -104,7 +104,8 @@ unsafe impl ffi::Options for ParquetReadOptions {
     const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
-/// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+/// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
+/// `plain_columns` are encrypted with the footer key.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetPolicy {
