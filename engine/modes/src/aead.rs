@@ -364,6 +364,11 @@ impl AeadKey {
         Ok(AeadKey { mode, key: Key::new(key)?, ctr })
     }
 
+    /// A key of GCM-SIV from any AES key. With 24 bytes it is a key of `AES-192-GCM-SIV`, which only OpenSSL has.
+    pub fn gcm_siv(key: Key) -> AeadKey {
+        AeadKey { mode: Aead::GcmSiv, key, ctr: None }
+    }
+
     /// The mode.
     #[inline]
     pub fn mode(&self) -> Aead {

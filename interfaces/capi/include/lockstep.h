@@ -226,7 +226,8 @@
 // All modules are encrypted by GCM.
 #define LOCKSTEP_PARQUET_AES_GCM_V1 0
 
-// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must allow this.
+// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must
+// permit this by `allow_unauthenticated_pages`.
 #define LOCKSTEP_PARQUET_AES_GCM_CTR_V1 1
 
 // The footer of a file.
@@ -262,7 +263,7 @@
 // A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_cipher_key lockstep_cipher_key;
 
-// Work on a device that was started. It may be used only by the thread that started it.
+// Started work of a device. Only the thread that has started the work may use this object.
 typedef struct lockstep_completion lockstep_completion;
 
 // Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
@@ -290,7 +291,7 @@ typedef struct lockstep_reader lockstep_reader;
 typedef struct lockstep_bytes {
   // The bytes; NULL if there are none.
   const uint8_t *data;
-  // Their number.
+  // The number of bytes.
   size_t len;
 } lockstep_bytes;
 
@@ -339,7 +340,7 @@ typedef struct lockstep_cipher_message {
 typedef struct lockstep_device_range {
   // The buffer.
   const struct lockstep_device_buffer *buffer;
-  // Bytes before the part.
+  // The offset of the part in the buffer, in bytes.
   size_t offset;
   // Bytes of the part.
   size_t len;
@@ -413,9 +414,10 @@ typedef struct lockstep_file_options {
   // Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
   int no_holes;
   // For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
-  // `plaintext_len` of the summary is the number of bytes, 0 if there is no output. A part never replaces an existing file.
+  // `plaintext_len` of the summary is the number of bytes that were kept, 0 if there is no output. The beginning of a file never
+  // replaces an existing file.
   int partial;
-  // Zero.
+  // Must be zero.
   uint32_t reserved;
 } lockstep_file_options;
 
@@ -476,14 +478,14 @@ typedef struct lockstep_parquet_read_options {
   size_t footer_key_len;
   // The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
   const struct lockstep_parquet_column *columns;
-  // Their number.
+  // The number of elements of `columns`.
   size_t column_count;
   // Finds keys, if none are given; otherwise NULL.
   lockstep_parquet_key_fn find_key;
   // The first argument of `find_key`.
   void *find_key_user;
-  // The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
-  // must be equal.
+  // The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
+  // equal to this one.
   const uint8_t *aad_prefix;
   // Bytes of the AAD prefix; 0 if there is none.
   size_t aad_prefix_len;
@@ -501,7 +503,7 @@ typedef struct lockstep_parquet_read_options {
   // type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key` every column
   // may have been replaced by a plain one. If there is a footer key, the signature is always checked.
   int allow_unauthenticated_footer;
-  // Zero.
+  // Must be zero.
   uint32_t reserved;
 } lockstep_parquet_read_options;
 
@@ -509,7 +511,8 @@ typedef struct lockstep_parquet_read_options {
 // Calls may run on any thread, and several calls at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
-// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
+// `plain_columns` are encrypted with the footer key.
 typedef struct lockstep_parquet_policy {
   // sizeof(lockstep_parquet_policy)
   size_t size;
@@ -517,17 +520,17 @@ typedef struct lockstep_parquet_policy {
   const uint8_t *footer_key;
   // Bytes of the footer key: 16, 24 or 32.
   size_t footer_key_len;
-  // What the file states about the footer key, for readers.
+  // Key metadata that the writer stores in the file, so that readers can find the footer key.
   const uint8_t *footer_key_metadata;
   // Bytes of the key metadata; 0 if there are none.
   size_t footer_key_metadata_len;
   // The keys of columns.
   const struct lockstep_parquet_column *columns;
-  // Their number.
+  // The number of elements of `columns`.
   size_t column_count;
   // The paths of columns that are not encrypted. The name of a group stands for all columns in it.
   const char *const *plain_columns;
-  // Their number.
+  // The number of elements of `plain_columns`.
   size_t plain_column_count;
   // The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
   const uint8_t *aad_prefix;
@@ -539,11 +542,11 @@ typedef struct lockstep_parquet_policy {
   int plaintext_footer;
   // Not 0: do not store the AAD prefix in the file. Readers must know it.
   int omit_aad_prefix;
-  // Zero.
+  // Must be zero.
   uint32_t reserved;
 } lockstep_parquet_policy;
 
-// How a module is protected, and where it is in its file. The two determine the mode and the associated data.
+// The protection of a module, and the place of the module in its file. They determine the mode and the associated data.
 typedef struct lockstep_parquet_protection {
   // The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
   const struct lockstep_key *key;
@@ -564,14 +567,14 @@ typedef struct lockstep_parquet_protection {
   // The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
   // the header of one.
   int16_t page;
-  // Zero.
+  // Must be zero.
   int16_t reserved;
 } lockstep_parquet_protection;
 
 // A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
 // of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
 typedef struct lockstep_parquet_module {
-  // How it is protected.
+  // The protection of the module.
   struct lockstep_parquet_protection protection;
   // The module, from its length field on.
   const uint8_t *input;
@@ -588,7 +591,7 @@ typedef struct lockstep_parquet_module {
 
 // A module in memory of a device.
 typedef struct lockstep_parquet_device_module {
-  // How it is protected. The key is on the host.
+  // The protection of the module. Its key is on the host.
   struct lockstep_parquet_protection protection;
   // The module, from its length field on.
   struct lockstep_device_range input;
@@ -618,7 +621,7 @@ typedef struct lockstep_stream_options {
   // The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
   // thread.
   uint32_t threads;
-  // Zero.
+  // Must be zero.
   uint32_t reserved;
 } lockstep_stream_options;
 

@@ -42,7 +42,7 @@ pub struct Key {
 pub struct Bytes {
     /// The bytes; NULL if there are none.
     pub data: *const u8,
-    /// Their number.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -218,7 +218,7 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
     })
 }
 
-/// Checks that the keys are of one mode, which accepts the number of strings of associated data.
+/// Checks that the keys are of one mode, and that this mode accepts the number of strings of associated data of each message.
 fn check_modes(messages: &[AeadMessage<'_>]) -> Outcome<()> {
     let Some(mode) = messages.first().map(|message| message.key.mode()) else { return Ok(()) };
     if mode.row().max_strings == 1 && messages.iter().any(|message| message.aad.len() > 1) {
@@ -249,9 +249,9 @@ pub(crate) unsafe fn parts<'a>(
     Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
-/// Runs a call on an array of messages, with its name. `work` gets a copy of the array, so that writes of the call do not affect the
-/// messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a status of an earlier call must not look
-/// like an outcome of this call.
+/// Runs a call on an array of messages; `name` is the name of the array in error messages. `work` gets a copy of the array, so that
+/// writes of the call do not affect the messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a
+/// status of an earlier call must not look like an outcome of this call.
 pub(crate) unsafe fn with_statuses<T: Copy>(
     (messages, count, name): (*mut T, usize, &str),
     status: fn(&mut T) -> &mut c_int,
@@ -269,7 +269,7 @@ pub(crate) unsafe fn with_statuses<T: Copy>(
     })
 }
 
-/// Converts a message whose memory overlaps nothing that it must not overlap.
+/// Converts a message of a batch whose memory was checked by [`ffi::check_overlap`].
 unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Outcome<AeadMessage<'a>> {
     let (key, mut call): (&'a Key, _) = (ffi::object(message.key, "the key")?, Call::checked());
     let tag = match seals {

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::ffi;
 use crate::file_key::{FileKey, file_key};
 
-/// The place for a length in messages.
+/// The name of the place for a length in error messages.
 const LENGTH: &str = "the place for the length";
 
 /// Stores the length of the encrypted message for a plaintext of `len` bytes.

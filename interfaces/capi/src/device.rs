@@ -17,7 +17,8 @@ use crate::ffi;
 /// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
 pub struct DeviceBuffer {
     pub(crate) slice: DeviceSlice,
-    /// The allocation, if it is ours. It is dropped before the engine. It is only dropped; the lock makes it `Sync`.
+    /// The allocation; `None` for memory of the caller. It stands before the engine so that it is dropped first. It is never locked:
+    /// the lock only makes it `Sync`.
     _owner: Option<Mutex<Box<dyn Owner>>>,
     engine: Engine,
 }
@@ -28,7 +29,7 @@ pub struct DeviceBuffer {
 pub struct DeviceRange {
     /// The buffer.
     pub buffer: *const DeviceBuffer,
-    /// Bytes before the part.
+    /// The offset of the part in the buffer, in bytes.
     pub offset: usize,
     /// Bytes of the part.
     pub len: usize,
@@ -162,14 +163,14 @@ pub unsafe extern "C" fn lockstep_device_download(
     })
 }
 
-/// The stream of a handle of the device.
+/// The stream of the device that C code refers to by this handle.
 pub(crate) fn handle(stream: *mut c_void) -> Stream {
     // SAFETY: the header requires the handle of a stream of the device, or a null pointer.
     unsafe { Stream::from_raw(stream as u64) }
 }
 
 impl DeviceRange {
-    /// The part of the buffer.
+    /// The part of the buffer. Fails if the part does not lie inside of the buffer.
     pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
         let buffer = ffi::object(self.buffer, name)?;
         let end = self.offset.checked_add(self.len).filter(|end| *end <= buffer.slice.len());

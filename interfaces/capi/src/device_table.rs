@@ -54,7 +54,7 @@ unsafe impl ffi::Options for DeviceTable {
     const ENDS: &'static [usize] = ffi::member_ends!(DeviceTable: size messages key_len longest keys states offsets lengths from to tags status);
 }
 
-/// Work on a device that was started. It may be used only by the thread that started it.
+/// Started work of a device. Only the thread that has started the work may use this object.
 pub struct Completion {
     /// Dropped before the engine, whose planner it borrows.
     work: WorkCompletion<'static>,

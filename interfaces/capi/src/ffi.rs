@@ -34,9 +34,9 @@ use crate::error::{
 
 /// Runs the body of a function of the interface, and returns its code. A panic becomes [`LOCKSTEP_ERROR_INTERNAL`].
 ///
-/// After a panic, the objects of the call are still whole. Calls only have shared references to objects. What changes in a
-/// shared object is the list of devices of an engine, and caches inside of the library. They are behind locks, and change by
-/// single operations on collections. An object that the body makes, and a completion that it consumes, belong to the body,
+/// After a panic, the objects of the call are still whole. Calls only have shared references to objects. The only parts of a
+/// shared object that change are the list of devices of an engine, and caches inside of the library. These parts are behind locks,
+/// and change by single operations on collections. An object that the body makes, and a completion that it consumes, belong to the body,
 /// and unwinding drops them. The output of the call may be written in part.
 pub(crate) fn call(body: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<()>) -> c_int {
     match catch_unwind(AssertUnwindSafe(|| body(&mut Call::default()))) {
@@ -77,7 +77,7 @@ pub(crate) unsafe fn new_object<T: 'static>(
     })
 }
 
-/// Computes a result and stores it. `name` is its place in messages.
+/// Computes a result and stores it. `name` is the name of the place for the result in error messages.
 pub(crate) unsafe fn store<T: 'static>(
     result: *mut T,
     name: &str,
@@ -113,7 +113,8 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
     }
 }
 
-/// Converts the arguments of a call, which takes the time `'a`. `name` is the argument in messages.
+/// Converts the arguments of a call that takes the time `'a`. The parameter `name` of a method is the name of the argument in error
+/// messages.
 ///
 /// Each piece of memory is compared with the pieces before it: what the call writes must not overlap other memory of the call. So
 /// the references that the methods return do not alias.
@@ -155,10 +156,9 @@ impl<'a> Call<'a> {
         count: usize,
         name: &str,
     ) -> Outcome<&'a [T]> {
-        check_memory(pointer, count, name)?;
-        self.add(MemoryRange::read(pointer, count))?;
         // SAFETY: the contract of the module.
-        unsafe { input(pointer, count, name) }
+        let elements = unsafe { input(pointer, count, name)? };
+        self.add(MemoryRange::read(pointer, count)).map(|()| elements)
     }
 
     /// Elements that are read and written. The pointer may be null if there are none.
@@ -188,7 +188,7 @@ impl<'a> Call<'a> {
         unsafe { pointer.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
     }
 
-    /// The place for a result that the caller does not need if the pointer is null.
+    /// The place for a result; `None` if the pointer is null, because the caller does not need the result.
     pub(crate) unsafe fn optional_result<T>(
         &mut self,
         pointer: *mut T,
@@ -220,10 +220,10 @@ impl<'a> Call<'a> {
         len: usize,
         to: *mut u8,
     ) -> Outcome<Zeroizing<Vec<u8>>> {
-        check_memory(from, len, "the input")?;
-        self.add(MemoryRange::input(from, to, len))?;
         // SAFETY: the contract of the module.
-        Ok(Zeroizing::new(unsafe { input(from, len, "the input")? }.to_vec()))
+        let bytes = unsafe { input(from, len, "the input")? };
+        self.add(MemoryRange::input(from, to, len))?;
+        Ok(Zeroizing::new(bytes.to_vec()))
     }
 }
 
@@ -331,10 +331,10 @@ pub(crate) fn copy_result(result: &[u8], output: &mut [u8]) -> Outcome<()> {
 /// The type is a `repr(C)` structure whose first member is a `usize`, and for which zero bytes are valid. Any bytes are valid for its
 /// members, except that a member that is a callback is null or a function of its type.
 pub(crate) unsafe trait Options: Copy {
-    /// The name in messages.
+    /// The name of the structure in error messages.
     const NAME: &'static str;
 
-    /// Where the members end, from [`member_ends`].
+    /// The offset at which each member ends, from [`member_ends`].
     const ENDS: &'static [usize];
 
     /// The member that fills the end of the structure, if there is one. It must be zero, so that a later version can give it
@@ -342,7 +342,7 @@ pub(crate) unsafe trait Options: Copy {
     const RESERVED: fn(&Self) -> u32 = |_| 0;
 }
 
-/// Where the members of a structure of options end. All members are listed, in order. The list does not compile if a member
+/// The offsets at which the members of a structure of options end. All members are listed, in order. The list does not compile if a member
 /// is missing, or if there is padding.
 macro_rules! member_ends {
     ($options:ty: $($member:ident)*) => {

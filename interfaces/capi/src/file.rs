@@ -29,9 +29,10 @@ pub struct FileOptions {
     /// Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
     pub no_holes: c_int,
     /// For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
-    /// `plaintext_len` of the summary is the number of bytes, 0 if there is no output. A part never replaces an existing file.
+    /// `plaintext_len` of the summary is the number of bytes that were kept, 0 if there is no output. The beginning of a file never
+    /// replaces an existing file.
     pub partial: c_int,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
 }
 

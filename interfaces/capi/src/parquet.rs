@@ -16,7 +16,8 @@ use crate::reader::{ReadAtFn, Source};
 
 /// All modules are encrypted by GCM.
 pub const LOCKSTEP_PARQUET_AES_GCM_V1: c_int = 0;
-/// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must allow this.
+/// Pages are encrypted by CTR, and changes in them are not detected; all other modules are encrypted by GCM. Readers must
+/// permit this by `allow_unauthenticated_pages`.
 pub const LOCKSTEP_PARQUET_AES_GCM_CTR_V1: c_int = 1;
 
 /// Bytes of the longest key.
@@ -67,14 +68,14 @@ pub struct ParquetReadOptions {
     pub footer_key_len: usize,
     /// The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
     pub columns: *const ParquetColumn,
-    /// Their number.
+    /// The number of elements of `columns`.
     pub column_count: usize,
     /// Finds keys, if none are given; otherwise NULL.
     pub find_key: ParquetKeyFn,
     /// The first argument of `find_key`.
     pub find_key_user: *mut c_void,
-    /// The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
-    /// must be equal.
+    /// The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
+    /// equal to this one.
     pub aad_prefix: *const u8,
     /// Bytes of the AAD prefix; 0 if there is none.
     pub aad_prefix_len: usize,
@@ -92,7 +93,7 @@ pub struct ParquetReadOptions {
     /// type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key` every column
     /// may have been replaced by a plain one. If there is a footer key, the signature is always checked.
     pub allow_unauthenticated_footer: c_int,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
 }
 
@@ -103,7 +104,8 @@ unsafe impl ffi::Options for ParquetReadOptions {
     const RESERVED: fn(&Self) -> u32 = |options| options.reserved;
 }
 
-/// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+/// The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
+/// `plain_columns` are encrypted with the footer key.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetPolicy {
@@ -113,17 +115,17 @@ pub struct ParquetPolicy {
     pub footer_key: *const u8,
     /// Bytes of the footer key: 16, 24 or 32.
     pub footer_key_len: usize,
-    /// What the file states about the footer key, for readers.
+    /// Key metadata that the writer stores in the file, so that readers can find the footer key.
     pub footer_key_metadata: *const u8,
     /// Bytes of the key metadata; 0 if there are none.
     pub footer_key_metadata_len: usize,
     /// The keys of columns.
     pub columns: *const ParquetColumn,
-    /// Their number.
+    /// The number of elements of `columns`.
     pub column_count: usize,
     /// The paths of columns that are not encrypted. The name of a group stands for all columns in it.
     pub plain_columns: *const *const c_char,
-    /// Their number.
+    /// The number of elements of `plain_columns`.
     pub plain_column_count: usize,
     /// The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
     pub aad_prefix: *const u8,
@@ -135,7 +137,7 @@ pub struct ParquetPolicy {
     pub plaintext_footer: c_int,
     /// Not 0: do not store the AAD prefix in the file. Readers must know it.
     pub omit_aad_prefix: c_int,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
 }
 

@@ -39,10 +39,10 @@ pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_HEADER: c_int = 8;
 /// The bits of a Bloom filter.
 pub const LOCKSTEP_PARQUET_MODULE_BLOOM_FILTER_BITSET: c_int = 9;
 
-/// The array of modules in messages.
+/// The name of the array of modules in error messages.
 const ARRAY: &str = "the array of modules";
 
-/// How a module is protected, and where it is in its file. The two determine the mode and the associated data.
+/// The protection of a module, and the place of the module in its file. They determine the mode and the associated data.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetProtection {
@@ -65,7 +65,7 @@ pub struct ParquetProtection {
     /// The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
     /// the header of one.
     pub page: i16,
-    /// Zero.
+    /// Must be zero.
     pub reserved: i16,
 }
 
@@ -74,7 +74,7 @@ pub struct ParquetProtection {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetModule {
-    /// How it is protected.
+    /// The protection of the module.
     pub protection: ParquetProtection,
     /// The module, from its length field on.
     pub input: *const u8,
@@ -93,7 +93,7 @@ pub struct ParquetModule {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetDeviceModule {
-    /// How it is protected. The key is on the host.
+    /// The protection of the module. Its key is on the host.
     pub protection: ParquetProtection,
     /// The module, from its length field on.
     pub input: DeviceRange,

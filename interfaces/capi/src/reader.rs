@@ -25,7 +25,7 @@ pub struct Reader {
 /// The encrypted message or file.
 pub(crate) enum Source {
     File(File),
-    /// A callback, its argument, and the number of bytes.
+    /// A callback, its argument, and the length of the message in bytes.
     Callback(ReadAtFn, User, u64),
 }
 

@@ -40,7 +40,7 @@ pub struct StreamOptions {
     /// The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
     /// thread.
     pub threads: u32,
-    /// Zero.
+    /// Must be zero.
     pub reserved: u32,
 }
 

@@ -36,20 +36,20 @@ pub enum TraceTo {
 pub struct Settings {
     /// A device by name, or `auto` for the planner's choice; `None` means the CPU.
     pub device: Option<String>,
-    /// A kernel by name.
+    /// A kernel by name; `None` for the planner's choice.
     pub kernel: Option<String>,
-    /// Launch options of the device, such as `threads=256`.
+    /// Launch options of the device, such as `threads=256`; `None` for the defaults of the device.
     pub launch: Option<String>,
-    /// Number of CPU threads for large calls.
+    /// Number of CPU threads for large calls; `None` for the number that the processor runs at once.
     pub threads: Option<usize>,
-    /// Minimum number of bytes in one call for which the planner is used.
+    /// Minimum number of bytes of a call that the planner gets; `None` for a default that depends on the device.
     pub threshold: Option<usize>,
-    /// How results are verified.
+    /// The verification of the results of devices other than the CPU.
     pub verify: Verify,
     /// Whether the planner may measure operations by itself and keep the measurements in the user's cache directory.
     pub calibrate: bool,
-    /// Whether keystream is computed ahead for consecutive small updates; `None`: if the processor has no AES instructions, or if a
-    /// device is chosen by name.
+    /// Whether keystream is computed ahead for consecutive small updates. `None`: it is computed ahead if the processor has no AES
+    /// instructions, or if a device is chosen by name.
     pub ahead: Option<bool>,
     /// The destination of the trace.
     pub trace: Option<TraceTo>,
@@ -104,10 +104,11 @@ impl Settings {
         self.builder(backends)?.build()
     }
 
-    /// As [`Settings::engine`], but only if this starts no driver ([`EngineBuilder::build_without_driver`]).
+    /// Does the same as [`Settings::engine`], but returns `None` if this would start a driver
+    /// ([`EngineBuilder::build_without_driver`]).
     ///
     /// # Errors
-    /// As [`Settings::engine`].
+    /// The errors of [`Settings::engine`].
     pub fn engine_without_driver(&self, backends: &'static [&'static str]) -> Result<Option<Engine>> {
         self.builder(backends)?.build_without_driver()
     }

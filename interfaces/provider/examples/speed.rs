@@ -5,10 +5,10 @@
 //! cargo run --release -p lockstep-provider --example speed -- FOLDER [ROUNDS [MILLISECONDS [CIPHER]]]
 //! ```
 //!
-//! FOLDER contains lockstep.so. CIPHER restricts the table to names that contain it. The example measures the OpenSSL
-//! library that it was linked with. The default is the library of the distribution; OPENSSL_DIR selects another one.
-//! times, each for MILLISECONDS (50) after a warm-up of a tenth of that; the provider that runs first alternates too.
-//! Before each measurement the outputs of both are compared. The table shows medians, and the range of the ratio.
+//! FOLDER contains lockstep.so. CIPHER restricts the table to ciphers whose name contains it. The example measures the OpenSSL
+//! library that it was linked with: that of the distribution, unless OPENSSL_DIR has selected another one for the build. The two
+//! providers are measured in turn, ROUNDS (9) times, each for MILLISECONDS (50) after a warm-up of a tenth of that time; the provider
+//! that is measured first alternates too. Before, their outputs are compared. The table shows medians, and the range of the ratio.
 
 use std::ffi::CString;
 use std::ptr::{null, null_mut};

@@ -33,8 +33,8 @@ const CPU_SEGMENT: usize = 16 << 10;
 /// Bytes of a segment computed by a device: large enough to justify a kernel launch.
 const DEVICE_SEGMENT: usize = 256 << 10;
 
-/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of the segments are
-/// used. The maximum is large enough that this happens rarely.
+/// Maximum number of segments of a context, in progress or ready. The worker is woken when half of the segments are used. Because
+/// the maximum is large, the worker is rarely woken.
 const DEPTH: u64 = 32;
 
 /// Maximum number of contexts that use the worker at once; other contexts compute inline. Together with the constants
@@ -51,7 +51,7 @@ type Keystream = Zeroizing<Vec<u8>>;
 #[derive(Default)]
 pub(crate) struct KeystreamPool(PerProcess<Arc<Worker>>);
 
-/// What contexts and the worker thread share.
+/// The state that contexts and the worker thread share.
 #[derive(Default)]
 struct Worker {
     queue: Mutex<Queue>,

@@ -34,12 +34,8 @@ impl Mode {
 
     /// True if the mode processes its IV itself (`custom-iv` in OpenSSL's terms).
     pub(crate) const fn has_custom_iv(self) -> bool {
-        self.is_aead() || matches!(self, Mode::Xts | Mode::Wrap | Mode::WrapInv) || self.pads_semiblocks()
-    }
-
-    /// True if key wrap pads the data to whole semiblocks of 8 bytes.
-    pub(crate) const fn pads_semiblocks(self) -> bool {
-        matches!(self, Mode::WrapPad | Mode::WrapPadInv)
+        use Mode::{Wrap, WrapInv, WrapPad, WrapPadInv, Xts};
+        self.is_aead() || matches!(self, Xts | Wrap | WrapPad | WrapInv | WrapPadInv)
     }
 }
 
@@ -76,8 +72,9 @@ pub(crate) const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// Makes the table. A row has a mode, its number, the block size, the length of the IV, the name and the description. The
-/// key lengths follow: bits of a key, bytes, other names, and after `@` the last number of the object identifier of NIST.
+/// Makes the table. A row has a mode, its number, the block size, the length of the IV, the name and the description. After the
+/// colon it has an entry for each length of keys: the bits of an AES key, the bytes of the key, further names, and after `@` the last
+/// number of the object identifier of NIST.
 macro_rules! algorithms {
     ($(
         $mode:ident $mode_number:literal $block_size:literal $iv_len:literal $name:literal, $text:literal:
@@ -100,7 +97,7 @@ macro_rules! algorithms {
     };
 }
 
-// The order must match `dispatch_tables` in `ffi::cipher`. A compile-time assertion there checks the mode at each
+// `dispatch_tables` in `ffi::cipher` refers to a cipher by its position. A compile-time assertion there checks the mode at each
 // position.
 algorithms! {
     Ecb 0x1 16 0 "ECB", "in ECB mode": 128 16 @1, 192 24 @21, 256 32 @41;

@@ -2,14 +2,14 @@
 //!
 //! | module | modes |
 //! |---|---|
-//! | `raw` | what the contexts without authentication have in common |
+//! | `raw` | the key and the parameters of contexts without authentication |
 //! | `generator` | recognises the contexts of OpenSSL's random generator |
 //! | `blocks` | ECB and CBC, with padding; CBC with ciphertext stealing |
 //! | `tls_cbc` | CBC of TLS records: padding and MAC removed in constant time |
 //! | `streams` | CTR, OFB, CFB, CFB8 and CFB1 |
 //! | `xts` | XTS |
 //! | `wrap` | key wrap, with and without padding |
-//! | `aead` | what the contexts of authenticated encryption have in common |
+//! | `aead` | the context of all modes of authenticated encryption |
 //! | `gcm`, `ccm` | GCM and CCM, and their forms in TLS 1.2 records |
 //! | `ocb` | OCB3 |
 //! | `siv` | SIV and GCM-SIV, which tolerate repeated nonces |
@@ -42,20 +42,20 @@ pub(crate) use xts::Xts;
 
 pub(crate) type Blocks = blocks::Blocks<false>;
 pub(crate) type Cts = blocks::Blocks<true>;
-pub(crate) type Gcm = aead::AeadContext<gcm::GcmState>;
-pub(crate) type Ccm = aead::AeadContext<ccm::CcmState>;
-pub(crate) type Ocb = aead::AeadContext<ocb::OcbState>;
-pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIvState<false>>;
-pub(crate) type Siv = aead::AeadContext<siv::SyntheticIvState<true>>;
+pub(crate) type Gcm = aead::AeadContext<gcm::Gcm>;
+pub(crate) type Ccm = aead::AeadContext<ccm::Ccm>;
+pub(crate) type Ocb = aead::AeadContext<ocb::Ocb>;
+pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIv<false>>;
+pub(crate) type Siv = aead::AeadContext<siv::SyntheticIv<true>>;
 
-/// What every context has.
+/// The parts that all contexts have.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) instance: Arc<Instance>,
     pub(crate) algorithm: &'static Algorithm,
     /// The direction of the last `init`.
     pub(crate) encrypts: bool,
-    /// True for a context of OpenSSL's random generator, if this matters.
+    /// True for a context of OpenSSL's random generator. Always false if the planner gets no calls of the generator.
     pub(crate) is_of_generator: bool,
 }
 
@@ -64,9 +64,9 @@ impl Common {
         Common { instance, algorithm, encrypts: true, is_of_generator: false }
     }
 
-    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the
-    /// caller's thread, if the planner may get these calls. While a generator is made, its parent, which is a generator too,
-    /// may be used.
+    /// Called before each init. Determines whether the context belongs to OpenSSL's random generator, whose calls stay on the caller's
+    /// thread. Not done if all calls of the generator are below the threshold of the planner. Inits of a context that is known to
+    /// belong to a generator are not observed, because the parent of a generator may be used while the generator is made.
     fn observe_init(&mut self, key: Option<&[u8]>, iv: Option<&[u8]>) {
         if self.instance.resources.threshold <= generator::MAX_DRAW && !self.is_of_generator {
             self.is_of_generator = generator::observe(self.algorithm.mode, key, iv.is_some());
@@ -83,10 +83,10 @@ impl Common {
     }
 }
 
-/// The modes of the incremental engine, as the engine names them.
+/// The library's mode for a mode of OpenSSL that [`Blocks`] or [`Streams`] processes.
 ///
 /// # Panics
-/// For a mode that has a type of context of its own.
+/// For other modes.
 fn cipher_of(mode: Mode) -> mode::Cipher {
     match mode {
         Mode::Ecb => mode::Cipher::Ecb,
@@ -96,10 +96,7 @@ fn cipher_of(mode: Mode) -> mode::Cipher {
         Mode::Cfb8 => mode::Cipher::Cfb8,
         Mode::Cfb1 => mode::Cipher::Cfb1,
         Mode::Cbc | Mode::CbcCts => mode::Cipher::Cbc,
-        Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::GcmSiv | Mode::Siv => {
-            panic!("a context of another type")
-        }
-        Mode::Wrap | Mode::WrapPad | Mode::WrapInv | Mode::WrapPadInv => panic!("a context of another type"),
+        _ => panic!("a context of another type"),
     }
 }
 
@@ -129,9 +126,6 @@ pub(crate) trait Cipher: Sized + Send + Sync {
     /// checked the length of the key.
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()>;
 
-    /// True once a key is set.
-    fn has_key(&self) -> bool;
-
     /// Processes the next bytes; returns the number of bytes of output.
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize>;
 
@@ -148,22 +142,19 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         None
     }
 
-    /// Processes additional data: an update without output. A null output pointer is accepted if there are no additional data.
+    /// Processes additional data: an update without output. A cipher without authentication has none, and treats the update as
+    /// [`Cipher::set_message_len`] does.
     fn aad(&mut self, aad: &[u8]) -> Outcome<()> {
         self.set_message_len(aad.len())
     }
 
     /// Sets the length of the message: an update without input and output.
-    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
-        match len {
-            _ if !self.has_key() => Err(Reason::NoKey),
-            0 => Ok(()),
-            _ => Err(Reason::NullBuffer),
-        }
+    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
+        Err(Reason::NullBuffer)
     }
 
-    /// Ends the message. `output` only provides space for output: its input is empty. Without this function, the output is complete
-    /// after each update.
+    /// Ends the message. `output` only provides space for output: its input is empty. A cipher whose output is complete after each
+    /// update needs no function of its own.
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {
         Ok(0)
     }

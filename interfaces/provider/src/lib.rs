@@ -14,9 +14,9 @@
 //! | `ahead` | keystream computed ahead |
 //! | `key` | keys: inline for small calls, through the planner for large ones |
 //! | `executor` | work through the planner, and modes that need the whole message |
-//! | `resources` | what the contexts of an instance share: settings, devices, trace |
+//! | `resources` | the settings, devices and trace that all contexts of an instance share |
 //! | `trace` | counters |
-//! | `libcrypto` | parameters, buffers, error stack: what a provider and libcrypto share |
+//! | `libcrypto` | the interface between a provider and libcrypto: parameters, buffers, error stack |
 //! | `system` | files, forks and threads in the program's process |
 //! | `settings` | the configuration |
 //! | `report`, `reason`, `algorithm`, `message` | entries of the error stack, errors, the table of ciphers, escaping |

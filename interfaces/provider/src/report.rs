@@ -1,4 +1,4 @@
-//! What a failed call of a cipher leaves on OpenSSL's error queue.
+//! The entries that a failed call of a cipher leaves on OpenSSL's error queue.
 //!
 //! Programs act on the queue. For example, Python's `cryptography` takes a failure of a final call with an empty queue for a wrong
 //! tag, and with an entry for a wrong length; Node makes an error code of the text of the entry. After a failure the
@@ -70,7 +70,7 @@ impl Reason {
 
             (At::GetParams, _, R::ParameterType | R::ParameterRoom) => E::Number(FAILED_TO_SET_PARAMETER),
             (At::GetParams, Mode::Gcm, R::NoTag | R::TagLength) => E::Number(INVALID_TAG),
-            // No IV, and `tlsivgen`.
+            // No IV was set and none can be generated, or `tlsivgen` failed.
             (At::GetParams, Mode::Gcm, R::NoIv | R::TlsIv | R::NullBuffer | R::MessageTooLong) => E::None,
             (At::GetParams, Mode::Ccm, R::NoTag) => E::Number(TAG_NOT_SET),
             (At::GetParams, Mode::Ocb, R::NoTag) => E::Number(INVALID_TAG_LENGTH),
@@ -84,7 +84,7 @@ impl Reason {
             (At::SetParams, _, R::ParameterType | R::NullBuffer) => E::Number(FAILED_TO_GET_PARAMETER),
             (At::SetParams, Mode::Gcm, R::TagNotNeeded | R::TagEmpty) => E::Number(INVALID_TAG),
             (At::SetParams, Mode::Gcm, R::TagLength | R::TlsFixedIv) => E::Number(FAILED_TO_GET_PARAMETER),
-            // `tlsivinv`.
+            // `tlsivinv` failed.
             (At::SetParams, Mode::Gcm, R::TlsIv) => E::None,
             (At::SetParams, Mode::Ccm, R::TlsAad) => E::Number(INVALID_DATA),
             (At::SetParams, Mode::Ocb, R::TagNotNeeded) => E::Number(PASSED_INVALID_ARGUMENT),

@@ -1,5 +1,5 @@
-//! What all contexts of an instance of the provider share: the settings, the kernel for small calls, the devices for large
-//! ones, and the trace.
+//! The resources that all contexts of an instance of the provider share: the settings, the kernel for small calls, the devices for
+//! large calls, and the trace.
 //!
 //! Loading the provider only reads the settings and queries the processor. It starts no thread, opens no device and
 //! draws no random bytes, because programs load providers early, fork later, and may run their random generator on this

@@ -20,8 +20,8 @@ use misspelt::misspelt;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) settings: Settings,
-    /// The settings without the device, the kernel and the launch options of the environment; `None` if the environment has none of
-    /// them. They are used if such a device does not exist.
+    /// The settings, but with the device, the kernel and the launch options of the configuration file. They replace `settings` if the
+    /// device or the kernel that the environment names does not exist. `None` if both are equal.
     pub(crate) fallback: Option<Settings>,
     /// Warnings about the environment.
     pub(crate) warnings: Vec<String>,

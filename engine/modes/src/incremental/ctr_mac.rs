@@ -46,18 +46,19 @@ impl CtrMac {
         CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
     }
 
-    /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked them.
+    /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked the lengths.
     ///
     /// # Errors
     /// Errors of the executor.
     pub fn ccm_header<E: MacExecutor>(
         &mut self,
         executor: &mut E,
-        nonce: &[u8],
         tag_len: usize,
         aad_len: u64,
         data_len: u64,
     ) -> Result<(), E::Error> {
+        // The first byte of the counter block is 14 minus the length of the nonce, which follows.
+        let nonce = &self.first[1..=14 - usize::from(self.first[0])];
         let (header, len) = ccm_header(nonce, tag_len, aad_len, data_len);
         self.mac.update(executor, &header[..len], false)
     }

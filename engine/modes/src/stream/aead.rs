@@ -63,7 +63,7 @@ impl AeadStream {
             (Aead::Ccm, Some(MessageLengths { aad, data, tag })) => {
                 ccm::check(nonce.len(), tag, data)?;
                 let mut state = CtrMac::ccm(nonce);
-                state.ccm_header(&mut Planned::new(&*executor, key), nonce, tag, aad, data)?;
+                state.ccm_header(&mut Planned::new(&*executor, key), tag, aad, data)?;
                 (state, lengths)
             }
             (Aead::Ccm, None) => {

@@ -1,7 +1,7 @@
 //! Contexts of authenticated encryption: key, IV, additional data, data, tag.
 //!
-//! A context is the same for all modes. What differs between the modes, as in OpenSSL's default provider, is in the constants
-//! and in the functions of [`AeadMode`].
+//! All modes have one type of context. The differences between the modes, which OpenSSL's default provider has too, are in the
+//! constants and functions of [`AeadMode`].
 
 use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
@@ -35,33 +35,39 @@ pub(crate) enum IvState {
     Used,
 }
 
-/// Keys and state of a mode. The default is the state without a key.
-pub(crate) trait AeadMode: Default + Send + Sync {
+/// The rules of a mode. A value has the settings that are kept when the key is replaced.
+pub(crate) trait AeadMode: Copy + Default + Send + Sync {
+    /// The expanded key, with the state of the current message.
+    type Key: Send + Sync;
+
     const AEAD: Aead;
     const GETTABLE: Parameters;
     const SETTABLE: Parameters;
-    /// An IV has no effect.
+    /// True if an IV has no effect.
     const IGNORES_IV: bool = false;
     /// Bytes of the IV if no other length is set.
     const IV_LEN: usize = 12;
-    /// There are parameters for the IV and its length.
+    /// True if there are parameters for the IV and its length.
     const HAS_IV_PARAMS: bool = true;
-    /// The length of the IV must be set before the IV.
+    /// True if the length of the IV must be set before the IV.
     const IV_LEN_COMES_FIRST: bool = false;
     /// Bytes of the tag if no other length is set.
     const TAG_LEN: usize = 16;
-    /// The tag may be read in part.
+    /// True if the tag may be read in part.
     const TAG_MAY_BE_CUT: bool = false;
-    /// The parameter for the length of the key can be set, to the length that the key has.
+    /// True if the parameter for the length of the key can be set, to the length that the key has.
     const CHECKS_KEY_LEN: bool = false;
 
-    /// Returns a copy with the same state.
-    fn duplicate(&self) -> Outcome<Self>;
+    fn new_key(instance: &Instance, key: &[u8]) -> Outcome<Self::Key>;
 
-    fn has_key(&self) -> bool;
+    fn duplicate_key(key: &Self::Key) -> Outcome<Self::Key>;
 
-    /// Replaces the key.
-    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()>;
+    /// Replaces the key. The old key is wiped before the new key is expanded.
+    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
+        context.key = None;
+        context.key = Some(Self::new_key(&context.common.instance, key)?);
+        Ok(())
+    }
 
     /// True if an IV may have this number of bytes.
     fn accepts_iv_len(len: usize) -> bool {
@@ -69,16 +75,26 @@ pub(crate) trait AeadMode: Default + Send + Sync {
     }
 
     /// Called at the end of each init that has not failed.
-    fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool);
+    fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool);
 
-    /// True if [`AeadMode::set_key`] leaves no copy of the key on the stack.
-    fn rekeys_in_place(&self, _instance: &Instance) -> bool {
+    /// True if [`AeadMode::replace_key`] leaves no copy of the key on the stack.
+    fn rekeys_in_place(_instance: &Instance) -> bool {
         false
     }
 
-    /// True if [`AeadMode::duplicate`] leaves no copy of the key on the stack.
-    fn copies_in_place(&self) -> bool {
+    /// True if [`AeadMode::duplicate_key`] leaves no copy of the key on the stack.
+    fn copies_in_place(_key: &Self::Key) -> bool {
         false
+    }
+
+    /// Called if a message starts although no IV has been set.
+    fn draw_iv(_context: &mut AeadContext<Self>) -> Outcome<()> {
+        Err(Reason::NoIv)
+    }
+
+    /// Starts a message with the current IV. Not called for modes that take the data of a message in one update.
+    fn start(_context: &mut AeadContext<Self>) -> Outcome<()> {
+        Ok(())
     }
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize>;
@@ -87,7 +103,7 @@ pub(crate) trait AeadMode: Default + Send + Sync {
 
     /// Sets the length of the message. Most modes do not need it in advance.
     fn set_message_len(context: &mut AeadContext<Self>, _len: usize) -> Outcome<()> {
-        if context.has_key() { Ok(()) } else { Err(Reason::NoKey) }
+        context.key.as_ref().map(|_| ()).ok_or(Reason::NoKey)
     }
 
     fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize>;
@@ -114,9 +130,10 @@ pub(crate) trait AeadMode: Default + Send + Sync {
 }
 
 /// A context of authenticated encryption.
-pub(crate) struct AeadContext<M> {
+pub(crate) struct AeadContext<M: AeadMode> {
     pub(super) common: Common,
     pub(super) mode: M,
+    pub(super) key: Option<M::Key>,
     pub(super) iv: [u8; MAX_IV],
     pub(super) iv_len: usize,
     pub(super) iv_state: IvState,
@@ -129,6 +146,7 @@ pub(crate) struct AeadContext<M> {
     pub(super) tag_is_made: bool,
     /// The additional data of the next TLS record.
     pub(super) record_aad: Option<[u8; TLS_AAD]>,
+    /// The number of bytes of the tag of that record.
     pub(super) record_growth: usize,
 }
 
@@ -140,6 +158,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         AeadContext {
             common,
             mode: M::default(),
+            key: None,
             iv: [0; MAX_IV],
             iv_len: M::IV_LEN,
             iv_state: IvState::Missing,
@@ -157,7 +176,8 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
     }
 
     fn duplicate(&self) -> Outcome<Self> {
-        Ok(AeadContext { common: self.common.clone(), mode: self.mode.duplicate()?, ..*self })
+        let key = self.key.as_ref().map(M::duplicate_key).transpose()?;
+        Ok(AeadContext { common: self.common.clone(), key, ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -169,7 +189,7 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             return Err(Reason::IvLength);
         }
         if let Some(key) = key {
-            self.mode.set_key(&self.common.instance, key)?;
+            M::replace_key(self, key)?;
         }
         if self.iv_state == IvState::InUse && (key.is_some() || self.common.encrypts != encrypts) {
             // A message cannot change direction, and it ends with its key. Its IV is not used again, because the new key may be
@@ -182,22 +202,18 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             self.iv[..iv.len()].copy_from_slice(iv);
             self.iv_state = IvState::Fresh;
         }
-        M::after_init(self, key.is_some(), iv.is_some());
+        M::after_init(self, iv.is_some());
         Ok(())
-    }
-
-    fn has_key(&self) -> bool {
-        self.mode.has_key()
     }
 
     #[inline(always)]
     fn rekeys_in_place(&self) -> bool {
-        self.mode.rekeys_in_place(&self.common.instance)
+        M::rekeys_in_place(&self.common.instance)
     }
 
     #[inline(always)]
     fn copies_in_place(&self) -> bool {
-        self.mode.copies_in_place()
+        self.key.as_ref().is_none_or(M::copies_in_place)
     }
 
     #[inline(always)]
@@ -249,6 +265,26 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 }
 
 impl<M: AeadMode> AeadContext<M> {
+    /// Returns the key with the current message. Starts the message if it has not started.
+    #[inline(always)]
+    pub(super) fn started(&mut self) -> Outcome<&mut M::Key> {
+        if self.iv_state != IvState::InUse {
+            self.begin()?;
+        }
+        self.key.as_mut().ok_or(Reason::NoKey)
+    }
+
+    #[inline(never)]
+    fn begin(&mut self) -> Outcome<()> {
+        match self.iv_state {
+            _ if self.key.is_none() => return Err(Reason::NoKey),
+            IvState::Missing => M::draw_iv(self)?,
+            IvState::Used => return Err(Reason::Finished),
+            IvState::Fresh | IvState::InUse => {}
+        }
+        M::start(self)
+    }
+
     /// Gets a parameter that most modes have.
     pub(super) fn get_common(&mut self, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
         match name {
@@ -283,8 +319,8 @@ impl<M: AeadMode> AeadContext<M> {
         (self.tag_is_set, self.tag_is_made) = (true, false);
     }
 
-    /// Sets the additional data of a record: the length field contains the length of the record. It is authenticated with the
-    /// length of the plaintext.
+    /// Sets the additional data of a record. Their length field arrives with the length of the record, and is authenticated with the
+    /// length of the plaintext. `tag` is the number of bytes of the tag.
     pub(super) fn set_record_aad(&mut self, aad: &[u8], tag: usize) -> Outcome<()> {
         let mut aad: [u8; TLS_AAD] = aad.try_into().map_err(|_| Reason::TlsAad)?;
         let len = usize::from(u16::from_be_bytes([aad[11], aad[12]]));

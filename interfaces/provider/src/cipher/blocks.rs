@@ -17,7 +17,7 @@ use crate::reason::{Outcome, Reason};
 const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
 /// A context of ECB or CBC. With `CTS`, an update is a whole message of CBC with ciphertext stealing. As in the default provider,
-/// `EVP_Cipher` then remains plain CBC, and a message without an update is no error.
+/// `EVP_Cipher` then remains plain CBC, and a message without an update is not an error.
 pub(crate) struct Blocks<const CTS: bool> {
     raw: Raw,
     /// The last ciphertext block, and the buffered bytes.
@@ -68,10 +68,6 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         self.raw.replace_key(key)
     }
 
-    fn has_key(&self) -> bool {
-        self.raw.key.is_some()
-    }
-
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let mut key = self.raw.key()?;
@@ -93,6 +89,10 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
 
     fn query_output_len(&self, _has_input: bool, len: usize) -> Option<Outcome<usize>> {
         CTS.then_some(if len < 16 { Err(Reason::CtsTooShort) } else { Ok(len) })
+    }
+
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
+        self.raw.set_message_len(len)
     }
 
     fn finish(&mut self, mut output: Buffers<'_>) -> Outcome<usize> {

@@ -12,10 +12,12 @@ use crate::key::{ContextKey, PlannedKey};
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The state of CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
-#[derive(Default)]
-pub(crate) struct CcmState {
-    key: Option<ContextKey>,
+/// CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ccm;
+
+pub(crate) struct CcmKey {
+    key: ContextKey,
     /// The current message.
     message: Option<Message>,
 }
@@ -24,15 +26,15 @@ pub(crate) struct CcmState {
 #[derive(Clone)]
 struct Message {
     len: usize,
-    /// The nonce: the first `nonce_len` bytes.
-    nonce: [u8; 13],
-    nonce_len: usize,
     tag_len: usize,
-    /// The state after the additional data; `None` before.
-    state: Option<CtrMac>,
+    /// True once the additional data, possibly none, have been added.
+    has_aad: bool,
+    state: CtrMac,
 }
 
-impl AeadMode for CcmState {
+impl AeadMode for Ccm {
+    type Key = CcmKey;
+
     const AEAD: Aead = Aead::Ccm;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD);
     const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED);
@@ -40,63 +42,54 @@ impl AeadMode for CcmState {
     const IV_LEN_COMES_FIRST: bool = true;
     const TAG_LEN: usize = 12;
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        Ok(CcmState { key, message: self.message.clone() })
+    fn new_key(instance: &Instance, key: &[u8]) -> Outcome<CcmKey> {
+        Ok(CcmKey { key: ContextKey::new(PlannedKey::new(&instance.resources, key))?, message: None })
     }
 
-    fn has_key(&self) -> bool {
-        self.key.is_some()
+    fn duplicate_key(key: &CcmKey) -> Outcome<CcmKey> {
+        Ok(CcmKey { key: key.key.duplicate()?, message: key.message.clone() })
     }
 
-    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        self.key = None;
-        self.key = Some(ContextKey::new(PlannedKey::new(&instance.resources, key))?);
-        Ok(())
-    }
-
-    fn after_init(context: &mut AeadContext<Self>, key_is_new: bool, iv_is_new: bool) {
+    fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
             // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
             context.tag_is_set &= !context.common.encrypts;
             context.tag_is_made = false;
-        }
-        if key_is_new || iv_is_new {
-            context.mode.message = None;
+            context.end_message();
         }
     }
 
     fn update(context: &mut AeadContext<Self>, data: Buffers<'_>) -> Outcome<usize> {
-        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        context.key.as_ref().ok_or(Reason::NoKey)?;
         // The additional data are valid for one record: a second record with the same sequence number would reuse the nonce.
         if let Some(aad) = context.record_aad.take() {
             return context.record(&aad, data);
         }
-        // A null input is a call of EVP_EncryptFinal or EVP_DecryptFinal, which returns no bytes.
+        // As in the default provider, an update with a null input is a final call, which returns no bytes.
         if data.has_no_input() { Ok(0) } else { context.run(data) }
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        context.check_key_and_iv()?;
+        let CcmKey { key, message } = context.key_with_iv()?;
         if aad.is_empty() {
             return Ok(());
         }
-        let CcmState { key: Some(key), message } = &mut context.mode else { return Err(Reason::NoKey) };
         let message = message.as_mut().ok_or(Reason::NoLength)?;
-        if message.state.is_some() {
+        if message.has_aad {
             return Err(Reason::SecondAad);
         }
         message.absorb_aad(key, aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
-        context.check_key_and_iv()?;
-        context.mode.message = Some(context.begin(len)?);
+        context.key_with_iv()?;
+        let message = context.new_message(len)?;
+        context.key_with_iv()?.message = Some(message);
         Ok(())
     }
 
     fn finish(context: &mut AeadContext<Self>, output: Buffers<'_>) -> Outcome<usize> {
-        context.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        context.key.as_ref().ok_or(Reason::NoKey)?;
         // A message without data may have had no update, so it is processed here.
         if context.iv_state == IvState::Fresh && context.record_aad.is_none() {
             context.run(output)?;
@@ -126,7 +119,7 @@ impl AeadMode for CcmState {
                 context.get_common(name, param)?;
                 // The tag can be read once, as in OpenSSL. Reading it ends the message.
                 context.tag_is_made = false;
-                context.mode.message = None;
+                context.end_message();
                 Ok(())
             }
             _ => context.get_common(name, param),
@@ -149,24 +142,25 @@ impl AeadMode for CcmState {
     }
 }
 
-impl AeadContext<CcmState> {
-    fn check_key_and_iv(&self) -> Outcome<()> {
-        match self.iv_state {
-            _ if !self.mode.has_key() => Err(Reason::NoKey),
-            IvState::Fresh => Ok(()),
-            _ => Err(Reason::NoIv),
-        }
+impl AeadContext<Ccm> {
+    fn key_with_iv(&mut self) -> Outcome<&mut CcmKey> {
+        let key = self.key.as_mut().ok_or(Reason::NoKey)?;
+        if self.iv_state == IvState::Fresh { Ok(key) } else { Err(Reason::NoIv) }
     }
 
-    /// Starts a message of this length.
-    fn begin(&self, len: usize) -> Outcome<Message> {
+    /// Discards the current message.
+    fn end_message(&mut self) {
+        self.key.iter_mut().for_each(|key| key.message = None);
+    }
+
+    /// A message of this length with the current IV.
+    fn new_message(&self, len: usize) -> Outcome<Message> {
         let bits = 8 * (15 - self.iv_len);
         if bits < 64 && (len as u64) >> bits != 0 {
             return Err(Reason::MessageTooLong);
         }
-        let mut nonce = [0; 13];
-        nonce[..self.iv_len].copy_from_slice(&self.iv[..self.iv_len]);
-        Ok(Message { len, nonce, nonce_len: self.iv_len, tag_len: self.tag_len, state: None })
+        let state = CtrMac::ccm(&self.iv[..self.iv_len]);
+        Ok(Message { len, tag_len: self.tag_len, has_aad: false, state })
     }
 
     /// Processes all data of a message.
@@ -179,24 +173,22 @@ impl AeadContext<CcmState> {
             return Err(Reason::OutputTooSmall);
         }
         self.check_tag_is_set()?;
-        let encrypts = self.common.encrypts;
-        if self.mode.message.is_none() {
-            self.mode.message = Some(self.begin(len)?);
+        if let Some(CcmKey { message: None, .. }) = self.key {
+            Ccm::set_message_len(self, len)?;
         }
-        let CcmState { key: Some(key), message: Some(message) } = &mut self.mode else {
-            return Err(Reason::NoKey);
-        };
+        let Some(CcmKey { key, message: Some(message) }) = &mut self.key else { return Err(Reason::NoKey) };
         if message.len != len {
             return Err(Reason::WrongLength);
         }
         // The nonce must not be used again, even if this call fails.
         self.iv_state = IvState::Missing;
+        let encrypts = self.common.encrypts;
         let tag = match encrypts {
             true => Tag::Write(&mut self.tag),
             false => Tag::Expect(&self.tag[..self.tag_len]),
         };
         let outcome = message.run(key, data.whole()?.into_host(), tag);
-        self.mode.message = None;
+        self.end_message();
         self.tag_is_set = false;
         self.tag_is_made |= encrypts && outcome.is_ok();
         outcome.map(|()| len)
@@ -214,8 +206,8 @@ impl AeadContext<CcmState> {
             return Err(Reason::TlsIv);
         }
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
-        let mut message = self.begin(text.len())?;
-        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
+        let mut message = self.new_message(text.len())?;
+        let CcmKey { key, .. } = self.key.as_ref().ok_or(Reason::NoKey)?;
         message.absorb_aad(key, aad)?;
         let (tag, len) = match self.common.encrypts {
             true => (Tag::Write(tag), len),
@@ -227,24 +219,22 @@ impl AeadContext<CcmState> {
 }
 
 impl Message {
-    /// Starts CCM, and adds all additional data.
+    /// Adds all additional data.
     fn absorb_aad(&mut self, mut key: &ContextKey, aad: &[u8]) -> Outcome<()> {
-        let nonce = &self.nonce[..self.nonce_len];
-        let state = self.state.insert(CtrMac::ccm(nonce));
-        state.ccm_header(&mut key, nonce, self.tag_len, aad.len() as u64, self.len as u64)?;
-        state.aad(&mut key, aad)?;
-        state.pad(&mut key)
+        self.has_aad = true;
+        self.state.ccm_header(&mut key, self.tag_len, aad.len() as u64, self.len as u64)?;
+        self.state.aad(&mut key, aad)?;
+        self.state.pad(&mut key)
     }
 
     /// Processes all data: encrypts them if the tag is to be written. The output is zeroed if the tag is wrong or a device fails.
     fn run(&mut self, mut key: &ContextKey, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
-        if self.state.is_none() {
+        if !self.has_aad {
             self.absorb_aad(key, &[])?;
         }
-        let state = self.state.as_mut().ok_or(Reason::Internal)?;
         let direction = if let Tag::Write(_) = tag { Direction::Encrypt } else { Direction::Decrypt };
-        let processed = state.apply(&mut key, direction, data.reborrow());
-        let computed = processed.and_then(|()| state.tag(&mut key, None));
+        let processed = self.state.apply(&mut key, direction, data.reborrow());
+        let computed = processed.and_then(|()| self.state.tag(&mut key, None));
         let outcome = computed.and_then(|computed| match settle(&mut tag, &computed) {
             Status::Done => Ok(()),
             _ => Err(Reason::TagMismatch),

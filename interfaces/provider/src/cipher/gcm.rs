@@ -16,10 +16,9 @@ use crate::system::stack::run_and_wipe;
 
 const TLS_TAG: usize = 16;
 
-#[derive(Default)]
-pub(crate) struct GcmState {
-    gcm: Option<InlineGcm>,
-    ahead: Ahead,
+/// GCM, with the origin of the current IV.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Gcm {
     /// True if a message was started with the current IV.
     iv_is_used: bool,
     /// True if a part of the IV was set for decryption. The IV may then be that of a message that was encrypted before.
@@ -30,9 +29,14 @@ pub(crate) struct GcmState {
     pub(super) iv_counts: bool,
 }
 
-/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. On the heap, so that
-/// contexts without it are small and fast to copy. (A vector of one element, because a `Box` cannot be allocated without an abort on
-/// failure.)
+pub(crate) struct GcmKey {
+    gcm: InlineGcm,
+    ahead: Ahead,
+}
+
+/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. They are on the heap, so that
+/// contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
+/// the process on failure.
 #[derive(Default)]
 struct Ahead(Vec<(PlannedKey, KeystreamAhead)>);
 
@@ -66,47 +70,50 @@ impl Drop for Ahead {
     }
 }
 
-impl AeadMode for GcmState {
+impl AeadMode for Gcm {
+    type Key = GcmKey;
+
     const AEAD: Aead = Aead::Gcm;
     const GETTABLE: Parameters =
         list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG TLS_AAD_PAD TLS_IV_GEN IV_GENERATED);
     const SETTABLE: Parameters = list!(IVLEN TAG TLS_AAD TLS_IV_FIXED TLS_IV_INV);
     const TAG_MAY_BE_CUT: bool = true;
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let gcm = self.gcm.as_ref().map(|gcm| gcm.duplicate().ok_or(Reason::OutOfMemory)).transpose()?;
+    fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
+        let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        Ok(GcmKey { gcm, ahead: Ahead::default() })
+    }
+
+    fn duplicate_key(key: &GcmKey) -> Outcome<GcmKey> {
         // The copy computes its own keystream when needed.
         let mut ahead = Ahead::default();
-        self.ahead.0.iter().for_each(|(key, _)| ahead.enable(key.duplicate()));
-        Ok(GcmState { gcm, ahead, ..*self })
+        key.ahead.0.iter().for_each(|(key, _)| ahead.enable(key.duplicate()));
+        Ok(GcmKey { gcm: key.gcm.duplicate().ok_or(Reason::OutOfMemory)?, ahead })
     }
 
-    fn has_key(&self) -> bool {
-        self.gcm.is_some()
-    }
-
-    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        self.ahead.clear();
-        if let Some(gcm) = &mut self.gcm {
+    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
+        let instance = &context.common.instance;
+        if let Some(GcmKey { gcm, ahead }) = &mut context.key {
+            ahead.clear();
             if !gcm.set_key(key) {
-                self.gcm = None;
+                context.key = None;
             }
         } else {
-            self.gcm = InlineGcm::new(instance.resources.kernel()?, key);
+            context.key = Some(Self::new_key(instance, key)?);
         }
-        self.gcm.as_ref().ok_or(Reason::OutOfMemory)?;
+        let GcmKey { ahead, .. } = context.key.as_mut().ok_or(Reason::OutOfMemory)?;
         if instance.has_ctr_apart() {
-            self.ahead.enable(PlannedKey::new(&instance.resources, key));
+            ahead.enable(PlannedKey::new(&instance.resources, key));
         }
         Ok(())
     }
 
-    /// As in OpenSSL, which has a smaller limit than GCM.
+    /// The limit is that of OpenSSL, which is smaller than the limit of GCM.
     fn accepts_iv_len(len: usize) -> bool {
         (1..=MAX_IV).contains(&len)
     }
 
-    fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, iv_is_new: bool) {
+    fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
         if iv_is_new {
             context.iv_is_fresh();
         } else if context.common.encrypts && context.mode.iv_is_received {
@@ -115,12 +122,35 @@ impl AeadMode for GcmState {
         }
     }
 
-    fn rekeys_in_place(&self, instance: &Instance) -> bool {
+    fn rekeys_in_place(instance: &Instance) -> bool {
         !instance.has_ctr_apart() && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
     }
 
-    fn copies_in_place(&self) -> bool {
-        self.ahead.0.is_empty() && self.gcm.as_ref().is_none_or(InlineGcm::copies_in_place)
+    fn copies_in_place(key: &GcmKey) -> bool {
+        key.ahead.0.is_empty() && key.gcm.copies_in_place()
+    }
+
+    /// Generates a random IV (SP 800-38D, 8.2.2), which must have at least 96 bits.
+    fn draw_iv(context: &mut AeadContext<Self>) -> Outcome<()> {
+        if !context.common.encrypts || context.record_aad.is_some() || context.iv_len < 12 {
+            return Err(Reason::NoIv);
+        }
+        getrandom::fill(&mut context.iv[..context.iv_len]).map_err(|_| Reason::Random)?;
+        context.iv_is_fresh();
+        context.mode.iv_is_random = true;
+        Ok(())
+    }
+
+    fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
+        let GcmKey { gcm, ahead } = context.key.as_mut().ok_or(Reason::NoKey)?;
+        if !gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
+            return Err(Reason::IvLength);
+        }
+        ahead.stop();
+        context.iv_state = IvState::InUse;
+        context.mode.iv_is_used = true;
+        context.tag_is_made = false;
+        Ok(())
     }
 
     #[inline(always)]
@@ -135,7 +165,7 @@ impl AeadMode for GcmState {
         if data.room() < len {
             return Err(Reason::OutputTooSmall);
         }
-        context.ensure_started()?;
+        context.started()?;
         context.process(data.whole()?).map(|()| len)
     }
 
@@ -146,7 +176,7 @@ impl AeadMode for GcmState {
         if context.record_aad.is_some() {
             return Err(Reason::NotInPlace);
         }
-        if context.ensure_started()?.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
+        if context.started()?.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
     }
 
     /// GCM does not need the length in advance.
@@ -159,11 +189,10 @@ impl AeadMode for GcmState {
             context.iv_state = IvState::Used;
             return Err(Reason::NotInPlace);
         }
-        context.ensure_started()?;
+        context.started()?;
         context.check_tag_is_set()?;
-        let GcmState { gcm, ahead, .. } = &mut context.mode;
+        let GcmKey { gcm, ahead } = context.key.as_mut().ok_or(Reason::NoKey)?;
         ahead.stop();
-        let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
@@ -197,7 +226,7 @@ impl AeadMode for GcmState {
     fn get(context: &mut AeadContext<Self>, name: &[u8], param: &mut GetParam<'_>) -> Outcome<()> {
         match name {
             b"iv" | b"updated-iv" if context.iv_state == IvState::Missing => {
-                context.draw_iv()?;
+                Self::draw_iv(context)?;
                 context.get_common(name, param)
             }
             b"tlsaadpad" => param.number(context.record_growth as u64),
@@ -220,13 +249,12 @@ impl AeadMode for GcmState {
     }
 }
 
-impl AeadContext<GcmState> {
+impl AeadContext<Gcm> {
     /// Encrypts or decrypts the next bytes of the message. After a failure of a device, the output is zeroed, and the message cannot
     /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
-        let GcmState { gcm, ahead, .. } = &mut self.mode;
-        let gcm = gcm.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, ahead } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
         let Some((key, keystream)) = ahead
             .0
@@ -248,7 +276,7 @@ impl AeadContext<GcmState> {
                 None => Some(blocks),
             })
         };
-        // With an IV of another length, the counter is a hash with the secret H, and may be copied to the stack.
+        // If the IV does not have 12 bytes, the counter is a hash with the secret H, and may be copied to the stack.
         if !run_and_wipe(self.iv_len != 12, update) {
             return Err(Reason::MessageTooLong);
         }
@@ -257,50 +285,6 @@ impl AeadContext<GcmState> {
             self.iv_state = IvState::Used;
         }
         outcome
-    }
-
-    /// Returns the current message. Starts it if necessary.
-    #[inline(always)]
-    fn ensure_started(&mut self) -> Outcome<&mut InlineGcm> {
-        if self.iv_state != IvState::InUse || self.mode.gcm.is_none() {
-            self.begin()?;
-        }
-        self.mode.gcm.as_mut().ok_or(Reason::NoKey)
-    }
-
-    #[inline(never)]
-    fn begin(&mut self) -> Outcome<()> {
-        match self.iv_state {
-            _ if self.mode.gcm.is_none() => return Err(Reason::NoKey),
-            IvState::Missing => self.draw_iv()?,
-            IvState::Used => return Err(Reason::Finished),
-            IvState::Fresh | IvState::InUse => {}
-        }
-        self.start()
-    }
-
-    /// Starts a message with the current IV.
-    fn start(&mut self) -> Outcome<()> {
-        let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
-        if !gcm.start(self.common.encrypts, &self.iv[..self.iv_len]) {
-            return Err(Reason::IvLength);
-        }
-        self.iv_state = IvState::InUse;
-        self.mode.iv_is_used = true;
-        self.tag_is_made = false;
-        self.mode.ahead.stop();
-        Ok(())
-    }
-
-    /// Generates a random IV (SP 800-38D, 8.2.2), which must have at least 96 bits.
-    fn draw_iv(&mut self) -> Outcome<()> {
-        if !self.common.encrypts || self.record_aad.is_some() || self.iv_len < 12 {
-            return Err(Reason::NoIv);
-        }
-        getrandom::fill(&mut self.iv[..self.iv_len]).map_err(|_| Reason::Random)?;
-        self.iv_is_fresh();
-        self.mode.iv_is_random = true;
-        Ok(())
     }
 
     /// Replaces a part of the IV.
@@ -338,15 +322,14 @@ impl AeadContext<GcmState> {
 
     /// Starts a message with the next IV, and writes the last bytes of that IV to `part`.
     fn next_iv(&mut self, part: &mut [u8]) -> Outcome<()> {
-        if !self.mode.iv_counts || self.mode.gcm.is_none() || part.is_empty() || self.iv_len < TLS_EXPLICIT_IV
-        {
+        if !self.mode.iv_counts || self.key.is_none() || part.is_empty() || self.iv_len < TLS_EXPLICIT_IV {
             return Err(Reason::TlsIv);
         }
         if self.common.encrypts && self.mode.iv_is_used {
-            // A message that this function has not started has used this IV.
+            // This IV was used by a message that another function has started.
             self.increment_iv();
         }
-        self.start()?;
+        Gcm::start(self)?;
         let iv = &self.iv[..self.iv_len];
         let len = part.len().min(iv.len());
         part[..len].copy_from_slice(&iv[iv.len() - len..]);
@@ -364,13 +347,12 @@ impl AeadContext<GcmState> {
 
     /// Starts a message with the IV that ends with `part`, which was received in a record.
     fn set_invocation(&mut self, part: &[u8]) -> Outcome<()> {
-        if !self.mode.iv_counts || self.mode.gcm.is_none() || self.common.encrypts || part.len() > self.iv_len
-        {
+        if !self.mode.iv_counts || self.key.is_none() || self.common.encrypts || part.len() > self.iv_len {
             return Err(Reason::TlsIv);
         }
         self.set_iv(self.iv_len - part.len(), part);
         self.mode.iv_is_received = true;
-        self.start()
+        Gcm::start(self)
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. Its IV is not used again, even if
@@ -380,7 +362,7 @@ impl AeadContext<GcmState> {
         let aad = self.record_aad.take().ok_or(Reason::TlsAad)?;
         let len = data.len();
         self.iv_state = IvState::Used;
-        if self.mode.gcm.is_none() {
+        if self.key.is_none() {
             return Err(Reason::NoKey);
         }
         let (explicit_iv, text, tag) = record_parts(&mut data, TLS_TAG)?;
@@ -390,12 +372,12 @@ impl AeadContext<GcmState> {
         };
         self.iv_state = IvState::Used;
         started?;
-        let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
         if !gcm.aad(&aad) {
             return Err(Reason::MessageTooLong);
         }
         self.process(Span::in_place(text))?;
-        let gcm = self.mode.gcm.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, .. } = self.key.as_mut().ok_or(Reason::NoKey)?;
         if self.common.encrypts {
             tag.copy_from_slice(&gcm.finish_seal().ok_or(Reason::Internal)?);
             return Ok(len);

@@ -13,9 +13,12 @@ use crate::key::{PassFn, PlannedKey};
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-pub(crate) struct OcbState {
-    ocb: Option<InlineOcb>,
-    /// The same key for large calls, if a device is named.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Ocb;
+
+pub(crate) struct OcbKey {
+    ocb: InlineOcb,
+    /// The key for large calls, if a device is named.
     planned: Option<PlannedKey>,
     /// A partial block between two updates.
     buffer: BlockBuffer,
@@ -23,42 +26,39 @@ pub(crate) struct OcbState {
     data_has_ended: bool,
 }
 
-impl Default for OcbState {
-    fn default() -> Self {
-        let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
-        OcbState { ocb: None, planned: None, buffer, data_has_ended: false }
-    }
-}
+impl AeadMode for Ocb {
+    type Key = OcbKey;
 
-impl AeadMode for OcbState {
     const AEAD: Aead = Aead::Ocb;
     const GETTABLE: Parameters = list!(KEYLEN IVLEN TAGLEN IV UPDATED_IV TAG);
     const SETTABLE: Parameters = list!(KEYLEN IVLEN TAG);
     const CHECKS_KEY_LEN: bool = true;
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let ocb = self.ocb.as_ref().map(|ocb| ocb.duplicate().ok_or(Reason::OutOfMemory)).transpose()?;
-        let planned = self.planned.as_ref().map(PlannedKey::duplicate);
-        Ok(OcbState { ocb, planned, buffer: self.buffer.clone(), data_has_ended: self.data_has_ended })
-    }
-
-    fn has_key(&self) -> bool {
-        self.ocb.is_some()
-    }
-
-    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        self.ocb = None;
+    fn new_key(instance: &Instance, key: &[u8]) -> Outcome<OcbKey> {
         let resources = &instance.resources;
-        self.planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
+        let planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
         let key = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        self.ocb = Some(InlineOcb::new(key));
-        Ok(())
+        let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
+        Ok(OcbKey { ocb: InlineOcb::new(key), planned, buffer, data_has_ended: false })
     }
 
-    fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, iv_is_new: bool) {
-        context.mode.buffer.discard();
+    fn duplicate_key(key: &OcbKey) -> Outcome<OcbKey> {
+        let ocb = key.ocb.duplicate().ok_or(Reason::OutOfMemory)?;
+        let (planned, buffer) = (key.planned.as_ref().map(PlannedKey::duplicate), key.buffer.clone());
+        Ok(OcbKey { ocb, planned, buffer, ..*key })
+    }
+
+    fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
+        context.key.iter_mut().for_each(|key| key.buffer.discard());
         // A tag that was set for this message is kept; the tag of the previous encryption is discarded.
         context.tag_is_made &= !iv_is_new;
+    }
+
+    fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
+        let OcbKey { ocb, data_has_ended, .. } = context.key.as_mut().ok_or(Reason::NoKey)?;
+        ocb.start(context.common.encrypts, &context.iv[..context.iv_len], context.tag_len);
+        (context.iv_state, *data_has_ended) = (IvState::InUse, false);
+        Ok(())
     }
 
     fn update(context: &mut AeadContext<Self>, mut data: Buffers<'_>) -> Outcome<usize> {
@@ -66,7 +66,7 @@ impl AeadMode for OcbState {
             context.check_data_may_follow()?;
         }
         let direction = context.common.direction();
-        let (ocb, planned, buffer) = context.started()?;
+        let OcbKey { ocb, planned, buffer, .. } = context.started()?;
         // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
         let mut masked_blocks = PassFn(|ecb, _, blocks| run_blocks(ocb, planned, ecb, blocks));
         let outcome = buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data);
@@ -77,18 +77,18 @@ impl AeadMode for OcbState {
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        context.started()?.0.aad(aad);
+        context.started()?.ocb.aad(aad);
         Ok(())
     }
 
     fn finish(context: &mut AeadContext<Self>, mut output: Buffers<'_>) -> Outcome<usize> {
-        let len = context.started()?.2.pending().len();
+        let len = context.started()?.buffer.pending().len();
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
         context.check_tag_is_set()?;
         // The message has ended, even if the tag is wrong.
-        let OcbState { ocb: Some(ocb), buffer, .. } = &mut context.mode else { return Err(Reason::NoKey) };
+        let OcbKey { ocb, buffer, .. } = context.key.as_mut().ok_or(Reason::NoKey)?;
         (context.iv_state, context.tag_is_set) = (IvState::Used, false);
         let mut last = Zeroizing::new([0; 16]);
         last[..len].copy_from_slice(buffer.pending());
@@ -114,7 +114,7 @@ impl AeadMode for OcbState {
         }
         context.check_data_may_follow()?;
         let ecb = mode::Cipher::Ecb.pass(context.common.direction());
-        let (ocb, planned, buffer) = context.started()?;
+        let OcbKey { ocb, planned, buffer, data_has_ended } = context.started()?;
         if !buffer.pending().is_empty() {
             return Err(Reason::WrongFinalBlockLength);
         }
@@ -122,7 +122,7 @@ impl AeadMode for OcbState {
         let outcome = run_blocks(ocb, planned, ecb, blocks);
         if outcome.is_ok() && !last.is_empty() {
             ocb.last(last);
-            context.mode.data_has_ended = true;
+            *data_has_ended = true;
         }
         context.end_after_failure(outcome.map(|()| len))
     }
@@ -143,29 +143,11 @@ impl AeadMode for OcbState {
     }
 }
 
-impl AeadContext<OcbState> {
+impl AeadContext<Ocb> {
     /// Refuses data after a partial block.
     fn check_data_may_follow(&self) -> Outcome<()> {
-        let has_ended = self.iv_state == IvState::InUse && self.mode.data_has_ended;
-        if has_ended { Err(Reason::Finished) } else { Ok(()) }
-    }
-
-    /// Starts the message if it has not started.
-    fn started(&mut self) -> Outcome<(&mut InlineOcb, &Option<PlannedKey>, &mut BlockBuffer)> {
-        let OcbState { ocb: Some(ocb), planned, buffer, data_has_ended } = &mut self.mode else {
-            return Err(Reason::NoKey);
-        };
-        match self.iv_state {
-            IvState::Missing => return Err(Reason::NoIv),
-            IvState::Used => return Err(Reason::Finished),
-            IvState::Fresh => {
-                ocb.start(self.common.encrypts, &self.iv[..self.iv_len], self.tag_len);
-                self.iv_state = IvState::InUse;
-                *data_has_ended = false;
-            }
-            IvState::InUse => {}
-        }
-        Ok((ocb, planned, buffer))
+        let has_ended = self.key.as_ref().is_some_and(|key| key.data_has_ended);
+        if has_ended && self.iv_state == IvState::InUse { Err(Reason::Finished) } else { Ok(()) }
     }
 
     /// Ends the message after a failure of a device.

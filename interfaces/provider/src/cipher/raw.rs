@@ -1,4 +1,4 @@
-//! What the contexts without authentication have in common: the key, and the parameters of OpenSSL's generic ciphers.
+//! The parts that all contexts without authentication have: the key, and the parameters of OpenSSL's generic ciphers.
 
 use lockstep::hazmat::inline::Block;
 
@@ -43,6 +43,12 @@ impl Raw {
     #[inline(always)]
     pub(super) fn key(&self) -> Outcome<&ContextKey> {
         self.key.as_ref().ok_or(Reason::NoKey)
+    }
+
+    /// Handles an update without input and output: only length 0 is accepted, and nothing changes.
+    pub(super) fn set_message_len(&self, len: usize) -> Outcome<()> {
+        self.key()?;
+        if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
     }
 
     /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.

@@ -7,7 +7,6 @@ use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::mode::siv::MAX_STRINGS;
 use lockstep::hazmat::planner::Planner;
-use lockstep::hazmat::work::AeadMessage;
 
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::executor::run_message;
@@ -15,33 +14,31 @@ use crate::instance::Instance;
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
-/// The key of SIV or of GCM-SIV.
-#[derive(Clone)]
-enum SyntheticIvKey {
-    Siv(AeadKey),
-    GcmSiv(Key),
-}
-
-/// The state of SIV or GCM-SIV. Each init begins a message, also without a key or an IV: if a nonce is repeated, these modes
-/// reveal only whether two messages are equal.
+/// SIV or GCM-SIV. Each init begins a message, even without a key or an IV, because a repeated nonce reveals only whether two messages
+/// are equal.
 ///
 /// The rules are those of OpenSSL's default provider. In SIV, each update of additional data is a string of its own, and an update
 /// returns the error of a wrong tag. In GCM-SIV, the final call returns this error, and processes an empty message if there was no
 /// update.
-#[derive(Default)]
-pub(crate) struct SyntheticIvState<const SIV: bool> {
-    key: Option<SyntheticIvKey>,
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SyntheticIv<const SIV: bool> {
+    /// True if further updates process further messages with the same additional data, for measurements of speed.
+    repeats: bool,
+}
+
+pub(crate) struct SyntheticIvKey {
+    key: AeadKey,
     /// The strings of additional data.
     aad: Vec<Vec<u8>>,
     /// True if the message has been processed.
     has_ended: bool,
     /// The result of the message: an error if the tag was wrong.
     result: Option<Outcome<()>>,
-    /// True if further updates process further messages with the same additional data, for measurements of speed.
-    repeats: bool,
 }
 
-impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
+impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
+    type Key = SyntheticIvKey;
+
     const AEAD: Aead = if SIV { Aead::Siv } else { Aead::GcmSiv };
     const GETTABLE: Parameters = list!(KEYLEN TAGLEN TAG);
     const SETTABLE: Parameters = list!(KEYLEN SPEED TAG);
@@ -49,31 +46,26 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
     const HAS_IV_PARAMS: bool = false;
     const CHECKS_KEY_LEN: bool = true;
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let mut aad = Vec::new();
-        self.aad.iter().try_for_each(|string| push(&mut aad, string))?;
-        Ok(SyntheticIvState { key: self.key.clone(), aad, ..*self })
-    }
-
-    fn has_key(&self) -> bool {
-        self.key.is_some()
-    }
-
-    fn set_key(&mut self, instance: &Instance, key: &[u8]) -> Outcome<()> {
-        self.key = None;
+    fn new_key(instance: &Instance, key: &[u8]) -> Outcome<SyntheticIvKey> {
         instance.resources.kernel()?;
-        let new = match SIV {
-            true => AeadKey::new(Aead::Siv, key).map(SyntheticIvKey::Siv),
-            false => Key::new(key).map(SyntheticIvKey::GcmSiv),
-        };
-        self.key = Some(new.map_err(|_| Reason::KeyLength)?);
-        Ok(())
+        let key = if SIV { AeadKey::new(Aead::Siv, key) } else { Key::new(key).map(AeadKey::gcm_siv) };
+        let key = key.map_err(|_| Reason::KeyLength)?;
+        Ok(SyntheticIvKey { key, aad: Vec::new(), has_ended: false, result: None })
+    }
+
+    fn duplicate_key(key: &SyntheticIvKey) -> Outcome<SyntheticIvKey> {
+        let mut aad = Vec::new();
+        key.aad.iter().try_for_each(|string| push(&mut aad, string))?;
+        Ok(SyntheticIvKey { key: key.key.clone(), aad, ..*key })
     }
 
     /// A tag to compare with is kept, because programs may set it before the key.
-    fn after_init(context: &mut AeadContext<Self>, _key_is_new: bool, _iv_is_new: bool) {
-        context.mode.aad.clear();
-        (context.mode.has_ended, context.mode.result, context.tag_is_made) = (false, None, false);
+    fn after_init(context: &mut AeadContext<Self>, _iv_is_new: bool) {
+        context.tag_is_made = false;
+        if let Some(SyntheticIvKey { aad, has_ended, result, .. }) = &mut context.key {
+            aad.clear();
+            (*has_ended, *result) = (false, None);
+        }
     }
 
     /// Processes the whole message. If the tag is wrong, the output is zeroed.
@@ -90,8 +82,7 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        let SyntheticIvState { key, aad: strings, has_ended, .. } = &mut context.mode;
-        key.as_ref().ok_or(Reason::NoKey)?;
+        let SyntheticIvKey { aad: strings, has_ended, .. } = context.key.as_mut().ok_or(Reason::NoKey)?;
         if *has_ended {
             return Err(Reason::AadAfterData);
         }
@@ -105,14 +96,14 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
     }
 
     fn finish(context: &mut AeadContext<Self>, _output: Buffers<'_>) -> Outcome<usize> {
-        if !SIV && !context.mode.has_ended {
+        if !SIV && context.key.as_ref().is_none_or(|key| !key.has_ended) {
             // Without an update, the message is empty. A wrong tag is returned below.
             match context.process(Buffers::in_place_of(&mut [])) {
                 Ok(()) | Err(Reason::TagMismatch) => {}
                 Err(reason) => return Err(reason),
             }
         }
-        match context.mode.result {
+        match context.key.as_ref().and_then(|key| key.result) {
             Some(Err(reason)) if !SIV => Err(reason),
             Some(Ok(())) => Ok(0),
             // As in the default provider, an empty message of SIV needs an update too.
@@ -136,30 +127,31 @@ impl<const SIV: bool> AeadMode for SyntheticIvState<SIV> {
         if param.name() == b"speed" {
             let speed = param.number::<u32>()?;
             context.mode.repeats = if SIV { speed == 1 } else { speed != 0 };
-            context.mode.has_ended &= !SIV;
+            context.key.iter_mut().for_each(|key| key.has_ended &= !SIV);
         }
         Ok(())
     }
 }
 
-impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
+impl<const SIV: bool> AeadContext<SyntheticIv<SIV>> {
     /// Processes the message, and stores the result.
     fn process(&mut self, mut data: Buffers<'_>) -> Outcome<()> {
+        let tag_is_set = self.check_tag_is_set();
+        let SyntheticIvKey { key, aad, has_ended, result } = self.key.as_mut().ok_or(Reason::NoKey)?;
         if SIV {
-            self.mode.result = None;
+            *result = None;
         }
-        let key = self.mode.key.as_ref().ok_or(Reason::NoKey)?;
-        if self.mode.has_ended && !self.mode.repeats {
+        if *has_ended && !self.mode.repeats {
             return Err(if SIV { Reason::SivSecondUpdate } else { Reason::Finished });
         }
         if !SIV && self.iv_state == IvState::Missing {
             return Err(Reason::NoIv);
         }
-        self.check_tag_is_set()?;
+        tag_is_set?;
         let data = data.whole()?.into_host();
         // An array of one string needs no allocation.
         let (one, several): ([&[u8]; 1], Vec<&[u8]>);
-        let aad: &[&[u8]] = match &self.mode.aad[..] {
+        let aad: &[&[u8]] = match &aad[..] {
             [string] => {
                 one = [string];
                 &one
@@ -169,36 +161,21 @@ impl<const SIV: bool> AeadContext<SyntheticIvState<SIV>> {
                 &several
             }
         };
-        let nonce = &self.iv[..self.iv_len];
+        let nonce = if SIV { &[][..] } else { &self.iv[..self.iv_len] };
         let (encrypts, direction, tag) = (self.common.encrypts, self.common.direction(), &mut self.tag);
-        let size = match key {
-            SyntheticIvKey::Siv(key) => key.size(),
-            SyntheticIvKey::GcmSiv(key) => key.size(),
-        };
+        let mode = key.mode();
         let supports = |planner: &Planner| {
-            SyntheticIvState::<SIV>::AEAD
-                .is_supported(direction, size, |operation, size| planner.supports(operation, size))
+            mode.is_supported(direction, key.size(), |operation, size| planner.supports(operation, size))
         };
-        let result = run_message(&self.common.instance.resources, data, supports, |executor, data| {
+        let outcome = run_message(&self.common.instance.resources, data, supports, |executor, data| {
             let tag = if encrypts { Tag::Write(&mut tag[..]) } else { Tag::Expect(&tag[..]) };
-            let status = Status::Pending;
-            match key {
-                // A nonce of SIV is the last string of additional data.
-                SyntheticIvKey::Siv(key) => {
-                    let message = Message { key, nonce: &[], aad, data, tag, status };
-                    Aead::Siv.run(executor, direction, &mut [message])
-                }
-                SyntheticIvKey::GcmSiv(key) => {
-                    let aad = aad.first().copied().unwrap_or_default();
-                    let message = AeadMessage { key, nonce, aad, data, tag, status };
-                    Aead::GcmSiv.run_messages(executor, direction, &mut [message])
-                }
-            }
+            let message = Message { key, nonce, aad, data, tag, status: Status::Pending };
+            mode.run(executor, direction, &mut [message])
         });
-        (self.mode.has_ended, self.mode.result) = (true, Some(result));
+        (*has_ended, *result) = (true, Some(outcome));
         // The tag can be read after a success. After a failure of SIV, it is that of the message before.
-        self.tag_is_made = result.is_ok() || self.tag_is_made && SIV;
-        result
+        self.tag_is_made = outcome.is_ok() || self.tag_is_made && SIV;
+        outcome
     }
 }
 

@@ -55,10 +55,6 @@ impl Cipher for Streams {
         self.raw.replace_key(key)
     }
 
-    fn has_key(&self) -> bool {
-        self.raw.key.is_some()
-    }
-
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let key = self.raw.key()?;
@@ -100,6 +96,10 @@ impl Cipher for Streams {
             _ => state.apply(&mut &*key, direction, span),
         };
         outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
+    }
+
+    fn set_message_len(&mut self, len: usize) -> Outcome<()> {
+        self.raw.set_message_len(len)
     }
 
     fn finish(&mut self, _output: Buffers<'_>) -> Outcome<usize> {

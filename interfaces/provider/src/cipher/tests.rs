@@ -75,7 +75,7 @@ fn a_device_gets_all_blocks_of_a_large_update() {
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..16]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.update(Span::in_place(&mut expected)));
     assert!(data == expected);
-    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes are no block.
+    // The first 8 bytes of the large update complete a block of the small one, and the last 15 bytes do not fill a block.
     assert_eq!(worked(&instance), 99_984);
     context.finish(Buffers::in_place_of(&mut [])).unwrap();
     assert_eq!(Some(context.tag), gcm.finish_seal());
@@ -171,7 +171,7 @@ fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Optio
     (outcome, output.to_vec(), found)
 }
 
-/// A mode without a tag.
+/// Processes a message of a mode without a tag.
 fn plain<C: Cipher>(
     name: &str,
     instance: &Arc<Instance>,
@@ -189,12 +189,12 @@ fn plain<C: Cipher>(
 
 /// The modes; false if a message is a single update.
 const MESSAGES: [(&str, bool, Message); 15] = [
-    ("GCM", true, aead::<gcm::GcmState>),
-    ("CCM", false, aead::<ccm::CcmState>),
+    ("GCM", true, aead::<gcm::Gcm>),
+    ("CCM", false, aead::<ccm::Ccm>),
     ("CCM in a record", false, record_of_ccm),
-    ("OCB", true, aead::<ocb::OcbState>),
-    ("GCM-SIV", false, aead::<siv::SyntheticIvState<false>>),
-    ("SIV", false, aead::<siv::SyntheticIvState<true>>),
+    ("OCB", true, aead::<ocb::Ocb>),
+    ("GCM-SIV", false, aead::<siv::SyntheticIv<false>>),
+    ("SIV", false, aead::<siv::SyntheticIv<true>>),
     ("ECB", true, |instance, shape, data, tag| plain::<Blocks>("AES-128-ECB", instance, shape, data, tag)),
     ("CBC", true, |instance, shape, data, tag| plain::<Blocks>("AES-128-CBC", instance, shape, data, tag)),
     ("CBC-CTS", false, |instance, shape, data, tag| {
@@ -367,7 +367,7 @@ fn gcm_that_the_device_cannot_do_uses_the_key_of_the_kernel() {
     // The self-test fails, so that the CPU does all work.
     FAIL_AT.set(0);
     let instance = instance("16");
-    let (outcome, output, tag) = aead::<gcm::GcmState>(&instance, WHOLE, &[0x5a; LEN], None);
+    let (outcome, output, tag) = aead::<gcm::Gcm>(&instance, WHOLE, &[0x5a; LEN], None);
     let mut expected = [0x5a; LEN];
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..32]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.aad(b"additional data of over 16 bytes"));

@@ -20,12 +20,11 @@ pub(crate) struct Wrap(Raw);
 impl Cipher for Wrap {
     /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
-    /// The default provider does not have this function either. `EVP_Cipher` therefore returns the status of the update
-    /// instead of a length.
+    /// As in the default provider. `EVP_Cipher` therefore returns the status of the update instead of a length.
     const HAS_ONE_SHOT: bool = false;
 
     fn new(common: Common) -> Self {
-        let padding = common.algorithm.mode.pads_semiblocks();
+        let padding = matches!(common.algorithm.mode, Mode::WrapPad | Mode::WrapPadInv);
         Wrap(Raw { padding, ..Raw::new(common) })
     }
 
@@ -47,10 +46,6 @@ impl Cipher for Wrap {
             self.0.iv.insert([0; 16])[..iv.len()].copy_from_slice(iv);
         }
         self.0.replace_key(key)
-    }
-
-    fn has_key(&self) -> bool {
-        self.0.key.is_some()
     }
 
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
@@ -95,7 +90,7 @@ impl Cipher for Wrap {
 }
 
 impl Wrap {
-    /// Checks the length of a key that is wrapped, or of a wrapped key. The modes refuse some more lengths.
+    /// Checks the length of a key that is wrapped, or of a wrapped key. The library refuses further lengths, with other errors.
     fn check(&self, len: usize) -> Outcome<()> {
         let encrypts = self.0.common.encrypts;
         let any = encrypts && self.0.padding;

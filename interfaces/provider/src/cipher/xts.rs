@@ -56,10 +56,6 @@ impl Cipher for Xts {
         Ok(())
     }
 
-    fn has_key(&self) -> bool {
-        self.tweak_key.is_some()
-    }
-
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let Some(key) = &self.raw.key else { return Err(Reason::NoKey) };
@@ -79,10 +75,6 @@ impl Cipher for Xts {
             steal(encrypts, key, tweak_key, iv, data)?;
         }
         Ok(len)
-    }
-
-    fn set_message_len(&mut self, _len: usize) -> Outcome<()> {
-        Err(Reason::NullBuffer)
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {

@@ -2,7 +2,6 @@
 //! a constant parameter.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::slice;
 
@@ -35,10 +34,8 @@ struct Context<C> {
 }
 
 /// The functions of algorithm number `ID` with contexts of type `C`.
-struct Functions<C, const ID: usize>(PhantomData<C>);
-
-impl<C: Cipher, const ID: usize> Functions<C, ID> {
-    const DISPATCH: [Dispatch; 15] = [
+const fn dispatch<C: Cipher, const ID: usize>() -> [Dispatch; 15] {
+    [
         table::cipher::new_context(new_context::<C, ID>),
         table::cipher::encrypt_init(init::<C, true>),
         table::cipher::decrypt_init(init::<C, false>),
@@ -55,7 +52,7 @@ impl<C: Cipher, const ID: usize> Functions<C, ID> {
         // Without this function, the table ends here.
         if C::HAS_ONE_SHOT { table::cipher::one_shot(one_shot::<C>) } else { END_OF_TABLE },
         END_OF_TABLE,
-    ];
+    ]
 }
 
 /// The context type of each algorithm, with the modes of the type and the numbers of the algorithms. A compile-time assertion checks the
@@ -66,7 +63,7 @@ macro_rules! dispatch_tables {
         pub(super) const DISPATCHES: [&[Dispatch; 15]; ALGORITHMS.len()] = [$($(
             {
                 assert!(matches!(ALGORITHMS[$id].mode, $modes));
-                &Functions::<$context, $id>::DISPATCH
+                &const { dispatch::<$context, $id>() }
             },
         )*)*];
     };

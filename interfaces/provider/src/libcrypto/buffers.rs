@@ -32,6 +32,8 @@ impl<'a> Buffers<'a> {
         Buffers { input: output, len, output, room: len, bits: 8 * len, memory: PhantomData }
     }
 
+    /// Input and output of a call from C.
+    ///
     /// # Safety
     /// `input` is null or valid for reads of `len` bytes. `output` is null or valid for writes of `room` bytes. Nothing
     /// else accesses this memory during the call.

@@ -24,7 +24,7 @@ pub(crate) const fn entry(name: &CStr, data_type: c_uint, size: usize) -> OsslPa
 /// A list of gettable or settable parameters, with its end.
 pub(crate) type Parameters = &'static [OsslParam];
 
-/// A list of parameters of [`name()`].
+/// A list of parameters of the module [`mod@name`].
 macro_rules! list {
     ($($name:ident)*) => {
         &[$($crate::libcrypto::param::name::$name,)* $crate::libcrypto::param::END]
@@ -145,7 +145,7 @@ impl SetParam<'_> {
         self.bytes_of().ok_or(Reason::NullBuffer)
     }
 
-    /// The bytes.
+    /// The value as bytes.
     pub(crate) fn octets(&self) -> Outcome<&[u8]> {
         self.bytes_of_type(PARAM_OCTET_STRING)
     }
@@ -276,7 +276,7 @@ impl<'a> GetParam<'a> {
     }
 }
 
-/// Sizes of C types in parameters.
+/// The size of C's `unsigned int` in bytes.
 pub(crate) const UINT: usize = size_of::<c_uint>();
-/// As [`UINT`].
+/// The size of C's `size_t` in bytes.
 pub(crate) const SIZE: usize = size_of::<usize>();

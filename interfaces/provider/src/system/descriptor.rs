@@ -17,6 +17,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use errno::{errno, set_errno};
+
 use super::thread::write_without_signals;
 
 /// The identity of a file: the numbers of its device and of its inode.
@@ -187,22 +189,10 @@ pub(super) fn write_at_once(number: c_int, bytes: &[u8]) -> io::Result<()> {
 
 /// Restores `errno` after `body`.
 pub(super) fn preserve_errno<T>(body: impl FnOnce() -> T) -> T {
-    let errno = errno();
-    // SAFETY: `errno` is the address of this thread's variable, which lives as long as the thread.
-    let before = unsafe { *errno };
+    let before = errno();
     let result = body();
-    // SAFETY: as above.
-    unsafe { *errno = before };
+    set_errno(before);
     result
-}
-
-fn errno() -> *mut c_int {
-    // SAFETY: the call returns the address of this thread's variable and has no other effect.
-    #[cfg(any(target_os = "linux", target_os = "hurd"))]
-    return unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    #[cfg(not(any(target_os = "linux", target_os = "hurd")))]
-    return unsafe { libc::__error() };
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) fn write_without_signals<T>(body: impl FnOnce() -> io::Result<T>) -> 
 struct Blocked {
     /// The previous mask of the thread.
     mask: libc::sigset_t,
-    /// Which of the signals [`OF_WRITES`] were pending before the signals were blocked.
+    /// For each signal of [`OF_WRITES`]: true if it was pending before the signals were blocked.
     pending: [bool; OF_WRITES.len()],
     /// True if signals of [`OF_WRITES`] that arrive after the creation of this value are discarded on drop.
     drops: bool,
@@ -100,7 +100,7 @@ fn contains(set: &libc::sigset_t, signal: c_int) -> bool {
     unsafe { libc::sigismember(set, signal) == 1 }
 }
 
-/// Which of the signals [`OF_WRITES`] are pending for this thread.
+/// For each signal of [`OF_WRITES`]: true if it is pending for this thread.
 fn pending() -> [bool; OF_WRITES.len()] {
     let mut set = empty_set();
     // SAFETY: the set has been initialised. It stays empty if the call fails.

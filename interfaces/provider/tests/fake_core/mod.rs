@@ -480,7 +480,7 @@ impl<'p> Context<'p> {
         output_len(outcome, written)
     }
 
-    /// As [`Self::update_raw`], for `EVP_Cipher`.
+    /// Does the same as [`Self::update_raw`], by the function for `EVP_Cipher`.
     ///
     /// # Safety
     /// Input and output are null or valid for their lengths.

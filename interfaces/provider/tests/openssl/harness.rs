@@ -212,7 +212,7 @@ pub(crate) fn in_own_process(name: &str, body: impl FnOnce()) {
     in_own_process_with(name, &[], body);
 }
 
-/// The same as above, with variables in the environment of that process.
+/// Does the same as [`in_own_process`], with variables in the environment of that process.
 pub(crate) fn in_own_process_with(name: &str, variables: &[(&str, &str)], body: impl FnOnce()) {
     const CHILD: &str = "LOCKSTEP_TEST_CHILD";
     if env::var(CHILD).is_ok_and(|child| child == name) {

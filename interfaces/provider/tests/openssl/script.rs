@@ -332,7 +332,7 @@ pub(crate) fn compare(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, false)
 }
 
-/// The same as above, but a call that fails on both providers ends the script: the state of a context after a failure is
+/// Does the same as [`compare`], but a call that fails on both providers ends the script: the state of a context after a failure is
 /// unspecified.
 pub(crate) fn compare_until_failure(name: &str, script: &[Call]) -> Vec<Outcome> {
     run(name, script, true)

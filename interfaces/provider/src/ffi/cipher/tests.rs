@@ -52,10 +52,6 @@ impl Cipher for Faulty {
         self.step("init", ())
     }
 
-    fn has_key(&self) -> bool {
-        true
-    }
-
     fn update(&mut self, data: Buffers<'_>) -> Outcome<usize> {
         self.step("update", data.len())
     }

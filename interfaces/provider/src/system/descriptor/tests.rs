@@ -57,11 +57,9 @@ fn files_of_other_users_are_refused() {
 #[test]
 fn errors_are_returned_and_errno_is_preserved() {
     let full = Descriptor::append_to(Path::new("/dev/full")).unwrap();
-    // SAFETY: the address is that of this thread's own variable.
-    unsafe { *errno() = 77 };
+    set_errno(errno::Errno(77));
     let error = full.write(b"line\n").unwrap_err();
-    // SAFETY: as above.
-    assert_eq!(unsafe { *errno() }, 77);
+    assert_eq!(errno().0, 77);
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
     assert!(Descriptor::copy_of(c_int::MAX).is_err());
 }
