@@ -82,8 +82,8 @@ impl Gpu {
         &self.carry_less
     }
 
-    /// True if the tensor units can be used. The first call loads their kernels. There is no PTX of them to use if NVRTC fails to
-    /// compile them, so a failure holds for this device until the process ends. Only if memory was lacking, a later call tries again.
+    /// True if the tensor units can be used. The first call loads their kernels. If memory was lacking, a later call tries again. Other
+    /// failures hold for this device until the process ends, since no PTX can replace the code that NVRTC fails to compile.
     pub(crate) fn loads_tensor_kernels(&self) -> bool {
         if let Some(&loads) = self.tensor_units.get() {
             return loads;
@@ -547,7 +547,8 @@ impl Deref for Pinned {
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.uses.wait();
-        // SAFETY: as above.
+        // SAFETY: the memory was allocated with this length. All copies have ended, and a new copy needs `&mut self` or
+        // the lock around a caller's buffer.
         unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
     }
 }

@@ -117,7 +117,7 @@ impl Api {
     pub(super) unsafe fn start(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, Missing> {
         // SAFETY: guaranteed by the caller.
         let api = unsafe { Api::with(find) }.map_err(|symbol| {
-            // SAFETY: as above.
+            // SAFETY: guaranteed by the caller.
             let version = unsafe { version_by(find) };
             missing(&format!("the NVIDIA driver{version} is too old: it has no {symbol}"), NEWER_DRIVER)
         })?;
