@@ -338,7 +338,7 @@ impl Gpu {
     /// Queues a launch that works on `bytes` bytes of data.
     ///
     /// # Safety
-    /// The parameters are those of the entry point. The memory that the kernel accesses, by addresses in the parameters and
+    /// The entry point has parameters of these types, in this order. The memory that the kernel accesses, by addresses in the parameters and
     /// in the memory that they point to, is memory of this device. It stays allocated until an event that is recorded
     /// on the stream after the launch has passed, or until the machine has been synchronised, as on drop of a
     /// [`Buffer`].

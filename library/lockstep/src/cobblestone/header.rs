@@ -31,14 +31,11 @@ impl MessageKey {
 }
 
 /// Creates the header of a new message, with a random salt, and derives the key of the message.
-pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], MessageKey)> {
+pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<(Vec<u8>, MessageKey)> {
     let mut salt = [0; SALT];
     random(&mut salt)?;
     let (message_key, commitment) = derive(key, &salt, context);
-    let mut header = [0; HEADER];
-    header[..SALT].copy_from_slice(&salt);
-    header[SALT..].copy_from_slice(&commitment);
-    Ok((header, message_key))
+    Ok(([&salt[..], &commitment].concat(), message_key))
 }
 
 /// Derives the key of the message that begins with `header`: all bytes of a header, or fewer if the message ends there. If the
@@ -74,7 +71,7 @@ fn verify(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Option<Messag
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
 fn derive(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
     let derived = derive_in_own_frame(key, salt, context);
-    // HKDF moves the key by value.
+    // HKDF moves the key by value, and each move can leave a copy on the stack.
     stack::wipe_below();
     derived
 }
