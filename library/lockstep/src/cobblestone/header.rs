@@ -6,7 +6,7 @@ use lockstep_modes::aead::{Aead, AeadKey};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::format::{COMMITMENT, HEADER, SALT, Suite};
+use super::format::{COMMITMENT, SALT, Suite};
 use super::key::{FileKey, random};
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -49,23 +49,19 @@ pub(super) fn check(
     header: &[u8],
     more: impl FnOnce(&mut Vec<u8>),
 ) -> Result<MessageKey> {
-    let error = match header.try_into() {
-        Ok(whole) => match verify(key, context, whole) {
-            Some(message_key) => return Ok(message_key),
-            None => Error::WrongKeyOrContext,
-        },
-        Err(_) => Error::Truncated { got: header.len() as u64 },
+    let error = match header.split_first_chunk() {
+        Some((salt, stated)) if stated.len() == COMMITMENT => {
+            let (message_key, commitment) = derive(key, salt, context);
+            if bool::from(commitment[..].ct_eq(stated)) {
+                return Ok(message_key);
+            }
+            Error::WrongKeyOrContext
+        }
+        _ => Error::Truncated { got: header.len() as u64 },
     };
     let mut start = header.to_vec();
     more(&mut start);
     Err(foreign::recognise(&start).map_or(error, Error::OtherFormat))
-}
-
-/// The key of the message with this header; `None` if the commitment does not match this key and context.
-fn verify(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Option<MessageKey> {
-    let salt = header.first_chunk().expect("a header begins with a salt");
-    let (message_key, commitment) = derive(key, salt, context);
-    bool::from(commitment[..].ct_eq(&header[SALT..])).then_some(message_key)
 }
 
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
