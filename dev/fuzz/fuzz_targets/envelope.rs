@@ -22,7 +22,10 @@ impl Read for ShortReads<'_> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let parsed = Envelope::parse(bytes);
+    let parsed = Envelope::read(&mut &*bytes).map(|start| match start {
+        Start::Envelope(envelope) => Some(envelope),
+        Start::Bare(_) => None,
+    });
     let mut reader = ShortReads(bytes, 1);
     let read = Envelope::read(&mut reader);
     match parsed {

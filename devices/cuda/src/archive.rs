@@ -65,7 +65,7 @@ pub(crate) struct Archive {
 struct Unit {
     packed: &'static [u8],
     len: usize,
-    /// The state after some modules were unpacked and before the last one is.
+    /// The decoder and the code so far, if some modules of the unit are unpacked, but not the last one.
     begun: Mutex<Option<Begun>>,
     /// Bytes that were unpacked so far.
     #[cfg(test)]
@@ -87,7 +87,7 @@ impl Unit {
         Ok(Begun { decoder, code: Vec::new() })
     }
 
-    /// A part of the code.
+    /// Unpacks the code up to the end of the range, and returns the bytes of the range.
     fn code(&self, bytes: Range<usize>) -> io::Result<Vec<u8>> {
         let mut kept = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
         let mut begun = kept.take().map_or_else(|| self.begin(), Ok)?;

@@ -24,7 +24,7 @@ pub(crate) const CHUNK: usize = 4 << 20;
 /// Maximum number of pieces of a chunk. The limit keeps their descriptions smaller than the chunk.
 const MOST_PIECES: usize = 32 * 1024;
 
-/// Where the results of a chunk are in its staging buffer.
+/// The places of the results of a chunk in its staging buffer.
 pub(crate) struct Found {
     /// For each piece whose data are in borrowed host memory: its index, and the place of its output.
     outputs: Vec<(usize, usize)>,
@@ -90,7 +90,7 @@ impl Pipeline for Task {
             }
             Data::Pinned { from, to, .. } => {
                 for slice in [from, to] {
-                    // Consecutive slices often belong to the same buffer.
+                    // Neighbouring slices often belong to the same buffer, so only the last buffer is compared.
                     if self.earlier_uses.last().is_none_or(|(last, _)| !last.is(slice.buffer())) {
                         self.earlier_uses.push((slice.buffer().clone(), self.gpu().uses(slice)?));
                     }

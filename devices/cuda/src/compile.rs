@@ -1,5 +1,8 @@
-//! The code of kernels: machine code of the program's archive; otherwise what NVRTC compiles from the sources that are built
-//! into the program, kept in the user's cache; otherwise, without NVRTC or if it fails, PTX of the archive, which the driver compiles.
+//! The code of kernels. It has three origins, in this order:
+//!
+//! 1. machine code of the archive in the program;
+//! 2. code that NVRTC compiles from the sources in the program, or has compiled before (it is kept in the user's cache);
+//! 3. PTX of the archive, which the driver compiles, if there is no NVRTC or if NVRTC fails.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -24,7 +27,7 @@ pub(crate) struct ModuleCode {
     archive: &'static Archive,
     architecture: Architecture,
     compiler: Compiler,
-    /// Why PTX of the archive is used although NVRTC was found.
+    /// The reason why PTX of the archive is used although NVRTC was found.
     nvrtc_failure: OnceLock<String>,
 }
 
@@ -33,7 +36,7 @@ pub(crate) struct ModuleCode {
 pub(crate) struct Compiler {
     /// Finds NVRTC for an architecture, or returns the reason if there is none.
     pub(crate) nvrtc: fn(Architecture) -> Result<Nvrtc, NoNvrtc>,
-    /// The cache of what NVRTC compiled.
+    /// The cache for code that NVRTC has compiled.
     pub(crate) cache: fn() -> Option<Cache>,
 }
 
@@ -42,11 +45,11 @@ impl Compiler {
     pub(crate) const OF_MACHINE: Compiler = Compiler { nvrtc: Nvrtc::open, cache: || Cache::of_user("cuda") };
 }
 
-/// Where the code of a module comes from, the preferred origin first.
+/// The origin of the code of a module. Preferred origins come first.
 enum Origin {
     /// Machine code of the archive.
     BuiltIn(&'static Module),
-    /// NVRTC, or the cache of what it compiled.
+    /// NVRTC, or the cache for code that NVRTC has compiled.
     Compiler(Nvrtc),
     /// PTX of the archive, which the driver compiles, and the reason why NVRTC does not compile although it was found.
     Ptx(&'static Module, Option<String>),
@@ -57,7 +60,7 @@ pub(crate) struct Image {
     pub(crate) bytes: Vec<u8>,
     /// The kind of code, for messages.
     pub(crate) kind: &'static str,
-    /// The remedy if the driver does not know the code.
+    /// The remedy if the driver does not accept the code.
     pub(crate) remedy: String,
     /// True for code that NVRTC compiled.
     pub(crate) is_compiled: bool,
@@ -68,7 +71,7 @@ impl ModuleCode {
         ModuleCode { archive, architecture, compiler, nvrtc_failure: OnceLock::new() }
     }
 
-    /// Why PTX of the archive is used although NVRTC was found, once this is the case.
+    /// The reason why PTX of the archive is used although NVRTC was found; `None` as long as no such PTX is used.
     pub(crate) fn nvrtc_failure(&self) -> Option<&str> {
         self.nvrtc_failure.get().map(String::as_str)
     }

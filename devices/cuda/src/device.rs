@@ -113,10 +113,10 @@ fn is_at_hand(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -
     kind.is_some_and(|kind| entries(gpu, family, kind, size).into_iter().all(|entry| gpu.is_at_hand(entry)))
 }
 
-/// The entry points that a family may launch for work of this kind, and for its known-answer tests. Those of the carry-less
-/// multiply-add are not among them, because they are optional.
+/// The entry points that a family may launch for work of this kind, and for its known-answer tests. Entry points of the carry-less
+/// multiply-add are not in the list, because a device can do the work without them.
 fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> {
-    // Any messages may be described by a table, and `GATHER` collects samples of results.
+    // Messages of any kind may be described by a table, and the results of any kind may be sampled by `GATHER`.
     let mut entries =
         vec![family.expand(size), helper::TABLE_SEGMENTS, helper::TABLE_RESULTS, helper::GATHER];
     if let Kind::Chain(chain) = kind {

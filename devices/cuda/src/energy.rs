@@ -21,7 +21,7 @@ pub struct Energy {
 
 // SAFETY: any thread may use a device handle, and NVML is documented as thread-safe.
 unsafe impl Send for Energy {}
-// SAFETY: as for `Send`.
+// SAFETY: several threads may use a device handle, and NVML is documented as thread-safe.
 unsafe impl Sync for Energy {}
 
 impl Energy {

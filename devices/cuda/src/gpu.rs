@@ -82,8 +82,8 @@ impl Gpu {
         &self.carry_less
     }
 
-    /// True if the tensor units can be used. The first call loads their kernels. There is no PTX of them to use if NVRTC fails to
-    /// compile them, so a failure holds for this device until the process ends. Only if memory was lacking, a later call tries again.
+    /// True if the tensor units can be used. The first call loads their kernels. If memory was lacking, a later call tries again. Other
+    /// failures hold for this device until the process ends, since no PTX can replace the code that NVRTC fails to compile.
     pub(crate) fn loads_tensor_kernels(&self) -> bool {
         if let Some(&loads) = self.tensor_units.get() {
             return loads;
@@ -338,7 +338,7 @@ impl Gpu {
     /// Queues a launch that works on `bytes` bytes of data.
     ///
     /// # Safety
-    /// The parameters are those of the entry point. The memory that the kernel accesses, by addresses in the parameters and
+    /// The entry point has parameters of these types, in this order. The memory that the kernel accesses, by addresses in the parameters and
     /// in the memory that they point to, is memory of this device. It stays allocated until an event that is recorded
     /// on the stream after the launch has passed, or until the machine has been synchronised, as on drop of a
     /// [`Buffer`].
@@ -547,7 +547,8 @@ impl Deref for Pinned {
 impl DerefMut for Pinned {
     fn deref_mut(&mut self) -> &mut [u8] {
         self.uses.wait();
-        // SAFETY: as above.
+        // SAFETY: the memory was allocated with this length. All copies have ended, and a new copy needs `&mut self` or
+        // the lock around a caller's buffer.
         unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
     }
 }

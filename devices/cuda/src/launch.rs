@@ -2,7 +2,7 @@
 
 use lockstep_core::Block;
 
-/// `struct Segment`.
+/// `struct Segment` of `kernels/common/work.cuh`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Segment {
     pub(crate) from: u64,
@@ -40,7 +40,7 @@ impl Segment {
     }
 }
 
-/// `struct Launch`.
+/// `struct Launch` of `kernels/common/work.cuh`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Launch {
     pub(crate) segments: u64,

@@ -117,7 +117,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
 
     fn limits(&self) -> Limits;
 
-    /// What a user should know about the device, in one line; `None` if there is nothing.
+    /// A notice about the device for users, in one line; `None` if there is none.
     fn notice(&self) -> Option<String> {
         None
     }

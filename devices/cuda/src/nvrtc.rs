@@ -29,7 +29,7 @@ pub(crate) struct Nvrtc {
     functions: &'static Functions,
 }
 
-/// Why there is no compiler for an architecture.
+/// The reason why there is no compiler for an architecture.
 #[derive(Debug, Clone)]
 pub(crate) struct NoNvrtc {
     pub(crate) why: String,
@@ -245,9 +245,9 @@ impl Functions {
             describe: symbol!("nvrtcGetErrorString"),
         };
         let (mut major, mut minor, mut len) = (0, 0, 0);
-        // SAFETY: the arguments are places for integers.
+        // SAFETY: the arguments are places for two integers.
         functions.check(unsafe { version(&mut major, &mut minor) })?;
-        // SAFETY: as above.
+        // SAFETY: the argument is a place for an integer.
         functions.check(unsafe { count(&mut len) })?;
         let mut known = vec![0; usize::try_from(len).unwrap_or(0)];
         // SAFETY: the array has the number of places that the library stated.
@@ -287,13 +287,13 @@ fn open_at(path: &OsString) -> Result<Library, String> {
             std::mem::forget(builtins);
         }
     }
-    // SAFETY: as above.
+    // SAFETY: loading runs the library's constructors, like every other use of the library.
     unsafe { Library::new(path) }
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
 }
 
-/// The loader's words about a library of this name if there is none. They depend on the system and on the language of the user. If
-/// the library exists but another library that it needs does not, the words are about the other library.
+/// The loader's message about a library with this name that does not exist. The message depends on the system and on the language of
+/// the user. If the library exists, but a library that it needs does not, the loader's message names that library.
 fn words_without(name: &str) -> String {
     const NONE: &str = "liblockstep-none.so";
     // SAFETY: no library has this name, so no constructor runs.
@@ -301,7 +301,7 @@ fn words_without(name: &str) -> String {
     error.map_or_else(String::new, |error| words_of(&error).replace(NONE, name))
 }
 
-/// The loader's words about a library.
+/// The loader's message in an error.
 fn words_of(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -86,8 +86,8 @@ impl<'a> Deref for Batch<'a> {
 
 impl<'a> Batch<'a> {
     /// # Safety
-    /// The addresses are those of memory of the device, which has the size that the counts and the operation require. The same
-    /// is true for the addresses and counts of the descriptions that are in this memory when the kernels run. The
+    /// The addresses are addresses of memory of the device, which has the size that the counts and the operation require. This is also
+    /// true for the addresses and counts in the descriptions that this memory contains when the kernels run. The
     /// memory stays allocated until an event that is recorded on the stream after the last launch has passed, or until the
     /// machine has been synchronised.
     pub(crate) unsafe fn new(parts: Parts<'a>) -> Batch<'a> {

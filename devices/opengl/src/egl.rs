@@ -49,7 +49,7 @@ struct DevicePointer(*mut c_void);
 
 // SAFETY: EGL's functions for devices may be called by any thread (EGL 1.5, 2.2).
 unsafe impl Send for DevicePointer {}
-// SAFETY: as above.
+// SAFETY: EGL's functions for devices may be called by several threads (EGL 1.5, 2.2).
 unsafe impl Sync for DevicePointer {}
 
 impl Place {
@@ -113,7 +113,7 @@ impl Library {
         }
         let string = |device, name| {
             let text = text(device, name);
-            // SAFETY: EGL returns null or a string that lives as long as the device.
+            // SAFETY: EGL returns null or a string that is valid for as long as the device.
             let text = (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
             text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
         };
@@ -142,7 +142,7 @@ impl Library {
     /// Opens a context and makes it current on this thread.
     ///
     /// # Errors
-    /// What failed, and what to do about it.
+    /// A text with the problem and the remedy.
     pub(crate) fn context(&self, place: &Place) -> Result<Context, String> {
         let find = self.egl.get_proc_address("eglGetPlatformDisplayEXT");
         let find = find.ok_or("libEGL cannot work without a window: update the driver")?;

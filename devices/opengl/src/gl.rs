@@ -153,7 +153,7 @@ impl Gl {
     /// Opens a context on this thread.
     ///
     /// # Errors
-    /// What failed, and what to do about it.
+    /// A text with the problem and the remedy.
     pub(crate) fn open(library: &Library, place: &Place) -> Result<Gl, String> {
         let context = library.context(place)?;
         // SAFETY: the context is current on this thread, and it is the only one that the thread uses.
@@ -430,7 +430,7 @@ impl Gl {
     /// Overwrites all keys and data that remain in textures, buffers and uniforms.
     ///
     /// # Errors
-    /// What failed.
+    /// A text with the problem.
     pub(crate) fn wipe(&mut self) -> Result<(), String> {
         let used = |texture: &Texture| texture.texels.bytes * WIDTH * texture.used;
         let zeros = vec![0; self.textures.values().map(used).max().unwrap_or(0)];

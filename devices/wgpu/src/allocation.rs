@@ -1,4 +1,4 @@
-//! The buffers of an allocation, and places in it.
+//! The buffers of an allocation, and places in an allocation.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -42,7 +42,7 @@ impl WgpuBackend {
 }
 
 fn found(backends: wgpu::Backends) -> Found {
-    // Some drivers may cause a panic in wgpu.
+    // Some drivers cause a panic in wgpu. No adapter is then listed.
     let adapters = std::panic::catch_unwind(|| adapters(backends)).unwrap_or_default();
     let (mut devices, mut software): (Vec<WgpuDevice>, Vec<WgpuDevice>) = Default::default();
     for adapter in adapters {
@@ -78,7 +78,7 @@ impl Backend for WgpuBackend {
     }
 
     fn named(&self, name: &DeviceSelector) -> Option<Result<Arc<dyn Device>, Missing>> {
-        // If there may be a GPU, the search for software devices starts its driver.
+        // The search for this device also starts the driver of a GPU, so it is left to `discover` if there may be a GPU.
         if *name != SOFTWARE_GL || may_have_gpu() {
             return None;
         }

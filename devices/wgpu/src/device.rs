@@ -28,8 +28,8 @@ mod memory;
 const CHUNK: usize = 4 << 20;
 const SOFTWARE_CHUNK: usize = 1 << 20;
 
-/// Number of bytes of a chunk in device memory. Nothing overlaps here, so the chunk is large enough to make the cost of a
-/// submission small. Small devices have little memory and need fewer bytes.
+/// Number of bytes of a chunk in device memory. Chunks in device memory do not overlap, so a chunk is large enough to make the cost
+/// of a submission small. The second number is for GPUs that are not discrete, which have less memory.
 const DEVICE_CHUNK: usize = 32 << 20;
 const SMALL_DEVICE_CHUNK: usize = 8 << 20;
 
@@ -43,7 +43,7 @@ pub struct WgpuDevice {
     pub(crate) adapter: wgpu::Adapter,
     description: String,
     software: bool,
-    /// The staging buffers. The device is opened at its first use.
+    /// The staging buffers of the open device. The device is opened at its first use.
     pool: OnceLock<Result<Arc<Pool>>>,
     infos: Vec<KernelInfo>,
     options: LaunchOptions,
@@ -158,7 +158,7 @@ impl WgpuDevice {
         if let Messages::Fused(fused, all) = messages.reborrow()
             && all.iter().any(|message| task.is_long(message))
         {
-            // Before any output is written.
+            // The check must precede the first write to an output.
             check(&mut task, &messages)?;
             let Messages::Fused(_, all) = messages else { unreachable!("checked above") };
             return self.run_long(&task, fused, all).map(|()| Completion::Done);

@@ -161,12 +161,12 @@ impl Work<'_, '_, '_> {
         self.pieces.iter().map(|piece| piece.range.len() as u64).sum()
     }
 
-    /// Encrypts consecutive blocks; `keys` has the key of each block.
+    /// Adds the launch that encrypts consecutive blocks of `work` from block `at` on; `keys` has the number of the key of each block.
     pub(crate) fn prelude(&self, list: &mut DispatchList, at: usize, keys: impl IntoIterator<Item = u32>) {
         self.encrypt_blocks(list, keys.into_iter().enumerate().map(|(index, key)| (at + index, key)));
     }
 
-    /// Encrypts single blocks: the place of each block, and the number of its key.
+    /// Adds the launch that encrypts single blocks. An item is the place of a block, and the number of its key.
     pub(crate) fn encrypt_blocks(
         &self,
         list: &mut DispatchList,
@@ -183,7 +183,7 @@ impl Work<'_, '_, '_> {
         list.launches.push(self.launch(Program::Blocks, first, tiles, invocations));
     }
 
-    /// A pass in tiles. If `gated` is true, messages with wrong tags are zeroed instead of processed.
+    /// Adds the launches of a pass in tiles. If `gated` is true, the launches zero messages with wrong tags instead of processing them.
     pub(crate) fn tiles(&self, list: &mut DispatchList, part: Part, gated: bool) {
         let count = self.pieces.len();
         if part.tweaks() {
@@ -231,7 +231,7 @@ impl Work<'_, '_, '_> {
         list.launches.push(Launch { option, to, step, bytes: self.bytes(), ..launch });
     }
 
-    /// GHASH or POLYVAL of segments.
+    /// Adds the launches of GHASH or POLYVAL of segments.
     pub(crate) fn ghash(&self, list: &mut DispatchList, layout: &mut Layout) -> Result<()> {
         if !self.is_polyval() {
             self.prelude(list, self.places.zeros, 0..self.keys as u32);
@@ -310,7 +310,7 @@ impl Work<'_, '_, '_> {
         self.task.kind == Kind::Polyval
     }
 
-    /// GHASH or POLYVAL, after the hash keys have been computed.
+    /// Adds the launches of GHASH or POLYVAL that follow the computation of the hash keys.
     fn hash(&self, list: &mut DispatchList, layout: &mut Layout, mut left: Vec<Hashed>) -> Result<()> {
         let first = list.tiles.len();
         let step = u32::from(self.is_polyval());

@@ -1,8 +1,8 @@
 //! The launches of OCB3 (RFC 7253).
 //!
 //! 1. The blocks of zeros and the nonce blocks are encrypted. `OcbKeys` makes the masks, `OcbBegin` the first offsets.
-//! 2. `OcbHash` adds offsets to the associated data, which are then encrypted as other blocks are, with the pads of partial
-//!    blocks.
+//! 2. `OcbHash` adds offsets to the associated data. The launches of ECB then encrypt the results, and the blocks that become the
+//!    pads of partial blocks.
 //! 3. One program reads and writes the whole blocks once: it adds the offsets, encrypts or decrypts, and writes the checksum
 //!    of each tile.
 //! 4. `OcbSums` adds checksums and encrypted associated data. `OcbEnd` processes partial blocks.

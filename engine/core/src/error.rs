@@ -160,7 +160,9 @@ pub enum Error {
         what: String,
     },
     /// A device did not encrypt a message and reported no error. The output must be discarded.
-    #[error("a message was not encrypted: discard the output")]
+    #[error(
+        "a device did not encrypt a message, and reported no error: discard the output, use another device and report this"
+    )]
     NotSealed,
     /// The device failed during work. All output is invalid, including in-place data.
     #[error("{device} failed: {reason}")]

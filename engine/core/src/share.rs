@@ -1,6 +1,6 @@
 //! Sharing of large work among the threads of a processor, or among devices. Segments are cut if their pass allows it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::chaining::ChainingState;
 use crate::data::Data;
@@ -88,25 +88,27 @@ pub fn items<'i, T>(items: &'i mut [T], targets: &[usize], weight: impl Fn(&T) -
     lists
 }
 
-/// Does all pieces of work at the same time, each on a thread. The calling thread is one of the threads. If no more threads
-/// can be started, the running threads do the remaining work.
+/// Does all pieces of work at the same time: [`in_parallel`] with a thread for each piece.
+pub fn at_once<T: Send, R: Send>(work: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
+    in_parallel(work.len(), work, run)
+}
+
+/// Starts the pieces of work in their order, on at most `threads` threads, and returns the results in this order. The calling
+/// thread is one of the threads. If no more threads can be started, the running threads do the remaining work.
 ///
 /// Each call starts its own threads, which end with the call. Starting them costs about 30 microseconds, while such work
 /// takes milliseconds. No thread is left when the process forks or the library is unloaded.
-pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
-    let helpers = work.len().saturating_sub(1);
-    let queue = Mutex::new(work);
+pub fn in_parallel<T: Send, R: Send>(threads: usize, work: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let helpers = threads.min(work.len()).saturating_sub(1);
+    let results = Mutex::new(work.iter().map(|_| None).collect::<Vec<_>>());
+    let queue = Mutex::new(work.into_iter().enumerate());
     let help = || {
-        loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            match next {
-                Some(work) => {
-                    run(work);
-                    // Kernels leave round keys on the stack if they do not fit into registers.
-                    stack::wipe_below();
-                }
-                None => break,
-            }
+        let next = || lock(&queue).next();
+        while let Some((index, work)) = next() {
+            let result = run(work);
+            // Kernels leave round keys on the stack if they do not fit into registers.
+            stack::wipe_below();
+            lock(&results)[index] = Some(result);
         }
     };
     std::thread::scope(|scope| {
@@ -117,11 +119,18 @@ pub fn at_once<T: Send>(work: Vec<T>, run: impl Fn(T) + Sync) {
         }
         help();
     });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.into_iter().flatten().collect()
+}
+
+/// Locks a mutex, even if a thread has panicked while it held the lock. The protected state must be consistent then.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// True if there is address space for one more thread and for the allocations of the threads. Under a limit (`ulimit -v`),
 /// the address space may be too small for all threads, and a failed allocation would abort the process.
-pub fn has_room_for_a_thread() -> bool {
+fn has_room_for_a_thread() -> bool {
     /// Twice the address space that a thread needs for its stack and for the arena that the C library reserves for
     /// allocations.
     const ROOM: usize = 256 << 20;

@@ -99,18 +99,11 @@ impl Group {
     ) -> Result<()> {
         let mut lists: Vec<_> = self.members.iter().zip(lists).collect();
         lists.retain(|(_, list)| !list.is_empty());
-        let outcome = Mutex::new(Ok(()));
-        share::at_once(lists, |(member, list)| {
-            let done = match self.kernel_of(&**member, kernel) {
-                Some(kernel) => member.submit(kernel, work(list)).and_then(Completion::wait),
-                None => Err(self.out_of_reach("a kernel that all devices have")),
-            };
-            if let Err(error) = done {
-                let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                *outcome = std::mem::replace(&mut *outcome, Ok(())).and(Err(error));
-            }
+        let outcomes = share::at_once(lists, |(member, list)| match self.kernel_of(&**member, kernel) {
+            Some(kernel) => member.submit(kernel, work(list)).and_then(Completion::wait),
+            None => Err(self.out_of_reach("a kernel that all devices have")),
         });
-        outcome.into_inner().unwrap_or_else(PoisonError::into_inner)
+        outcomes.into_iter().collect()
     }
 
     fn out_of_reach(&self, what: &str) -> Error {

@@ -216,7 +216,6 @@ impl From<lockstep::Error> for Failure {
             Error::WrongKeyOrContext | Error::OtherFormat(_) => LOCKSTEP_ERROR_WRONG_KEY,
             Error::Damaged { .. } => LOCKSTEP_ERROR_AUTHENTICATION,
             Error::Truncated { .. } => LOCKSTEP_ERROR_TRUNCATED,
-            Error::NotSealed { .. } => LOCKSTEP_ERROR_NOT_SEALED,
             Error::TooLong => LOCKSTEP_ERROR_TOO_LONG,
             Error::KeyLength { .. } => LOCKSTEP_ERROR_KEY,
             Error::Random { .. } => LOCKSTEP_ERROR_RANDOM,

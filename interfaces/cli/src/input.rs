@@ -119,7 +119,7 @@ fn is_special(path: &Path) -> bool {
 /// those of a shell's process substitution, are irrelevant.
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     // The file has already been read, so a failure to query its permissions is ignored.
-    if !is_stdin(path) && keyfile::is_open_to_others(path).unwrap_or(false) {
+    if !is_stdin(path) && std::fs::metadata(path).is_ok_and(|file| keyfile::is_open_to_others(&file)) {
         let name = quoted(path);
         terminal::warn(
             quiet,

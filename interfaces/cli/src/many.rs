@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockstep::tree::{Advice, Host, Operation, Options, Outcome, Prepared, Run};
+use lockstep::tree::{Advice, Host, Operation, Options, Outcome, Run};
 use lockstep::{Engine, quoted};
 use serde_json::json;
 
@@ -66,7 +66,7 @@ pub(crate) fn run(
     given: &[PathBuf],
     options: &Options<'_>,
     messages: &ProgressArgs,
-    prepare: impl FnMut(File, &Path) -> Result<Prepared>,
+    prepare: impl FnMut(File, &Path) -> Result<lockstep::Result<()>>,
 ) -> Result<()> {
     let mut run = Run::plan(engine, operation, given, options, &Planning)?;
     run.prepare(prepare)?;

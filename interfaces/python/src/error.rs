@@ -72,9 +72,7 @@ pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
             os_error(&format!("cannot {action}: {}", reason(&source)), &source, Some(path))
         }
         Error::InputChanged { .. } | Error::FailedBefore { .. } => PyOSError::new_err(message),
-        Error::Random { .. } | Error::NotSealed { .. } | Error::Interrupted => {
-            PyRuntimeError::new_err(message)
-        }
+        Error::Random { .. } | Error::Interrupted => PyRuntimeError::new_err(message),
         _ => PyValueError::new_err(message),
     }
 }

@@ -1,5 +1,5 @@
-//! The process that has created a value. After a fork, the child process has a copy of the value, but not the right to use
-//! what the value stands for: both processes would write to the same file, and use the same nonces.
+//! The process that has created a value. After a fork, the child process has a copy of the value. It must not use the copy:
+//! both processes would write to the same file, and use the same nonces.
 
 use std::io;
 

@@ -35,15 +35,15 @@ pub struct BackendOptions {
     pub threads: usize,
 }
 
-/// Makes a list of backends.
+/// A function that makes a list of backends.
 pub type Backends = fn(&BackendOptions) -> Vec<Box<dyn Backend>>;
 
-/// The backends that a program has registered in addition to those of this crate.
+/// The function that makes the backends that the program has registered, if it has registered any.
 static REGISTERED: OnceLock<Backends> = OnceLock::new();
 
-/// Adds backends to those of this crate, for all engines of the process that are built afterwards. A backend replaces the
-/// one of this crate that has the same name. This function is for programs whose engines are built by other code, such as
-/// the OpenSSL provider; [`EngineBuilder::with_backends`] is for one engine.
+/// Adds backends to this crate's own backends, for all engines that the process builds afterwards. If a backend of this crate has the
+/// same name as an added backend, the added backend replaces it. This function is for programs whose engines are built by other code,
+/// such as the OpenSSL provider; [`EngineBuilder::with_backends`] is for one engine.
 ///
 /// Returns false, and changes nothing, if backends were registered before.
 pub fn register(more: Backends) -> bool {
@@ -59,7 +59,7 @@ fn registered(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     REGISTERED.get().map_or_else(Vec::new, |more| more(options))
 }
 
-/// All backends: those of this crate, and the registered ones. If several backends can use the same GPU, `auto` prefers
+/// The backends of this crate and the registered backends. If several backends can use the same GPU, `auto` prefers
 /// the first of these backends.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     let mut all = backends_of_crate(options);
@@ -72,7 +72,7 @@ pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     all
 }
 
-/// The backends of real devices, and their software devices. New backends are added here.
+/// The backends of real devices. Some of these backends also have a software device. New backends are added here.
 fn backends_of_crate(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![
         Box::new(CpuBackend::new(CpuOptions { threads: Some(options.threads) })),
@@ -90,14 +90,14 @@ fn backends_of_crate(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
 /// The result of discovery on this machine.
 #[derive(Default)]
 pub struct Discovered {
-    /// All devices, also those that are used by name only.
+    /// All devices, including those that are used only if they are named.
     pub devices: Vec<Arc<dyn Device>>,
     /// Backends without a real device on this machine.
     pub missing: MissingBackends,
 }
 
 impl Discovered {
-    /// Adds the devices of a backend.
+    /// Adds the devices of a backend and, if the backend has no real device, the reason.
     fn add(&mut self, backend: &dyn Backend) {
         let here = backend.discover();
         self.devices.extend(here.devices);
@@ -110,10 +110,10 @@ pub type MissingBackends = Vec<(&'static str, Missing)>;
 
 /// Discovers the devices of all backends.
 pub fn discover(options: &BackendOptions) -> Discovered {
-    discover_among(&backends(options))
+    discover_for(backends(options), &Selection::default())
 }
 
-/// The name of the backend for the CPU that runs this program. Its device is available from the start.
+/// The name of the backend for the CPU that runs this program. Its device is discovered without a driver, when an engine is built.
 const PROCESSOR: &str = "cpu";
 
 /// Returns a planner and the list of backends without a device. The planner discovers devices other than the CPU only
@@ -134,12 +134,12 @@ fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc
         let _ = report.set(found.missing);
         found.devices
     });
-    (Planner::with_lazy_discovery(discover_among(&initial).devices, discover), missing)
+    (Planner::with_lazy_discovery(discover_for(initial, &Selection::default()).devices, discover), missing)
 }
 
 /// Discovers the devices of the backends that a selection names, and the CPU, which verifies the results of other
-/// devices. If the selection names no known backend, all devices are discovered, so that the error message can list
-/// them.
+/// devices. If the selection is automatic, all devices are discovered. If it names an unknown backend, too, so that the error
+/// message can list all devices.
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let device = selection.device.as_ref();
     let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];
@@ -162,12 +162,6 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
     found
 }
 
-fn discover_among(backends: &[Box<dyn Backend>]) -> Discovered {
-    let mut found = Discovered::default();
-    backends.iter().for_each(|backend| found.add(&**backend));
-    found
-}
-
 /// The devices that do the work, and their planner. Clones share the same devices and planner. A program needs only one
 /// engine.
 #[derive(Clone)]
@@ -175,7 +169,7 @@ pub struct Engine {
     planner: Arc<Planner>,
     threads: usize,
     missing: Arc<OnceLock<MissingBackends>>,
-    /// True if neither a device nor a kernel is named, and no choices are recorded.
+    /// True if neither a device nor a kernel is named, and no choices are recorded: small messages then bypass the planner.
     is_automatic: bool,
 }
 
@@ -219,7 +213,8 @@ impl Engine {
         self.missing.get().map_or(&[], Vec::as_slice)
     }
 
-    /// The kernel for small messages on the calling thread, if the planner need not choose.
+    /// The kernel for small messages on the calling thread. `None` if the planner must choose, or if the kernel has not passed its
+    /// self-test.
     pub(crate) fn inline_kernel(&self) -> Option<InlineKernel> {
         self.is_automatic.then(InlineKernel::best).filter(|kernel| is_proven(*kernel))
     }
@@ -249,14 +244,13 @@ pub struct EngineBuilder {
 }
 
 impl EngineBuilder {
-    /// Uses only the devices of these backends, by their names in [`backends`], and those of registered backends. Default:
-    /// all backends.
+    /// Uses only the backends with these names (see [`backends`]) and the registered backends. Default: all backends.
     pub fn backends(mut self, names: &'static [&'static str]) -> Self {
         self.backends = Some(names);
         self
     }
 
-    /// Uses the devices of the backends of this list, which must contain the CPU's ([`lockstep_cpu::CpuBackend`]). Default:
+    /// Uses the backends of this list, which must contain the backend of the CPU ([`lockstep_cpu::CpuBackend`]). Default:
     /// [`backends`].
     pub fn with_backends(mut self, make: Backends) -> Self {
         self.make_backends = Some(make);
@@ -350,12 +344,13 @@ impl EngineBuilder {
             device: chosen(self.device, ENV_DEVICE).map(|name| name.as_str().into()),
             kernel: chosen(self.kernel, ENV_KERNEL).map(|name| name.as_str().into()),
         };
-        let threads = match self.threads {
-            Some(threads) => check_threads("threads", threads.to_string())?,
-            None => match chosen(None, ENV_THREADS) {
-                Some(value) => check_threads(ENV_THREADS, value)?,
-                None => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS),
+        let given = self.threads.map(|threads| ("threads", threads.to_string()));
+        let threads = match given.or_else(|| Some((ENV_THREADS, chosen(None, ENV_THREADS)?))) {
+            Some((name, value)) => match value.parse() {
+                Ok(threads @ 1..=MAX_THREADS) => threads,
+                _ => return Err(bad_setting(name, &value, "give a number of threads from 1 to 1024")),
             },
+            None => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MAX_THREADS),
         };
         let threads = self.max_threads.map_or(threads, |most| threads.min(most.max(1)));
         let verify = match (self.verify, env(ENV_VERIFY).filter(|value| !value.is_empty())) {
@@ -395,7 +390,7 @@ impl EngineBuilder {
     }
 }
 
-/// A variable of the environment. In a privileged program there is none.
+/// The value of an environment variable. A program with more rights than its user ignores all variables.
 fn of_environment(name: &'static str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
@@ -414,8 +409,8 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
         .all(|backend| is_found_here(&**backend))
 }
 
-/// The backend of the named device or kernel, and its launch options. They are checked without a driver, as far as the numbers do
-/// not depend on the device.
+/// The name of the backend of the named device or kernel, and the launch options. They are checked without a driver; limits that
+/// depend on the device are checked later.
 fn launch_of(
     options: &str,
     Selection { device, kernel }: &Selection,
@@ -442,48 +437,33 @@ fn with_reason(
     [device_from, kernel_from]: [Option<&'static str>; 2],
 ) -> lockstep_core::Error {
     use lockstep_core::Error::{KernelElsewhere, UnknownDevice, UnknownKernel};
-    let device = match &error {
-        UnknownDevice { name, .. } => Some(DeviceSelector::from(name.as_str())),
-        _ => None,
+    let (known, reason, from) = match &mut error {
+        UnknownDevice { name, known } => {
+            let device = DeviceSelector::from(name.as_str());
+            let why = || missing.iter().find(|(backend, _)| device.backend() == *backend);
+            let why = || why().map(|(backend, why)| format!("{backend}: {why}"));
+            let reason = simulated_elsewhere(&device).map(str::to_owned).or_else(why);
+            // A device is also unknown if the name of a kernel begins with it.
+            let is_kernels = selection.device.as_ref() != Some(&device);
+            (known, reason, [if is_kernels { kernel_from } else { device_from }, None])
+        }
+        UnknownKernel { known, .. } => (known, None, [None, kernel_from]),
+        KernelElsewhere { known, .. } => (known, None, [device_from, kernel_from]),
+        _ => return error,
     };
-    // A device is also unknown if the name of a kernel begins with it.
-    let from = match &error {
-        UnknownDevice { .. } if selection.device == device => [device_from, None],
-        UnknownDevice { .. } | UnknownKernel { .. } => [None, kernel_from],
-        _ => [device_from, kernel_from],
-    };
-    let (UnknownDevice { known, .. } | UnknownKernel { known, .. } | KernelElsewhere { known, .. }) =
-        &mut error
-    else {
-        return error;
-    };
-    if let Some(advice) = device.as_ref().and_then(simulated_elsewhere) {
-        *known += &format!("; {advice}");
-    } else if let Some((backend, why)) =
-        device.and_then(|device| missing.iter().find(|(name, _)| device.backend() == *name))
-    {
-        *known += &format!("; {backend}: {why}");
-    }
-    for variable in from.into_iter().flatten() {
-        *known += &format!("; the name is from {variable}");
-    }
+    let variables = from.into_iter().flatten().map(|variable| format!("the name is from {variable}"));
+    reason.into_iter().chain(variables).for_each(|part| *known += &format!("; {part}"));
     error
 }
 
-/// If the name is that of a simulated device, which this process does not have: where simulated devices are.
+/// The text that states where simulated devices are; `None` unless the name is that of a simulated device that this process does
+/// not have.
 pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
     let is_simulated = name.backend() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
     (is_simulated && !is_registered(name.backend())).then_some(
         "simulated devices are in lockstep-lab (`make lab`: target/release/lockstep-lab) and, for OpenSSL, in \
          lockstep-lab.so (`make provider-lab`)",
     )
-}
-
-fn check_threads(name: &'static str, value: String) -> Result<usize> {
-    match value.parse() {
-        Ok(threads @ 1..=MAX_THREADS) => Ok(threads),
-        _ => Err(bad_setting(name, &value, "give a number of threads from 1 to 1024")),
-    }
 }
 
 fn bad_setting(name: &'static str, value: &str, expected: &'static str) -> Error {

@@ -71,18 +71,6 @@ impl Envelope {
         writer.write_all(&self.bytes).map_err(Error::Write)
     }
 
-    /// Parses the envelope at the start of these bytes, if there is one; the message follows after
-    /// `envelope.as_bytes().len()` bytes.
-    ///
-    /// # Errors
-    /// [`Error::Envelope`] if it is truncated or too long.
-    pub fn parse(bytes: &[u8]) -> Result<Option<Envelope>> {
-        match Envelope::read(&mut &*bytes)? {
-            Start::Envelope(envelope) => Ok(Some(envelope)),
-            Start::Bare(_) => Ok(None),
-        }
-    }
-
     /// Reads an envelope, or detects that there is none. After an envelope, the first byte of the message is the next
     /// byte to read.
     ///
@@ -91,7 +79,7 @@ impl Envelope {
     pub fn read(reader: &mut impl Read) -> Result<Start> {
         let mut bytes = vec![0; MAGIC.len()];
         let got = read::full(reader, &mut bytes).map_err(Error::Read)?;
-        if got < MAGIC.len() || bytes != MAGIC {
+        if bytes[..got] != MAGIC[..] {
             bytes.truncate(got);
             return Ok(Start::Bare(bytes));
         }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::foreign::Foreign;
 use crate::quoted::quoted;
 
-/// Bytes of a message before its first chunk. The module of the format, which this module must not import, checks it.
+/// Number of bytes of a message before its first chunk. The module `cobblestone::format` asserts that its own constant has this
+/// value; it imports this module, so this module cannot import it.
 pub(crate) const HEADER: u64 = 56;
 
 /// The result type of this crate.
@@ -22,7 +23,7 @@ pub enum Error {
          or it is not a Lockstep file, or was damaged in its first 56 bytes"
     )]
     WrongKeyOrContext,
-    /// As [`Error::WrongKeyOrContext`], and the first bytes are those of another format. Nothing was decrypted.
+    /// As [`Error::WrongKeyOrContext`], for an input that begins like a file of another format. Nothing was decrypted.
     #[error("nothing was decrypted: the input begins like {0}")]
     OtherFormat(Foreign),
     /// A chunk failed its authentication. None of its plaintext was released.
@@ -57,14 +58,6 @@ pub enum Error {
         verified: u64,
         /// The reason: [`Error::WrongKeyOrContext`], [`Error::Damaged`], [`Error::Truncated`] or [`Error::Read`].
         source: Box<Error>,
-    },
-    /// A device reported success for a chunk that it has not sealed. The chunk was not written.
-    #[error(
-        "the device did not seal chunk {chunk}: nothing of it was written; use another device and report this"
-    )]
-    NotSealed {
-        /// The number of the chunk, from zero.
-        chunk: u64,
     },
     /// More data than the format supports.
     #[error("too long: the format holds at most 2^38 chunks (4 PiB less a byte); split the data")]
@@ -165,10 +158,10 @@ pub enum Error {
     /// An error of a device, a kernel or a raw mode.
     #[error(transparent)]
     Core(#[from] lockstep_core::Error),
-    /// The data are not authentic, for a reason that has no error of its own: for one of many files.
+    /// The data are not authentic, for a reason that has no variant. The text is the message.
     #[error("{0}")]
     NotAuthentic(String),
-    /// Any other error of one of many files, or of all of them.
+    /// Another error. The text is the message.
     #[error("{0}")]
     Failed(String),
 }
@@ -188,7 +181,7 @@ impl Error {
         }
     }
 
-    /// The number of the error of the system, if there was one.
+    /// The `errno` value, if the cause is an error of the operating system.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Read(source) | Error::Write(source) | Error::File { source, .. } => source.raw_os_error(),
@@ -221,7 +214,7 @@ impl Error {
     ) -> impl FnOnce(E) -> Error {
         move |source| {
             let source = source.into();
-            // No file has a name with a zero byte, which is an invalid input.
+            // A path with a zero byte is an invalid input, and no file has such a path.
             let exists = !matches!(
                 source.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput
@@ -237,7 +230,7 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
-/// The error of a file operation. The texts of the system call a folder a directory.
+/// The text of an error of a file operation. The texts of the system have the word directory in place of folder.
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::IsADirectory => "it is a folder".into(),

@@ -27,7 +27,7 @@ pub struct FileOptions<'a> {
 /// the umask.
 ///
 /// # Errors
-/// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::encrypt`].
+/// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and the errors of [`crate::encrypt`].
 pub fn encrypt_file(
     engine: &Engine,
     key: &FileKey,
@@ -44,11 +44,11 @@ pub fn encrypt_file(
 
 /// Decrypts a file to a file. The output appears complete and verified or not at all, with the permission bits of the
 /// input under the umask. With [`Options::partial`], the verified beginning of a damaged file appears, unless it is empty,
-/// and the error is [`Error::Partial`]. An existing output is replaced only by a complete one: if it exists and
-/// [`FileOptions::force`] is set, no part is kept, and the error is the cause.
+/// and the error is [`Error::Partial`]. An existing output is replaced only by a complete plaintext: if the output exists and
+/// [`FileOptions::force`] is set, the output is unchanged, and the error is the cause instead of `Partial`.
 ///
 /// # Errors
-/// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and those of [`crate::decrypt`].
+/// [`Error::SameFile`], [`Error::Exists`], [`Error::File`] and the errors of [`crate::decrypt`].
 pub fn decrypt_file(
     engine: &Engine,
     key: &FileKey,

@@ -17,7 +17,7 @@ use rustix::io::{Errno, Result, retry_on_intr};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// The system calls. Tests change the folder before a call as an attacker would, or make the call fail.
+/// The system calls. In tests, a hook before a call changes the folder as an attacker would, or makes the call fail.
 #[cfg(not(test))]
 pub(crate) use rustix::fs as sys;
 #[cfg(test)]
@@ -45,12 +45,13 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    /// Opens a folder. Symbolic links in its path are followed, unless it is the last component and `follow` is false.
+    /// Opens a folder. Symbolic links in its path are followed. If `follow` is false, the last component must not be a symbolic
+    /// link.
     pub(crate) fn open(path: &Path, follow: bool) -> io::Result<Folder> {
         Folder::find(path, follow).map_err(explain)
     }
 
-    /// As [`Folder::open`], with the error of the system.
+    /// Does the same as [`Folder::open`], but returns the error of the system without an explanation.
     pub(crate) fn find(path: &Path, follow: bool) -> Result<Folder> {
         let flags = if follow { TRAVERSE } else { TRAVERSE | OFlags::NOFOLLOW };
         Ok(Folder { fd: sys::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())? })
@@ -98,7 +99,7 @@ impl Folder {
             };
             let child = folder.child(name, TRAVERSE).map_err(explain)?;
             if is_new && sync {
-                // A umask can make folders that their owner cannot list.
+                // A umask can make a folder that its owner cannot list. A file without a name then gives access to the file system.
                 let unnamed = |denied| child.create_unnamed(0o600).map_err(|_| denied);
                 folder.sync(|| child.readable().map(|child| child.fd).or_else(unnamed))?;
             }
@@ -188,18 +189,12 @@ impl Folder {
         }
     }
 
-    /// Gives a file that was created without a name this name, if the name is unused.
+    /// Gives a file that was created without a name this name, if the name is unused. Needs `/proc`.
     pub(crate) fn link_open(&self, file: &File, to: &OsStr) -> Result<()> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
             let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-            match sys::linkat(CWD, path, &self.fd, to, AtFlags::SYMLINK_FOLLOW) {
-                // There is no /proc. The other call needs Linux 6.10, or a capability.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => {
-                    sys::linkat(file, "", &self.fd, to, AtFlags::EMPTY_PATH)
-                }
-                linked => linked,
-            }
+            sys::linkat(CWD, path, &self.fd, to, AtFlags::SYMLINK_FOLLOW)
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {

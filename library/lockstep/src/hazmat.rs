@@ -9,8 +9,8 @@
 //! - **ECB, CBC, CFB, OFB, CTR, XTS, HCTR2 and PCBC do not authenticate.** An attacker who changes the ciphertext changes the
 //!   plaintext unnoticed, and a program that reveals whether CBC padding is valid is a decryption oracle. Add a MAC over
 //!   the ciphertext.
-//! - **Incremental decryption of GCM and CCM** ([`Opener`], [`stream`]) returns plaintext before the tag is checked. Do not use the plaintext
-//!   until `finish` has succeeded.
+//! - **Incremental decryption of GCM and CCM** ([`Opener`], [`stream`]) returns plaintext before the tag is checked. Do not use the
+//!   plaintext until `finish` has succeeded.
 //! - **ECB reveals equal blocks.** XTS is for disk sectors.
 //! - **Some kernels leak keys by timing.** These kernels are used only if they are selected by name. Their
 //!   [`constant_time`](backend::KernelInfo::constant_time) is false.

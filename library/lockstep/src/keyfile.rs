@@ -109,18 +109,9 @@ pub fn create(path: &Path, key: &FileKey) -> Result<()> {
     file.commit()
 }
 
-/// True if users other than the owner can read or change a key file. Callers should then print a warning.
-///
-/// # Errors
-/// [`Error::File`].
-pub fn is_open_to_others(path: &Path) -> Result<bool> {
-    let metadata = std::fs::metadata(path).map_err(Error::file("look at the key file", path))?;
-    Ok(is_file_of_others(&metadata))
-}
-
-/// True for a regular file that others than its owner can access.
-#[doc(hidden)]
-pub fn is_file_of_others(metadata: &Metadata) -> bool {
+/// True for a regular file that users other than its owner can read, write or execute. For a key file, the caller should then
+/// print a warning.
+pub fn is_open_to_others(metadata: &Metadata) -> bool {
     metadata.is_file() && metadata.permissions().mode() & 0o077 != 0
 }
 

@@ -20,11 +20,11 @@
 //! # }
 //! ```
 //!
-//! Files, folders and key files are the feature `files`, a default for Unix.
+//! Files, folders and key files need the feature `files`, which is a default feature and requires Unix.
 //!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
-//! say what to do. [`aead`] has authenticated encryption of messages with the caller's nonces. Raw AES modes are in [`hazmat`].
-//! They do not give these guarantees: the caller is responsible for safe use.
+//! state what to do. [`aead`] has authenticated encryption of messages with the caller's nonces. [`hazmat`] has the raw AES
+//! modes, which do not give these guarantees: the caller is responsible for safe use.
 #![forbid(unsafe_code)]
 
 pub mod aead;

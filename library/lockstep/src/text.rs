@@ -34,7 +34,7 @@ impl Encoding {
     }
 }
 
-/// Returns the text without its byte order mark, as UTF-8 if it is UTF-16; `None` for invalid UTF-16. Other bytes are not checked.
+/// Returns the text without its byte order mark, as UTF-8 if it is UTF-16; `None` for invalid UTF-16. UTF-8 is not checked.
 /// The result is wiped when it is dropped.
 pub fn to_utf8(text: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
     let (encoding, mark) = Encoding::of(text);

@@ -12,8 +12,9 @@ use crate::thrift::Struct;
 const MAX_COLUMNS: usize = 1 << 15;
 /// Maximum depth of groups.
 const MAX_DEPTH: usize = 256;
-/// A path has the names of all groups around the column, so that a short schema can have long paths. The maximum number of bytes of all
-/// paths, for each byte of the schema and in addition to it. Each name in a path counts as [`NAME`] bytes more.
+/// Limit on the bytes of all paths: the first number times the bytes of the schema, plus the second number. A path has the names of all
+/// groups around its column, so that a short schema could have long paths without the limit. Each name in a path counts as [`NAME`]
+/// bytes more than its text.
 const MAX_PATHS: (usize, usize) = (8, 1 << 20);
 /// Bytes of a string in addition to its text.
 const NAME: usize = 24;
@@ -75,7 +76,7 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
 }
 
 impl Leaf {
-    /// True if a name is that of the column or of a group that it is in.
+    /// True if a name is the path of the column or of a group that contains the column.
     pub(crate) fn is_in(&self, name: &str) -> bool {
         self.named_part(name).is_some()
     }

@@ -118,11 +118,6 @@ pub(crate) fn read(error: std::io::Error) -> Error {
     Error::Library(lockstep::Error::read(error))
 }
 
-/// Converts an error of writing output.
-pub(crate) fn write(error: std::io::Error) -> Error {
-    Error::Library(lockstep::Error::Write(error))
-}
-
 /// The error for a field that a structure must have.
 pub(crate) fn missing(what: &str) -> Error {
     malformed(format!("{what} is missing"))

@@ -51,7 +51,7 @@ pub(crate) mod schema {
 /// A part of a column chunk other than its pages: the types of its modules, and the fields for its offset and its length.
 pub(crate) type Part = (&'static [Module], i16, i16);
 
-/// What a footer and a row group must have.
+/// The names, in errors, of the lists that a footer and a row group must have.
 pub(crate) const ROW_GROUPS: &str = "the list of row groups";
 pub(crate) const COLUMNS: &str = "the list of columns of a row group";
 
@@ -171,7 +171,7 @@ impl Algorithm {
     }
 }
 
-/// The identifier of a file, whose length is fixed: `aad` states why.
+/// Checks the length of the identifier of a file. The documentation of the module `aad` states why the length is fixed.
 pub(crate) fn identifier(bytes: &[u8]) -> Result<[u8; FILE_UNIQUE]> {
     let what =
         || format!("its identifier (aad_file_unique) has {} bytes instead of {FILE_UNIQUE}", bytes.len());

@@ -21,10 +21,10 @@
 //! No plaintext of a GCM module is released before its tag is checked. The pages of `AES_GCM_CTR_V1` have no tag, so changes
 //! of these pages are not detected. They are read only with [`ReadOptions::allows_unauthenticated_pages`].
 //!
-//! **Memory.** Before a footer is authenticated, it takes at most 2 bytes of memory for each of its bytes. Afterwards, and in
-//! [`encrypt`], it takes at most 32 bytes for each of its bytes. A constant of 4 MiB is added. A footer has at most 256 MiB. Other
-//! structures are decoded one after the other, and take memory in proportion to their length. All parsers take time in proportion to
-//! the length of their input, and limit the depth of nested values.
+//! **Memory.** The memory for a footer is at most twice its length plus 4 MiB before it is authenticated, and at most 32 times its length
+//! plus 4 MiB afterwards and in [`encrypt`]. A footer has at most 256 MiB. Other structures are decoded one after the other, and take
+//! memory in proportion to their length. All parsers take time in proportion to the length of their input, and limit the depth of nested
+//! values.
 #![forbid(unsafe_code)]
 
 mod aad;

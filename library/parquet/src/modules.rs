@@ -1,11 +1,13 @@
 //! Encrypted modules (`Encryption.md`, section 5.1): a length of 4 bytes, a nonce of 12 bytes, ciphertext, and with GCM a tag of 16
-//! bytes. Their encryption, and their decryption in batches, in host memory or in memory of a device: of the modules of the view, and
-//! of modules that the caller has found. The latter are for readers with their own Parquet decoder, such as readers on GPUs.
+//! bytes. This module encrypts modules, and decrypts them in batches, in host memory or in memory of a device. The view uses these
+//! functions. Programs with their own Parquet decoder, such as readers on GPUs, find the modules of a file themselves, and call the
+//! public functions.
 
 use std::ops::Range;
 
 use lockstep::Engine;
 use lockstep::aead::{self, Aead, Data, Direction, Status, Tag};
+use lockstep::cobblestone::random;
 use lockstep::hazmat::backend::DeviceMemory;
 use lockstep::hazmat::data::DeviceSlice;
 use lockstep::hazmat::mode::{Executor, transfer};
@@ -30,7 +32,7 @@ pub const HEAD: usize = LENGTH + NONCE;
 pub enum Kind {
     /// GCM: a length of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
     Gcm,
-    /// CTR: the same without a tag, so that changes are not detected.
+    /// CTR: a length of 4 bytes, a nonce of 12 bytes, and ciphertext. Without a tag, changes are not detected.
     Ctr,
 }
 
@@ -76,14 +78,14 @@ pub struct EncryptedModule<'a> {
     protection: Protection<'a>,
     /// The length field and the nonce.
     head: [u8; HEAD],
-    /// Not used for CTR.
+    /// The tag of GCM; not used for CTR.
     tag: [u8; TAG],
     /// For decryption, the ciphertext is the input, and the plaintext is the output.
     data: Data<'a>,
     status: Status,
 }
 
-/// The range of the ciphertext in a module of `len` bytes with its length field.
+/// The range of the ciphertext in a module of `len` bytes. `len` includes the length field.
 ///
 /// # Errors
 /// [`Error::Malformed`] if the module is too short.
@@ -289,12 +291,6 @@ pub fn device_modules<'a>(
     Ok(prepared)
 }
 
-/// Fills memory with random bytes of the operating system.
-pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<()> {
-    let random = |error: getrandom::Error| lockstep::Error::Random { reason: error.to_string() };
-    Ok(getrandom::fill(bytes).map_err(random)?)
-}
-
 /// Encrypts modules, with random nonces; appends them to `out` one after the other. After an error, discard `out`.
 pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
@@ -302,7 +298,7 @@ pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &
         plains.iter().map(|(protection, plain)| plain.len() + protection.kind.overhead()).sum();
     out.resize(start + total, 0);
     let mut nonces = vec![[0; NONCE]; plains.len()];
-    fill_random(nonces.as_flattened_mut())?;
+    random(nonces.as_flattened_mut())?;
     let (mut modules, mut tags) = (Vec::with_capacity(plains.len()), Vec::with_capacity(plains.len()));
     let mut rest = &mut out[start..];
     for ((protection, plain), nonce) in plains.into_iter().zip(&nonces) {

@@ -4,7 +4,7 @@ use crate::error::{Result, malformed, missing};
 use crate::format::page;
 use crate::thrift::{Struct, Value};
 
-/// True for the header of a dictionary page, false for that of a data page of either version.
+/// True for the header of a dictionary page, false for the header of a data page of either version.
 pub(crate) fn is_dictionary(header: &Struct) -> Result<bool> {
     match header.int(page::TYPE) {
         Some(page::DICTIONARY) => Ok(true),

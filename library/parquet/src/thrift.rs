@@ -38,7 +38,7 @@ mod kind {
 pub(crate) enum Value {
     /// An integer of 16, 32 or 64 bits.
     Int(u8, i64),
-    /// The encoding of a value of another type. That of a Boolean, which is a type, is empty.
+    /// The encoding of a value of another type. The encoding of a Boolean is empty, since its type states its value.
     Encoded(u8, Vec<u8>),
 }
 
@@ -180,7 +180,7 @@ impl Struct {
         bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
-    /// The elements of a list of structures; None if the field is no such list. An empty list may have elements of any type.
+    /// The elements of a list of structures; None if the field is not such a list. An empty list may have elements of any type.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
         let mut reader = Reader(self.encoded(id, kind::LIST)?);
         let (element, left) = reader.list_header().ok()?;
@@ -229,7 +229,7 @@ impl Struct {
     /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
     /// fields take too much space, or if space is to be filled and the highest number is negative.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
-        /// The number of the field if no field has a higher one.
+        /// The least number of the padding field. It is higher than the numbers of all other fields.
         const PADDING: i16 = 15;
         let mut out = Vec::with_capacity(len);
         let last = write_fields(&mut out, self);

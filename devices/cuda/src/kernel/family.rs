@@ -95,7 +95,7 @@ const TABLE_PASSES: &[Pass] = &[
     Pass::Ghash,
 ];
 
-/// All passes: those of the table kernels, and those of GCM-SIV.
+/// All passes: the passes of `TABLE_PASSES`, and the passes of GCM-SIV.
 const BITSLICE_PASSES: &[Pass] = &Pass::ALL;
 
 const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
@@ -260,7 +260,7 @@ impl Family {
         2 * 16 * (size.rounds() + 1)
     }
 
-    /// All tilings.
+    /// The tilings with the default launch options, the best one first.
     pub(crate) fn tilings(&self) -> impl Iterator<Item = Tiling> {
         (self.tilings)(&LaunchOptions::default()).into_iter().flatten()
     }

@@ -16,7 +16,8 @@ pub(crate) const GHASH_MATRICES: Entry = Entry { module: TENSOR_MODULE, name: "g
 pub(crate) const GHASH_TENSOR_TILES: Entry = Entry { module: TENSOR_MODULE, name: "ghash_tensor_tiles" };
 /// The module of GHASH by carry-less multiplication. Only newer compilers than the default one make its machine code.
 pub(crate) const CARRY_LESS: &str = "ghash_carry_less";
-/// The same as `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH`, and the known-answer test of the instruction.
+/// The kernels that replace `GHASH_POWERS`, `GHASH_TILES` and `GHASH_EACH` on a device with the carry-less multiply-add, and the
+/// known-answer test of this instruction.
 pub(crate) const CARRY_LESS_POWERS: Entry = carry_less("ghash_carry_less_powers");
 pub(crate) const CARRY_LESS_TILES: Entry = carry_less("ghash_carry_less_tiles");
 pub(crate) const CARRY_LESS_EACH: Entry = carry_less("ghash_carry_less_each");

@@ -1,8 +1,8 @@
-//! Launch options: those of programs, and the table of those that users can give.
+//! Launch options of programs, and the table of the options that users can give.
 
 use lockstep_core::launch::LaunchOption;
 
-/// How kernels are launched, for measurements and tests. The defaults are the best known values. Kernels with a fixed
+/// Options for launches of kernels, for measurements and tests. The defaults are the best known values. Kernels with a fixed
 /// launch shape ignore the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
@@ -14,7 +14,7 @@ pub struct LaunchOptions {
     pub blocks_per_thread: Option<u32>,
     /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,
-    /// How GHASH and POLYVAL multiply.
+    /// The method of the multiplications in GHASH and POLYVAL.
     pub products: Products,
 }
 

@@ -1,4 +1,4 @@
-//! Tilings: how the kernels divide work among threads, and the shapes of their launches.
+//! Tilings: the division of work among the threads of kernels, and the shapes of launches.
 
 use lockstep_core::KeySize;
 

@@ -102,7 +102,7 @@ struct Allocation {
 
 // SAFETY: the queue orders the accesses to the memory.
 unsafe impl Send for Allocation {}
-// SAFETY: as above.
+// SAFETY: the queue orders the accesses to the memory.
 unsafe impl Sync for Allocation {}
 
 impl Allocation {

@@ -1,4 +1,4 @@
-//! GHASH and POLYVAL. The hash keys of GHASH are the encryptions of zero blocks by ECB. The caller provides those of
+//! GHASH and POLYVAL. The hash keys of GHASH are the encryptions of zero blocks by ECB. The caller provides the hash keys of
 //! POLYVAL. Then either one thread hashes each message, or messages are hashed in tiles, level by level. GCM uses the same
 //! hashing.
 
@@ -104,7 +104,7 @@ pub(crate) struct Hashing {
     pub(crate) hash_keys: u64,
     /// Bytes from one hash key to the next.
     pub(crate) stride: u32,
-    /// Empty if each message is hashed by one thread.
+    /// The levels of hashing in tiles; empty if each message is hashed by one thread.
     pub(crate) levels: Vec<Level>,
     /// Address of the powers of hash keys.
     pub(crate) rows: u64,

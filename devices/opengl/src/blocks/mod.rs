@@ -70,7 +70,7 @@ impl Run {
     /// Encrypts or decrypts the blocks.
     ///
     /// # Errors
-    /// What failed, and what to do about it. The blocks are then undefined.
+    /// A text with the problem and the remedy. The blocks are then undefined.
     fn draw(&mut self, gl: &mut Gl) -> Result<(), String> {
         match self.kernel {
             Kernel::Gems(stage, tables) => gems::draw(self, stage, tables, gl),

@@ -25,7 +25,7 @@ impl Draw {
     /// Draws, and replaces the halves by the results.
     ///
     /// # Errors
-    /// What failed, and what to do about it. The halves are then undefined.
+    /// A text with the problem and the remedy. The halves are then undefined.
     pub(crate) fn run(&mut self, gl: &mut Gl) -> Result<(), String> {
         let program = gl.compile(self.program, |program, _| program.sources())?;
         let rows = self.halves[0].len() / (16 * WIDTH);

@@ -9,7 +9,7 @@ impl Gl {
     /// OpenGL, not with OpenGL ES.
     ///
     /// # Errors
-    /// What failed.
+    /// A text with the problem.
     pub(crate) fn remains(&self) -> Result<usize, String> {
         let mut remains = 0;
         let mut count = |bytes: &[u8]| remains += bytes.iter().filter(|byte| **byte != 0).count();

@@ -55,3 +55,18 @@ fn states_stay_if_the_work_fails() {
     segments(Pass::Ctr, &mut all, &[4096, 4096], |_| Err(crate::Error::NotSealed)).unwrap_err();
     assert_eq!(state, [7; 16]);
 }
+
+#[test]
+fn results_are_in_the_order_of_the_work() {
+    let work: Vec<usize> = (0..50).collect();
+    let expected: Vec<usize> = work.iter().map(|number| number * number).collect();
+    for threads in [0, 1, 3, 100] {
+        assert_eq!(
+            in_parallel(threads, work.clone(), |number| number * number),
+            expected,
+            "{threads} threads"
+        );
+    }
+    assert_eq!(at_once(work, |number| number * number), expected);
+    assert!(at_once(Vec::<usize>::new(), |number| number).is_empty());
+}

@@ -12,7 +12,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use clap::{Args, ValueHint};
 use lockstep::envelope::{MAGIC, Start};
 use lockstep::hazmat::planner::Planner;
-use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
+use lockstep::tree::{self, Direction, Existing, Operation, Pair};
 use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, file, foreign, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -349,19 +349,19 @@ impl DecryptMany<'_> {
     /// Finds the key of a file and stores it.
     ///
     /// # Errors
-    /// If the passphrase or the identities cannot be read: no file that needs them can be opened.
-    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File, path: &Path) -> Result<Prepared> {
+    /// If the passphrase or the identities cannot be read. No file that needs them can be opened then.
+    fn prepare(&self, unlocks: &mut Unlocks, mut input: &File, path: &Path) -> Result<tree::Result<()>> {
         let envelope = match Envelope::read(&mut input) {
             Ok(Start::Envelope(envelope)) => envelope,
             Ok(Start::Bare(first_bytes)) if age_file::is_age_file(&first_bytes) => {
                 let message = "this is an age file: decrypt it by itself, with -o";
-                return Ok(Prepared::Failed(tree::Error::Failed(message.into())));
+                return Ok(Err(tree::Error::Failed(message.into())));
             }
-            Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Prepared::Ready),
+            Ok(Start::Bare(_)) if self.key.is_some() => return Ok(Ok(())),
             Ok(Start::Bare(first_bytes)) => {
-                return Ok(Prepared::Failed(for_file(&no_key(Some(input), &first_bytes))));
+                return Ok(Err(for_file(&no_key(Some(input), &first_bytes))));
             }
-            Err(error) => return Ok(Prepared::Failed(error)),
+            Err(error) => return Ok(Err(error)),
         };
         let id = id(&envelope);
         let known = lock(&self.keys).get(&id).cloned();
@@ -373,7 +373,7 @@ impl DecryptMany<'_> {
                 opened
             }
         };
-        Ok(opened.map_or_else(|error| Prepared::Failed(for_file(&error)), |_| Prepared::Ready))
+        Ok(opened.map(drop).map_err(|error| for_file(&error)))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope, path: &Path) -> Result<Opened> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::{ArgGroup, Args, ValueHint};
-use lockstep::tree::{self, Direction, Existing, Operation, Pair, Prepared};
+use lockstep::tree::{self, Direction, Existing, Operation, Pair};
 use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, ciphertext_len, file, keyfile};
 use serde_json::json;
 
@@ -187,7 +187,7 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
     }
     let flags = (request.recursive, args.delete);
     let options = crate::many::options(output_dir, &args.many, &args.output, flags, sources_of(args));
-    let prepare = |_, _: &Path| set_key().map(|()| Prepared::Ready);
+    let prepare = |_, _: &Path| set_key().map(Ok);
     crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
 }
 

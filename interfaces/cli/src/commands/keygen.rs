@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
             GuardedFile::write(path, options, keyfile::to_text(&key).as_bytes())
         }
         None => {
-            if standard::output_metadata().is_ok_and(|stdout| keyfile::is_file_of_others(&stdout)) {
+            if standard::output_metadata().is_ok_and(|stdout| keyfile::is_open_to_others(&stdout)) {
                 terminal::warn(
                     args.quiet,
                     "others can read the file that the key goes to: -o makes a private one",

@@ -1,6 +1,6 @@
 //! Batches of messages.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use lockstep_core::data::{Data, HostData};
 use lockstep_core::work::{Status, Tag};
@@ -47,7 +47,7 @@ pub fn seal(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
 /// field `status` of each message has its result. All keys are of one mode.
 ///
 /// # Errors
-/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise those of [`seal`].
+/// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
 pub fn open(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
     run(caller, Direction::Decrypt, messages)
 }
@@ -62,8 +62,8 @@ pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'
     caller.run_long(|| mode.run(engine.planner(), direction, messages))
 }
 
-/// Does the same as [`run`] for messages of a mode in host memory. It takes less time for many short messages of GCM, each with its own
-/// key: see [`Caller::batch_limit`].
+/// Does the same as [`run`] for messages of a mode in host memory. For many short messages of GCM, each with its own key, this
+/// function takes less time than [`run`]: see [`Caller::batch_limit`].
 ///
 /// # Errors
 /// Those of [`run`]; [`Error::ModeKey`] for a key of a length that the mode does not have.
@@ -74,7 +74,7 @@ pub fn run_on_host(
     messages: &mut [HostMessage<'_>],
 ) -> Result<()> {
     let (mut bytes, mut are_inline) = (0, mode == Aead::Gcm && caller.batch_limit() > 0);
-    // One loop over all messages, because those of a large batch do not fit in a cache.
+    // One loop over all messages, because the messages of a large batch do not fit in a cache.
     for message in &mut *messages {
         message.status = Status::Pending;
         bytes += message.data.len() + message.aad.len();
@@ -93,7 +93,7 @@ pub fn run_on_host(
     })
 }
 
-/// True for a message that [`small::run`] processes: its lengths are those of GCM.
+/// True for a message that [`small::run`] processes: GCM allows its lengths.
 #[inline]
 fn is_inline(message: &HostMessage<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
@@ -105,7 +105,8 @@ fn is_inline(message: &HostMessage<'_>, direction: Direction) -> bool {
         && message.data.len() as u64 <= row.max_data
 }
 
-/// Runs messages as those of [`Aead::run`], with one key for each run of messages with the same key.
+/// Converts the messages to those of [`Aead::run`], and runs them. Neighbouring messages that refer to the same key share an
+/// [`AeadKey`].
 fn run_by_executor(
     executor: &dyn Executor,
     mode: Aead,
@@ -132,7 +133,7 @@ fn run_by_executor(
 /// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<'_>]) -> Result<()> {
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
-    let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || share::lock(&pieces).next();
     let no_memory = || {
         let operation = "a batch, because memory is exhausted".into();
         Error::Unsupported { kernel: "GCM", operation }
@@ -168,12 +169,7 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
         }
         outcome
     } else {
-        let outcomes = Mutex::new(Vec::with_capacity(threads));
-        share::at_once(vec![(); threads], |()| {
-            let done = run_pieces();
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(done);
-        });
-        let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let outcomes = share::at_once(vec![(); threads], |()| run_pieces());
         outcomes.into_iter().try_fold(true, |all, done| Ok(all & done?))
     };
     // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.

@@ -8,7 +8,7 @@ use lockstep_modes::Executor;
 
 use crate::engine::Engine;
 
-/// The default of [`Caller::inline_limit`]. It takes about a microsecond to encrypt as many bytes.
+/// The default of [`Caller::inline_limit`] in bytes. Their encryption takes about a microsecond.
 pub const INLINE_LIMIT: usize = 16 << 10;
 
 /// What a program supplies to the calls of this module, and its rules for their work.

@@ -48,7 +48,7 @@ pub(super) fn new_in_own_frame(kernel: InlineKernel, key: &[u8]) -> Option<Box<I
     InlineGcm::new(kernel, key).map(Box::new)
 }
 
-/// Runs a message. `None`, with the message unchanged, if its lengths are not those of GCM. The output of a message whose tag is
+/// Runs a message. `None`, with the message unchanged, if GCM does not allow its lengths. The output of a message whose tag is
 /// wrong is zeroed.
 #[inline]
 pub(super) fn run(

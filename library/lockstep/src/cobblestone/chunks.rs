@@ -101,12 +101,7 @@ impl Piece {
 
     /// Seals all chunks in place.
     pub(super) fn seal(&mut self, engine: &Engine, key: &MessageKey) -> Result<()> {
-        match self.run(engine, key, Direction::Encrypt) {
-            (Err(aead::Error::NotSealed), Some(forgotten)) => {
-                Err(Error::NotSealed { chunk: self.first + forgotten as u64 })
-            }
-            (outcome, _) => Ok(outcome?),
-        }
+        Ok(self.run(engine, key, Direction::Encrypt).0?)
     }
 
     /// Seals or opens all chunks in place. Returns the index of the first chunk that has no result.

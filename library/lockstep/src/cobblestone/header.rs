@@ -6,7 +6,7 @@ use lockstep_modes::aead::{Aead, AeadKey};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::format::{COMMITMENT, HEADER, SALT, Suite};
+use super::format::{COMMITMENT, SALT, Suite};
 use super::key::{FileKey, random};
 use crate::error::{Error, Result};
 use crate::foreign;
@@ -31,14 +31,11 @@ impl MessageKey {
 }
 
 /// Creates the header of a new message, with a random salt, and derives the key of the message.
-pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<([u8; HEADER], MessageKey)> {
+pub(super) fn create(key: &FileKey, context: &[u8]) -> Result<(Vec<u8>, MessageKey)> {
     let mut salt = [0; SALT];
     random(&mut salt)?;
     let (message_key, commitment) = derive(key, &salt, context);
-    let mut header = [0; HEADER];
-    header[..SALT].copy_from_slice(&salt);
-    header[SALT..].copy_from_slice(&commitment);
-    Ok((header, message_key))
+    Ok(([&salt[..], &commitment].concat(), message_key))
 }
 
 /// Derives the key of the message that begins with `header`: all bytes of a header, or fewer if the message ends there. If the
@@ -52,29 +49,25 @@ pub(super) fn check(
     header: &[u8],
     more: impl FnOnce(&mut Vec<u8>),
 ) -> Result<MessageKey> {
-    let error = match header.try_into() {
-        Ok(whole) => match verify(key, context, whole) {
-            Some(message_key) => return Ok(message_key),
-            None => Error::WrongKeyOrContext,
-        },
-        Err(_) => Error::Truncated { got: header.len() as u64 },
+    let error = match header.split_first_chunk() {
+        Some((salt, stated)) if stated.len() == COMMITMENT => {
+            let (message_key, commitment) = derive(key, salt, context);
+            if bool::from(commitment[..].ct_eq(stated)) {
+                return Ok(message_key);
+            }
+            Error::WrongKeyOrContext
+        }
+        _ => Error::Truncated { got: header.len() as u64 },
     };
     let mut start = header.to_vec();
     more(&mut start);
     Err(foreign::recognise(&start).map_or(error, Error::OtherFormat))
 }
 
-/// The key of the message with this header; `None` if the commitment does not match this key and context.
-fn verify(key: &FileKey, context: &[u8], header: &[u8; HEADER]) -> Option<MessageKey> {
-    let salt = header.first_chunk().expect("a header begins with a salt");
-    let (message_key, commitment) = derive(key, salt, context);
-    bool::from(commitment[..].ct_eq(&header[SALT..])).then_some(message_key)
-}
-
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
 fn derive(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
     let derived = derive_in_own_frame(key, salt, context);
-    // HKDF moves the key by value.
+    // HKDF moves the key by value, and each move can leave a copy on the stack.
     stack::wipe_below();
     derived
 }

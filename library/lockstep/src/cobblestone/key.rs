@@ -65,8 +65,11 @@ impl fmt::Debug for FileKey {
     }
 }
 
-/// Random bytes from the operating system.
-pub(super) fn random(bytes: &mut [u8]) -> Result<()> {
+/// Fills memory with random bytes from the operating system.
+///
+/// # Errors
+/// [`Error::Random`].
+pub fn random(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| Error::Random { reason: error.to_string() })
 }
 

@@ -39,10 +39,9 @@ pub fn encrypt(
 /// # Errors
 /// [`Error::TooLong`], [`Error::Random`], [`Error::Core`].
 pub fn seal(engine: &Engine, key: &FileKey, context: &[u8], plaintext: &[u8]) -> Result<Vec<u8>> {
-    let len = plaintext.len() as u64;
-    let room = usize::try_from(ciphertext_len(len)?).map_err(|_| Error::TooLong)?;
-    let mut output = Vec::with_capacity(room);
-    encrypt_stream(engine, key, context, &mut &plaintext[..], Some(len), &mut output, Options::default())?;
+    let len = usize::try_from(ciphertext_len(plaintext.len() as u64)?).map_err(|_| Error::TooLong)?;
+    let mut output = vec![0; len];
+    seal_into(engine, key, context, plaintext, &mut output)?;
     Ok(output)
 }
 

@@ -31,6 +31,8 @@ pub use format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
 };
 pub use key::FileKey;
+#[doc(hidden)]
+pub use key::random;
 pub use message::{decrypt, encrypt, open, open_into, seal, seal_into};
 pub use options::{Options, Summary};
 pub use random_access::{ReadAt, Reader};

@@ -6,9 +6,9 @@
 //! writes all pieces before this piece.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 
-use lockstep_core::share::has_room_for_a_thread;
+use lockstep_core::share::{at_once, lock};
 
 use super::chunks::Piece;
 use super::format::ENCRYPTED_CHUNK;
@@ -48,7 +48,7 @@ fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
 }
 
-/// The slot of a worker: a piece, and what else the steps keep with it.
+/// The slot of a worker: a piece, and a value that the steps keep with the piece.
 pub(super) type Slot<X> = (Piece, X);
 
 /// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
@@ -56,7 +56,7 @@ pub(super) type Slot<X> = (Piece, X);
 ///
 /// # Errors
 /// Those of the steps, and [`Error::Interrupted`](crate::Error::Interrupted).
-pub(super) fn run<X: Default>(
+pub(super) fn run<X: Default + Send>(
     workers: Workers<'_>,
     mut read: impl FnMut(&mut Slot<X>) -> Result<bool> + Send,
     process: impl Fn(&mut Slot<X>) -> Result<()> + Sync,
@@ -80,15 +80,11 @@ pub(super) fn run<X: Default>(
         turns: (0..workers.count).map(|_| Condvar::new()).collect(),
         stopped: AtomicBool::new(false),
     };
-    std::thread::scope(|scope| {
-        for _ in 1..workers.count {
-            let work = || shared.worker(new_slot(), None);
-            // If the system cannot start more threads, the work continues with fewer.
-            if !has_room_for_a_thread() || std::thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        shared.worker(slot, Some(0));
+    // The first worker is started first, since all others wait until it has written its piece.
+    let slots = std::iter::once(Some(slot)).chain((1..workers.count).map(|_| None));
+    at_once(slots.collect(), |first| match first {
+        Some(slot) => shared.worker(slot, Some(0)),
+        None => shared.worker(new_slot(), None),
     });
     shared.output.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
 }
@@ -188,11 +184,6 @@ impl<X> Drop for StopOnPanic<'_, '_, X> {
             self.0.stop();
         }
     }
-}
-
-/// Locks a mutex, even if it is poisoned: the state remains consistent if a thread panics while it holds the lock.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

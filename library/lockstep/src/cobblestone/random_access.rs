@@ -238,7 +238,7 @@ impl<S: ReadAt> Reader<S> {
 
     /// Reads and opens a range of the plaintext, which ends at the latest with the message, in parts of a piece each. `take` makes a
     /// value for each part, and `write` uses its piece: both are called in order. `process` is called in between, in parallel.
-    fn read_parts<V: Default>(
+    fn read_parts<V: Default + Send>(
         &self,
         offset: u64,
         len: u64,
@@ -351,17 +351,14 @@ fn take<'b>(buffers: &mut VecDeque<&'b mut [u8]>, mut len: usize) -> Vec<IoSlice
 }
 
 /// Fills buffers with plaintext of the same total length.
-fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
+fn fill(buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     buffers.iter_mut().for_each(|buffer| fresh::populate(buffer));
+    let mut rest: VecDeque<_> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
     for slice in plaintext {
         let mut from = &slice[..];
-        while !from.is_empty() {
-            // Removes empty buffers.
-            IoSliceMut::advance_slices(&mut buffers, 0);
-            let len = from.len().min(buffers[0].len());
-            buffers[0][..len].copy_from_slice(&from[..len]);
-            IoSliceMut::advance_slices(&mut buffers, len);
-            from = &from[len..];
+        for mut to in take(&mut rest, from.len()) {
+            let part = from.split_off(..to.len()).expect("no more bytes than in the slice");
+            to.copy_from_slice(part);
         }
     }
 }

@@ -97,28 +97,26 @@ impl Destination {
 
     /// Tests with an empty file how the new file can be created and named. `action` is for messages.
     pub(super) fn trial(&self, action: &'static str) -> Result<Outcome> {
-        let outcome =
-            temporary::trial(&self.folder, self.existing).map_err(Error::file(action, &self.path))?;
-        if outcome.placement.is_some() {
-            return Ok(outcome);
-        }
-        Err(self.refused(
-            "this file system can neither rename without replacing nor make hard links, so a file that gets the \
-             name meanwhile would be lost: allow overwriting, or choose another folder",
-        ))
+        let outcome = temporary::trial(&self.folder, self.existing);
+        outcome.map_err(Error::file(action, &self.path))?.ok_or_else(|| {
+            self.refused(
+                "this file system can neither rename without replacing nor make hard links, so a file that gets the \
+                 name meanwhile would be lost: allow overwriting, or choose another folder",
+            )
+        })
     }
 
     /// Gives a complete file its permissions and its final name.
-    pub(super) fn place(&self, mut temporary: Temporary) -> Result<()> {
+    pub(super) fn place(&self, temporary: Temporary, file: &File) -> Result<()> {
         let failed = |action| Error::file(action, &self.path);
         let mode = Mode::from_raw_mode(temporary.outcome.permissions & self.options.mode.0);
-        sys::fchmod(&temporary.file, mode).map_err(failed("set the mode of"))?;
+        sys::fchmod(file, mode).map_err(failed("set the mode of"))?;
         if self.options.sync {
-            sys::fsync(&temporary.file).map_err(failed("sync"))?;
+            sys::fsync(file).map_err(failed("sync"))?;
         }
         const RENAME: &str = "rename the finished file to";
-        match temporary.rename(&self.folder, &self.name) {
-            Ok(true) if self.options.sync => self.folder.sync(|| Ok(&temporary.file)).map_err(failed("sync")),
+        match temporary.rename(file, &self.folder, &self.name) {
+            Ok(true) if self.options.sync => self.folder.sync(|| Ok(file)).map_err(failed("sync")),
             Ok(true) => Ok(()),
             Ok(false) => Err(Error::file(RENAME, &self.path)(io::Error::other(
                 "another process removed or replaced the temporary file: use a folder in which no other user can write",

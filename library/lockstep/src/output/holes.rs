@@ -21,14 +21,13 @@ impl Holes {
     pub(super) fn write(&mut self, mut file: &File, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(start) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
         let slices = &slices[start..];
-        let done = match first_zeros(self.position, &slices[0]) {
+        let (done, is_skipped) = match first_zeros(self.position, &slices[0]) {
             Some(0) => {
                 let blocks = slices[0].chunks_exact(BLOCK).take_while(|block| is_zero(block)).count();
                 file.seek(SeekFrom::Current((blocks * BLOCK) as i64))?;
-                self.is_short = true;
-                blocks * BLOCK
+                (blocks * BLOCK, true)
             }
-            Some(before) => self.written(file.write(&slices[0][..before])?),
+            Some(before) => (file.write(&slices[0][..before])?, false),
             None => {
                 let mut position = self.position;
                 let has_no_zeros = |slice: &&IoSlice<'_>| {
@@ -37,16 +36,12 @@ impl Holes {
                     found.is_none()
                 };
                 let count = slices.iter().take_while(has_no_zeros).count();
-                self.written(file.write_vectored(&slices[..count])?)
+                (file.write_vectored(&slices[..count])?, false)
             }
         };
+        self.is_short = is_skipped || self.is_short && done == 0;
         self.position += done as u64;
         Ok(done)
-    }
-
-    fn written(&mut self, bytes: usize) -> usize {
-        self.is_short &= bytes == 0;
-        bytes
     }
 
     /// Gives the file its length if it ends with a hole.

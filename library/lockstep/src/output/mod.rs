@@ -17,7 +17,9 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use lockstep_core::share::lock;
 
 use crate::creator::Creator;
 use crate::error::{Error, Result};
@@ -51,8 +53,8 @@ pub(crate) enum OnExisting {
     Replace,
     /// The output fails.
     Fail,
-    /// The output fails. On a file system without an operation that takes only an unused name, the name is looked up:
-    /// another process that creates it immediately after that loses its file.
+    /// The output fails. On a file system that can neither rename without replacing nor make hard links, the name is looked up
+    /// before the rename. A file that another process creates with this name between the two is lost.
     FailByLookup,
 }
 
@@ -63,9 +65,9 @@ pub(crate) struct Trials(Mutex<HashMap<(Id, OnExisting), Outcome>>);
 
 impl Trials {
     fn get(&self, destination: &Destination) -> Result<Outcome> {
-        // The folder itself and not its path: another process may replace the folder.
+        // The map has identities and not paths of folders, since another process may replace a folder.
         let id = destination.folder.id().map_err(Error::file("create", &destination.path))?;
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.0);
         Ok(match known.entry((id, destination.existing)) {
             Entry::Occupied(outcome) => *outcome.get(),
             Entry::Vacant(place) => *place.insert(destination.trial("create")?),
@@ -124,14 +126,12 @@ impl Default for FileMode {
 #[derive(Debug)]
 pub struct OutputFile {
     destination: Destination,
-    kind: Kind,
+    file: File,
+    /// `None` if the output is not a regular file.
+    temporary: Option<Temporary>,
+    /// `None` if blocks of zeros are written like all others.
+    holes: Option<Holes>,
     creator: Creator,
-}
-
-#[derive(Debug)]
-enum Kind {
-    Temporary { temporary: Temporary, holes: Option<Holes> },
-    Direct(File),
 }
 
 impl OutputFile {
@@ -147,8 +147,8 @@ impl OutputFile {
         OutputFile::start(Destination::find(path, options)?, &Trials::default())
     }
 
-    /// Starts a file in an open folder. The name of the file is the last
-    /// component of `path`. The rest of `path` is used only in error messages. `existing` applies in place of
+    /// Starts a file in an open folder. The name of the file is the last component of `path`. The rest of `path` is used only in
+    /// error messages. `existing` applies in place of
     /// [`OutputOptions::force`].
     ///
     /// # Errors
@@ -164,16 +164,16 @@ impl OutputFile {
     }
 
     fn start(destination: Destination, trials: &Trials) -> Result<OutputFile> {
-        let kind = match destination.open_special()? {
-            Some(file) => Kind::Direct(file),
+        let (file, temporary, holes) = match destination.open_special()? {
+            Some(file) => (file, None, None),
             None => {
-                let temporary = Temporary::start(&destination.folder, trials.get(&destination)?);
-                let temporary = temporary.map_err(Error::file("create", &destination.path))?;
+                let started = Temporary::start(&destination.folder, trials.get(&destination)?);
+                let (file, temporary) = started.map_err(Error::file("create", &destination.path))?;
                 let holes = (destination.options.sparse == Sparse::Always).then(Holes::default);
-                Kind::Temporary { temporary, holes }
+                (file, Some(temporary), holes)
             }
         };
-        Ok(OutputFile { destination, kind, creator: Creator::current() })
+        Ok(OutputFile { destination, file, temporary, holes, creator: Creator::current() })
     }
 
     /// Checks in advance, as far as possible, whether [`create`](OutputFile::create) and [`commit`](OutputFile::commit)
@@ -194,27 +194,24 @@ impl OutputFile {
     /// is one exception: if only the sync of the folder fails, the file remains under its final name.
     pub fn commit(mut self) -> Result<()> {
         self.flush().map_err(Error::file("finish", &self.destination.path))?;
-        let OutputFile { destination, kind, .. } = self;
-        match kind {
-            Kind::Temporary { temporary, .. } => destination.place(temporary),
-            Kind::Direct(file) if destination.options.sync => {
+        let OutputFile { destination, file, temporary, .. } = self;
+        match temporary {
+            Some(temporary) => destination.place(temporary, &file),
+            None if destination.options.sync => {
                 file.sync_all().map_err(Error::file("sync", &destination.path))
             }
-            Kind::Direct(_) => Ok(()),
+            None => Ok(()),
         }
     }
 
     /// True if the output is not a regular file, so the data are written directly.
     pub fn is_direct(&self) -> bool {
-        matches!(self.kind, Kind::Direct(_))
+        self.temporary.is_none()
     }
 
     /// The file that is being written. If it ends with a hole, it has its length only after a flush.
     pub fn as_file(&self) -> &File {
-        match &self.kind {
-            Kind::Temporary { temporary, .. } => &temporary.file,
-            Kind::Direct(file) => file,
-        }
+        &self.file
     }
 }
 
@@ -226,17 +223,14 @@ impl Write for OutputFile {
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         self.creator.check()?;
-        match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.write(&temporary.file, slices),
-            _ => self.as_file().write_vectored(slices),
+        match &mut self.holes {
+            Some(holes) => holes.write(&self.file, slices),
+            None => self.file.write_vectored(slices),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.creator.check()?;
-        match &mut self.kind {
-            Kind::Temporary { temporary, holes: Some(holes) } => holes.finish(&temporary.file),
-            _ => Ok(()),
-        }
+        self.holes.as_mut().map_or(Ok(()), |holes| holes.finish(&self.file))
     }
 }

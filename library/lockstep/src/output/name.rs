@@ -22,8 +22,8 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 pub(super) enum Placement {
     /// By a rename that replaces an existing name. A file without a name first gets a temporary name.
     Replace,
-    /// As [`Placement::Replace`], if the name is unused when it is looked up. Another process that creates it after that loses
-    /// its file; other threads of this process do not.
+    /// As [`Placement::Replace`], after a lookup has shown that the name is unused. A file that another process creates with this
+    /// name after the lookup is lost; a file of another thread of this process is not.
     ReplaceUnused,
     /// By a rename that fails if the name exists.
     NoReplace,
@@ -40,8 +40,8 @@ struct Entry {
 
 /// A temporary name in a folder. The name is removed on drop if a file has it.
 ///
-/// The name is also removed when the process ends by `exit` or by a return from `main` while the value exists, as the
-/// values of other threads then do.
+/// The name is also removed when the process ends by `exit` or by a return from `main` while the value exists: the values of
+/// other threads are then not dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryName {
     entry: Arc<Entry>,

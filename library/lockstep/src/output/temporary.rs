@@ -27,20 +27,20 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// The result of a trial.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
-    /// `None` if the file system has no operation that names a file without replacing an existing file.
-    pub(super) placement: Option<Placement>,
+    placement: Placement,
     /// True if a file can be created without a name.
     is_unnamed: bool,
     /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
     pub(super) permissions: u32,
 }
 
-/// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes.
-pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
+/// Tests how a file can be created and named in this folder. The test uses an empty file, which it then removes. Returns `None` if
+/// the file system has no operation that names a file without replacing an existing file.
+pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option<Outcome>> {
     trial_unnamed(folder, existing).or_else(|_| trial_named(folder, existing))
 }
 
-fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
+fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option<Outcome>> {
     // For tests of the files with a temporary name.
     if cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some() {
         return Err(Errno::OPNOTSUPP);
@@ -59,10 +59,10 @@ fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> 
     name.remove()?;
     // Where a file can get a name by a link, it can also be renamed.
     let placement = if existing == OnExisting::Replace { Placement::Replace } else { Placement::Link };
-    Ok(Outcome { placement: Some(placement), is_unnamed: true, permissions })
+    Ok(Some(Outcome { placement, is_unnamed: true, permissions }))
 }
 
-fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
+fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option<Outcome>> {
     let (mut from, file) = create_named(folder, PERMISSIONS)?;
     let permissions = fstat(&file)?.st_mode & PERMISSIONS;
     let mut to = TemporaryName::unused(folder)?;
@@ -72,7 +72,7 @@ fn trial_named(folder: &Arc<Folder>, existing: OnExisting) -> Result<Outcome> {
         to.remove()?;
     }
     from.remove()?;
-    Ok(Outcome { placement, is_unnamed: false, permissions })
+    Ok(placement.map(|placement| Outcome { placement, is_unnamed: false, permissions }))
 }
 
 fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) -> Result<Option<Placement>> {
@@ -94,10 +94,9 @@ fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) 
     }
 }
 
-/// A file that is being written. On drop nothing of it remains, unless it has its final name.
+/// The name of a file that is being written. On drop nothing of the file remains, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
-    pub(super) file: File,
     /// `None` while the file has no name.
     name: Option<TemporaryName>,
     pub(super) outcome: Outcome,
@@ -105,22 +104,21 @@ pub(super) struct Temporary {
 
 impl Temporary {
     /// Creates a file in the folder, as a trial there has shown.
-    pub(super) fn start(folder: &Arc<Folder>, outcome: Outcome) -> Result<Temporary> {
+    pub(super) fn start(folder: &Arc<Folder>, outcome: Outcome) -> Result<(File, Temporary)> {
         let (name, file) = if outcome.is_unnamed {
             (None, create_unnamed(folder, WHILE_WRITING)?)
         } else {
             let (name, file) = create_named(folder, WHILE_WRITING)?;
             (Some(name), file)
         };
-        Ok(Temporary { file, name, outcome })
+        Ok((file, Temporary { name, outcome }))
     }
 
     /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
     /// temporary name.
-    pub(super) fn rename(&mut self, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
-        let Temporary { file, name, outcome } = self;
-        let placement = outcome.placement.ok_or(Errno::OPNOTSUPP)?;
-        let mut name = match name.take() {
+    pub(super) fn rename(self, file: &File, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
+        let placement = self.outcome.placement;
+        let mut name = match self.name {
             None if placement == Placement::Link => return folder.link_open(file, target).map(|()| true),
             None => {
                 let mut name = TemporaryName::unused(folder)?;

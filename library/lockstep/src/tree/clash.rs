@@ -25,7 +25,8 @@ impl StoredNames {
         Ok(StoredNames { names, by_id: OnceCell::new() })
     }
 
-    /// Compares the last component of `path`, a name that finds the file with the identity `found`, with these names.
+    /// Checks that the folder stores the last component of `path`. A lookup of this name has found the file with the identity
+    /// `found`.
     ///
     /// # Errors
     /// If the folder stores the file under another name.
@@ -50,10 +51,10 @@ impl StoredNames {
 
 /// Compares the last component of `path` with the names that its folder stores, and returns these names; `None` if the file does
 /// not exist. Other processes may create, replace and remove files in the folder meanwhile: a name that one of them adds or removes
-/// is no error.
+/// is not an error.
 ///
 /// # Errors
-/// If the folder stores another name for which the file system finds the same file; those of the file system.
+/// If the folder stores another name for which the file system finds the same file; errors of the file system.
 pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>> {
     let name = path.file_name().unwrap_or_default();
     let mut before = None;
@@ -66,8 +67,8 @@ pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>>
         if names.names.contains(name) {
             return Ok(Some(names));
         }
-        // A file without a stored name was removed or replaced after it was found, unless the next attempt finds it
-        // again.
+        // If no name is stored for the file, another process has probably removed or replaced it since it was found. If the next
+        // attempt finds the same file, and again no name, the folder stores it under another name.
         match names.name_of(folder, found) {
             None if before != Some(found) => before = Some(found),
             stored => return Err(not_distinguished(path, stored)),

@@ -73,8 +73,8 @@ impl<'a> Pair<'a> {
         if !self.has_same_time {
             return Ok(Existing::Unknown("was not last modified at the time of the encrypted file"));
         }
-        // Equal times are accepted, since the output cannot be replaced. File systems store times with a resolution of
-        // some milliseconds to two seconds.
+        // Equal times are accepted: file systems store times with a resolution of some milliseconds to two seconds, and a
+        // decrypted output is never replaced as outdated.
         if self.changed == Ordering::Greater {
             return Ok(Existing::Unknown("is older than the last change of the encrypted file"));
         }
@@ -100,7 +100,7 @@ pub(super) fn unknown(output: &Path, why: &str, advice: &Advice) -> Error {
     failed(format!("the output {} exists and {why}: {}", quoted(output), advice.unknown))
 }
 
-/// True if a file has not changed between two looks at it.
+/// True if a file has not changed between the calls that have returned these metadata.
 pub(super) fn is_unchanged(before: &Metadata, after: &Metadata) -> bool {
     let state = |file: &Metadata| (file.len(), file.mtime(), file.mtime_nsec(), status_time(file));
     state(before) == state(after)
@@ -111,9 +111,9 @@ fn status_time(file: &Metadata) -> (i64, i64) {
     (file.ctime(), file.ctime_nsec())
 }
 
-/// The time at which the file was created: the output was created before its input was read. File systems without this
-/// time have that of the last change of the status, which is later. macOS sets the time of creation back together with
-/// the modification time, so it is not used there.
+/// The time at which an output was created, which is before its input was read. Where a file system does not store this time, the
+/// result is the time of the last change of the status, which is later. On macOS, too: there, a program that sets the modification
+/// time back also sets the time of creation back.
 fn creation(file: &Metadata) -> (i64, i64) {
     let created = if cfg!(target_vendor = "apple") { None } else { file.created().ok() };
     let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());

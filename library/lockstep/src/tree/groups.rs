@@ -2,7 +2,7 @@
 //! files and assigns the outputs, and a [`Group`] processes some of the files, in this process or in another one that
 //! sees the same folders.
 //!
-//! Names, checks and comparisons are those of `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
+//! Names, checks and comparisons are the same as in `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
 //! printed, and no signal is handled.
 
 use std::collections::HashMap;
@@ -11,11 +11,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use lockstep_core::share::lock;
+
 use super::clash::{self, StoredNames};
 use super::existing::unknown;
 use super::inputs::{Inputs, Place, has_trailing_slash};
 use super::plan::assign;
-use super::write::{Writer, by_length, create_places, lock, make_output};
+use super::write::{Writer, by_length, create_places, make_output};
 use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
 use crate::engine::Engine;
@@ -35,7 +37,7 @@ const ADVICE: Advice = Advice {
 /// The position of the commitment in an encrypted file.
 const COMMITMENT_AT: u64 = 24;
 
-/// What a plan does if outputs exist.
+/// The action for outputs that exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
     /// The plan fails.
@@ -158,13 +160,13 @@ pub struct Processed {
     /// Length of the encrypted file in bytes.
     pub ciphertext_len: u64,
     /// The commitment of the encrypted file. It depends on the key, the context and the salt, which is random in each
-    /// encryption. So an encrypted file that opens and has this commitment is this one.
+    /// encryption. Therefore each encrypted file that has this commitment, and that the key opens, is a copy of this file.
     pub commitment: [u8; 32],
 }
 
 /// The settings for files that are processed together.
 pub struct Group {
-    /// The engine, whose number of threads is the number of files at the same time.
+    /// The engine. At most as many files as it has threads are processed at the same time.
     pub engine: Engine,
     /// What happens to the files.
     pub direction: Direction,
@@ -182,7 +184,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Processes files of a [`Plan`], with the commitments that encrypted inputs must have, if they are known. The
+    /// Processes files of a [`Plan`]. An encrypted input must have the commitment that is given with it, if one is given. The
     /// results are in the order of the files. The failure of a file does not affect the others.
     pub fn process(
         &self,
@@ -296,13 +298,13 @@ impl Work<'_> {
 /// Reads the commitment of an encrypted file.
 fn commitment(encrypted: &File) -> Result<[u8; 32]> {
     let mut bytes = [0; 32];
-    match ReadAt::read_exact_at(encrypted, &mut bytes, COMMITMENT_AT) {
-        Ok(()) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(Error::NotAuthentic("the file is too short for an encrypted file: it was cut off".into()))
+    let read = ReadAt::read_exact_at(encrypted, &mut bytes, COMMITMENT_AT);
+    read.map(|()| bytes).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            Error::NotAuthentic("the file is too short for an encrypted file: it was cut off".into())
         }
-        Err(error) => Err(Error::Read(error)),
-    }
+        _ => Error::Read(error),
+    })
 }
 
 /// Encryption or decryption with the key of the group.

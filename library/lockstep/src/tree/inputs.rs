@@ -60,18 +60,19 @@ impl Job {
     }
 }
 
-/// A folder that the command line names, or the folder of a file that it names. It is opened for each use, since there may be more
-/// folders than the limit on open files permits.
+/// A folder that the caller names, or the folder of a file that the caller names. It is opened for each use, since there may be
+/// more folders than the limit on open files permits.
 #[derive(Debug)]
 pub(super) struct Root {
     /// Empty for the current folder.
     pub(super) path: PathBuf,
-    /// The identity of a folder that is itself named.
+    /// The identity of the folder; `None` if the caller names a file in it.
     id: Option<Id>,
 }
 
 impl Root {
-    /// The folder of a file that the command line names. Symbolic links in its path are followed, since the user has chosen them.
+    /// The folder of a file that the caller names. Symbolic links in the path of the folder are followed, since the user has chosen
+    /// them.
     fn of_file(path: &Path) -> Root {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         // The slash at the end means that a link is followed.
@@ -100,11 +101,11 @@ pub(super) struct Place {
     /// The path of its inputs below the root.
     pub(super) input: PathBuf,
     pub(super) mode: u32,
-    /// The folder on the command line that contains its inputs; `None` for files that are themselves named there.
+    /// The folder that the caller names and that contains its inputs; `None` for files that the caller names.
     pub(super) root: Option<Arc<Root>>,
     /// True if the folder exists in the output folder.
     pub(super) exists: bool,
-    /// True if the file system does not distinguish its name from that of another folder: nothing is written to it.
+    /// True if the file system does not distinguish its name from the name of another folder. Nothing is then written to it.
     pub(super) is_refused: bool,
 }
 
@@ -132,9 +133,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Lists the paths of the command line and, with [`Options::recursive`], the content of folders. Symbolic links are not
+    /// Lists the given paths and, with [`Options::recursive`], the content of folders. Symbolic links are not
     /// followed. If an input folder contains the output folder, whose identity is `output`, the output folder is
-    /// skipped, as is a file without an output name in a folder.
+    /// skipped. A file in a folder is also skipped if its name is not the name of an encrypted file that is to be decrypted.
     ///
     /// # Errors
     /// If a path does not exist, means standard input, is the output folder or has no output name; if a path is a folder, but
@@ -279,7 +280,7 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// If the path of a symbolic link has a trailing slash, POSIX requires that the link is followed.
+/// True if a path ends with a slash. POSIX requires that a symbolic link with such a path is followed.
 pub(super) fn has_trailing_slash(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }
@@ -294,7 +295,7 @@ fn why_skipped(stat: &Stat) -> Option<&'static str> {
     }
 }
 
-/// The name of the output for an input with this name; `None` if there is to be no output.
+/// The name of the output for an input with this name; `None` if such an input has no output.
 fn output_name(direction: Direction, input: &OsStr) -> Option<OsString> {
     match direction {
         Direction::Encrypt => Some(encrypted(input)),

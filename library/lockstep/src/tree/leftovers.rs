@@ -29,17 +29,17 @@ impl Leftovers {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// Adds an entry of an output folder that corresponds to an input folder. There is no input for this entry, and so none for
-    /// the content of a folder. Symbolic links are not followed. Files with the identities `known` are not added, nor is what
-    /// cannot be read.
-    pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, known: &HashSet<Id>) {
+    /// Adds an entry of an output folder, and the content of the entry if it is a folder. An input folder corresponds to the output
+    /// folder, but no input corresponds to the entry. Symbolic links are not followed. Files for whose identities `is_known` returns
+    /// true, and files and folders that cannot be read, are not added.
+    pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, is_known: impl Fn(Id) -> bool) {
         let Ok(Some(stat)) = folder.look(name) else { return };
         let mut pending = vec![(PathBuf::from(name), stat)];
         while let Some((relative, stat)) = pending.pop() {
             let path = path.join(&relative);
             let name = relative.file_name().unwrap_or_default();
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::RegularFile if decrypted(name).is_some() && !known.contains(&id(&stat)) => {
+                FileType::RegularFile if decrypted(name).is_some() && !is_known(id(&stat)) => {
                     self.files.insert(path, id(&stat));
                 }
                 FileType::Directory
@@ -55,9 +55,9 @@ impl Leftovers {
         }
     }
 
-    /// Removes the files for which `is_own` returns true, and then the folders that are empty and below which it has removed a
-    /// file. A file that has replaced another one during the run is kept, unless it replaces it immediately before the removal.
-    /// Returns for each file whether it was removed.
+    /// Removes the files for which `is_own` returns true, and then the empty folders below which a file was removed. If another file
+    /// has taken the name of a leftover during the run, the other file is kept, unless this happens immediately before the removal.
+    /// Returns for each leftover whether it was removed.
     pub(super) fn delete(
         &self,
         output: &Folder,
@@ -69,12 +69,11 @@ impl Leftovers {
             let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
             let file = folder.open_file(Path::new(name))?;
             let metadata = file.metadata()?;
-            let is_same = |found: Id| found == expected;
-            if !is_same((metadata.dev(), metadata.ino())) || !is_own(&file) {
+            if (metadata.dev(), metadata.ino()) != expected || !is_own(&file) {
                 return Ok(false);
             }
             // The name is compared again, since the check may have taken some time.
-            if !folder.look(name)?.is_some_and(|now| is_same(id(&now))) {
+            if !folder.look(name)?.is_some_and(|now| id(&now) == expected) {
                 return Ok(false);
             }
             folder.remove(name)?;

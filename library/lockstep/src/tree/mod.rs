@@ -1,7 +1,8 @@
 //! Many files in one call: files and folders, on all cores.
 //!
 //! `inputs` lists the files and names their outputs, `plan` and `survey` check them in advance, and `run` processes the files.
-//! Paths below folders are opened without following symbolic links. A [`Run`] does all of this in one process. A [`Plan`] and its [`Group`]s distribute the files of one key to several processes.
+//! Paths below folders are opened without following symbolic links. A [`Run`] does all of this in one process. A [`Plan`] and its
+//! [`Group`]s distribute the files of one key to several processes.
 
 mod clash;
 mod existing;
@@ -21,7 +22,7 @@ use std::path::Path;
 
 pub use self::existing::{Existing, Pair};
 pub use self::groups::{Group, IfExists, Plan, PlannedFile, Processed};
-pub use self::run::{Outcome, Prepared, Run};
+pub use self::run::{Outcome, Run};
 pub use crate::aead::Direction;
 pub use crate::error::{Error, Result};
 use crate::output::Sparse;
@@ -99,7 +100,7 @@ pub struct Options<'a> {
     pub stream: crate::Options<'a>,
 }
 
-/// What error messages advise: the options of a command, or the arguments of a call.
+/// The remedies in error messages: options of a command, or arguments of a call.
 #[derive(Debug)]
 pub struct Advice {
     /// For an output that exists before the work starts.

@@ -116,14 +116,14 @@ pub(super) fn folder_refused() -> Error {
     failed("the folder of its output was not created")
 }
 
-/// Refuses inputs whose outputs share a folder, since the outputs of one could be deleted as those without an input of
-/// the other.
+/// Refuses inputs that share an output folder: no input in the one corresponds to the outputs of the other, so that these outputs
+/// could be deleted.
 fn check_unambiguous(inputs: &Inputs) -> Result<()> {
     let mut bases = HashSet::new();
-    // The folders on the command line, and one more if it names files.
+    // One place for each folder that the caller names, and one for all files that the caller names.
     let roots = inputs.places.iter().filter(|place| place.input.as_os_str().is_empty());
     for place in roots.clone() {
-        // The output folder itself contains all others.
+        // The output folder itself contains the output folders of all other inputs.
         let contains_others = place.root.is_some() && place.path.as_os_str().is_empty();
         if !bases.insert(&place.path) || contains_others && roots.clone().count() > 1 {
             return Err(failed(format!(

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lockstep_core::share::{in_parallel, lock};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::existing::unknown;
 use super::inputs::{Inputs, Job};
 use super::leftovers::Leftovers;
 use super::plan::{assign, folder_refused};
-use super::write::{Writer, by_length, create_places, in_parallel, lock, make_output};
+use super::write::{Writer, by_length, create_places, make_output};
 use super::{Existing, Host, Operation, Options, Pair, clash};
 use crate::engine::Engine;
 use crate::error::{Error, Result, failed};
@@ -46,15 +47,6 @@ pub struct Outcome {
     pub leftovers: Vec<PathBuf>,
     /// Outputs without input that were deleted.
     pub deleted: Vec<PathBuf>,
-}
-
-/// The state of a file before it is processed.
-#[derive(Debug)]
-pub enum Prepared {
-    /// The file can be processed.
-    Ready,
-    /// This file cannot be processed. Other files are not affected.
-    Failed(Error),
 }
 
 /// A run over many files: [`plan`](Run::plan), [`prepare`](Run::prepare), [`process`](Run::process),
@@ -93,23 +85,24 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Calls `prepare` for each open input, on this thread.
+    /// Calls `prepare` for each open input, on this thread. A file for which it returns `Ok(Err(_))` is not processed; other files
+    /// are not affected.
     ///
     /// # Errors
-    /// Those of `prepare`; [`Error::Interrupted`].
+    /// The first `Err(_)` that `prepare` returns; [`Error::Interrupted`].
     pub fn prepare<E: From<Error>>(
         &mut self,
-        mut prepare: impl FnMut(File, &Path) -> std::result::Result<Prepared, E>,
+        mut prepare: impl FnMut(File, &Path) -> std::result::Result<Result<()>, E>,
     ) -> std::result::Result<(), E> {
         for job in std::mem::take(&mut self.inputs.jobs) {
             let path = job.path();
             let prepared = match job.open() {
                 Ok(input) => prepare(input, &path)?,
-                Err(error) => Prepared::Failed(error),
+                Err(error) => Err(error),
             };
             match prepared {
-                Prepared::Ready => self.inputs.jobs.push(job),
-                Prepared::Failed(error) => self.outcome.failed.push((path, error)),
+                Ok(()) => self.inputs.jobs.push(job),
+                Err(error) => self.outcome.failed.push((path, error)),
             }
             if self.is_stopped() {
                 return Err(Error::Interrupted.into());
@@ -196,7 +189,7 @@ impl<'a> Run<'a> {
     fn skip_up_to_date(&mut self) {
         let Some(output) = &self.output else { return };
         let jobs = std::mem::take(&mut self.inputs.jobs);
-        let results = in_parallel(most_threads(self.engine), &jobs, |job| {
+        let results = in_parallel(most_threads(self.engine), jobs.iter().collect(), |job: &Job| {
             (job.exists && !self.is_stopped()).then(|| self.compare(output, job))
         });
         for (mut job, result) in jobs.into_iter().zip(results) {

@@ -1,6 +1,6 @@
-//! What the output folder contains before the run.
+//! The content of the output folder before the run.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Metadata};
 use std::io;
@@ -17,7 +17,7 @@ use crate::error::{Error, Result, copy, failed};
 use crate::folder::{Folder, Id, id as id_of};
 use crate::quoted::quoted;
 
-/// What belongs to one output folder.
+/// The files, folders and skipped entries that belong to one output folder.
 #[derive(Default)]
 struct Content<'a> {
     jobs: Vec<&'a mut Job>,
@@ -28,18 +28,21 @@ struct Content<'a> {
     has_input: bool,
 }
 
+/// A file that is not a leftover.
+enum Known<'a> {
+    Input,
+    /// A file that no output may replace, such as a key file, with its description and its path.
+    Protected(&'a str, &'a Path),
+    Output,
+}
+
 struct Survey<'a> {
     options: &'a Options<'a>,
     finds_leftovers: bool,
-    /// The identities of the inputs.
-    input_ids: HashSet<Id>,
-    /// The files that no output may replace, each with a description.
-    protected: Vec<(Id, &'a str, &'a Path)>,
-    /// Inputs, keys and existing outputs: no leftovers.
-    known: HashSet<Id>,
-    /// Nothing is written to these folders.
+    known: HashMap<Id, Known<'a>>,
+    /// Output folders to which nothing is written.
     refused: HashSet<PathBuf>,
-    /// The input folders of these folders, with the reasons.
+    /// The input folders of the refused output folders, with the reasons.
     failed: Vec<(PathBuf, Error)>,
     leftovers: Leftovers,
 }
@@ -57,23 +60,19 @@ pub(super) fn survey(
     options: &Options<'_>,
 ) -> Result<Leftovers> {
     let may_change = options.resume || options.force || options.delete;
-    let input_ids: HashSet<Id> = inputs.jobs.iter().map(|job| job.id).collect();
     let protected = options.protected.iter().filter_map(|(what, path)| {
         let found = fs::metadata(path).ok().filter(Metadata::is_file)?;
-        Some(((found.dev(), found.ino()), *what, *path))
+        Some(((found.dev(), found.ino()), Known::Protected(what, path)))
     });
-    let protected: Vec<_> = protected.collect();
     let mut survey = Survey {
         options,
         finds_leftovers: direction == Direction::Encrypt && may_change,
-        known: input_ids.iter().copied().chain(protected.iter().map(|(id, ..)| *id)).collect(),
-        input_ids,
-        protected,
+        known: inputs.jobs.iter().map(|job| (job.id, Known::Input)).chain(protected).collect(),
         refused: HashSet::new(),
         failed: Vec::new(),
         leftovers: Leftovers::default(),
     };
-    // The order of paths is such that each folder follows its parent.
+    // A folder comes after its parent in the order of paths.
     for (path, content) in contents(inputs) {
         survey.look_into(output, &path, content)?;
     }
@@ -137,7 +136,7 @@ impl Survey<'_> {
                 Ok(Some(stat)) => {
                     let id = id_of(&stat);
                     self.check_unused(&path, id)?;
-                    self.known.insert(id);
+                    self.known.insert(id, Known::Output);
                     job.exists = true;
                     job.error = check_name(&path, id).err();
                 }
@@ -162,7 +161,7 @@ impl Survey<'_> {
             let wanted: HashSet<OsString> = names.map(OsStr::to_owned).chain(encrypted).collect();
             let names = stored.iter().flat_map(|stored| &stored.names);
             for name in names.filter(|name| !wanted.contains(*name)) {
-                self.leftovers.add(&folder, path, name, &self.known);
+                self.leftovers.add(&folder, path, name, |id| self.known.contains_key(&id));
             }
         }
         Ok(())
@@ -170,15 +169,12 @@ impl Survey<'_> {
 
     /// Refuses an existing output that is an input or a protected file.
     fn check_unused(&self, output: &Path, id: Id) -> Result<()> {
-        if let Some((_, what, key)) = self.protected.iter().find(|(protected, ..)| *protected == id) {
-            let key = quoted(*key);
-            return Err(failed(format!("the output would replace the {what} {key}: choose another folder")));
-        }
-        if self.input_ids.contains(&id) {
-            let path = quoted(output);
-            return Err(failed(format!("the output {path} is one of the inputs: choose another folder")));
-        }
-        Ok(())
+        let problem = match self.known.get(&id) {
+            Some(Known::Protected(what, key)) => format!("would replace the {what} {}", quoted(*key)),
+            Some(Known::Input) => format!("{} is one of the inputs", quoted(output)),
+            Some(Known::Output) | None => return Ok(()),
+        };
+        Err(failed(format!("the output {problem}: choose another folder")))
     }
 
     fn refuse(&mut self, place: &mut Place, error: Error) {

@@ -89,7 +89,7 @@ impl Scene {
         let options = Options { resume, force, ..options(&output_dir) };
         let engine = engine();
         let mut run = Run::plan(&engine, operation, &[self.path("in")], &options, host).unwrap();
-        run.prepare(|_, _| Ok::<_, Error>(Prepared::Ready)).unwrap();
+        run.prepare(|_, _| Ok::<_, Error>(Ok(()))).unwrap();
         run.process(host).unwrap();
         run.finish().failed.len()
     }

@@ -4,10 +4,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lockstep_core::share::at_once;
+use lockstep_core::share::in_parallel;
 use rustix::io::Errno;
 
 use super::inputs::Place;
@@ -48,8 +46,8 @@ impl Writer<'_> {
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
         let folder = folder.map_err(Error::file("make the folder of", &path))?;
-        // The input is looked at before the first byte is read. If it changes afterwards, its times will differ from
-        // those of the output.
+        // The metadata of the input are read before its first byte. If the input changes afterwards, its times differ from the times
+        // of the output.
         let before = input.metadata().map_err(Error::file("look at", input_path))?;
         let options = OutputOptions {
             mode: FileMode::of_input(input)?,
@@ -58,7 +56,7 @@ impl Writer<'_> {
             regular_only: true,
             ..Default::default()
         };
-        // Dropped after the file.
+        // Dropped after `file`, because it is declared before `file`.
         let _guard = self.host.guard();
         let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);
         let mut file = created.map_err(|error| output_error(error, &path))?;
@@ -164,34 +162,8 @@ pub(super) fn by_length<T: Sync, R: Send>(
     let (long, short): (Vec<_>, Vec<_>) = (0..items.len()).partition(|&index| len(&items[index]) >= LONG);
     let process = |index: usize, threads: usize| (index, work(&items[index], threads));
     let mut results: Vec<_> = long.into_iter().map(|index| process(index, threads)).collect();
-    results.extend(in_parallel(parallel, &short, |&index| process(index, 1)));
-    in_order(results)
-}
-
-/// Calls `work` for each item, in parallel on at most `threads` threads; returns the results in the order of the items.
-pub(super) fn in_parallel<T: Sync, R: Send>(
-    threads: usize,
-    items: &[T],
-    work: impl Fn(&T) -> R + Sync,
-) -> Vec<R> {
-    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(items.len())));
-    // A limit on open files can leave no thread: the calling thread works then.
-    at_once(vec![(); threads.min(items.len()).max(1)], |()| {
-        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&index| index < items.len());
-        while let Some(index) = take() {
-            let result = work(&items[index]);
-            lock(&results).push((index, result));
-        }
-    });
-    in_order(results.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Results, each with the index of its item, in the order of the items.
-fn in_order<R>(mut results: Vec<(usize, R)>) -> Vec<R> {
+    // A limit on open files can leave no thread (`parallel` is 0): the calling thread works then.
+    results.extend(in_parallel(parallel, short, |index| process(index, 1)));
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

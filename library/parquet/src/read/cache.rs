@@ -1,7 +1,9 @@
 //! Recently decrypted pages that were read in part. Later reads take the other parts from this cache.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use lockstep::hazmat::share::lock;
 
 /// Maximum number of bytes, except that a single page may be longer.
 const MOST: usize = 64 << 20;
@@ -12,13 +14,12 @@ pub(super) struct Cache(Mutex<VecDeque<(u64, Arc<Vec<u8>>)>>);
 
 impl Cache {
     pub(super) fn get(&self, offset: u64) -> Option<Arc<Vec<u8>>> {
-        let pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.iter().rev().find(|(start, _)| *start == offset).map(|(_, page)| Arc::clone(page))
+        lock(&self.0).iter().rev().find(|(start, _)| *start == offset).map(|(_, page)| Arc::clone(page))
     }
 
     pub(super) fn insert(&self, offset: u64, page: Vec<u8>) -> Arc<Vec<u8>> {
         let page = Arc::new(page);
-        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = lock(&self.0);
         pages.push_back((offset, Arc::clone(&page)));
         let mut bytes: usize = pages.iter().map(|(_, page)| page.len()).sum();
         while bytes > MOST && pages.len() > 1 {

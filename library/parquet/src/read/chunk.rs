@@ -1,11 +1,11 @@
 //! An encrypted column chunk: its pages, its indexes and its Bloom filter.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use lockstep::ReadAt;
 use lockstep::hazmat::Key;
-use lockstep::hazmat::share::at_once;
+use lockstep::hazmat::share::{at_once, lock};
 use zeroize::Zeroizing;
 
 use super::PlainView;
@@ -68,7 +68,8 @@ impl Chunk {
         page.number.checked_sub(usize::from(self.has_dictionary)).map(|ordinal| ordinal as i16)
     }
 
-    /// The page at an offset of the file. `length` returns the length field at an offset, if it is known.
+    /// The page at the offset `start` of the file. `length` returns the length field at an offset; None if it is not known. The page
+    /// is then None, too.
     fn page(
         &self,
         number: usize,
@@ -128,10 +129,6 @@ struct Piece<'a> {
     /// The wanted part begins after this number of bytes.
     skipped: usize,
     out: &'a mut [u8],
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<S: ReadAt> PlainView<S> {
@@ -220,7 +217,7 @@ impl<S: ReadAt> PlainView<S> {
         }
     }
 
-    /// The pages that are complete in the bytes. The position of the first page is known.
+    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
     fn pages_in(&self, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
         let (mut pages, mut last) = (vec![first], first);
         let length = |at: u64| {
@@ -313,6 +310,7 @@ impl<S: ReadAt> PlainView<S> {
         room.copy_from_slice(&encoded.ok_or_else(|| malformed("a page header cannot be written anew"))?);
         Ok(())
     }
+
     /// Decrypts modules of a column chunk that follow each other: the plaintexts, followed by zeros up to the length of the modules.
     pub(super) fn open_modules(&self, chunk: &Chunk, modules: &[Module], sealed: &[u8]) -> Result<Vec<u8>> {
         let Chunk { key, place, column, .. } = chunk;

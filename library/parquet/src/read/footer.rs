@@ -117,7 +117,8 @@ pub(super) fn open(
     Ok(Opened { footer, start, pages, aad, key })
 }
 
-/// The associated data of the file, whose algorithm has these fields. The prefix is always that of the caller: `aad` states why.
+/// The associated data of the file, whose algorithm has these fields. The prefix is always the prefix that the caller
+/// gives: the documentation of the module `aad` states why.
 fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
     // An empty prefix is none.
     let stored = fields.binary(algorithm::AAD_PREFIX).filter(|prefix| !prefix.is_empty());

@@ -44,7 +44,7 @@ pub(super) enum Content {
 const HIDDEN: u64 = 64;
 const HIDDEN_GAP: u64 = 64 << 10;
 
-/// Plans the view of a file: changes the footer to that of the view, and returns the regions of the view.
+/// Plans the view of a file: changes the footer to the footer of the view, and returns the regions of the view.
 pub(super) fn plan(
     engine: &Engine,
     source: &impl ReadAt,
@@ -121,7 +121,7 @@ struct Planner<'a, S> {
 impl<S: ReadAt> Planner<'_, S> {
     fn group(&mut self, index: usize, group: &mut Struct, columns: &[Column]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
-        // Otherwise, modules of two row groups could have the same associated data.
+        // If two row groups had the same ordinal, their modules could have the same associated data.
         if !self.ordinals.insert(ordinal) && !self.opened.aad.is_missing() {
             return Err(malformed("two row groups have the same ordinal"));
         }
@@ -176,7 +176,7 @@ impl<S: ReadAt> Planner<'_, S> {
     fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
-        // Some readers find columns by this path. If nothing authenticates it, it could be that of a column with a key.
+        // Some readers find columns by this path. A path that nothing authenticates could be the path of a column with a key.
         let is_named = meta.has(column::PATH_IN_SCHEMA);
         if self.opened.key.is_none() && is_named && !meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names) {
             return Err(Error::NotAuthentic(format!("name of column {}", leaf.path)));
@@ -192,7 +192,8 @@ impl<S: ReadAt> Planner<'_, S> {
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 
-    /// Adds indexes or a Bloom filter. If they are encrypted, in `chunk`, sets their plain lengths.
+    /// Adds the regions of indexes or of a Bloom filter. If `chunk` is given, they are encrypted modules of this chunk, and their
+    /// plain lengths are set in `fields`.
     fn add_parts(&mut self, fields: &mut Struct, parts: &[Part], chunk: Option<&Arc<Chunk>>) -> Result<()> {
         for &(modules, offset, len) in parts {
             let (Some(start), Some(size)) = (fields.int(offset), fields.int(len)) else { continue };
@@ -222,7 +223,7 @@ impl<S: ReadAt> Planner<'_, S> {
                 // DuckDB and arrow store the module with its length.
                 let aad = self.opened.aad.of(Module::ColumnMetaData, place);
                 let meta = Struct::read_module(&open_one(self.engine, &key, &aad, sealed, &what)?, &what)?;
-                // If nothing authenticates the schema, the metadata must be those of a column of this name and type.
+                // If nothing authenticates the schema, the metadata must belong to a column of this name and type.
                 let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
                     && meta.int(column::TYPE) == Some(leaf.physical_type.into());
                 if self.opened.key.is_none() && !is_same {

@@ -17,7 +17,7 @@ use lockstep::{Engine, ReadAt};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::aad::FileAad;
-use crate::error::{Error, Result, read, write};
+use crate::error::{Error, Result, read};
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
@@ -137,7 +137,7 @@ impl<S: ReadAt> PlainView<S> {
         let mut offset = 0;
         while offset < self.len() {
             let count = self.read_part(offset, &mut buffer, false)?;
-            output.write_all(&buffer[..count]).map_err(write)?;
+            output.write_all(&buffer[..count]).map_err(lockstep::Error::Write)?;
             offset += count as u64;
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use lockstep::ReadAt;
+use lockstep::cobblestone::random;
 
 use super::policy::{Policy, Treatment};
 use super::{Column, Writer};
@@ -12,11 +13,11 @@ use crate::format::{
     Algorithm, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, algorithm, chunk, column, column_crypto, column_key, file,
     file_crypto, footer_too_long,
 };
-use crate::modules::{Kind, NONCE, Protection, fill_random, seal, sign};
+use crate::modules::{Kind, NONCE, Protection, seal, sign};
 use crate::thrift::{self, Struct, Value};
 
 impl<S: ReadAt, W: Write> Writer<'_, S, W> {
-    /// Writes the footer and what follows it.
+    /// Writes the footer, its length and the magic bytes.
     pub(super) fn end(&mut self, mut footer: Struct, policy: &Policy, file_unique: &[u8]) -> Result<()> {
         let is_plain = policy.plaintext_footer;
         self.rewrite_chunks(&mut footer, |writer, chunk, column| {
@@ -45,7 +46,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             footer.check()?;
             let bytes = footer.encode();
             let mut nonce = [0; NONCE];
-            fill_random(&mut nonce)?;
+            random(&mut nonce)?;
             let tag = sign(self.engine, key, &aad, &nonce, &bytes)?;
             self.put(&bytes)?;
             self.put(&nonce)?;

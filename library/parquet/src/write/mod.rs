@@ -7,15 +7,16 @@ mod policy;
 
 use std::io::Write;
 
+use lockstep::cobblestone::random;
 use lockstep::{Engine, ReadAt};
 
 use crate::aad::{FILE_UNIQUE, FileAad, Module, Place};
 use crate::columns::leaves;
-use crate::error::{Error, Result, malformed, missing, unsupported, write};
+use crate::error::{Error, Result, malformed, missing, unsupported};
 use crate::format::{
     COLUMNS, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column, file, row_group,
 };
-use crate::modules::{Kind, fill_random};
+use crate::modules::Kind;
 use crate::read::{End, read_end};
 use crate::thrift::{Struct, Value};
 use pages::Placement;
@@ -50,7 +51,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
         return Err(Error::Argument(what));
     }
     let mut file_unique = [0; FILE_UNIQUE];
-    fill_random(&mut file_unique)?;
+    random(&mut file_unique)?;
     let aad = FileAad::new(prefix.unwrap_or_default(), &file_unique);
     let pages = Kind::of(policy.algorithm, Module::DataPage);
     let mut writer = Writer { engine, source, output, plan, at: 0, limit: start, used: 0, aad, pages };
@@ -58,7 +59,7 @@ pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy
     let placements = writer.row_groups(&mut footer)?;
     writer.filters_and_indexes(&mut footer, &placements)?;
     writer.end(footer, policy, &file_unique)?;
-    writer.output.flush().map_err(write)
+    Ok(writer.output.flush().map_err(lockstep::Error::Write)?)
 }
 
 struct Writer<'a, S, W> {
@@ -87,7 +88,7 @@ struct Column<'a> {
 
 impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.output.write_all(bytes).map_err(write)?;
+        self.output.write_all(bytes).map_err(lockstep::Error::Write)?;
         self.at += bytes.len() as u64;
         Ok(())
     }

@@ -41,7 +41,7 @@ struct Pages<'a> {
 struct Page {
     is_dictionary: bool,
     header: Vec<u8>,
-    /// The range of the header and of the page.
+    /// The offsets in the buffer of the header, of the page after the header, and of the end of the page.
     start: usize,
     body: usize,
     end: usize,
@@ -168,7 +168,8 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     }
 }
 
-/// The complete pages in a buffer, with the headers of encrypted pages; if there are none, the number of bytes that are needed.
+/// The pages that a buffer contains completely, with the headers of the encrypted pages. If there is no such page, the second value
+/// is the number of bytes to read next.
 fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
     let (mut pages, mut start) = (Vec::new(), 0);
     loop {

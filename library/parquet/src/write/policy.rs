@@ -20,7 +20,8 @@ pub struct ColumnKey {
     pub key_metadata: Option<Vec<u8>>,
 }
 
-/// What is encrypted, and how. Columns that are named neither in `columns` nor in `plain_columns` are encrypted with the footer key.
+/// The parts of a file that are encrypted, with their keys and the algorithm. Columns that are named neither in `columns` nor in
+/// `plain_columns` are encrypted with the footer key.
 #[derive(Default)]
 pub struct Policy {
     /// The algorithm of pages.

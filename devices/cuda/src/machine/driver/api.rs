@@ -41,8 +41,8 @@ macro_rules! api {
             /// Finds all functions, or returns the symbol that is missing.
             ///
             /// # Safety
-            /// The addresses that `find` returns are those of functions with the types that the driver's header cuda.h declares. These
-            /// functions can be called until the program ends.
+            /// The addresses that `find` returns are addresses of functions with the types that the driver's header cuda.h declares.
+            /// These functions can be called until the program ends.
             pub(super) unsafe fn with(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, &'static str> {
                 Ok(Api {
                     $($name: {
@@ -117,7 +117,7 @@ impl Api {
     pub(super) unsafe fn start(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, Missing> {
         // SAFETY: guaranteed by the caller.
         let api = unsafe { Api::with(find) }.map_err(|symbol| {
-            // SAFETY: as above.
+            // SAFETY: guaranteed by the caller.
             let version = unsafe { version_by(find) };
             missing(&format!("the NVIDIA driver{version} is too old: it has no {symbol}"), NEWER_DRIVER)
         })?;
