@@ -145,6 +145,19 @@ fn the_model_of_the_geforce_6800() {
 }
 
 #[test]
+fn the_model_of_the_g80() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "g80"]).succeeded();
+    assert!(text.text().contains("Figure 7\n") && text.text().contains("refuted"), "{}", text.text());
+    fits("lab g80", text.text());
+    let report = folder.run(["lab", "g80", "--json"]).succeeded().json();
+    assert_eq!(report["table_1"][0]["status"], "fitted");
+    // The tests of the lab compute the page, which takes seconds.
+    folder.run(["lab", "g80", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "g80", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
+}
+
+#[test]
 fn the_files_of_the_geforce_thesis() {
     let folder = Folder::new();
     if !has_software_opengl(&folder) {
