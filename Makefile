@@ -358,6 +358,7 @@ kernel-check:
 ## make lab-pages         write docs/papers: the papers' tables compared with Lockstep's results, with pictures
 lab-pages: lab
 	$(LOCKSTEP_LAB) lab cell --page docs/papers/cell.md
+	$(LOCKSTEP_LAB) lab g80 --page docs/papers/g80.md
 	$(LOCKSTEP_LAB) lab geforce --page docs/papers/geforce-engine.md
 	$(LOCKSTEP_LAB) lab qpu --page docs/papers/videocore.md
 

@@ -71,10 +71,20 @@ struct SharedArray {
     size_t bytes;
 };
 
+// An access that a kernel traces (TRACE in kernels/common/platform.cuh).
+enum class Traced : uint32_t { lookup, load, store };
+
+// The function that gets the accesses of a traced launch, and its first argument. Null if the launch is not traced.
+struct Trace {
+    void (*record)(const void *context, Traced kind, uint64_t address, uint32_t bytes, uint32_t block, uint32_t thread);
+    const void *context;
+};
+
 struct Block {
     Index index, size, grid;  // blockIdx, blockDim, gridDim
     const Kernel *kernel;
     const unsigned char *params;
+    Trace trace;
     Thread threads[MAX_THREADS];
     Block *next_free;
     uint32_t waiting;  // threads at the block's barrier
@@ -90,6 +100,13 @@ struct Block {
 
 // The CUDA thread that runs on this thread of the operating system.
 extern __thread Thread *here;
+
+// Passes an access to the trace of the launch, if it has one.
+inline void trace(Traced kind, const void *address, uint32_t bytes) {
+    const Block &block = *here->block;
+    if (!block.trace.record) return;
+    block.trace.record(block.trace.context, kind, reinterpret_cast<uintptr_t>(address), bytes, block.index.x, here->index.x);
+}
 
 // __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
 uint64_t meet_block(Place place, int predicate);
@@ -107,7 +124,7 @@ T (&shared(const void *key))[COUNT] {
 // A block whose fields the caller must set; null if there is no memory. Its memory is kept for later blocks.
 Block *take_block();
 void give_block(Block *block);
-// Runs the threads of a block whose fields up to `params` are set. Returns true unless it sets `error`.
+// Runs the threads of a block whose fields up to `trace` are set. Returns true unless it sets `error`.
 bool run_block(Block &block);
 
 // Errors of lockstep_emu_launch.

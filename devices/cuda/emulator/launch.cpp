@@ -23,6 +23,7 @@ struct Grid {
     const unsigned char *params;
     uint32_t blocks, threads;
     size_t dynamic_shared;
+    Trace trace;
     uint32_t next;
     int32_t error;
     char words[400];
@@ -50,6 +51,7 @@ void run_blocks(Grid &grid, uint64_t deadline) {
     }
     block->kernel = grid.kernel;
     block->params = grid.params;
+    block->trace = grid.trace;
     block->size = {grid.threads, 1, 1};
     block->grid = {grid.blocks, 1, 1};
     block->dynamic_bytes = grid.dynamic_shared;
@@ -87,6 +89,8 @@ uint32_t processors() {
 }
 
 void run_grid(Grid &grid) {
+    // The accesses of a trace are in the order of the thread blocks.
+    if (grid.trace.record) return run_blocks(grid, 0);
     // A launch that takes no longer than the start of some threads needs no helpers.
     run_blocks(grid, microseconds() + 200);
     if (grid.next >= grid.blocks || grid.error != NO_ERROR) return;
@@ -112,6 +116,25 @@ const Kernel *find(const char *name) {
 int32_t refuse(int32_t error, const char *format, const char *name) {
     snprintf(words, sizeof words, format, name);
     return error;
+}
+
+int32_t launch(const char *name, Trace trace, uint32_t first, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
+               const void *params, size_t params_len) {
+    const Kernel *kernel = find(name);
+    if (!kernel) return refuse(NO_SUCH_KERNEL, "no kernel %s", name);
+    // A structure that ends in a smaller member is followed by padding.
+    bool fits = params_len >= kernel->params_len && params_len < kernel->params_len + 16 && params_len <= MAX_PARAMS;
+    if (!fits) return refuse(WRONG_PARAMS, "wrong length of the parameters of %s", name);
+    bool good_shape = grid_x != 0 && grid_x <= 0x7FFFFFFF && block_x != 0 && block_x <= kernel->max_threads;
+    if (!good_shape || dynamic_shared > MAX_SHARED) return refuse(WRONG_SHAPE, "%s cannot be launched in this shape", name);
+    __atomic_fetch_add(&kernel->launches, 1, __ATOMIC_RELAXED);
+    // Copies the parameters, as a driver does, so that the caller may change them.
+    alignas(16) unsigned char copy[MAX_PARAMS];
+    memcpy(copy, params, kernel->params_len);
+    Grid grid = {kernel, copy, grid_x, block_x, dynamic_shared, trace, first, NO_ERROR, ""};
+    run_grid(grid);
+    if (grid.error != NO_ERROR) memcpy(words, grid.words, sizeof words);
+    return grid.error;
 }
 
 }  // namespace
@@ -159,26 +182,13 @@ int32_t lockstep_emu_constant(const char *name, uint64_t *value) {
 // Runs only the thread blocks from `first` on, so that tests can reach the end of grids that are too large for the emulator.
 int32_t lockstep_emu_launch_from(const char *name, uint32_t first, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
                                  const void *params, size_t params_len) {
-    const Kernel *kernel = find(name);
-    if (!kernel) return refuse(NO_SUCH_KERNEL, "no kernel %s", name);
-    // A structure that ends in a smaller member is followed by padding.
-    bool fits = params_len >= kernel->params_len && params_len < kernel->params_len + 16 && params_len <= MAX_PARAMS;
-    if (!fits) return refuse(WRONG_PARAMS, "wrong length of the parameters of %s", name);
-    bool good_shape = grid_x != 0 && grid_x <= 0x7FFFFFFF && block_x != 0 && block_x <= kernel->max_threads;
-    if (!good_shape || dynamic_shared > MAX_SHARED) return refuse(WRONG_SHAPE, "%s cannot be launched in this shape", name);
-    __atomic_fetch_add(&kernel->launches, 1, __ATOMIC_RELAXED);
-    // Copies the parameters, as a driver does, so that the caller may change them.
-    alignas(16) unsigned char copy[MAX_PARAMS];
-    memcpy(copy, params, kernel->params_len);
-    Grid grid = {kernel, copy, grid_x, block_x, dynamic_shared, first, NO_ERROR, ""};
-    run_grid(grid);
-    if (grid.error != NO_ERROR) memcpy(words, grid.words, sizeof words);
-    return grid.error;
+    return launch(name, Trace{}, first, grid_x, block_x, dynamic_shared, params, params_len);
 }
 
-int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared,
-                            const void *params, size_t params_len) {
-    return lockstep_emu_launch_from(name, 0, grid_x, block_x, dynamic_shared, params, params_len);
+// Runs a grid. If `record` is not null, the accesses that the kernel traces are passed to it.
+int32_t lockstep_emu_launch(const char *name, uint32_t grid_x, uint32_t block_x, uint32_t dynamic_shared, const void *params,
+                            size_t params_len, decltype(Trace::record) record, const void *context) {
+    return launch(name, Trace{record, context}, 0, grid_x, block_x, dynamic_shared, params, params_len);
 }
 
 // Describes the result of the latest launch from the calling thread. The text is valid until the next launch from this

@@ -10,7 +10,7 @@ use crate::device::Cuda;
 use crate::kernel::LAUNCH_OPTIONS;
 use crate::machine::driver;
 #[cfg(feature = "emulator")]
-use crate::machine::emulator::{self, Emulator};
+use crate::machine::emulator::{self, Emulator, Trace};
 #[cfg(feature = "faults")]
 use crate::machine::failing::{Control, Failing};
 
@@ -87,6 +87,13 @@ fn gpus() -> (Vec<Cuda>, Option<Missing>) {
 #[cfg(feature = "emulator")]
 pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
+}
+
+/// The emulator as a device, and the trace of its kernels' accesses.
+#[cfg(feature = "emulator")]
+pub fn emulator_with_trace() -> (Cuda, Trace) {
+    let trace = Trace::default();
+    (Cuda::new(EMULATOR, Box::new(Emulator::with_trace(trace.clone())), true, None), trace)
 }
 
 /// The emulator as a device. With the feature `faults`, an environment variable can make calls fail: see

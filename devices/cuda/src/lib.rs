@@ -45,8 +45,10 @@ mod task;
 
 pub use backend::{CudaBackend, EMULATOR, devices};
 #[cfg(feature = "emulator")]
-pub use backend::{emulator, emulator_with_carry_less};
+pub use backend::{emulator, emulator_with_carry_less, emulator_with_trace};
 pub use device::Cuda;
 pub use energy::Energy;
 pub use kernel::{LaunchOptions, Products};
 pub use lockstep_gpu_host::Overhead;
+#[cfg(feature = "emulator")]
+pub use machine::emulator::{Access, AccessKind, Trace};

@@ -11,6 +11,7 @@ use lockstep_papers::Page;
 
 mod cell;
 mod cuda;
+mod g80;
 mod geforce;
 mod opengl;
 mod qpu;
@@ -26,6 +27,7 @@ pub(crate) struct Lab {
 enum Paper {
     Cell(cell::Cell),
     Cuda(cuda::Cuda),
+    G80(g80::G80),
     Geforce(geforce::Geforce),
     #[command(name = "opengl")]
     OpenGl(opengl::OpenGl),
@@ -51,6 +53,7 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     match &args.paper {
         Paper::Cell(args) => cell::run(args),
         Paper::Cuda(args) => cuda::run(args),
+        Paper::G80(args) => g80::run(args),
         Paper::Geforce(args) => geforce::run(args),
         Paper::OpenGl(args) => opengl::run(args),
         Paper::Qpu(args) => qpu::run(args),

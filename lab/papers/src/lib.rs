@@ -4,6 +4,7 @@
 pub mod cell;
 pub mod cuda;
 mod data;
+pub mod g80;
 pub mod geforce;
 pub mod opengl;
 mod pipes;

@@ -8,6 +8,8 @@
 //   SHARED(type, name, count);                        an array in shared memory, of 16-byte alignment
 //   DYNAMIC_SHARED(type, name);                       a pointer to the dynamic shared memory of the launch
 //   EXPORT(name, value);                              a number that a test compares with src/kernel.rs
+//   TRACE(kind, pointer, bytes);                      an access for the traces of the emulator (src/machine/emulator/trace.rs);
+//                                                     no code on a GPU
 //
 // __device__, __constant__ (with an additional const), __forceinline__, __noinline__ and the intrinsics are written as
 // in CUDA; emulator/cuda.h has the supported ones. Compilers that do not support `#pragma unroll` ignore it.
@@ -35,6 +37,7 @@ struct alignas(16) u32x4 {
     extern __shared__ __align__(1024) unsigned char dynamic_shared[]; \
     type *const name = reinterpret_cast<type *>(dynamic_shared)
 #define EXPORT(name, value) static_assert(sizeof(value) != 0, "a number")
+#define TRACE(kind, pointer, bytes) static_cast<void>(0)
 
 #else
 
@@ -50,5 +53,6 @@ struct alignas(16) u32x4 {
         }())
 #define DYNAMIC_SHARED(type, name) type *const name = static_cast<type *>(::emulator::dynamic_shared())
 #define EXPORT(name, value) EMULATOR_EXPORT(name, value)
+#define TRACE(kind, pointer, bytes) ::emulator::trace(::emulator::Traced::kind, pointer, bytes)
 
 #endif

@@ -41,6 +41,7 @@ __device__ __forceinline__ void coarse(const Launch &launch, const PlainTables<I
         for (u32 c = 0; c < 4; c++)
             t[c] = last_column(tables, s[c], s[source<INVERSE>(c, 1)], s[source<INVERSE>(c, 2)],
                                s[source<INVERSE>(c, 3)], keys[4 * rounds(BITS) + c], mask[c]);
+        TRACE(store, tile.to + 16 * thread, 16);
         tile.store(thread, u32x4{t[0], t[1], t[2], t[3]});
     }
 }

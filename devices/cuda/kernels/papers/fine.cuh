@@ -47,6 +47,7 @@ __device__ __forceinline__ void fine(const Launch &launch, const PlainTables<INV
             // Each thread stores a word of a whole block if the message is aligned. Other blocks are stored byte by byte.
             u8 *to = tile.to + 16 * block + 4 * column;
             u32 bytes = tile.bytes_of(block), before = 4 * column;
+            TRACE(store, to, 4);
             if (block < tile.whole) *reinterpret_cast<u32 *>(to) = word;
             else for (u32 i = 0; i < 4 && before + i < bytes; i++) to[i] = static_cast<u8>(word >> 8 * i);
         }

@@ -14,9 +14,13 @@ using namespace papers;
 
 __device__ const Bytes SBOX = sbox();
 
+__device__ inline u32 looked_up(u32 byte) {
+    TRACE(lookup, &SBOX.of[byte], 1);
+    return SBOX.of[byte];
+}
+
 __device__ inline u32 substituted(u32 a, u32 b, u32 c, u32 d) {
-    return SBOX.of[a & 0xFF] | SBOX.of[b >> 8 & 0xFF] << 8 | SBOX.of[c >> 16 & 0xFF] << 16 |
-           static_cast<u32>(SBOX.of[d >> 24]) << 24;
+    return looked_up(a & 0xFF) | looked_up(b >> 8 & 0xFF) << 8 | looked_up(c >> 16 & 0xFF) << 16 | looked_up(d >> 24) << 24;
 }
 
 // FIPS 197, 5.1.3: 2 a + 3 b + c + d = 2 (a + b) + b + c + d. All four bytes are shifted and reduced at once.
@@ -45,6 +49,7 @@ __device__ __forceinline__ void global_sbox(const Launch &launch) {
 #pragma unroll
                 for (u32 c = 0; c < 4; c++) s[c] = t[c] ^ keys[4 * round + c];
             }
+            TRACE(store, tile.to + 16 * block, 16);
             tile.store(block, u32x4{s[0], s[1], s[2], s[3]} ^ input.mask);
         }
     }

@@ -31,7 +31,9 @@ struct PlainTables {
 
     template <u32 Row, u32 Byte>
     __device__ __forceinline__ u32 get(u32 word) const {
-        return boxes[256 * Row + (word >> 8 * Byte & 0xFF)];
+        u32 entry = 256 * Row + (word >> 8 * Byte & 0xFF);
+        TRACE(lookup, boxes + entry, 4);
+        return boxes[entry];
     }
 };
 

@@ -18,6 +18,7 @@ struct Input {
 
 template <Pass PASS>
 __device__ inline Input input_of(const Tile &tile, u32 block) {
+    TRACE(load, tile.from + 16 * block, 16);
     u32x4 data = tile.load(block);
     if (PASS == Pass::ecb) return Input{data, u32x4{0, 0, 0, 0}};
     Counter counter = advance<false>(counter_of(load_aligned(tile.segment->state)), tile.offset / 16 + block);

@@ -7,6 +7,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, c_char, c_void};
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -15,6 +16,11 @@ use std::thread;
 use zeroize::Zeroize;
 
 use super::{Entry, EventHandle, Fault, Hold, Limits, Machine, Outcome, Shape, StreamHandle};
+
+mod trace;
+
+use trace::Record;
+pub use trace::{Access, AccessKind, Trace};
 
 unsafe extern "C" {
     fn lockstep_emu_kernel(index: u32) -> *const c_char;
@@ -27,6 +33,8 @@ unsafe extern "C" {
         dynamic_shared: u32,
         params: *const c_void,
         params_len: usize,
+        record: Option<Record>,
+        context: *const c_void,
     ) -> i32;
     fn lockstep_emu_error(error: i32) -> *const c_char;
 }
@@ -55,13 +63,21 @@ pub(crate) fn constant(name: &str) -> Option<u64> {
     (found != 0).then_some(value)
 }
 
-/// Runs a kernel to its end.
+/// Runs a kernel to its end, and adds the accesses that it traces to `trace`.
 ///
 /// # Safety
 /// All memory that the kernel reads and writes must be allocated.
-pub(super) unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usize) -> Result<(), String> {
+pub(super) unsafe fn run(
+    name: &str,
+    shape: Shape,
+    parameters: &[u64],
+    len: usize,
+    trace: Option<&Trace>,
+) -> Result<(), String> {
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
-    // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; the caller guarantees the rest.
+    let (record, context) = trace.map_or((None, ptr::null()), Trace::recorder);
+    // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; `trace` owns the context until the launch has ended; the
+    // caller guarantees the rest.
     unsafe {
         let error = lockstep_emu_launch(
             name.as_ptr(),
@@ -70,6 +86,8 @@ pub(super) unsafe fn run(name: &str, shape: Shape, parameters: &[u64], len: usiz
             shape.shared,
             parameters.as_ptr().cast(),
             len,
+            record,
+            context,
         );
         if error == 0 {
             return Ok(());
@@ -155,6 +173,8 @@ pub(crate) struct Emulator {
     progress: Arc<Progress>,
     streams: Mutex<u64>,
     carry_less: bool,
+    /// The accesses of all launches, if they are traced.
+    trace: Option<Trace>,
 }
 
 /// The process that has started the emulator; 0 before the start.
@@ -178,6 +198,11 @@ impl Emulator {
         Emulator { carry_less: true, ..Emulator::new() }
     }
 
+    /// An emulator that adds the accesses of its launches to a trace.
+    pub(crate) fn with_trace(trace: Trace) -> Emulator {
+        Emulator { trace: Some(trace), ..Emulator::new() }
+    }
+
     /// An emulator with all kernels that are linked in.
     pub(crate) fn new() -> Emulator {
         Emulator {
@@ -188,6 +213,7 @@ impl Emulator {
             progress: Arc::default(),
             streams: Mutex::new(0),
             carry_less: false,
+            trace: None,
         }
     }
 
@@ -360,9 +386,9 @@ unsafe impl Machine for Emulator {
         shape: Shape,
         parameters: &[u8],
     ) -> Outcome<()> {
-        let (words, len) = (words_of(parameters), parameters.len());
+        let (words, len, trace) = (words_of(parameters), parameters.len(), self.trace.clone());
         // SAFETY: the caller meets the conditions of this function.
-        self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len) }))
+        self.queue(Box::new(move || unsafe { run(entry.name, shape, &words, len, trace.as_ref()) }))
     }
 
     fn new_stream(&self) -> Outcome<StreamHandle> {

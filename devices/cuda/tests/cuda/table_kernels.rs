@@ -5,6 +5,11 @@ use crate::emulation;
 
 use emulation::constant;
 use emulation::passes::{Family, check, expanded, key, pieces, wrapping};
+use lockstep_core::Key;
+use lockstep_core::backend::{Device, kernel_by_name};
+use lockstep_core::data::Data;
+use lockstep_core::work::{Pass, Segment, Task};
+use lockstep_cuda::{AccessKind, LaunchOptions};
 use lockstep_reference::Aes;
 
 fn check_family(family: Family, passes: &[&str]) {
@@ -77,4 +82,36 @@ fn expansion_equals_the_standard() {
             }
         }
     }
+}
+
+/// The trace of a launch has the accesses of each thread of the papers' kernels, and none of other kernels.
+#[test]
+fn traces_of_the_papers_kernels() {
+    let (device, trace) = lockstep_cuda::emulator_with_trace();
+    let device = device.launched(LaunchOptions { threads: Some(8), ..LaunchOptions::default() });
+    let key = Key::new(&[7; 16]).unwrap();
+    let run = |kernel: &str| {
+        let mut data = [0x5a; 20 * 16];
+        let kernel = kernel_by_name(&device, kernel).unwrap();
+        let data = Data::in_place(&mut data);
+        let mut segments = [Segment { key: &key, tweak: None, state: &mut [0; 16], data }];
+        let work = Task::Pass(Pass::EcbEncrypt, &mut segments).into();
+        device.submit(kernel, work).unwrap().wait().unwrap();
+        trace.take()
+    };
+    let accesses = run("cuda/coarse-shared");
+    let count = |kind| accesses.iter().filter(|access| access.kind == kind).count();
+    assert_eq!([AccessKind::Load, AccessKind::Lookup, AccessKind::Store].map(count), [20, 20 * 160, 20]);
+    // 20 AES blocks are two and a half tiles of 8 threads. Thread 0 loads from each tile.
+    let loads: Vec<u64> = accesses
+        .iter()
+        .filter(|access| access.kind == AccessKind::Load && access.thread == 0)
+        .map(|access| access.address)
+        .collect();
+    assert_eq!(loads.iter().map(|address| address - loads[0]).collect::<Vec<u64>>(), [0, 128, 256]);
+    assert!(
+        accesses.iter().all(|access| access.thread < 8
+            && access.bytes == if access.kind == AccessKind::Lookup { 4 } else { 16 })
+    );
+    assert!(run("cuda/bitslice").is_empty());
 }

@@ -145,6 +145,19 @@ fn the_model_of_the_geforce_6800() {
 }
 
 #[test]
+fn the_model_of_the_g80() {
+    let folder = Folder::new();
+    let text = folder.run(["lab", "g80"]).succeeded();
+    assert!(text.text().contains("Figure 7\n") && text.text().contains("refuted"), "{}", text.text());
+    fits("lab g80", text.text());
+    let report = folder.run(["lab", "g80", "--json"]).succeeded().json();
+    assert_eq!(report["table_1"][0]["status"], "fitted");
+    // The tests of the lab compute the page, which takes seconds.
+    folder.run(["lab", "g80", "--page", "page"]).failed(2, ".md");
+    folder.run(["lab", "g80", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
+}
+
+#[test]
 fn the_files_of_the_geforce_thesis() {
     let folder = Folder::new();
     if !has_software_opengl(&folder) {
@@ -261,6 +274,12 @@ fn the_cuda_paper() {
     assert_eq!(report["on_device"].as_array().unwrap().len(), 24);
     assert_eq!(report["threads"].as_array().unwrap().len(), 28);
     assert_eq!(report["host_to_host"].as_array().unwrap().len(), 7);
+    // The paper's kernels have the launch that was the fastest on the device.
+    let threads = |of: &serde_json::Value| of["threads"].clone();
+    let sizes = report["on_device"].as_array().unwrap();
+    let best = sizes.iter().find(|point| point["kernel"] == "cuda/fine-shared" && point["bytes"] == 32768);
+    assert_eq!(threads(&report["host_to_host"][0]), threads(best.unwrap()));
+    assert_eq!(report["emulated"], true);
     let page = std::fs::read_to_string(folder.path("page.html")).unwrap();
     assert!(page.contains("NVIDIA 8800 GT") && page.matches("<svg").count() == 3);
     folder.run([&args[..], &["--html", "page.html"]].concat()).failed(2, "page.html");

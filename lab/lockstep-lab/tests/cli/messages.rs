@@ -21,6 +21,7 @@ fn help() {
         "lab cell trace ",
         "lab cell asm ",
         "lab cuda ",
+        "lab g80 ",
         "lab geforce ",
         "lab opengl ",
         "lab qpu ",

@@ -37,6 +37,7 @@ fn help_fits() {
         "lab cell trace ",
         "lab cell asm ",
         "lab cuda ",
+        "lab g80 ",
         "lab geforce ",
         "lab geforce measure ",
         "lab qpu ",

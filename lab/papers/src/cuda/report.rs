@@ -6,7 +6,7 @@ use super::paper::{self, TABLE_1};
 use super::{Measured, Point};
 use lockstep_report::Table;
 use lockstep_report::plot::{self, Line, Plot, Scale, escaped};
-use lockstep_report::text::{WIDTH, wrap};
+use lockstep_report::text::{WIDTH, digits, wrap};
 
 /// Price and power of the device, if the user has given them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +30,9 @@ pub struct Report {
 const INTRODUCTION: &str = "AES-128-CTR by the kernels of A. Di Biagio and others, Design of a Parallel AES for Graphics \
 Hardware using the CUDA framework (2009), and by Lockstep's. Medians after a warm-up run, random data, every output compared \
 with the CPU's.";
+
+/// The warning after the title of rates of the emulator.
+const EMULATED: &str = " (on the emulator: these rates say nothing about a GPU)";
 
 /// The fastest of `kernels` at a size.
 fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
@@ -77,7 +80,7 @@ impl Report {
     pub fn plots(&self) -> Vec<Plot> {
         let up = || "GB/s".to_owned();
         let mut plots = vec![Plot {
-            title: "Data in device memory: throughput by size (the paper's Figures 5 and 6)".into(),
+            title: self.title("Data in device memory: throughput by size (the paper's Figures 5 and 6)"),
             across: ("bytes of plaintext".into(), plot::bytes),
             up: up(),
             scale: Scale::Logarithmic,
@@ -87,7 +90,8 @@ impl Report {
         for bytes in paper::FIGURE_7 {
             let of = |point: &Point| point.threads.filter(|_| point.bytes == bytes).map(f64::from);
             plots.push(Plot {
-                title: format!("{} KiB: throughput by threads per block (Figure 7)", bytes >> 10),
+                title: self
+                    .title(&format!("{} KiB: throughput by threads per block (Figure 7)", bytes >> 10)),
                 across: ("threads per block".into(), plot::number),
                 up: up(),
                 scale: Scale::Logarithmic,
@@ -103,7 +107,7 @@ impl Report {
     pub fn table_1(&self) -> Table {
         let head =
             ["", "whose", "32 KiB", "128 KiB", "32 MiB", "128 MiB", "dollars", "Mbit/s a dollar", "a watt"];
-        let mut table = Table::new("Table 1: host to host, Mbit/s", &head, 2);
+        let mut table = Table::new(&self.title("Table 1: host to host, Mbit/s"), &head, 2);
         for theirs in &TABLE_1 {
             let mut row = vec![theirs.name.to_owned(), "paper".into()];
             row.extend(theirs.rates.map(|rate| rate.to_string()));
@@ -147,7 +151,7 @@ impl Report {
             }
         });
         let head: Vec<&str> = std::iter::once("bytes").chain(names.iter().copied()).collect();
-        let mut table = Table::new("Data in device memory, GB/s (threads per block)", &head, 1);
+        let mut table = Table::new(&self.title("Data in device memory, GB/s (threads per block)"), &head, 1);
         let mut sizes: Vec<usize> = points.iter().map(|point| point.bytes).collect();
         sizes.dedup();
         for bytes in sizes {
@@ -163,14 +167,42 @@ impl Report {
         table
     }
 
+    /// Figure 7: the throughput of the paper's kernels by threads per block, for both sizes.
+    pub fn threads(&self) -> [Table; 2] {
+        let threads: Vec<String> = paper::THREADS.iter().map(u32::to_string).collect();
+        let head: Vec<&str> = std::iter::once("kernel").chain(threads.iter().map(String::as_str)).collect();
+        paper::FIGURE_7.map(|bytes| {
+            let title = format!("Figure 7: GB/s by threads per block, {} KiB in device memory", bytes >> 10);
+            let mut table = Table::new(&self.title(&title), &head, 1);
+            for kernel in paper::KERNELS {
+                let points = || {
+                    self.measured
+                        .threads
+                        .iter()
+                        .filter(|point| (point.bytes, point.kernel) == (bytes, kernel))
+                };
+                let rate = |threads: &u32| points().find(|point| point.threads == Some(*threads));
+                let cells = paper::THREADS
+                    .iter()
+                    .map(|threads| rate(threads).map_or("-".into(), |point| digits(point.rate())));
+                table.rows.push(std::iter::once(kernel.to_owned()).chain(cells).collect());
+            }
+            table
+        })
+    }
+
+    /// The title of a table or plot with rates, with a warning if they are the emulator's.
+    fn title(&self, title: &str) -> String {
+        format!("{title}{}", if self.measured.is_emulated { EMULATED } else { "" })
+    }
+
     fn findings(&self) -> String {
         let theirs = paper::BREAK_EVEN.map(|bytes| plot::bytes(bytes as f64)).join("B and ");
         let ours = self
             .break_even()
             .map_or("at no measured size".into(), |bytes| format!("at {}B", plot::bytes(bytes as f64)));
-        format!(
-            "Coarse grain reaches the speed of fine grain {ours}; in the paper at {theirs}B (8400 GS and 8800 GT)."
-        )
+        let ours = format!("Coarse grain reaches the speed of fine grain {ours}");
+        format!("{}; in the paper at {theirs}B (8400 GS and 8800 GT).", self.title(&ours))
     }
 
     /// The report for a terminal.
@@ -178,12 +210,13 @@ impl Report {
         let Measured { device, cpu, .. } = &self.measured;
         let lines = |text: &str| wrap(text, WIDTH).join("\n");
         format!(
-            "{}\n\n{}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n",
+            "{}\n\n{}\nCPU: {cpu}\n{}\n\n{}\n{}\n{}\n{}\n",
             lines(INTRODUCTION),
             lines(device),
             self.date,
             self.table_1().text(),
             self.sizes().text(),
+            self.threads().each_ref().map(Table::text).join("\n"),
             lines(&self.findings())
         )
     }
@@ -200,6 +233,7 @@ impl Report {
         };
         json!({
             "device": self.measured.device,
+            "emulated": self.measured.is_emulated,
             "cpu": self.measured.cpu,
             "date": self.date,
             "dollars": self.worth.dollars,

@@ -143,5 +143,13 @@ pub const A7_COPIES_6800: [Runs; 4] = [
     on(8, [2.140, 1.174, 1.174]),
 ];
 
+/// Table A7: an engine that copies the data to the GeForce 8800 and back, without the kernel.
+pub const A7_COPIES_8800: [Runs; 4] = [
+    on(1, [34.257, 35.831, 36.244]),
+    on(5, [16.849, 14.653, 16.281]),
+    on(7, [4.367, 4.411, 3.478]),
+    on(8, [2.609, 3.297, 1.709]),
+];
+
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lockstep_papers::{Page, cell, geforce, qpu};
+use lockstep_papers::{Page, cell, g80, geforce, qpu};
 
 /// Compares a page and its pictures with the files in `docs/papers`.
 fn check(name: &str, page: &Page) {
@@ -42,4 +42,10 @@ fn the_page_of_the_geforce_6800_is_up_to_date() {
 fn the_page_of_videocore_is_up_to_date() {
     let page = qpu::page(&crate::QPU_REPORT, "videocore").unwrap();
     check("videocore", &page);
+}
+
+#[test]
+fn the_page_of_the_g80_is_up_to_date() {
+    let page = g80::page(&crate::G80, "g80");
+    check("g80", &page);
 }

@@ -265,7 +265,8 @@ extern "system" fn launch(
         let name = CStr::from_ptr(function.cast());
         let parameters =
             std::slice::from_raw_parts((*extra.add(1)).cast::<u8>(), *(*extra.add(3)).cast::<usize>());
-        run(name.to_str().unwrap(), Shape { grid, threads, shared }, &words_of(parameters), parameters.len())
+        let words = words_of(parameters);
+        run(name.to_str().unwrap(), Shape { grid, threads, shared }, &words, parameters.len(), None)
     };
     if outcome.is_ok() { 0 } else { 719 }
 }

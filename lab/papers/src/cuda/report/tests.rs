@@ -11,7 +11,9 @@ fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
     }
     let hosts = vec![Point { kernel: "cuda/bitslice", bytes: 32 << 10, threads: None, seconds: 32768e-9 }];
     let (device, cpu) = ("a <device>".into(), "cpu/any".into());
-    let measured = Measured { device, cpu, sizes, threads: Vec::new(), hosts };
+    let kernel = "cuda/fine-constant";
+    let threads = vec![Point { kernel, bytes: 128 << 10, threads: Some(16), seconds: 131_072e-9 / 2.5 }];
+    let measured = Measured { device, is_emulated: false, cpu, sizes, threads, hosts };
     Report { measured, date: "2026-01-31".into(), worth: Worth { dollars: Some(100.0), watts: Some(50.0) } }
 }
 
@@ -35,4 +37,26 @@ fn the_table_has_lockstep_below_the_paper() {
     assert_eq!(report.json()["break_even_bytes"], 4096);
     let text = report.text();
     assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+}
+
+#[test]
+fn figure_7_as_a_table() {
+    let [small, large] = report([1.0; 3], [2.0; 3]).threads();
+    assert!(small.rows.iter().all(|row| row[1..].iter().all(|cell| cell == "-")));
+    let row = large.rows.iter().find(|row| row[0] == "cuda/fine-constant").unwrap();
+    assert_eq!(row[1..4], ["-", "2.50", "-"]);
+}
+
+#[test]
+fn rates_of_the_emulator_have_a_warning() {
+    let mut report = report([1.0; 3], [2.0; 3]);
+    let warnings = |report: &Report| {
+        [report.text().replace('\n', " "), report.html()]
+            .map(|text| text.matches("say nothing about a GPU").count())
+    };
+    assert_eq!(warnings(&report), [0, 0]);
+    report.measured.is_emulated = true;
+    // Four tables and the break-even; two tables, three plots with a title and a heading each, and the break-even.
+    assert_eq!(warnings(&report), [5, 9]);
+    assert_eq!(report.json()["emulated"], true);
 }

@@ -1,0 +1,66 @@
+//! The documentation page, generated from a template and the results.
+
+use super::Results;
+use super::hypotheses::line_errors;
+use super::multiprocessor::ISSUE;
+use super::rules::{HALF_WARP, shared_passes};
+use super::{plots, report};
+use crate::Page;
+
+/// The hand-written text, in which `{{name}}` is replaced.
+const TEMPLATE: &str = include_str!("page.md");
+
+/// Generates the page. `folder` is the folder in the links to the pictures.
+///
+/// # Panics
+/// If the template contains an unknown name, which is a bug.
+pub fn page(results: &Results, folder: &str) -> Page {
+    let tables = report::tables(results).into_iter();
+    let places: Vec<(String, String)> = tables
+        .map(|(name, table)| (format!("{{{{{name}}}}}\n"), crate::markdown(&table)))
+        .chain(values(results).into_iter().map(|(name, value)| (format!("{{{{{name}}}}}"), value)))
+        .chain([("{{folder}}".into(), folder.into())])
+        .collect();
+    let mut markdown = TEMPLATE.to_owned();
+    for (place, text) in &places {
+        assert!(markdown.contains(place), "the template has no {place}");
+        markdown = markdown.replace(place, text);
+    }
+    assert!(!markdown.contains("{{"), "the template has an unknown name");
+    Page { markdown, pictures: plots::all(results) }
+}
+
+/// Words of the state that a thread of coarse grain reads and writes for an AES block: four of each in each round.
+const STATE_ACCESSES: f64 = 80.0;
+
+/// The clocks of the issue port that a layout of the state with this number of passes adds to coarse grain, as a part of all clocks.
+fn more_clocks(results: &Results, passes: u32) -> f64 {
+    let port = ISSUE as f64;
+    // A pass of both halves of a warp takes as long as the issue of an instruction.
+    let lookups = 160.0 * port * (results.passes[1][0] - 1.0);
+    let all = f64::from(results.fit.instructions) * port + lookups;
+    STATE_ACCESSES * port * f64::from(passes - 1) / all
+}
+
+/// The figures that replace the names in the template.
+fn values(results: &Results) -> Vec<(&'static str, String)> {
+    let number = |value: f64, decimals: usize| format!("{value:.decimals$}");
+    let worst = results.table_1.iter().map(|row| row.percent().abs()).fold(0.0, f64::max);
+    let line = line_errors().as_flattened().iter().map(|error| error.abs()).fold(0.0, f64::max);
+    let layout = |of: fn(u64) -> u64| {
+        let addresses: Vec<u64> = (0..HALF_WARP as u64).map(|thread| 4 * of(thread)).collect();
+        shared_passes(&addresses)
+    };
+    vec![
+        ("worst", number(worst, 1)),
+        ("line", number(line, 1)),
+        ("instructions", results.fit.instructions.to_string()),
+        ("call", number(1e6 * results.fit.call, 0)),
+        ("clock", number(results.fit.clock, 3)),
+        ("naive", layout(|thread| 4 * thread).to_string()),
+        ("good", layout(|thread| thread).to_string()),
+        ("naive_percent", number(100.0 * more_clocks(results, layout(|thread| 4 * thread)), 0)),
+        ("accesses", results.traffic.accesses.to_string()),
+        ("bytes", results.traffic.bytes.to_string()),
+    ]
+}

@@ -1,0 +1,243 @@
+//! The programs of the warps of the paper's four kernels: instructions between the accesses of a trace.
+
+use lockstep_core::Error;
+use lockstep_core::work::Pass;
+use lockstep_cuda::AccessKind;
+
+use super::multiprocessor::{ISSUE, LATENCY, LIMITS, Step};
+use super::rules::{constant_passes, shared_passes, shared_passes_with_broadcasts};
+use super::trace::trace;
+
+/// Threads for an AES block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Grain {
+    /// Four threads, with a barrier in each round.
+    Fine,
+    /// One thread.
+    Coarse,
+}
+
+/// The memory of the T-boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tables {
+    /// Shared memory, to which each block of threads copies the T-boxes.
+    Shared,
+    /// Constant memory.
+    Constant,
+}
+
+/// A kernel of the paper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Kernel {
+    /// Threads for an AES block.
+    pub grain: Grain,
+    /// The memory of the T-boxes.
+    pub tables: Tables,
+}
+
+/// The four kernels.
+pub const KERNELS: [Kernel; 4] = [
+    Kernel { grain: Grain::Fine, tables: Tables::Shared },
+    Kernel { grain: Grain::Coarse, tables: Tables::Shared },
+    Kernel { grain: Grain::Fine, tables: Tables::Constant },
+    Kernel { grain: Grain::Coarse, tables: Tables::Constant },
+];
+
+impl Kernel {
+    /// The name of Lockstep's kernel of this design.
+    pub fn name(self) -> &'static str {
+        match (self.grain, self.tables) {
+            (Grain::Fine, Tables::Shared) => "cuda/fine-shared",
+            (Grain::Coarse, Tables::Shared) => "cuda/coarse-shared",
+            (Grain::Fine, Tables::Constant) => "cuda/fine-constant",
+            (Grain::Coarse, Tables::Constant) => "cuda/coarse-constant",
+        }
+    }
+
+    /// The design in words.
+    pub fn words(self) -> &'static str {
+        match (self.grain, self.tables) {
+            (Grain::Fine, Tables::Shared) => "fine, shared",
+            (Grain::Coarse, Tables::Shared) => "coarse, shared",
+            (Grain::Fine, Tables::Constant) => "fine, constant",
+            (Grain::Coarse, Tables::Constant) => "coarse, constant",
+        }
+    }
+
+    /// Bytes of the message for each thread.
+    pub fn bytes_per_thread(self) -> u64 {
+        match self.grain {
+            Grain::Fine => 4,
+            Grain::Coarse => 16,
+        }
+    }
+}
+
+/// How shared memory serves threads that read the same word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broadcast {
+    /// One word of each pass is broadcast: NVIDIA's programming guide.
+    OneWord,
+    /// All threads that read the word of a bank are served in one pass.
+    EveryBank,
+}
+
+/// The assumptions about the machine and about the paper's programs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Assumptions {
+    /// Instructions of all threads of fine grain for an AES block, divided by those of coarse grain.
+    pub fine_instructions: f64,
+    /// Loads that a thread has in flight while a block copies the T-boxes to shared memory.
+    pub loads_in_flight: u32,
+    /// True if each block of threads copies the T-boxes.
+    pub copies_tables: bool,
+    /// True if fine grain has a barrier before each round.
+    pub barriers: bool,
+    /// Clocks of a load from global memory.
+    pub global: u64,
+    /// Clocks of a lookup in shared memory or in the constant cache.
+    pub lookup: u64,
+    /// Clocks of the constant cache for a word.
+    pub constant_word: u64,
+    /// Bytes of shared memory for the state of a thread: fine, coarse.
+    pub state: [u32; 2],
+    /// How shared memory serves threads that read the same word.
+    pub broadcast: Broadcast,
+}
+
+/// The assumptions of the model.
+pub const ASSUMPTIONS: Assumptions = Assumptions {
+    fine_instructions: 1.0,
+    loads_in_flight: 2,
+    copies_tables: true,
+    barriers: true,
+    global: 450,
+    lookup: 36,
+    constant_word: 2,
+    state: [8, 16],
+    broadcast: Broadcast::OneWord,
+};
+
+/// Shared memory of a block without its data, in bytes: a header of 16, and the parameters.
+const HEADER: u32 = 64;
+
+/// Clocks of a pass of shared memory for a half-warp.
+const PASS: u64 = 2;
+
+/// Words of the T-boxes.
+const WORDS: u32 = 1024;
+
+/// The length of the traced message in bytes.
+pub const TRACED: usize = 32 << 10;
+
+/// Different warps that the programs of a launch have at most.
+const WARPS: usize = 64;
+
+/// The passes of the lookups of a kernel.
+pub struct Lookups {
+    kernel: Kernel,
+    /// For half-warps of 16 and of 8 threads: for each half-warp and lookup, passes by each rule of broadcast. Constant memory has only
+    /// one rule.
+    passes: [Vec<Vec<[u32; 2]>>; 2],
+}
+
+impl Lookups {
+    /// Traces a kernel.
+    ///
+    /// # Errors
+    /// The emulator's error.
+    pub fn of(kernel: Kernel) -> Result<Lookups, Error> {
+        let passes = |addresses: &[u64]| match kernel.tables {
+            Tables::Shared => [shared_passes(addresses), shared_passes_with_broadcasts(addresses)],
+            Tables::Constant => [constant_passes(addresses); 2],
+        };
+        let traced = |threads| -> Result<Vec<Vec<[u32; 2]>>, Error> {
+            let half_warps = trace(kernel.name(), threads, Pass::Ctr, TRACED)?;
+            let lookups = half_warps.iter().map(|half_warp| {
+                let lookups = half_warp.iter().filter(|one| one.kind == AccessKind::Lookup);
+                lookups.map(|one| passes(&one.addresses)).collect()
+            });
+            Ok(lookups.collect())
+        };
+        Ok(Lookups { kernel, passes: [traced(256)?, traced(8)?] })
+    }
+
+    /// Mean passes of a lookup, by half-warps of 16 or 8 threads.
+    pub fn mean(&self, threads: u32, broadcast: Broadcast) -> f64 {
+        let all = self.passes[usize::from(threads < 16)].iter().flatten();
+        let (sum, count) =
+            all.fold((0, 0), |(sum, count), passes| (sum + passes[broadcast as usize], count + 1));
+        f64::from(sum) / f64::from(count)
+    }
+
+    /// The programs of the warps of a launch with this number of threads per block, if an AES block takes this number of instructions
+    /// by coarse grain. Instructions are spread evenly between the lookups.
+    pub fn programs(&self, threads: u32, instructions: u32, with: &Assumptions) -> Vec<Vec<Step>> {
+        let half_warps = &self.passes[usize::from(threads < 16)];
+        let halves = if threads >= 32 { 2 } else { 1 };
+        let warps = half_warps.chunks_exact(halves).take(WARPS);
+        warps.map(|halves| self.program(threads, halves, instructions, with)).collect()
+    }
+
+    fn program(
+        &self,
+        threads: u32,
+        halves: &[Vec<[u32; 2]>],
+        instructions: u32,
+        with: &Assumptions,
+    ) -> Vec<Step> {
+        let Kernel { grain, tables } = self.kernel;
+        let is_synchronised = grain == Grain::Fine && with.barriers;
+        let mut steps = Vec::new();
+        if tables == Tables::Shared && with.copies_tables {
+            copy_tables(threads, with, &mut steps);
+        }
+        let access = Step::Access { port: ISSUE, latency: with.global };
+        steps.push(access);
+        if is_synchronised {
+            steps.push(Step::Barrier);
+        }
+        let instructions = match grain {
+            Grain::Coarse => instructions,
+            Grain::Fine => (f64::from(instructions) / 4.0 * with.fine_instructions).round() as u32,
+        };
+        let lookups = halves[0].len();
+        let mut done = 0;
+        for lookup in 0..lookups {
+            let up_to = ((lookup + 1) as u64 * u64::from(instructions) / lookups as u64) as u32;
+            if up_to > done + 1 {
+                steps.push(Step::Compute(up_to - done - 1));
+            }
+            done = up_to;
+            let passes: u32 = halves.iter().map(|half| half[lookup][with.broadcast as usize]).sum();
+            let pass = if tables == Tables::Shared { PASS } else { with.constant_word };
+            steps.push(Step::Access { port: ISSUE.max(pass * u64::from(passes)), latency: with.lookup });
+            // Four lookups of a thread make a round.
+            if is_synchronised && lookup % 4 == 3 && lookup + 1 < lookups {
+                steps.push(Step::Barrier);
+            }
+        }
+        steps.push(access);
+        steps
+    }
+
+    /// Blocks of this number of threads that are resident on a multiprocessor; 0 if a block does not fit.
+    pub fn resident(&self, threads: u32, with: &Assumptions) -> u32 {
+        let tables = if self.kernel.tables == Tables::Shared { 4 * WORDS } else { 0 };
+        let state = with.state[usize::from(self.kernel.grain == Grain::Coarse)];
+        LIMITS.resident(threads.div_ceil(32), tables + state * threads + HEADER)
+    }
+}
+
+/// The threads of a block copy the T-boxes from global memory together, and wait for each other.
+fn copy_tables(threads: u32, with: &Assumptions, steps: &mut Vec<Step>) {
+    let mut left = WORDS.div_ceil(threads);
+    while left > 0 {
+        let loads = left.min(with.loads_in_flight);
+        let port = ISSUE * u64::from(loads);
+        steps.push(Step::Access { port, latency: with.global });
+        steps.push(Step::Access { port, latency: LATENCY });
+        left -= loads;
+    }
+    steps.push(Step::Barrier);
+}

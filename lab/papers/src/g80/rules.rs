@@ -1,0 +1,71 @@
+//! How the memories of compute capability 1.0 and 1.1 serve a half-warp, which is 16 threads.
+
+/// Threads whose accesses are served together.
+pub const HALF_WARP: usize = 16;
+
+/// Banks of shared memory. A bank has every 16th word of 32 bits.
+const BANKS: u32 = 16;
+
+/// Bytes that a transaction of global memory moves at least.
+pub const TRANSACTION: u64 = 32;
+
+/// Passes in which shared memory serves a read. `addresses` are those of words of 32 bits, in bytes.
+///
+/// A pass serves one address of each bank, and all addresses of one word, which is broadcast. The hardware's choice of this word is not
+/// documented. Here it is a word of the bank with the most addresses left, and of this bank the word with the most addresses.
+pub fn shared_passes(addresses: &[u64]) -> u32 {
+    let mut left: Vec<u32> = addresses.iter().map(|address| (address / 4) as u32).collect();
+    let mut passes = 0;
+    while !left.is_empty() {
+        let of_bank = |word: u32| left.iter().filter(|other| *other % BANKS == word % BANKS).count();
+        let of_word = |word: u32| left.iter().filter(|other| **other == word).count();
+        let broadcast = left.iter().copied().max_by_key(|&word| (of_bank(word), of_word(word)));
+        let mut served = 0u32;
+        left.retain(|&word| {
+            let bank = 1 << (word % BANKS);
+            let is_first = served & bank == 0;
+            served |= bank;
+            Some(word) != broadcast && !(is_first && Some(word % BANKS) != broadcast.map(|word| word % BANKS))
+        });
+        passes += 1;
+    }
+    passes
+}
+
+/// Passes in which shared memory would serve a read if each bank could broadcast its word: the most different words of a bank.
+pub fn shared_passes_with_broadcasts(addresses: &[u64]) -> u32 {
+    let words = different_words(addresses);
+    let of_bank = |bank| words.iter().filter(|word| *word % u64::from(BANKS) == u64::from(bank)).count();
+    (0..BANKS).map(of_bank).max().unwrap_or(0) as u32
+}
+
+/// Passes in which the constant cache serves a read: one for each different word.
+pub fn constant_passes(addresses: &[u64]) -> u32 {
+    different_words(addresses).len() as u32
+}
+
+fn different_words(addresses: &[u64]) -> Vec<u64> {
+    let mut words: Vec<u64> = addresses.iter().map(|address| address / 4).collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+}
+
+/// Bytes that global memory moves for the access of a half-warp to `size` bytes per thread.
+///
+/// The access is one of 16 times `size` bytes if thread i accesses element i of an aligned array of 4, 8 or 16 bytes per element.
+/// Otherwise each thread has a transaction of its own.
+pub fn global_bytes(addresses: &[u64], size: u64) -> u64 {
+    let threads = addresses.len() as u64;
+    let Some(&first) = addresses.first() else { return 0 };
+    let in_order = addresses.iter().zip(0..).all(|(&address, thread)| address == first + size * thread);
+    let is_aligned = first.is_multiple_of(size * HALF_WARP as u64);
+    if in_order && is_aligned && [4, 8, 16].contains(&size) {
+        size * HALF_WARP as u64
+    } else {
+        threads * TRANSACTION.max(size)
+    }
+}
+
+#[cfg(test)]
+mod tests;

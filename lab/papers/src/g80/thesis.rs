@@ -1,0 +1,127 @@
+//! The kernel of the thesis on its 8800 GTS: Tables A1 to A4. Nothing is fitted.
+
+use lockstep_core::Error;
+use lockstep_core::work::Pass;
+
+use super::boards::GTS;
+use super::rows::{LIMIT, Status};
+use super::rules::{HALF_WARP, TRANSACTION, global_bytes};
+use super::trace::{BLOCKS_PER_THREAD, trace};
+use crate::geforce::files::File;
+use crate::geforce::paper::{A1_8800, A2_8800, A3_8800, A4_8800, A7_COPIES_8800, Runs, runs};
+
+/// A configuration of the thesis: a table of Appendix A.
+#[derive(Debug, Clone, Copy)]
+pub struct Configuration {
+    /// The name of the table.
+    pub table: &'static str,
+    /// Bytes of a call: what all threads encrypt.
+    pub buffer: u64,
+    /// The runs on files 1 to 4, and others.
+    pub runs: &'static [Runs],
+}
+
+/// The four configurations.
+pub const CONFIGURATIONS: [Configuration; 4] = [
+    Configuration { table: "A1", buffer: 29_491_200, runs: &A1_8800 },
+    Configuration { table: "A2", buffer: 58_982_400, runs: &A2_8800 },
+    Configuration { table: "A3", buffer: 9_830_400, runs: &A3_8800 },
+    Configuration { table: "A4", buffer: 58_982_400, runs: &A4_8800 },
+];
+
+/// Seconds of the program on files 1 to 4 without the kernel: Table A7.
+pub fn copies() -> f64 {
+    runs(&A7_COPIES_8800, 1).mean()
+}
+
+/// Rates of the memory, as parts of the nominal one: all of it, and what NVIDIA's CUDA tutorial of 2008 measured for accesses that do not
+/// coalesce: 58 GB/s if each moves 32 bytes, of the 86.4 GB/s of an 8800 GTX.
+pub const MEMORY_RATES: [f64; 2] = [1.0, 0.67];
+
+/// Round keys that a thread reads for an AES block.
+const KEY_WORDS: u64 = 44;
+
+/// Memory partitions of the 8800 GTS: 320 bits, 64 each.
+const PARTITIONS: f64 = 5.0;
+
+/// Seconds of the kernel in the thesis and by the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The name of the thesis's table.
+    pub table: &'static str,
+    /// The memory's rate, as a part of the nominal one.
+    pub memory: f64,
+    /// The mean of the runs on files 1 to 4, less the copies of Table A7.
+    pub thesis: f64,
+    /// The same of the shortest and the longest run.
+    pub range: (f64, f64),
+    /// By the model: if the round keys are not in global memory, and if they are.
+    pub model: (f64, f64),
+    /// Refuted if the mean is more than [`LIMIT`] percent outside the model's range.
+    pub status: Status,
+}
+
+/// The transfers of the thesis's kernel for an AES block.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Accesses of a thread: lookups, loads and stores.
+    pub accesses: u64,
+    /// Bytes that the memory moves for them.
+    pub bytes: u64,
+}
+
+impl Traffic {
+    /// By the trace of `cuda/global-sbox`, which was written from the thesis's description.
+    ///
+    /// # Errors
+    /// The emulator's error.
+    pub fn traced() -> Result<Traffic, Error> {
+        const THREADS: u32 = 64;
+        let tile = (THREADS * BLOCKS_PER_THREAD * 16) as usize;
+        let half_warps = trace("cuda/global-sbox", THREADS, Pass::EcbEncrypt, 2 * tile)?;
+        let one = &half_warps[0];
+        let bytes =
+            one.iter().map(|access| global_bytes(&access.addresses, u64::from(access.bytes))).sum::<u64>();
+        Ok(Traffic { accesses: one.len() as u64, bytes: bytes / HALF_WARP as u64 })
+    }
+
+    /// Seconds for files 1 to 4 at this part of the memory's rate: without and with round keys in global memory.
+    fn seconds(&self, buffer: u64, memory: f64) -> (f64, f64) {
+        // The last call encrypts the padding: a whole buffer for 16 bytes.
+        let calls = File::of(1).bytes.div_ceil(buffer) + 1;
+        let blocks = (calls * buffer / 16) as f64;
+        let of = |bytes: u64| blocks * bytes as f64 / (memory * GTS.memory);
+        (of(self.bytes), of(self.bytes + KEY_WORDS * TRANSACTION))
+    }
+
+    /// Seconds of Table A1 if the S-box of 256 bytes is in one partition of the memory, and no reads are merged.
+    pub fn seconds_in_one_partition(&self) -> f64 {
+        let calls = File::of(1).bytes.div_ceil(CONFIGURATIONS[0].buffer) + 1;
+        let lookups = (calls * CONFIGURATIONS[0].buffer / 16 * 160 * TRANSACTION) as f64;
+        lookups / (GTS.memory / PARTITIONS)
+    }
+
+    /// The rows of the table.
+    pub fn rows(&self) -> Vec<Row> {
+        let copies = copies();
+        let row = |of: &Configuration, memory: f64| {
+            let seconds: Vec<f64> =
+                (1..=4).flat_map(|file| runs(of.runs, file).seconds).map(|run| run - copies).collect();
+            let range =
+                seconds.iter().fold((f64::MAX, f64::MIN), |(low, high), &at| (low.min(at), high.max(at)));
+            let model = self.seconds(of.buffer, memory);
+            let thesis = seconds.iter().sum::<f64>() / seconds.len() as f64;
+            let limits = (model.0 * (1.0 - LIMIT / 100.0), model.1 * (1.0 + LIMIT / 100.0));
+            let is_inside = (limits.0..=limits.1).contains(&thesis);
+            Row {
+                table: of.table,
+                memory,
+                thesis,
+                range,
+                model,
+                status: if is_inside { Status::Predicted } else { Status::Refuted },
+            }
+        };
+        MEMORY_RATES.iter().flat_map(|&memory| CONFIGURATIONS.iter().map(move |of| row(of, memory))).collect()
+    }
+}

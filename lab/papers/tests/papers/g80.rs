@@ -1,0 +1,155 @@
+//! Tests of the model of the G80 family: what its page claims.
+
+use lockstep_papers::g80::hypotheses::{copies, line_errors, ratios, whole_run};
+use lockstep_papers::g80::program::KERNELS;
+use lockstep_papers::g80::rows::{LIMIT, LIMIT_OF_TABLE_1, Row, Status};
+use lockstep_papers::g80::variants::Variant;
+use lockstep_papers::g80::{json, text};
+
+use crate::G80;
+
+fn row<'r>(rows: &'r [Row], what: &str) -> &'r Row {
+    rows.iter().find(|row| row.what == what).unwrap_or_else(|| panic!("{what}"))
+}
+
+fn count(rows: &[Row], status: Status) -> usize {
+    rows.iter().filter(|row| row.status == status).count()
+}
+
+fn variant(name: &str) -> &'static Variant {
+    G80.variants.iter().find(|variant| variant.name == name).unwrap_or_else(|| panic!("{name}"))
+}
+
+#[test]
+fn table_1_is_within_four_percent() {
+    assert_eq!(G80.table_1.len(), 8);
+    for row in &G80.table_1 {
+        let limit = if row.status == Status::Fitted { 0.1 } else { LIMIT_OF_TABLE_1 };
+        assert!(row.percent().abs() < limit, "{row:?}");
+    }
+    // Three constants are fitted to three figures.
+    assert_eq!([Status::Fitted, Status::Predicted].map(|status| count(&G80.table_1, status)), [3, 5]);
+}
+
+#[test]
+fn figure_7() {
+    let rows = &G80.figure_7;
+    let tuned = row(rows, "shared: 256 threads / 8 threads, 32 KB");
+    assert!(tuned.status == Status::Tuned && tuned.percent().abs() < LIMIT, "{tuned:?}");
+    for what in ["shared: 256 threads / 8 threads, 128 KB", "constant: best / 8 threads, 128 KB"] {
+        let row = row(rows, what);
+        assert!(row.status == Status::Predicted && row.percent().abs() < LIMIT, "{row:?}");
+    }
+    assert_eq!(row(rows, "threads from which fine is ahead, 32 KB").model, 128.0);
+    // With 8 and 16 threads, fine grain is slower than coarse grain.
+    for rates in &G80.by_threads {
+        for at in [0, 1] {
+            assert!(rates[0][at].1 < rates[1][at].1, "{rates:?}");
+        }
+    }
+}
+
+/// The page leads with these rows, and explains them.
+#[test]
+fn what_the_model_refutes() {
+    let refuted = |rows: &[Row]| -> Vec<String> {
+        rows.iter().filter(|row| row.status == Status::Refuted).map(|row| row.what.clone()).collect()
+    };
+    assert_eq!(
+        refuted(&G80.figure_7),
+        ["constant: best / 8 threads, 32 KB", "threads from which fine is ahead, 128 KB"]
+    );
+    let break_evens = ["break-even of coarse grain, 8800 GT, KB", "break-even of coarse grain, 8400 GS, KB"];
+    assert_eq!(refuted(&G80.figures_5_and_6), break_evens);
+    assert_eq!(count(&G80.nominal, Status::Refuted), 5);
+    // At 128 threads and 128 KB, both grains are equal within half a percent.
+    let at_128 =
+        |kernel: usize| G80.by_threads[1][kernel].iter().find(|(threads, _)| *threads == 128).unwrap().1;
+    let difference: f64 = at_128(0) / at_128(1) - 1.0;
+    assert!((-0.005..0.0).contains(&difference), "{difference}");
+    let explanations =
+        G80.hypotheses.iter().filter(|one| one.stated_by == "paper" && one.verdict == "refuted");
+    assert_eq!(explanations.count(), 2);
+}
+
+#[test]
+fn no_mixture_of_ratios_explains_the_boards() {
+    assert!(ratios().into_iter().all(|ratio| ratio < 11.7));
+    let paper = row(&G80.nominal, "8800 GT / 8400 GS, 128 MB").paper;
+    assert!(paper > 13.6, "{paper}");
+}
+
+#[test]
+fn transfers_take_longer_than_the_whole_run() {
+    assert!(copies(3e9) > whole_run());
+    assert!(copies(6e9) < whole_run());
+}
+
+/// The page states how little Table 1 tests: a line for each board is as good.
+#[test]
+fn a_line_explains_table_1_too() {
+    let errors = line_errors();
+    let worst = errors.as_flattened().iter().map(|error| error.abs()).fold(0.0, f64::max);
+    assert!((3.0..4.0).contains(&worst), "{errors:?}");
+}
+
+#[test]
+fn lookups_of_the_kernels() {
+    let names = KERNELS.map(|kernel| kernel.name());
+    assert_eq!(names[..2], ["cuda/fine-shared", "cuda/coarse-shared"]);
+    let [fine, coarse, fine_constant, coarse_constant] = G80.passes.map(|passes| passes[0]);
+    assert!((2.9..3.1).contains(&fine) && (2.5..2.7).contains(&coarse), "{fine} {coarse}");
+    assert!((13.4..13.8).contains(&fine_constant) && (13.0..13.3).contains(&coarse_constant));
+    // Half as many threads conflict less.
+    assert!(G80.passes.iter().all(|[full, half]| half < full));
+}
+
+#[test]
+fn assumptions_that_figure_7_tests() {
+    let factor = |name: &str, at: usize| variant(name).figure_7[at].model;
+    assert!(factor("1 load in flight", 0) > 1.5 * 8.0);
+    assert!(factor("4 loads in flight", 0) < 8.0 / 1.4);
+    assert!(factor("T-boxes not copied by each block", 1) < 6.0);
+    // Another rule of broadcasts makes fine grain ahead from 128 threads on at both sizes.
+    assert_eq!([4, 5].map(|at| factor("every bank broadcasts its word", at)), [128.0; 2]);
+    for variant in &G80.variants {
+        // Table 1 agrees with all of them, and none explains the break-even of the 8400 GS.
+        assert!(variant.worst < LIMIT_OF_TABLE_1, "{variant:?}");
+        assert!(variant.break_even[1] < 64 << 10, "{variant:?}");
+    }
+}
+
+#[test]
+fn the_kernel_of_the_thesis() {
+    assert_eq!((G80.traffic.accesses, G80.traffic.bytes), (162, 162 * 32));
+    let status = |memory: f64| -> Vec<Status> {
+        G80.thesis.iter().filter(|row| row.memory == memory).map(|row| row.status).collect()
+    };
+    assert_eq!(status(1.0), [Status::Predicted; 4]);
+    let [predicted, refuted] = [Status::Predicted, Status::Refuted];
+    assert_eq!(status(0.67), [predicted, refuted, predicted, refuted]);
+    assert!(G80.traffic.seconds_in_one_partition() > 20.0);
+}
+
+/// 56 KB are a block of 4 KB for each multiprocessor of the 8800 GT; 60 KB need a second round.
+#[test]
+fn coarse_grain_has_steps() {
+    let rate = |kilobytes: u64| G80.steps.iter().find(|(bytes, _)| *bytes == kilobytes << 10).unwrap().1[1];
+    assert!(rate(60) < 0.95 * rate(56) && rate(116) < 0.97 * rate(112));
+}
+
+#[test]
+fn text_and_json() {
+    let text = text(&G80);
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.find("Figure 7") < text.find("Table 1, Mbit/s"));
+    let json = json(&G80);
+    assert_eq!(json["figure_7"][0]["status"], "tuned");
+    assert_eq!(json["table_1"].as_array().unwrap().len(), 8);
+    assert_eq!(
+        json["kernels"][3]["by_size_8800_gt"].as_array().unwrap().len(),
+        json["sizes"].as_array().unwrap().len()
+    );
+    assert_eq!(json["thesis"][0]["thesis_seconds"], G80.thesis[0].thesis);
+    assert_eq!(json["fit"]["instructions"], G80.fit.instructions);
+}
