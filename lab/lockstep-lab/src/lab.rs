@@ -13,6 +13,7 @@ mod cell;
 mod cuda;
 mod geforce;
 mod opengl;
+mod options;
 mod qpu;
 
 /// Reproduce published papers: their tables compared with Lockstep's results

@@ -5,9 +5,12 @@ pub mod cell;
 pub mod cuda;
 mod data;
 pub mod geforce;
+mod memory;
 pub mod opengl;
 mod pipes;
 pub mod qpu;
+
+pub use memory::round_keys;
 
 use lockstep_report::Table;
 

@@ -7,6 +7,7 @@ use lockstep_papers::geforce::{Model, Sweep};
 
 mod cell;
 mod geforce;
+mod language;
 mod page;
 mod qpu;
 
