@@ -99,6 +99,8 @@ class Folder:
         for name in ("penguin.png", "photo.png"):
             shutil.copy(f"{ROOT}/docs/modes/penguin.png", f"{self.path}/{name}")
         shutil.copy(f"{ROOT}/interfaces/capi/examples/c/encrypt_file.c", self.path)
+        for kernel in glob.glob(f"{ROOT}/lab/papers/examples/qpu/*.qpu"):
+            shutil.copy(kernel, self.path)
         os.mkdir(f"{self.path}/target")
         os.symlink(f"{built}/c", f"{self.path}/target/c")
         self.environment = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}

@@ -14,6 +14,7 @@ mod cuda;
 mod g80;
 mod geforce;
 mod opengl;
+mod options;
 mod qpu;
 
 /// Reproduce published papers: their tables compared with Lockstep's results

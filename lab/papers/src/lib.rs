@@ -6,9 +6,12 @@ pub mod cuda;
 mod data;
 pub mod g80;
 pub mod geforce;
+mod memory;
 pub mod opengl;
 mod pipes;
 pub mod qpu;
+
+pub use memory::round_keys;
 
 use lockstep_report::Table;
 

@@ -153,8 +153,9 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
             // The other devices of the backend are not needed, and their discovery may start a driver.
             Some(Ok(device)) => found.devices.push(device),
             Some(Err(missing)) => {
-                found.add(&**backend);
+                // This reason comes before those of the backend's other devices.
                 found.missing.push((backend.name(), missing));
+                found.add(&**backend);
             }
             None => found.add(&**backend),
         }
@@ -459,7 +460,10 @@ fn with_reason(
 /// The text that states where simulated devices are; `None` unless the name is that of a simulated device that this process does
 /// not have.
 pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
-    let is_simulated = name.backend() == "spu" || ["qpu", "cuda:emu"].contains(&name.to_string().as_str());
+    let text = name.to_string();
+    let is_simulated = name.backend() == "spu"
+        || ["qpu", "cuda:emu"].contains(&text.as_str())
+        || text.starts_with("qpu:sim");
     (is_simulated && !is_registered(name.backend())).then_some(
         "simulated devices are in lockstep-lab (`make lab`: target/release/lockstep-lab) and, for OpenSSL, in \
          lockstep-lab.so (`make provider-lab`)",

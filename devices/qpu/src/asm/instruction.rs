@@ -1,6 +1,9 @@
 //! The operations of a line, merged into an instruction.
 
+use std::borrow::Cow;
+
 use super::operands::{File, Input, Output, Register, Source, register, small_immediate};
+use super::setup::setup;
 use crate::isa::{
     AddOp, Alu, Branch, BranchCondition, Condition, Destination, ELEMENTS, ImmediateKind, Instruction,
     LoadImmediate, MulOp, Mux, Semaphore, Signal, SmallImmediate, registers,
@@ -16,7 +19,8 @@ pub(super) struct Parsed {
 struct Operation<'t> {
     name: &'t str,
     suffixes: Vec<&'t str>,
-    operands: Vec<&'t str>,
+    /// The operands. Calls of functions are replaced by their values.
+    operands: Vec<Cow<'t, str>>,
 }
 
 const PACK: [&str; 16] = [
@@ -27,8 +31,8 @@ const UNPACK: [&str; 8] = ["", "16a", "16b", "8dr", "8a", "8b", "8c", "8d"];
 
 /// The instruction of a line without label and comment.
 pub(super) fn parse(line: &str) -> Result<Parsed, String> {
-    let operations: Vec<Operation<'_>> =
-        line.split(';').map(str::trim).filter(|text| !text.is_empty()).map(Operation::split).collect();
+    let texts = line.split(';').map(str::trim).filter(|text| !text.is_empty());
+    let operations: Vec<Operation<'_>> = texts.map(Operation::split).collect::<Result<_, _>>()?;
     let [first, ..] = &operations[..] else { return Err("an instruction is missing".into()) };
     if let Some(directive) = operations.iter().find(|operation| operation.name.is_empty()) {
         return Err(format!("the directive `.{}` is not supported", directive.suffixes.join(".")));
@@ -47,17 +51,21 @@ pub(super) fn parse(line: &str) -> Result<Parsed, String> {
 }
 
 impl<'t> Operation<'t> {
-    fn split(text: &'t str) -> Operation<'t> {
+    fn split(text: &'t str) -> Result<Operation<'t>, String> {
         let (name, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let mut suffixes = name.split('.');
         let name = suffixes.next().unwrap_or_default();
-        let operands = split_operands(operands);
-        Operation { name, suffixes: suffixes.collect(), operands }
+        let operand = |text: &'t str| match setup(text) {
+            Some(word) => word.map(|word| Cow::Owned(format!("{word:#x}"))),
+            None => Ok(Cow::Borrowed(text)),
+        };
+        let operands = split_operands(operands).into_iter().map(operand).collect::<Result<_, _>>()?;
+        Ok(Operation { name, suffixes: suffixes.collect(), operands })
     }
 
     /// True for `mov` with a constant that is not a small immediate.
     fn needs_load(&self) -> bool {
-        let source = self.operands.last().copied().unwrap_or_default();
+        let Some(source) = self.operands.last() else { return false };
         source.starts_with('[') || value(source).is_some_and(|value| small_immediate(value).is_none())
     }
 
@@ -83,13 +91,13 @@ impl<'t> Operation<'t> {
     }
 }
 
-/// Divides operands at commas outside brackets.
-fn split_operands(text: &str) -> Vec<&str> {
+/// Divides operands at commas outside brackets and parentheses.
+pub(super) fn split_operands(text: &str) -> Vec<&str> {
     let mut depth = 0;
     let parts = text.split(|letter| {
         match letter {
-            '[' => depth += 1,
-            ']' => depth -= 1,
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
             _ => {}
         }
         letter == ',' && depth == 0
@@ -202,7 +210,7 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         let count = if is_mul { set_mul(&mut alu, operation) } else { set_add(&mut alu, operation) };
         operation.has_operands(1 + count)?;
         let (condition, sets_flags) = operation.suffixes()?;
-        let (to, of_output) = output(operation.operands[0])?;
+        let (to, of_output) = output(&operation.operands[0])?;
         // An operation without a destination is executed for its flags.
         let writes = to.register.address != registers::NOP;
         let condition = of_output.unwrap_or(condition);
@@ -280,7 +288,7 @@ fn set_mul(alu: &mut Alu, operation: &Operation<'_>) -> usize {
 }
 
 /// The outputs of an instruction that has no ALU operations.
-fn set_outputs(operation: &Operation<'_>, texts: &[&str]) -> Result<Destination, String> {
+fn set_outputs(operation: &Operation<'_>, texts: &[Cow<'_, str>]) -> Result<Destination, String> {
     let (condition, sets_flags) = operation.suffixes()?;
     let mut to = Destination { sets_flags, ..Destination::NONE };
     if texts.len() > 2 {

@@ -1,4 +1,5 @@
-//! An assembler for text in the syntax of vc4asm, without its macros, conditional assembly and expressions. It generates the
+//! An assembler for text in the syntax of vc4asm, without its macros, conditional assembly and expressions. It has the functions
+//! of `vc4.qinc` that set up the VPM and DMA, such as `vpm_setup`, so it ignores the inclusion of that file. It generates the
 //! same words as vc4asm (`make qpu-vc4asm`), except for `mov` of a small constant: vc4asm converts it into `ldi` if no other
 //! operation is in the instruction.
 //!
@@ -16,6 +17,7 @@
 
 mod instruction;
 mod operands;
+mod setup;
 mod text;
 
 pub use text::{AsmError, Program, assemble};

@@ -57,7 +57,7 @@ pub fn assemble(source: &str) -> Result<Program, AsmError> {
                 return Err(at(format!("the label `{name}` is defined twice")));
             }
         }
-        if !rest.is_empty() {
+        if !rest.is_empty() && !includes_functions(rest) {
             parsed.push((parse(rest).map_err(at)?, line));
         }
     }
@@ -73,6 +73,11 @@ pub fn assemble(source: &str) -> Result<Program, AsmError> {
         program.lines.push(line);
     }
     Ok(program)
+}
+
+/// True for the inclusion of `vc4.qinc`, whose functions the assembler has.
+fn includes_functions(line: &str) -> bool {
+    line.strip_prefix(".include").is_some_and(|file| file.trim_end_matches(['"', '>']).ends_with("vc4.qinc"))
 }
 
 /// The address of an instruction in bytes.

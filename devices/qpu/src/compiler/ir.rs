@@ -48,6 +48,22 @@ pub enum Write {
     Interrupt,
     /// Unlocks the mutex.
     Mutex,
+    /// The argument of a special function. [`Input::Received`] is the result in the next operations, until another operation
+    /// receives a vector.
+    Special(Special),
+}
+
+/// The special functions, which work on floats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Special {
+    /// The reciprocal.
+    Reciprocal,
+    /// The reciprocal of the square root.
+    ReciprocalSquareRoot,
+    /// The power of two.
+    Exponent,
+    /// The logarithm to base two.
+    Logarithm,
 }
 
 /// An input of an operation.

@@ -7,7 +7,7 @@ pub mod scheduled;
 pub mod sequential;
 mod word;
 
-pub use ir::{Action, Code, Input, Item, Label, Op, Output, Read, Rotation, Variable, Write};
+pub use ir::{Action, Code, Input, Item, Label, Op, Output, Read, Rotation, Special, Variable, Write};
 
 use std::fmt;
 

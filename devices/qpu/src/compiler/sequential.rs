@@ -19,12 +19,22 @@ const MOVED: Location = Location::Accumulator(0);
 /// # Errors
 /// [`CompileError::Registers`] if more than 64 variables are needed at once.
 pub fn compile(code: &Code) -> Result<Vec<Instruction>, CompileError> {
+    compile_with_places(code).map(|(instructions, _)| instructions)
+}
+
+/// Compiles a program. Also returns the index of the first instruction of each item of the program.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with_places(code: &Code) -> Result<(Vec<Instruction>, Vec<usize>), CompileError> {
     let live = live(code).after;
     let locations = Allocation::of(code, &live)?;
     let mut emitter = Emitter { instructions: Vec::new(), hazards: Hazards::new() };
     let mut places = vec![0; code.labels()];
     let mut branches = Vec::new();
+    let mut starts = Vec::with_capacity(code.items.len());
     for (place, item) in code.items.iter().enumerate() {
+        starts.push(emitter.instructions.len());
         match item {
             Item::Label(label) => places[label.0 as usize] = emitter.instructions.len(),
             Item::Op(op) => emitter.op(
@@ -49,7 +59,7 @@ pub fn compile(code: &Code) -> Result<Vec<Instruction>, CompileError> {
     for (place, target) in branches {
         set_target(&mut emitter.instructions, place, places[target.0 as usize]);
     }
-    Ok(emitter.instructions)
+    Ok((emitter.instructions, starts))
 }
 
 /// Sets the target of the branch at index `place`.

@@ -1,6 +1,6 @@
 //! Words: an instruction is made of one or two operations whose variables have registers.
 
-use super::ir::{Action, Op, Read, Rotation, Write};
+use super::ir::{Action, Op, Read, Rotation, Special, Write};
 use crate::isa::registers::{self, NOP};
 use crate::isa::{
     AddOp, Alu, Condition, Destination, ImmediateKind, Instruction, LoadImmediate, MulOp, Mux, Semaphore,
@@ -16,7 +16,7 @@ pub(super) enum Location {
     B(u8),
     /// One of the accumulators r0 to r3.
     Accumulator(u8),
-    /// r4, which has the last result of a texture unit.
+    /// r4, which has the last result of a texture unit or of a special function.
     Received,
 }
 
@@ -70,7 +70,7 @@ fn target_address(target: Target) -> (Files, u8) {
         Target::At(Location::A(number)) => (Files::A, number),
         Target::At(Location::B(number)) => (Files::B, number),
         Target::At(Location::Accumulator(number)) => (Files::Both, registers::R0 + number),
-        Target::At(Location::Received) => unreachable!("r4 is written by texture units"),
+        Target::At(Location::Received) => unreachable!("programs do not write r4"),
         Target::Write(Write::Tmu) => (Files::Both, registers::TMU0_S),
         Target::Write(Write::Vpm) => (Files::Both, registers::VPM),
         Target::Write(Write::LoadSetup) => (Files::A, registers::VPM_SETUP),
@@ -79,6 +79,15 @@ fn target_address(target: Target) -> (Files, u8) {
         Target::Write(Write::StoreAddress) => (Files::B, registers::DMA_ADDRESS),
         Target::Write(Write::Interrupt) => (Files::Both, registers::HOST_INTERRUPT),
         Target::Write(Write::Mutex) => (Files::Both, registers::MUTEX),
+        Target::Write(Write::Special(function)) => {
+            let address = match function {
+                Special::Reciprocal => registers::RECIPROCAL,
+                Special::ReciprocalSquareRoot => registers::RECIPROCAL_SQUARE_ROOT,
+                Special::Exponent => registers::EXPONENT,
+                Special::Logarithm => registers::LOGARITHM,
+            };
+            (Files::Both, address)
+        }
         Target::Nothing => (Files::Both, NOP),
     }
 }

@@ -23,8 +23,8 @@ use crate::chip::{Chip, ChipError, Simulator};
 use crate::launch::{Job, Launch};
 use crate::sim::QPUS;
 
-/// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the device
-/// `qpu` is the simulator. Both are used only if they are named, because no board has been tested yet.
+/// The backend of the QPUs of VideoCore IV. The device `qpu:0` is a Raspberry Pi 1 to 3 that runs this program, and the devices
+/// `qpu` and `qpu:sim1` to `qpu:sim12` are the simulator. All are used only if they are named, because no board has been tested yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QpuBackend {
     /// Makes the simulator, [`Qpu::default`], if it is one of the devices. Without it, a program does not contain the
@@ -36,6 +36,10 @@ const NAME: &str = "qpu";
 
 /// The number of the board among the backend's devices: `qpu:0`.
 const BOARD: u16 = 0;
+
+/// The names of the simulator with 1 to 12 QPUs, after `qpu:`. They are no numbers, because a number is a board.
+const SIMULATORS: [&str; QPUS as usize] =
+    ["sim1", "sim2", "sim3", "sim4", "sim5", "sim6", "sim7", "sim8", "sim9", "sim10", "sim11", "sim12"];
 
 /// The cost on a board. BOARD_CALL is the time of a call, and COPY the time of a byte that is copied to and from the
 /// memory of the GPU, both in nanoseconds. Both are fitted to the thesis's Table 5.1. CLOCKS_PER_NS is the number of
@@ -72,10 +76,19 @@ impl Backend for QpuBackend {
             return None;
         }
         let Some(unit) = name.unit() else { return Some(Ok(Arc::new(self.simulator?()))) };
+        if let Some((name, qpus)) = SIMULATORS.into_iter().zip(1..).find(|(name, _)| *name == unit) {
+            return Some(Ok(Arc::new(self.simulator?().with_qpus(name, qpus))));
+        }
         if name.number() != Some(BOARD) {
             return Some(Err(Missing {
                 reason: format!("there is no device {NAME}:{unit}"),
-                remedy: format!("use {NAME}:{BOARD}, the board that runs this program"),
+                remedy: match self.simulator {
+                    None => format!("use {NAME}:{BOARD}, the board that runs this program"),
+                    Some(_) => format!(
+                        "use {NAME}:{BOARD}, the board that runs this program, or {NAME}:sim1 to {NAME}:sim{QPUS}, the simulator \
+                         with 1 to {QPUS} QPUs"
+                    ),
+                },
             }));
         }
         Some(Board::open().map(|board| Arc::new(Qpu::of_board(board)) as Arc<dyn Device>))
@@ -130,9 +143,14 @@ pub struct Qpu {
 impl Default for Qpu {
     /// The QPUs of the simulator.
     fn default() -> Qpu {
-        let description = format!("VideoCore IV with {QPUS} QPUs");
+        let description = format!("{}; {NAME}:sim1 to {NAME}:sim{QPUS} have 1 to {QPUS}", simulator(QPUS));
         Qpu::new(Unit::Only, description, DeviceProperties::SIMULATOR, Box::new(Simulator))
     }
+}
+
+/// The description of the simulator.
+fn simulator(qpus: u8) -> String {
+    format!("VideoCore IV with {qpus} QPU{}", if qpus == 1 { "" } else { "s" })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -154,6 +172,11 @@ impl Qpu {
     fn with_board(board: Board, properties: DeviceProperties) -> Qpu {
         let description = format!("{}: VideoCore IV with {QPUS} QPUs", board.model().description());
         Qpu::new(Unit::Number(BOARD), description, properties, Box::new(board))
+    }
+
+    /// The simulator with another number of QPUs.
+    fn with_qpus(self, name: &'static str, qpus: u8) -> Qpu {
+        Qpu { unit: Unit::Named(name), description: simulator(qpus), qpus, ..self }
     }
 
     fn new(unit: Unit, description: String, properties: DeviceProperties, chip: Box<dyn Chip>) -> Qpu {

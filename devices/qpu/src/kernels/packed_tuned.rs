@@ -72,7 +72,7 @@ pub fn blocks(rounds: u8, decrypts: bool) -> Code {
     k.while_(&left.is_greater(0).any(), |k| {
         k.wait_for_stores();
         k.write_register(Write::StoreSetup, write);
-        let vectors = k.var(4);
+        let vectors = k.var::<Int>(4);
         k.while_(&vectors.is_greater(0).any(), |k| {
             let state = k.receive::<Int>();
             k.set(state, state ^ keys[0]);

@@ -3,9 +3,9 @@
 use std::ops::{BitAnd, BitOr, Not};
 
 use super::expression::Tree;
-use crate::isa::{BranchCondition, Condition};
+use crate::isa::{AddOp, BranchCondition, Condition};
 
-/// A comparison of integers.
+/// A comparison of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Equal,
@@ -55,14 +55,15 @@ pub struct Boolean(pub(super) BooleanTree);
 
 #[derive(Debug, Clone)]
 pub(super) enum BooleanTree {
-    Compare(Comparison, Tree, Tree),
+    /// The operation subtracts the second value from the first.
+    Compare(Comparison, AddOp, Box<[Tree; 2]>),
     Not(Box<BooleanTree>),
     Or(Box<[BooleanTree; 2]>),
 }
 
 impl Boolean {
-    pub(super) fn of(comparison: Comparison, left: Tree, right: Tree) -> Boolean {
-        Boolean(BooleanTree::Compare(comparison, left, right))
+    pub(super) fn of(comparison: Comparison, subtraction: AddOp, left: Tree, right: Tree) -> Boolean {
+        Boolean(BooleanTree::Compare(comparison, subtraction, Box::new([left, right])))
     }
 
     /// True if some element meets the condition.

@@ -289,28 +289,48 @@ impl Var<Int> {
     pub fn byte(self, number: u8) -> Expression<Int> {
         Expression::of(Tree::Unpack(self.variable, 4 + (number & 3)))
     }
+
+    /// Half 0 or 1 of each element, 0 being the lower one, as a signed integer of 16 bits. This needs no operation.
+    pub fn half(self, number: u8) -> Expression<Int> {
+        Expression::of(Tree::Unpack(self.variable, 1 + (number & 1)))
+    }
 }
 
 macro_rules! comparisons {
-    ($($(#[$doc:meta])* $name:ident $comparison:ident;)*) => {
-        impl Expression<Int> { $(
-            $(#[$doc])*
-            pub fn $name(self, right: impl Into<Expression<Int>>) -> Boolean {
-                Boolean::of(Comparison::$comparison, self.tree, right.into().tree)
-            }
-        )* }
+    ($kind:ident $subtraction:ident: $($(#[$doc:meta])* $name:ident $comparison:ident;)*) => {
+        impl Expression<$kind> {
+            $(
+                $(#[$doc])*
+                pub fn $name(self, right: impl Into<Expression<$kind>>) -> Boolean {
+                    let right = right.into().tree;
+                    Boolean::of(Comparison::$comparison, AddOp::$subtraction, self.tree, right)
+                }
+            )*
 
-        impl Var<Int> { $(
-            $(#[$doc])*
-            pub fn $name(self, right: impl Into<Expression<Int>>) -> Boolean {
-                Expression::from(self).$name(right)
+            /// True for the elements in which this expression is greater. The difference must not overflow.
+            pub fn is_greater(self, right: impl Into<Expression<$kind>>) -> Boolean {
+                right.into().is_less(self)
             }
-        )* }
+        }
+
+        impl Var<$kind> {
+            $(
+                $(#[$doc])*
+                pub fn $name(self, right: impl Into<Expression<$kind>>) -> Boolean {
+                    Expression::from(self).$name(right)
+                }
+            )*
+
+            /// True for the elements in which this expression is greater. The difference must not overflow.
+            pub fn is_greater(self, right: impl Into<Expression<$kind>>) -> Boolean {
+                Expression::from(self).is_greater(right)
+            }
+        }
     };
 }
 
-// Integers are compared by comparing their difference with zero, so the difference must not overflow.
-comparisons! {
+// Values are compared by comparing their difference with zero, so the difference must not overflow.
+comparisons! { Int Sub:
     /// True for the elements in which both are equal.
     is Equal;
     /// True for the elements in which both differ.
@@ -321,16 +341,13 @@ comparisons! {
     is_at_least AtLeast;
 }
 
-impl Expression<Int> {
-    /// True for the elements in which this expression is greater. The difference must not overflow.
-    pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
-        right.into().is_less(self)
-    }
-}
-
-impl Var<Int> {
-    /// True for the elements in which this expression is greater. The difference must not overflow.
-    pub fn is_greater(self, right: impl Into<Expression<Int>>) -> Boolean {
-        Expression::from(self).is_greater(right)
-    }
+comparisons! { Float Fsub:
+    /// True for the elements in which both are equal.
+    is Equal;
+    /// True for the elements in which both differ.
+    is_not NotEqual;
+    /// True for the elements in which this expression is less.
+    is_less Less;
+    /// True for the elements in which this expression is not less.
+    is_at_least AtLeast;
 }

@@ -1,9 +1,11 @@
 //! Kernels, and their statements.
 
+use std::convert::Infallible;
+
 use super::condition::{Boolean, BooleanTree, Test, branch_condition, negated, value_with};
-use super::expression::{Expression, Int, Node, Tree, Var};
-use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Variable, Write};
-use crate::isa::{AddOp, BranchCondition, Condition};
+use super::expression::{Expression, Float, Int, Node, Tree, Var};
+use crate::compiler::{Action, Code, Input, Op, Output, Read, Rotation, Special, Variable, Write};
+use crate::isa::{BranchCondition, Condition, MulOp};
 
 /// The semaphore by which the QPUs report to the first QPU that they have ended.
 const END_SEMAPHORE: u8 = 15;
@@ -130,14 +132,34 @@ impl Kernel {
 
     /// Repeats statements while a test of all elements is true.
     pub fn while_(&mut self, test: &Test, body: impl FnOnce(&mut Kernel)) {
+        let test = |_: &mut Kernel| Ok::<_, Infallible>(test.clone());
+        let Ok(()) = self.try_while(test, |k| {
+            body(k);
+            Ok(())
+        });
+    }
+
+    /// Repeats statements while a test of all elements is true. The test may append operations, which are executed before each
+    /// turn: they are appended before the loop and at its end.
+    ///
+    /// # Errors
+    /// Those of `test` and of `body`. After an error, the program is incomplete.
+    pub fn try_while<E>(
+        &mut self,
+        mut test: impl FnMut(&mut Kernel) -> Result<Test, E>,
+        body: impl FnOnce(&mut Kernel) -> Result<(), E>,
+    ) -> Result<(), E> {
         let (start, end) = (self.code.label(), self.code.label());
-        let condition = self.test(test);
+        let first = test(self)?;
+        let condition = self.test(&first);
         self.code.branch(opposite(condition), end);
         self.code.place(start);
-        body(self);
-        let condition = self.test(test);
+        body(self)?;
+        let next = test(self)?;
+        let condition = self.test(&next);
         self.code.branch(condition, start);
         self.code.place(end);
+        Ok(())
     }
 
     /// Repeats statements with a variable that starts at a value and grows by a step, while the variable is less than a limit.
@@ -180,6 +202,37 @@ impl Kernel {
         self.code.branch(opposite(condition), end);
         body(self);
         self.code.place(end);
+    }
+
+    /// Executes statements if a test of all elements is true, and other statements if it is false.
+    pub fn if_else(
+        &mut self,
+        test: &Test,
+        then: impl FnOnce(&mut Kernel),
+        otherwise: impl FnOnce(&mut Kernel),
+    ) {
+        let end = self.code.label();
+        self.if_(test, |k| {
+            then(k);
+            k.code.branch(BranchCondition::Always, end);
+        });
+        otherwise(self);
+        self.code.place(end);
+    }
+
+    /// The result of a special function. The hardware computes an approximation.
+    pub fn special(&mut self, function: Special, value: impl Into<Expression<Float>>) -> Var<Float> {
+        let output = Output::Write(Write::Special(function));
+        self.assign_tree(output, &value.into().tree, Condition::Always);
+        let result = self.unset::<Float>();
+        self.code.push(Op::new(Action::Move, [Input::Received; 2], Output::Variable(result.variable)));
+        result
+    }
+
+    /// Shows a value on the simulator: see [`crate::sim::Observer::printed`]. On a board, the instruction has no effect.
+    pub fn print<T>(&mut self, value: impl Into<Expression<T>>) {
+        let input = self.in_variable(&value.into().tree);
+        self.code.push(Op::new(Action::Mul(MulOp::V8max), [input; 2], Output::Nothing));
     }
 
     /// Requests the words at the addresses of all elements. At most four requests may be outstanding.
@@ -349,10 +402,10 @@ impl Kernel {
     /// the elements.
     fn boolean(&mut self, tree: &BooleanTree) -> (Variable, Condition) {
         match tree {
-            BooleanTree::Compare(comparison, left, right) => {
-                let inputs = self.simple_pair(left, right);
+            BooleanTree::Compare(comparison, subtraction, both) => {
+                let inputs = self.simple_pair(&both[0], &both[1]);
                 let variable = self.code.variable();
-                let action = Action::Add(AddOp::Sub);
+                let action = Action::Add(*subtraction);
                 let op = Op::new(action, inputs, Output::Variable(variable));
                 self.code.push(Op { sets_flags: true, ..op });
                 (variable, comparison.condition())

@@ -9,7 +9,9 @@ use super::shared::Shared;
 use super::vpm::Access;
 use super::{FaultKind, QPUS_PER_SLICE, tmu};
 use crate::isa::registers::{self, FILE};
-use crate::isa::{AddOp, Alu, Condition, Destination, ELEMENTS, MulOp, Mux, Signal, SmallImmediate};
+use crate::isa::{
+    AddOp, Alu, Condition, Destination, ELEMENTS, Instruction, MulOp, Mux, Signal, SmallImmediate,
+};
 
 /// The registers, other than general registers, that an instruction reads through both ports.
 type Ports = [Option<Vector>; 2];
@@ -85,6 +87,12 @@ impl Qpu {
             Signal::LoadTmu1 => self.load_result(1, shared),
             _ => Err(FaultKind::NotSimulated("a signal of shaders and debuggers")),
         }
+    }
+
+    /// The first input of the mul ALU, which is a general register or an accumulator.
+    pub(super) fn mul_input(&self, instruction: &Instruction) -> Result<Vector, FaultKind> {
+        let Instruction::Alu(alu) = instruction else { return Err(FaultKind::NoInput) };
+        self.input(alu, alu.mul_inputs[0], &[None, None], false, &mut None).copied()
     }
 
     /// Waits until a clock. Returns the number of clocks of waiting.

@@ -175,6 +175,9 @@ impl Machine<'_> {
             }
             is_first = false;
             let before = shared.counters;
+            if step.is_print {
+                observer.printed(number as u8, address, &qpu.mul_input(&step.instruction).map_err(fault)?);
+            }
             let progress = qpu.step(step, shared).map_err(fault)?;
             if progress == Progress::Waits {
                 return Ok(Pause::Waits);

@@ -1,12 +1,16 @@
 //! Events of a run, for traces and totals by instruction.
 
-use super::Counters;
+use super::{Counters, Vector};
 
 /// Receives an event for each executed instruction.
 pub trait Observer {
     /// An instruction was executed. Events of a QPU are in the order of their clocks; events of different QPUs may be in any
     /// order.
     fn executed(&mut self, event: Event);
+
+    /// A QPU was about to execute an instruction that prints a vector: the `v8max` of the vector with itself by the mul ALU,
+    /// with the condition "always", whose result is written nowhere. [`crate::lang::Kernel::print`] appends it.
+    fn printed(&mut self, _qpu: u8, _address: u32, _vector: &Vector) {}
 }
 
 /// An observer that ignores all events.

@@ -1,7 +1,7 @@
 //! Loaded programs, with the properties of each instruction that the simulator computes once.
 
 use super::hazards::Properties;
-use crate::isa::{Instruction, Signal, registers};
+use crate::isa::{Condition, Instruction, MulOp, Signal, registers};
 
 /// An instruction, and its computed properties.
 #[derive(Debug, Clone)]
@@ -10,6 +10,8 @@ pub(super) struct Step {
     pub(super) properties: Properties,
     /// True if the instruction uses shared state, so that its result or its time may depend on other QPUs.
     pub(super) is_shared: bool,
+    /// True if the instruction prints its input: see [`super::Observer::printed`].
+    pub(super) is_print: bool,
 }
 
 /// A program for the simulator, with the properties of each instruction.
@@ -25,6 +27,7 @@ impl Program {
             instruction: *instruction,
             properties: Properties::of(instruction),
             is_shared: is_shared(instruction),
+            is_print: is_print(instruction),
         };
         Program { steps: instructions.iter().map(step).collect() }
     }
@@ -32,6 +35,19 @@ impl Program {
     /// The instructions, each encoded as a word of 64 bits.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         self.steps.iter().map(|step| step.instruction.encode())
+    }
+}
+
+/// The instruction computes the larger of each two bytes of a vector and of the same vector, and writes the result nowhere. No
+/// compiler needs it for another purpose, and the assembler gives a result that is written nowhere the condition "never".
+fn is_print(instruction: &Instruction) -> bool {
+    match instruction {
+        Instruction::Alu(alu) => {
+            let [first, second] = alu.mul_inputs;
+            let to = (alu.to.mul, alu.to.mul_condition);
+            alu.mul == MulOp::V8max && first == second && to == (registers::NOP, Condition::Always)
+        }
+        _ => false,
     }
 }
 

@@ -125,12 +125,23 @@ fn constants() {
         ("mov r0, [0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3]", "ldipeu r0, [0,1,2,3,0,1,2,3,0,1,2,3,0,1,2,3]"),
         ("ldi r0, 1.5", "ldi r0, 0x3fc00000"),
         ("mov r0, 0.5", "mov r0, 0x3f000000"),
+        ("mov vw_setup, vpm_setup(1, 1, h32(0))", "ldi vw_setup, 0x101a00"),
+        ("mov vw_setup, vpm_setup(4, -1, v16p(16, 3, 1))", "ldi vw_setup, 0x43f127"),
+        ("ldi vr_setup, vdr_setup_0(0, 16, 4, vdr_h32(2, 1, 0))", "ldi vr_setup, 0x80042010"),
+        ("mov vw_setup, vdw_setup_0(4, 16, dma_h32(8,0))", "ldi vw_setup, 0x82104400"),
+        ("mov ra1, vdw_setup_1(0)", "ldi ra1, 0xc0000000"),
     ] {
         assert_eq!(one(text).to_string(), expected);
     }
     // The code of a rotation is also a value, which another operation may use (vc4asm's addendum).
     let both = alu("shl.setf -, elem_num, -2; mov r0, r0 << 2");
     assert_eq!((both.read_b, both.add_inputs[1]), (62, Mux::B));
+}
+
+#[test]
+fn the_inclusion_of_the_functions_is_ignored() {
+    let program = assemble(".include \"../share/vc4inc/vc4.qinc\"\nmov r0, 1\n").unwrap();
+    assert_eq!((program.instructions.len(), &program.lines[..]), (1, &[2][..]));
 }
 
 #[test]
@@ -171,6 +182,17 @@ fn mistakes_have_a_line_and_a_reason() {
         ("ldi.ifz ra1, rb1, 1", "line 1: write the condition after each of the registers"),
         ("ldi", "line 1: `ldi` has no operands"),
         ("; ;", "line 1: an instruction is missing"),
+        ("mov ra0, vpm_setup(1, 1)", "line 1: `vpm_setup` has 3 parameters, not 2"),
+        ("mov ra0, vpm_setup(1, 1, h32(0)", "line 1: `h32(0` is no call: a `)` is missing"),
+        (
+            "mov ra0, vpm_setup(17, 1, h32(0))",
+            "line 1: `vpm_setup`: 17 is out of range, expected a number from 0 to 16",
+        ),
+        ("mov ra0, v32(8, 0)", "line 1: `v32`: 8 is out of range, expected a multiple of 16 from 0 to 48"),
+        ("mov ra0, vpm_setup(1, 1, ra1)", "line 1: `vpm_setup`: `ra1` is no number"),
+        ("mov ra0, h32(h32(h32(0)))", "line 1: `h32`: `h32(0)` is no number"),
+        ("mov ra0, frob(1)", "line 1: unknown function `frob`: there are vpm_setup, h32,"),
+        (".include \"vc4.inc\"", "line 1: the directive `.include` is not supported"),
     ] {
         let error = assemble(source).expect_err(source).to_string();
         assert!(error.starts_with(expected), "{source}: {error}");

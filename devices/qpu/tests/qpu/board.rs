@@ -590,6 +590,18 @@ fn this_machine_has_no_board() {
     assert!(named("qpu:0").unwrap().contains("no Raspberry Pi"));
     assert!(named("qpu:1").unwrap().contains("there is no device qpu:1"));
     assert_eq!(backend.named(&"qpu".into()).unwrap().unwrap().id().to_string(), "qpu");
+    for (name, description) in
+        [("qpu:sim1", "VideoCore IV with 1 QPU"), ("qpu:sim12", "VideoCore IV with 12 QPUs")]
+    {
+        let device = backend.named(&name.into()).unwrap().unwrap();
+        assert_eq!((device.id().to_string().as_str(), device.description().as_str()), (name, description));
+        assert!(device.properties().simulated && QpuBackend::default().named(&name.into()).is_none());
+    }
+    for name in ["qpu:sim0", "qpu:sim13", "qpu:sim", "qpu:sim08", "qpu:8"] {
+        let message = named(name).unwrap();
+        assert!(message.contains(&format!("there is no device {name}: use qpu:0")), "{message}");
+        assert!(message.ends_with("or qpu:sim1 to qpu:sim12, the simulator with 1 to 12 QPUs"), "{message}");
+    }
     // Without the simulator there is no device `qpu`. Names of other backends have no device here.
     assert!(QpuBackend::default().named(&"qpu".into()).is_none() && named("spu").is_none());
 }

@@ -1,9 +1,9 @@
 //! Programs in the language, compiled by both compilers.
 
 use lockstep_qpu::compiler::scheduled::{self, Hints};
-use lockstep_qpu::compiler::{Code, CompileError, sequential};
-use lockstep_qpu::lang::{Int, Kernel, element, qpu, rotate, uniform};
-use lockstep_qpu::sim::{Machine, Program};
+use lockstep_qpu::compiler::{Code, CompileError, Special, sequential};
+use lockstep_qpu::lang::{Expression, Float, Int, Kernel, element, qpu, rotate, uniform};
+use lockstep_qpu::sim::{Event, Machine, Observer, Program, Vector};
 
 fn results(code: &Code) -> Vec<Vec<u32>> {
     let compiled = [sequential::compile(code).unwrap(), scheduled::compile(code, &Hints::default()).unwrap()];
@@ -171,4 +171,96 @@ fn a_variable_that_was_not_written_is_refused() {
     k.where_(to.is(3), |k| k.set(value, 1));
     k.store(value, to);
     assert_eq!(scheduled::compile(&k.finish(), &Hints::default()), Err(CompileError::Unwritten));
+}
+
+#[test]
+fn special_functions_and_requests_share_a_register() {
+    check(
+        |k| {
+            let address = k.var(element() & 0);
+            let two = k.var(Expression::<Float>::from(2.0));
+            k.gather(address);
+            let [half, root, power, log] =
+                [Special::Reciprocal, Special::ReciprocalSquareRoot, Special::Exponent, Special::Logarithm]
+                    .map(|function| k.special(function, two * two));
+            let word = k.receive::<Int>();
+            // 1/4, 1/2, 16 and 2.
+            let sum = k.var(half + root + power + log);
+            let result = k.var((sum * 4.0).to_int() + word);
+            k.var(result + element())
+        },
+        |index| 1 + 2 + 64 + 8 + index,
+    );
+}
+
+#[test]
+fn floats_are_compared() {
+    check(
+        |k| {
+            let value = k.var(element().to_float() * 0.5);
+            let result = k.var::<Int>(0);
+            k.where_(value.is_less(2.0), |k| k.set(result, result + 1));
+            k.where_(value.is_greater(2.0), |k| k.set(result, result + 2));
+            k.where_(value.is_at_least(2.0) & value.is_not(3.0), |k| k.set(result, result + 4));
+            result
+        },
+        |index| match index {
+            ..4 => 1,
+            4 => 4,
+            6 => 2,
+            _ => 6,
+        },
+    );
+}
+
+#[test]
+fn one_of_two_branches_is_executed() {
+    check(
+        |k| {
+            let result = k.var(element());
+            for limit in [3, 30] {
+                let test = element().is_greater(limit).any();
+                k.if_else(&test, |k| k.set(result, result + 100), |k| k.set(result, result + 1000));
+            }
+            result
+        },
+        |index| index + 1100,
+    );
+}
+
+#[test]
+fn halves_have_signs() {
+    check(
+        |k| {
+            let value = k.var((element() << 16) + 0xfffe);
+            let (low, high) = (k.var(value.half(0)), k.var(value.half(1)));
+            k.var(low + high)
+        },
+        |index| index.wrapping_sub(2),
+    );
+}
+
+#[test]
+fn printed_values_are_observed() {
+    struct Printed(Vec<(u8, Vector)>);
+    impl Observer for Printed {
+        fn executed(&mut self, _: Event) {}
+        fn printed(&mut self, qpu: u8, _: u32, vector: &Vector) {
+            self.0.push((qpu, *vector));
+        }
+    }
+    let mut k = Kernel::new();
+    k.for_(0, 2, 1, |k, i| k.print(element() + i));
+    let code = k.finish();
+    let compiled =
+        [sequential::compile(&code).unwrap(), scheduled::compile(&code, &Hints::default()).unwrap()];
+    for instructions in compiled {
+        let mut memory: Vec<u8> = [0u32, 2, 1, 2].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut printed = Printed(Vec::new());
+        let program = Program::new(&instructions);
+        Machine::new(&program, &[0, 8]).run_observed(&mut memory, 10_000, &mut printed).unwrap();
+        printed.0.sort_unstable();
+        let vector = |turn: u32| std::array::from_fn(|index| index as u32 + turn);
+        assert_eq!(printed.0, [(0, vector(0)), (0, vector(1)), (1, vector(0)), (1, vector(1))]);
+    }
 }

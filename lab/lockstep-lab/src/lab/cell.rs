@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use lockstep_cli::program::{Result, print, print_json};
 use lockstep_papers::cell::{self, Report, Setup, Window};
 
+use super::options::{dump, pair, read_contents};
 use super::{ReportForm, Source, failure, read_data, write_data, write_page};
 
 /// Implementing AES on the CellBE (Canright and others, 2009), on a simulated SPU
@@ -135,13 +136,7 @@ fn asm(args: &Asm) -> Result<()> {
     }
     let mut setup = Setup::default();
     setup.registers.clone_from(&args.register);
-    for (address, file) in &args.memory {
-        setup.memory.push((address.clone(), read_data(Path::new(file))?));
-    }
-    for (address, file) in &args.round_keys {
-        let round_keys = cell::round_keys(read_data(Path::new(file))?).map_err(failure)?;
-        setup.memory.push((address.clone(), round_keys));
-    }
+    read_contents(&mut setup.memory, &args.memory, &args.round_keys)?;
     if let Some(file) = &args.main {
         setup.main = read_data(file)?;
     }
@@ -155,28 +150,10 @@ fn asm(args: &Asm) -> Result<()> {
     print(&finished.text)
 }
 
-/// Parses `ADDRESS=FILE`.
-fn pair(text: &str) -> std::result::Result<(String, String), String> {
-    let (left, right) = text
-        .split_once('=')
-        .filter(|(left, right)| !left.is_empty() && !right.is_empty())
-        .ok_or("expected ADDRESS=FILE")?;
-    Ok((left.into(), right.into()))
-}
-
 /// Parses `NUMBER=VALUE`, the number and the value of a register.
 fn register(text: &str) -> std::result::Result<(u8, String), String> {
     let (number, value) =
         text.split_once('=').filter(|(_, value)| !value.is_empty()).ok_or("expected NUMBER=VALUE")?;
     let number = number.parse().ok().filter(|number| *number < 128);
     Ok((number.ok_or("registers have the numbers 0 to 127")?, value.into()))
-}
-
-/// Parses `ADDRESS:BYTES=FILE`.
-fn dump(text: &str) -> std::result::Result<(String, usize, String), String> {
-    let parts = text.split_once('=').filter(|(_, file)| !file.is_empty()).and_then(|(range, file)| {
-        let (address, bytes) = range.split_once(':')?;
-        Some((address.into(), bytes.parse().ok()?, file.into()))
-    });
-    parts.ok_or_else(|| "expected ADDRESS:BYTES=FILE".into())
 }

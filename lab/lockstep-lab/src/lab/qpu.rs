@@ -1,12 +1,13 @@
 //! The subcommand `lockstep-lab lab qpu`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use lockstep_cli::program::{Result, print, print_json};
-use lockstep_papers::qpu::{self, Report, Window};
+use lockstep_papers::qpu::{self, Data, Report, Setup, Uniform, Window};
 
-use super::{ReportForm, Source, failure, write_page};
+use super::options::{dump, output, pair, read_contents};
+use super::{ReportForm, Source, failure, write_data, write_page};
 
 /// AES on VideoCore IV, the GPU of the Raspberry Pi (a thesis), on simulated QPUs
 ///
@@ -27,6 +28,7 @@ pub(super) struct Qpu {
 enum More {
     Trace(Trace),
     Asm(Asm),
+    Run(Run),
 }
 
 /// Show the instructions of a QPU in the steady state of a kernel: operations of both ALUs, lost clocks and the reasons
@@ -60,10 +62,26 @@ pub(super) struct Asm {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: PathBuf,
 
-    /// Run the program to its end instead, and show its instructions and its totals. The memory is 1 MiB of zeros, and the
-    /// uniforms of each QPU start at its address 0
+    /// Run the program to its end instead, and show its instructions and its totals. The memory has 1 MiB
     #[arg(long)]
     run: bool,
+
+    /// Copy a file to an address of the memory before the run. Other bytes are zero
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    memory: Vec<(String, String)>,
+
+    /// Expand an AES key, a file of 16, 24 or 32 bytes, and place its round keys at an address before the run
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    round_keys: Vec<(String, String)>,
+
+    /// Uniforms of a QPU, or of `all` QPUs without their own: numbers, or `qpu` and `qpus` for the number of the QPU and the
+    /// number of QPUs [default: the words from address 0 on]
+    #[arg(long, value_name = "QPU=VALUE,...", requires = "run", value_parser = uniforms)]
+    uniforms: Vec<(Option<u8>, Vec<Uniform>)>,
+
+    /// Write bytes of the memory to a file after the run
+    #[arg(long, value_name = "ADDRESS:BYTES=FILE", requires = "run", value_parser = dump)]
+    dump: Vec<(String, usize, String)>,
 
     /// Number of QPUs
     #[arg(
@@ -90,6 +108,51 @@ pub(super) struct Asm {
     budget: u32,
 }
 
+/// Compile and run a kernel that is written in the language of docs/qpu-language.md
+#[derive(Args)]
+pub(super) struct Run {
+    /// The kernel; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    file: PathBuf,
+
+    /// The content of a pointer's memory before the run
+    #[arg(long = "in", value_name = "NAME=FILE", value_parser = pair)]
+    inputs: Vec<(String, String)>,
+
+    /// Write a pointer's memory to a file after the run. BYTES is the length [default: that of the pointer's `--in`, or of the
+    /// first `--in`]
+    #[arg(long = "out", value_name = "NAME[:BYTES]=FILE", value_parser = output)]
+    outputs: Vec<(String, Option<usize>, String)>,
+
+    /// Expand an AES key, a file of 16, 24 or 32 bytes, to the content of a pointer's memory: its round keys
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
+    round_keys: Vec<(String, String)>,
+
+    /// The value of an Int or a Float of the kernel
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    set: Vec<(String, String)>,
+
+    /// Pointers whose files have a byte for each word of the memory: in the memory, the other three bytes are zero
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    bytes: Vec<String>,
+
+    /// Print the instructions of the compiled kernel, and do not run it
+    #[arg(long, conflicts_with_all = ["inputs", "outputs", "round_keys", "set", "bytes", "qpus", "instructions", "budget"])]
+    listing: bool,
+
+    /// Number of QPUs
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=QPUS))]
+    qpus: u8,
+
+    /// Number of executed instructions to show
+    #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=MAX_INSTRUCTIONS))]
+    instructions: u32,
+
+    /// Stop with an error after this number of clocks
+    #[arg(long, value_name = "CLOCKS", default_value = "100000000")]
+    budget: u32,
+}
+
 /// The number of QPUs of the chip.
 const QPUS: i64 = 12;
 
@@ -103,6 +166,7 @@ pub(super) fn run(args: &Qpu) -> Result<()> {
     match &args.more {
         Some(More::Trace(args)) => trace(args),
         Some(More::Asm(args)) => asm(args),
+        Some(More::Run(args)) => run_kernel(args),
         None => report(args),
     }
 }
@@ -127,9 +191,58 @@ fn trace(args: &Trace) -> Result<()> {
 
 fn asm(args: &Asm) -> Result<()> {
     let Source { name, text } = Source::read(&args.file)?;
-    print(&if args.run {
-        qpu::run(&name, &text, args.qpus, args.instructions as usize, args.budget.into()).map_err(failure)?
-    } else {
-        qpu::listing(&name, &text).map_err(failure)?
-    })
+    if !args.run {
+        return print(&qpu::listing(&name, &text).map_err(failure)?);
+    }
+    let mut setup = Setup::default();
+    setup.uniforms.clone_from(&args.uniforms);
+    read_contents(&mut setup.memory, &args.memory, &args.round_keys)?;
+    let (shown, budget) = (args.instructions as usize, args.budget.into());
+    let ran = qpu::run(&name, &text, &setup, args.qpus, shown, budget).map_err(failure)?;
+    for (address, bytes, file) in &args.dump {
+        write_data(Path::new(file), ran.memory(address, *bytes).map_err(failure)?)?;
+    }
+    print(&ran.text)
+}
+
+fn run_kernel(args: &Run) -> Result<()> {
+    let Source { name, text } = Source::read(&args.file)?;
+    if args.listing {
+        return print(&qpu::kernel_listing(&name, &text).map_err(failure)?);
+    }
+    let mut data = Data::default();
+    data.values.clone_from(&args.set);
+    data.bytes.clone_from(&args.bytes);
+    read_contents(&mut data.inputs, &args.inputs, &args.round_keys)?;
+    for (parameter, bytes, _) in &args.outputs {
+        data.outputs.push((parameter.clone(), *bytes));
+    }
+    let (shown, budget) = (args.instructions as usize, args.budget.into());
+    let finished = qpu::run_kernel(&name, &text, &data, args.qpus, shown, budget).map_err(failure)?;
+    // What the kernel has printed helps to find the fault.
+    print(&finished.text)?;
+    if let Some(fault) = finished.fault {
+        return Err(failure(fault));
+    }
+    for ((_, _, file), content) in args.outputs.iter().zip(&finished.outputs) {
+        write_data(Path::new(file), content)?;
+    }
+    Ok(())
+}
+
+/// Parses `QPU=VALUE,...`, the uniforms of a QPU or of `all`.
+fn uniforms(text: &str) -> std::result::Result<(Option<u8>, Vec<Uniform>), String> {
+    let (qpu, list) = text.split_once('=').ok_or("expected QPU=VALUE,...")?;
+    let qpu = match qpu {
+        "all" => None,
+        number => {
+            Some(number.parse().map_err(|_| format!("`{number}` is no QPU: expected a number or `all`"))?)
+        }
+    };
+    let uniform = |value: &str| {
+        let value = value.trim();
+        Uniform::of(value)
+            .ok_or_else(|| format!("`{value}` is no uniform: expected a number, `qpu` or `qpus`"))
+    };
+    Ok((qpu, list.split(',').map(uniform).collect::<std::result::Result<_, _>>()?))
 }

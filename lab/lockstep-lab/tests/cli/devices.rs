@@ -91,10 +91,19 @@ fn the_qpus_as_a_device() {
     }
     folder.run(["selftest", "--device", "qpu"]).succeeded();
     let report = folder.run(["devices", "--device", "qpu"]).succeeded().text().to_string();
-    assert!(report.contains("\nqpu: VideoCore IV with 12 QPUs (simulated"), "{report}");
+    assert!(
+        report.contains("\nqpu: VideoCore IV with 12 QPUs; qpu:sim1 to qpu:sim12 have 1 to 12"),
+        "{report}"
+    );
     folder
         .run(["devices", "--device", "qpu:0"])
         .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
+    // The simulator with another number of QPUs, whose name is no number.
+    let report = folder.run(["devices", "--device", "qpu:sim8"]).succeeded().text().to_string();
+    assert!(report.contains("\nqpu:sim8: VideoCore IV with 8 QPUs (simulated"), "{report}");
+    let four = ["--device", "qpu:sim4", "--verify", "off"];
+    assert!(cipher("ctr", &four) == cipher("ctr", &[]));
+    folder.run(["devices", "--device", "qpu:8"]).failed(2, "there is no device qpu:8: use qpu:0");
 }
 
 /// A mode works on the device if the device supports its passes over data, and the CPU's part is stated once. A mode or a kernel is

@@ -111,6 +111,7 @@ fn programs_for_qpus_are_assembled_and_run() {
         folder.write(name, source);
         folder.run(["lab", "qpu", "asm", "--run", name]).failed(2, expected);
     }
+    qpu_programs_have_data(&folder);
     folder.write("binary.qasm", [0xff; 4]);
     folder.run(["lab", "qpu", "asm", "binary.qasm"]).failed(2, "UTF-8");
     std::fs::File::create(folder.path("huge.qasm")).unwrap().set_len((16 << 20) + 1).unwrap();
@@ -119,6 +120,109 @@ fn programs_for_qpus_are_assembled_and_run() {
     folder
         .run(["lab", "qpu", "asm", "--run", "--instructions", "100001", "loop.qasm"])
         .failed_usage("--instructions");
+}
+
+/// Uniforms of each QPU, data in memory, special functions, parts of 16 bits, and a dump.
+fn qpu_programs_have_data(folder: &Folder) {
+    folder.write("words", [4u32, 0x3e80_0000].map(u32::to_le_bytes).concat());
+    // Each QPU adds the word, the signed lower half of its third uniform and the reciprocal of a quarter, and stores 16 words.
+    folder.write(
+        "data.qasm",
+        ".include \"vc4.qinc\"\nmov t0s, unif\nnop; ldtmu0\nmov r0, r4\nmov t0s, unif\nnop; ldtmu0\nmov r1, r4\nmov ra2, unif\n\
+         mov recip, r1\nnop\nnop\nftoi r1, r4\nadd r0, r0, r1\nadd r0, ra2.16a, r0\nmov ra1, unif\n\
+         mov -, mutex\nmov vw_setup, vpm_setup(1, 1, h32(0))\nmov vpm, r0\nmov vw_setup, vdw_setup_0(1, 16, dma_h32(0, 0))\nmov vw_addr, ra1\n\
+         mov -, vw_wait\nmov mutex, r0\nnop; nop; thrend\nnop\nnop\n",
+    );
+    let run = ["lab", "qpu", "asm", "--run", "data.qasm", "--memory", "0x1000=words"];
+    let with = |more: &[&'static str]| folder.run([&run[..], more].concat());
+    with(&["--uniforms", "0=0x1000,0x1004,0x1fffe,0x2000", "--dump", "0x2000:64=sums"]).succeeded();
+    assert_eq!(folder.read("sums"), 6u32.to_le_bytes().repeat(16));
+    // The second QPU has uniforms of its own. The third uniform is the number of QPUs, and the number of the second QPU.
+    let two = [
+        "--qpus",
+        "2",
+        "--uniforms",
+        "all=0x1000,0x1004,qpus,0x2000",
+        "--uniforms",
+        "1=0x1000,0x1004,qpu,0x3000",
+    ];
+    with(&[&two[..], &["--dump", "0x2000:4=first", "--dump", "0x3000:4=second"]].concat()).succeeded();
+    assert_eq!((folder.read("first"), folder.read("second")), (vec![10, 0, 0, 0], vec![9, 0, 0, 0]));
+    // The first word of round key 1 of the key of zeros.
+    folder.write("key", [0; 16]);
+    with(&[
+        "--round-keys",
+        "0x2000=key",
+        "--uniforms",
+        "0=0x1000,0x1004,0,0x3000",
+        "--dump",
+        "0x2010:4=round-key",
+    ])
+    .succeeded();
+    assert_eq!(folder.read("round-key"), [0x62, 0x63, 0x63, 0x63]);
+    with(&["--uniforms", "0=qpu"]).failed(2, "data.qasm:");
+    with(&["--memory", "0xffffc=words"])
+        .failed(2, "8 bytes from 0xffffc (0xffffc) do not fit: the memory has 1048576 bytes");
+    with(&["--memory", "start=words"]).failed(2, "start is no address: expected a number of 32 bits");
+    with(&["--uniforms", "1=1"]).failed(2, "uniforms of QPU 1: the run has 1 QPUs, from 0 on");
+    with(&["--uniforms", "0=1", "--uniforms", "0=2"]).failed(2, "uniforms of 0 are given twice");
+    with(&["--uniforms", "0=x"]).failed_usage("`x` is no uniform: expected a number, `qpu` or `qpus`");
+    with(&["--uniforms", "x=1"]).failed_usage("`x` is no QPU: expected a number or `all`");
+    with(&["--dump", "0x1000=sums"]).failed_usage("ADDRESS:BYTES=FILE");
+    folder.run(["lab", "qpu", "asm", "data.qasm", "--uniforms", "0=1"]).failed_usage("--run");
+}
+
+#[test]
+fn kernels_are_compiled_and_run() {
+    let folder = Folder::new();
+    folder.write("a", [[1; 64], [2; 64]].concat());
+    folder.write("b", [4; 128]);
+    folder.write(
+        "add.qpu",
+        "void kernel(Ptr<Int> a, Ptr<Int> b, Ptr<Int> c, Int words, Float f) {\n\
+         For (Int i = me() * 16; i < words; i = i + numQPUs() * 16) {\nInt x = *(a + i) + *(b + i);\nPrint(\"sum\", x);\n\
+         *(c + i) = x + toInt(f);\n}\n}\n",
+    );
+    let data = ["--in", "a=a", "--in", "b=b", "--set", "words=32", "--set", "f=2.0", "--qpus", "2"];
+    let run = ["lab", "qpu", "run", "add.qpu"];
+    let with = |more: &[&'static str]| folder.run([&run[..], &data, more].concat());
+    let ran = with(&["--out", "c=c"]).succeeded();
+    assert_eq!(folder.read("c"), [[7, 5, 5, 5].repeat(16), [8, 6, 6, 6].repeat(16)].concat());
+    assert!(ran.text().contains("line 4, QPU 1: sum 101058054 101058054"), "{}", ran.text());
+    assert!(ran.text().contains(" clocks\n") && !ran.text().contains("mov "), "{}", ran.text());
+    fits("lab qpu run", ran.text());
+    let shown = with(&["--out", "c:4=d", "--instructions", "20"]).succeeded();
+    assert!(shown.text().contains("20 instructions in"), "{}", shown.text());
+    assert_eq!(folder.read("d"), [7, 5, 5, 5]);
+    let source = folder.read("add.qpu");
+    let listed = folder.pipe(["lab", "qpu", "run", "-", "--listing"], &source).succeeded();
+    assert!(listed.text().contains("mov vr_addr, "), "{}", listed.text());
+    folder.write("key", [0; 16]);
+    let keyed = ["lab", "qpu", "run", "keys.qpu", "--out", "k=k", "--bytes", "k", "--round-keys"];
+    folder.write("keys.qpu", "void kernel(Ptr<Int> k) { *k = *(k + 16); }");
+    folder.run([&keyed[..], &["k=key"]].concat()).succeeded();
+    assert_eq!(folder.read("k")[..16], [0x62, 0x63, 0x63, 0x63].repeat(4));
+    folder.run([&keyed[..], &["k=b"]].concat()).failed(2, "a key of 128 bytes");
+    // No output is written if the program fails.
+    with(&["--out", "c=e", "--budget", "100"]).failed(2, "still running after 100 clocks");
+    assert!(!folder.has("e"));
+    with(&[])
+        .failed(2, "the parameter `c` of `kernel` has no memory: give --in c=FILE, --out c=FILE, or both");
+    with(&["--out", "c:many=c"]).failed_usage("NAME:BYTES=FILE");
+    with(&["--out", "c=c", "--set", "words"]).failed_usage("NAME=");
+    with(&["--out", "c=c", "--in", "c=missing"]).failed(2, "missing");
+    with(&["--out", "c=c", "--qpus", "13"]).failed_usage("--qpus");
+    folder.run([&run[..], &["--listing", "--in", "a=a"]].concat()).failed_usage("--listing");
+    std::fs::File::create(folder.path("huge")).unwrap().set_len((16 << 20) + 1).unwrap();
+    with(&["--in", "c=huge"]).failed(2, "more than 16 MiB");
+    for (name, content, expected) in [
+        ("empty.qpu", &b""[..], "empty.qpu:1:1: there is no function `kernel`"),
+        ("binary.qpu", &[0xff; 4], "binary.qpu is not UTF-8"),
+        ("open.qpu", b"void kernel() {\n  /* open", "open.qpu:2:3: this comment is not closed"),
+    ] {
+        folder.write(name, content);
+        folder.run(["lab", "qpu", "run", name]).failed(2, expected);
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn help() {
         "lab qpu ",
         "lab qpu trace ",
         "lab qpu asm ",
+        "lab qpu run ",
     ];
     let all: String =
         commands.iter().map(|command| output_of(&folder, &format!("{command}--help"))).collect();
@@ -38,6 +39,9 @@ fn errors() {
     let folder = Folder::new();
     folder.write("program.s", "nop\n frob $3,$4\n");
     folder.write("hazard.qasm", "nop\nmov ra0, 1\nmov r0, ra0\n");
+    folder.write("wrong.qpu", "void kernel(Ptr<Int> a) {\n    Float x = *a\n}\n");
+    folder.write("right.qpu", "void kernel(Ptr<Int> a, Int n) { *a = n; }\n");
+    folder.write("data", [0; 4]);
     let cases = [
         "lab cell trace abacus",
         "lab cell trace ctr4 --pass Ofb",
@@ -50,6 +54,11 @@ fn errors() {
         "lab qpu trace packed --bits 64",
         "lab qpu asm program.s",
         "lab qpu asm hazard.qasm",
+        "lab qpu asm --run hazard.qasm --uniforms 0=many",
+        "lab qpu run wrong.qpu",
+        "lab qpu run right.qpu --set n=1",
+        "lab qpu run right.qpu --in a=data",
+        "lab qpu run right.qpu --in b=data",
     ];
     let all: String = cases.iter().map(|case| output_of(&folder, case)).collect();
     assert_data_eq!(all, file!["snapshots/errors.txt"].raw());

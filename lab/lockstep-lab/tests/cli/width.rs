@@ -43,6 +43,7 @@ fn help_fits() {
         "lab qpu ",
         "lab qpu trace ",
         "lab qpu asm ",
+        "lab qpu run ",
     ] {
         for form in ["-h", "--help"] {
             let line = format!("{name}{form}");

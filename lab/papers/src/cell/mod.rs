@@ -19,7 +19,7 @@ use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
 pub use page::page;
-pub use program::{Finished, Setup, listing, round_keys, run};
+pub use program::{Finished, Setup, listing, run};
 pub use report::Report;
 pub use sections::{Sections, sections};
 pub use window::{Cycle, Lost, Window};

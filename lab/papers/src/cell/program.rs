@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lockstep_core::key::Key;
 use lockstep_spu::asm::{Image, assemble};
 use lockstep_spu::isa::{Inst, LOCAL_STORE, Reg};
 use lockstep_spu::sim::{Machine, Summary, Trace};
-
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroize;
 
 use super::Error;
 use super::window::{Both, Window};
+use crate::memory;
 
 /// Assembles a program and returns a listing: addresses, words and instructions.
 ///
@@ -87,22 +86,14 @@ impl Finished {
 
 /// The address of a label, or a number.
 fn address(image: &Image, text: &str) -> Result<u32, Error> {
-    let number = || match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    let found = image.symbols.get(text).copied().or_else(number);
+    let found = image.symbols.get(text).copied().or_else(|| memory::number(text));
     found.ok_or_else(|| Error::Setup(format!("{text} is no label of the program and no number of 32 bits")))
 }
 
 /// The range of `bytes` bytes from an address, inside the local store.
 fn range(image: &Image, start: &str, bytes: usize) -> Result<Range<usize>, Error> {
-    let from = address(image, start)? as usize;
-    let end = from.checked_add(bytes).filter(|end| *end <= LOCAL_STORE);
-    let outside = || {
-        format!("{bytes} bytes from {start} ({from:#x}) do not fit: the local store has {LOCAL_STORE} bytes")
-    };
-    Ok(from..end.ok_or_else(|| Error::Setup(outside()))?)
+    let from = address(image, start)?;
+    memory::range(from, start, bytes, LOCAL_STORE, "local store").map_err(Error::Setup)
 }
 
 /// The value of a register.
@@ -112,17 +103,6 @@ fn value(image: &Image, text: &str) -> Result<u128, Error> {
         Ok(whole) if digits.len() == 32 => Ok(whole),
         _ => Ok(u128::from(address(image, text)?) << 96),
     }
-}
-
-/// The round keys of FIPS 197, section 5.2, in the order of encryption: 16 bytes each.
-///
-/// # Errors
-/// [`Error::Setup`] if the key does not have 16, 24 or 32 bytes.
-pub fn round_keys(key: Vec<u8>) -> Result<Vec<u8>, Error> {
-    let key = Zeroizing::new(key);
-    let refused =
-        |_| Error::Setup(format!("a key of {} bytes: an AES key has 16, 24 or 32 bytes", key.len()));
-    Ok(Key::new(&key).map_err(refused)?.round_keys().as_blocks().as_flattened().to_vec())
 }
 
 /// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The text has `shown` cycles.

@@ -3,7 +3,9 @@
 
 mod appendix;
 mod compile;
+mod kernel_run;
 mod kernels;
+pub mod language;
 mod measured;
 mod model;
 mod page;
@@ -21,11 +23,12 @@ use lockstep_qpu::sim::Fault;
 
 pub use appendix::{FirstKernel, Times};
 pub use compile::Compiled;
+pub use kernel_run::{Data, Finished, kernel_listing, run_kernel};
 pub use kernels::{KERNELS, Named};
 pub use measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
 pub use model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION, Lengths};
 pub use page::page;
-pub use program::{MEMORY_BYTES, listing, run};
+pub use program::{MEMORY_BYTES, Ran, Setup, Uniform, listing, run};
 pub use programs::{Access, Multiplication};
 pub use report::{Chain, Report};
 pub use sections::{Sections, sections};
@@ -68,6 +71,21 @@ pub enum Error {
         /// The mistake, or the rule that the instruction breaks.
         message: String,
     },
+    /// A mistake in the text of a kernel.
+    #[error("{file}:{line}:{column}: {message}")]
+    Text {
+        /// The name of the file.
+        file: String,
+        /// The number of the line, counted from 1.
+        line: usize,
+        /// The number of the character in the line, counted from 1.
+        column: usize,
+        /// The rule that the text breaks, and the remedy.
+        message: String,
+    },
+    /// The data of a program cannot be placed.
+    #[error("{0}")]
+    Setup(String),
     /// A program continued at an address where it has no instruction.
     #[error("{file}: {fault}")]
     Fault {

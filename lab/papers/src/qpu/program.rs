@@ -1,13 +1,18 @@
 //! User programs: assembled, listed, run.
 
+use std::ops::Range;
+
 use lockstep_qpu::asm::{self, assemble};
 use lockstep_qpu::isa::{BranchCondition, INSTRUCTION_BYTES, Instruction, Signal};
 use lockstep_qpu::sim::{Counters, Event, Fault, Hazards, Machine, Program, Run};
 
+use zeroize::{Zeroize, Zeroizing};
+
 use super::Error;
 use super::window::{Recorded, Window};
+use crate::memory;
 
-/// Bytes of the memory of a program, which are zero. The uniforms of each QPU start at address 0.
+/// Bytes of the memory of a program.
 pub const MEMORY_BYTES: usize = 1 << 20;
 
 /// Instructions that are executed after a branch, and after the signal that ends a program.
@@ -23,25 +28,139 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(lockstep_qpu::isa::disassemble(&program.words()))
 }
 
-/// Assembles a program and runs it, for at most `budget` clocks. Returns the first instructions, and totals.
+/// What a program finds when it starts.
+#[derive(Default)]
+pub struct Setup {
+    /// Addresses in the memory, and the bytes there. All other bytes are zero.
+    pub memory: Vec<(String, Vec<u8>)>,
+    /// Uniforms of a QPU, or of each QPU without uniforms of its own. The uniforms of other QPUs start at address 0.
+    pub uniforms: Vec<(Option<u8>, Vec<Uniform>)>,
+}
+
+/// A uniform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Uniform {
+    /// A word.
+    Word(u32),
+    /// The number of the QPU, from 0.
+    Qpu,
+    /// The number of QPUs of the run.
+    Qpus,
+}
+
+impl Uniform {
+    /// A uniform from text: a number, `qpu` or `qpus`.
+    pub fn of(text: &str) -> Option<Uniform> {
+        match text {
+            "qpu" => Some(Uniform::Qpu),
+            "qpus" => Some(Uniform::Qpus),
+            // A float has a point.
+            text if text.contains('.') => {
+                text.parse::<f32>().ok().map(|value| Uniform::Word(value.to_bits()))
+            }
+            text => memory::word(text).map(Uniform::Word),
+        }
+    }
+}
+
+/// Data may be keys.
+impl Drop for Setup {
+    fn drop(&mut self) {
+        self.memory.iter_mut().for_each(|(_, bytes)| bytes.zeroize());
+    }
+}
+
+/// A program that has ended.
+pub struct Ran {
+    /// The first instructions, and totals.
+    pub text: String,
+    memory: Zeroizing<Vec<u8>>,
+}
+
+impl Ran {
+    /// Bytes of the memory.
+    ///
+    /// # Errors
+    /// [`Error::Setup`] if the bytes are not inside the memory.
+    pub fn memory(&self, start: &str, bytes: usize) -> Result<&[u8], Error> {
+        Ok(&self.memory[range(start, bytes)?])
+    }
+}
+
+/// The range of `bytes` bytes from an address, inside the memory.
+fn range(start: &str, bytes: usize) -> Result<Range<usize>, Error> {
+    let unknown = || Error::Setup(format!("{start} is no address: expected a number of 32 bits"));
+    let from = memory::number(start).ok_or_else(unknown)?;
+    memory::range(from, start, bytes, MEMORY_BYTES, "memory").map_err(Error::Setup)
+}
+
+/// The memory at the start, and the address of the first uniform of each QPU. Uniforms that are given come after the memory of the
+/// program.
+fn placed(setup: &Setup, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Vec<u32>), Error> {
+    for (number, (qpu, _)) in setup.uniforms.iter().enumerate() {
+        let shown = qpu.map_or_else(|| "all".into(), |qpu| qpu.to_string());
+        if qpu.is_some_and(|qpu| qpu >= qpus) {
+            return Err(Error::Setup(format!("uniforms of QPU {shown}: the run has {qpus} QPUs, from 0 on")));
+        }
+        if setup.uniforms[..number].iter().any(|(other, _)| other == qpu) {
+            return Err(Error::Setup(format!("uniforms of {shown} are given twice: remove one list")));
+        }
+    }
+    let of = |qpu: u8| {
+        let own = setup.uniforms.iter().find(|(number, _)| *number == Some(qpu));
+        own.or_else(|| setup.uniforms.iter().find(|(number, _)| number.is_none())).map(|(_, list)| list)
+    };
+    let words: usize = (0..qpus).filter_map(of).map(Vec::len).sum();
+    let mut memory = Zeroizing::new(vec![0; MEMORY_BYTES + 4 * words]);
+    for (start, bytes) in &setup.memory {
+        memory[range(start, bytes.len())?].copy_from_slice(bytes);
+    }
+    let (mut addresses, mut next) = (Vec::new(), MEMORY_BYTES);
+    for qpu in 0..qpus {
+        let Some(list) = of(qpu) else {
+            addresses.push(0);
+            continue;
+        };
+        addresses.push(next as u32);
+        for (place, uniform) in memory[next..].chunks_exact_mut(4).zip(list) {
+            let word = match uniform {
+                Uniform::Word(word) => *word,
+                Uniform::Qpu => qpu.into(),
+                Uniform::Qpus => qpus.into(),
+            };
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        next += 4 * list.len();
+    }
+    Ok((memory, addresses))
+}
+
+/// Assembles a program and runs it, for at most `budget` clocks. The text has `shown` instructions.
 ///
 /// # Errors
-/// Those of [`listing`], and [`Error::Fault`] for a fault outside of the instructions.
+/// Those of [`listing`]; [`Error::Setup`]; [`Error::Fault`] for a fault outside of the instructions.
 ///
 /// # Panics
 /// If there are more QPUs than the chip has.
-pub fn run(file: &str, source: &str, qpus: u8, shown: usize, budget: u64) -> Result<String, Error> {
+pub fn run(
+    file: &str,
+    source: &str,
+    setup: &Setup,
+    qpus: u8,
+    shown: usize,
+    budget: u64,
+) -> Result<Ran, Error> {
     let assembled = checked(file, source)?;
     let program = Program::new(&assembled.instructions);
     let keep: fn(&Event) -> bool = |_| true;
     let mut recorded = Recorded::new(keep, shown);
-    let mut memory = vec![0; MEMORY_BYTES];
-    let mut machine = Machine::new(&program, &vec![0; qpus.into()]);
+    let (mut memory, uniforms) = placed(setup, qpus)?;
+    let mut machine = Machine::new(&program, &uniforms);
     let run = machine.run_observed(&mut memory, budget, &mut recorded);
     let run = run.map_err(|fault| at_line(file, &assembled, fault))?;
     let title = format!("{file}: {} instructions in {} clocks", run.instructions, run.clocks);
     let window = Window::of_program(title, assembled.instructions, recorded, qpus);
-    Ok(format!("{window}\n{}", totals(&run)))
+    Ok(Ran { text: format!("{window}\n{}", totals(&run)), memory })
 }
 
 /// The error of a fault, with the line of its instruction.
@@ -56,7 +175,7 @@ fn at_line(file: &str, program: &asm::Program, fault: Fault) -> Error {
 const MESSAGE_CHARS: usize = 200;
 
 /// A message that quotes the source, whose names may have any length and any characters.
-fn printable(message: &str) -> String {
+pub(super) fn printable(message: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),
         false => letter.into(),
@@ -92,7 +211,7 @@ fn checked(file: &str, source: &str) -> Result<asm::Program, Error> {
 }
 
 /// The totals and counters of a run as text. Counters that are zero are left out.
-fn totals(run: &Run) -> String {
+pub(super) fn totals(run: &Run) -> String {
     let Counters {
         idle_clocks,
         instruction_clocks,

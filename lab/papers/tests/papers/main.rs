@@ -8,6 +8,7 @@ use lockstep_papers::geforce::{Model, Sweep};
 mod cell;
 mod g80;
 mod geforce;
+mod language;
 mod page;
 mod qpu;
 

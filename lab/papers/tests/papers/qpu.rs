@@ -1,6 +1,6 @@
 //! Tests of the lab for VideoCore IV.
 
-use lockstep_papers::qpu::{self, Error, Lengths, Named, Window, kernel, paper};
+use lockstep_papers::qpu::{self, Error, Lengths, Named, Setup, Window, kernel, paper};
 use lockstep_qpu::kernels::bitslice::{Blocks, Combination};
 use lockstep_qpu::launch::Launch;
 use lockstep_qpu::sim::QPUS;
@@ -230,21 +230,22 @@ fn programs_are_listed_and_run() {
     let text = qpu::listing("a.qasm", REQUEST).unwrap();
     assert!(text.starts_with("0x0000  10020827159a7d80  mov r0, elem_num\n"), "{text}");
     assert_eq!(text.lines().count(), 8);
-    let text = qpu::run("a.qasm", REQUEST, 2, 10, 1000).unwrap();
+    let text = qpu::run("a.qasm", REQUEST, &Setup::default(), 2, 10, 1000).unwrap().text;
     assert!(text.starts_with("a.qasm: 16 instructions in 110 clocks\n"), "{text}");
     assert!(text.contains("       12   0         62 clocks lost: texture unit\n"), "{text}");
     assert!(text.contains("       74   0 0x0018  nop;  ldtmu0\n"), "{text}");
     assert!(text.contains("10 instructions in 40 clocks"), "{text}");
     assert!(text.contains("          16  instructions of all QPUs\n"), "{text}");
     // The program has fewer instructions than the limit.
-    let text = qpu::run("a.qasm", REQUEST, 1, 1000, 1000).unwrap();
+    let text = qpu::run("a.qasm", REQUEST, &Setup::default(), 1, 1000, 1000).unwrap().text;
     assert!(text.contains("8 instructions in 32 clocks") && !text.contains("QPU  "), "{text}");
 }
 
 #[test]
 fn programs_with_mistakes_are_refused() {
     let listed = |source: &str| qpu::listing("a.qasm", source).unwrap_err().to_string();
-    let run = |source: &str| qpu::run("a.qasm", source, 1, 10, 1000).unwrap_err().to_string();
+    let run =
+        |source: &str| qpu::run("a.qasm", source, &Setup::default(), 1, 10, 1000).err().unwrap().to_string();
     assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
     // Names in the source may have any length and any characters. Messages shorten them and leave out control
     // characters.

@@ -19,6 +19,7 @@ fn devices_of_the_laboratory_are_not_offered() {
         ("spu", true),
         ("spu:4", true),
         ("qpu", true),
+        ("qpu:sim8", true),
         ("cuda:emu", true),
         ("qpu:0", false),
         ("cuda:77", false),

@@ -82,7 +82,8 @@ struct Builder<'h> {
     homes: &'h [Option<Location>],
     setter: Option<usize>,
     flag_readers: Vec<usize>,
-    received: Option<usize>,
+    /// The operation whose result is in r4, and the number of words after which the result can be read.
+    received: Option<(usize, usize)>,
     received_readers: Vec<usize>,
     last_tmu: Option<usize>,
     last_vpm: Option<(usize, bool)>,
@@ -228,16 +229,18 @@ impl Builder<'_> {
             self.setter = Some(number);
         }
         if op.used_inputs().contains(&Input::Received) {
-            after.extend(self.received.map(|receive| (receive, 1)));
+            after.extend(self.received);
             self.received_readers.push(number);
         }
         let is_receive = op.action == Action::Receive;
         if is_receive || op.output == Output::Write(Write::Tmu) {
             after.extend(self.last_tmu.replace(number).map(|last| (last, 1)));
         }
-        if is_receive {
+        let is_special = matches!(op.output, Output::Write(Write::Special(_)));
+        if is_receive || is_special {
             after.extend(self.received_readers.drain(..).map(|reader| (reader, 0)));
-            self.received = Some(number);
+            // The result of a special function is in r4 three words later, and r4 must not be written before.
+            after.extend(self.received.replace((number, if is_special { 3 } else { 1 })));
         }
         let reads = |read: Read| op.used_inputs().contains(&Input::Read(read));
         if reads(Read::Uniform) {
