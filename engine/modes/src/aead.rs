@@ -169,6 +169,22 @@ static TABLE: [Row; Aead::ALL.len()] = [
     },
 ];
 
+impl Row {
+    /// True if the mode has keys of this length in bytes.
+    #[inline]
+    pub const fn has_keys_of(&self, len: usize) -> bool {
+        // Iterators are not available in constant functions.
+        let mut lengths = self.key_lengths;
+        while let [first, rest @ ..] = lengths {
+            if *first == len {
+                return true;
+            }
+            lengths = rest;
+        }
+        false
+    }
+}
+
 impl Aead {
     /// All authenticated modes.
     pub const ALL: [Aead; 7] =
