@@ -367,9 +367,9 @@ impl AeadKey {
     /// # Errors
     /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
-        let Row { name, key_lengths, key_words, .. } = *mode.row();
-        if !key_lengths.contains(&bytes.len()) {
-            return Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() });
+        let row = mode.row();
+        if !row.has_keys_of(bytes.len()) {
+            return Err(Error::ModeKey { mode: row.name, expected: row.key_words, got: bytes.len() });
         }
         let (key, ctr) = match mode.row().run {
             Run::Siv => bytes.split_at(bytes.len() / 2),

@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, Error};
 
-use crate::gcm::{Gcm, GcmKey, TAG};
+use crate::gcm::{Gcm, GcmKey, TAG, append};
 
 /// The number of bytes of a nonce that each side derives with its key.
 const SALT: usize = 4;
@@ -65,7 +65,7 @@ impl MessageEncrypter for Encrypter {
         let mut payload = PrefixedPayload::with_capacity(self.encrypted_payload_len(len));
         let nonce = Nonce::new(&self.iv, number).0;
         payload.extend_from_slice(&nonce[SALT..]);
-        payload.extend_from_chunks(&message.payload);
+        append(&mut payload, &message.payload);
         payload.extend_from_slice(&[0; TAG]);
         let aad = make_tls12_aad(number, message.typ, message.version, len);
         let (data, tag) = payload.as_mut()[EXPLICIT..].split_at_mut(len);

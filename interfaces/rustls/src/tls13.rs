@@ -7,7 +7,7 @@ use rustls::crypto::cipher::{
 };
 use rustls::{ConnectionTrafficSecrets, ContentType, Error, ProtocolVersion};
 
-use crate::gcm::{Gcm, GcmKey, TAG};
+use crate::gcm::{Gcm, GcmKey, TAG, append};
 
 impl Tls13AeadAlgorithm for Gcm {
     fn encrypter(&self, key: AeadKey, iv: Iv) -> Box<dyn MessageEncrypter> {
@@ -46,7 +46,7 @@ impl MessageEncrypter for Records {
         let len = message.payload.len();
         let total = self.encrypted_payload_len(len);
         let mut payload = PrefixedPayload::with_capacity(total);
-        payload.extend_from_chunks(&message.payload);
+        append(&mut payload, &message.payload);
         // The type of the content follows the content, and is encrypted with it.
         payload.extend_from_slice(&[message.typ.into()]);
         payload.extend_from_slice(&[0; TAG]);

@@ -85,7 +85,7 @@ pub(crate) fn tensor_batch(
         [keys, size] if keys == count => Some(size),
         _ => None,
     };
-    let is_key = |len: &usize| key.item == 1 && mode.row().has_keys_of(*len);
+    let is_key = |len: &usize| key.item == 1 && mode.key_lengths().contains(len);
     let key_len = row.filter(is_key).ok_or_else(|| {
         let lengths = mode.key_lengths().iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
         PyValueError::new_err(format!(
