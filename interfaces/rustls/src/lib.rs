@@ -1,4 +1,4 @@
-//! AES-GCM of TLS and QUIC by Lockstep, for [rustls](rustls).
+//! AES-GCM of TLS and QUIC by Lockstep, for [rustls].
 //!
 //! [`provider`] makes a [`CryptoProvider`] from another one, such as those of `aws-lc-rs`, `ring` or graviola. Its AES-GCM suites
 //! of TLS 1.2 and TLS 1.3 encrypt records by Lockstep, and those of TLS 1.3 also encrypt the packets and headers of QUIC. Everything
