@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 use ::aead::array::ArraySize;
-use ::aead::array::typenum::Unsigned;
 use ::aead::consts::{U12, U16, U32, U64};
 use ::aead::inout::InOutBuf;
 use ::aead::{AeadCore, AeadInOut, Error, KeyInit, KeySizeUser, Nonce, Result, Tag, TagPosition};
@@ -17,132 +16,75 @@ use crate::Engine;
 use crate::aead::{Aead, Caller, Key};
 
 /// AES-GCM, as `aes_gcm::AesGcm`.
-pub type AesGcm<A, NonceSize, TagSize = U16> = AuthenticatedCipher<Gcm, A, NonceSize, TagSize>;
+pub type AesGcm<A, NonceSize, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Gcm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
 /// AES-GCM with a 128-bit key and a 96-bit nonce.
 pub type Aes128Gcm = AesGcm<Aes128, U12>;
 /// AES-GCM with a 256-bit key and a 96-bit nonce.
 pub type Aes256Gcm = AesGcm<Aes256, U12>;
 /// AES-GCM-SIV (RFC 8452), as `aes_gcm_siv::AesGcmSiv`.
-pub type AesGcmSiv<A> = AuthenticatedCipher<GcmSiv, A, U12, U16>;
+pub type AesGcmSiv<A> = AuthenticatedCipher<{ Aead::GcmSiv as usize }, <A as KeySizeUser>::KeySize, U12, U16>;
 /// AES-GCM-SIV with a 128-bit key.
 pub type Aes128GcmSiv = AesGcmSiv<Aes128>;
 /// AES-GCM-SIV with a 256-bit key.
 pub type Aes256GcmSiv = AesGcmSiv<Aes256>;
 /// OCB3 (RFC 7253), as `ocb3::Ocb3`.
-pub type Ocb3<A, NonceSize = U12, TagSize = U16> = AuthenticatedCipher<Ocb, A, NonceSize, TagSize>;
+pub type Ocb3<A, NonceSize = U12, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Ocb as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
 /// EAX, as `eax::Eax`, with a nonce of 16 bytes.
-pub type Eax<A, TagSize = U16> = AuthenticatedCipher<EaxMode, A, U16, TagSize>;
+pub type Eax<A, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Eax as usize }, <A as KeySizeUser>::KeySize, U16, TagSize>;
 /// CCM (SP 800-38C), as `ccm::Ccm`.
-pub type Ccm<A, TagSize, NonceSize> = AuthenticatedCipher<CcmMode, A, NonceSize, TagSize>;
+pub type Ccm<A, TagSize, NonceSize> =
+    AuthenticatedCipher<{ Aead::Ccm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
 /// AES-SIV (RFC 5297) with two 128-bit keys and a nonce of 16 bytes, as `aes_siv::Aes128SivAead`. The tag stands before the
 /// ciphertext.
-pub type Aes128SivAead = AuthenticatedCipher<Siv, Aes128, U16, U16>;
+pub type Aes128SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U32, U16, U16>;
 /// AES-SIV with two 256-bit keys, as `aes_siv::Aes256SivAead`.
-pub type Aes256SivAead = AuthenticatedCipher<Siv, Aes256, U16, U16>;
+pub type Aes256SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U64, U16, U16>;
 
-/// A mode with the block cipher A.
-pub trait Mode<A> {
-    /// The number of bytes of a key.
-    type KeySize: ArraySize;
-    /// The mode in the library.
-    const MODE: Aead;
-}
-
-/// GCM.
-pub enum Gcm {}
-/// GCM-SIV.
-pub enum GcmSiv {}
-/// OCB3.
-pub enum Ocb {}
-/// EAX.
-pub enum EaxMode {}
-/// CCM.
-pub enum CcmMode {}
-/// SIV.
-pub enum Siv {}
-
-impl<A: KeySizeUser> Mode<A> for Gcm {
-    type KeySize = A::KeySize;
-    const MODE: Aead = Aead::Gcm;
-}
-
-impl<A: KeySizeUser> Mode<A> for GcmSiv {
-    type KeySize = A::KeySize;
-    const MODE: Aead = Aead::GcmSiv;
-}
-
-impl<A: KeySizeUser> Mode<A> for Ocb {
-    type KeySize = A::KeySize;
-    const MODE: Aead = Aead::Ocb;
-}
-
-impl<A: KeySizeUser> Mode<A> for EaxMode {
-    type KeySize = A::KeySize;
-    const MODE: Aead = Aead::Eax;
-}
-
-impl<A: KeySizeUser> Mode<A> for CcmMode {
-    type KeySize = A::KeySize;
-    const MODE: Aead = Aead::Ccm;
-}
-
-impl Mode<Aes128> for Siv {
-    type KeySize = U32;
-    const MODE: Aead = Aead::Siv;
-}
-
-impl Mode<Aes256> for Siv {
-    type KeySize = U64;
-    const MODE: Aead = Aead::Siv;
-}
-
-/// An authenticated mode M with the block cipher A, nonces of N bytes and tags of T bytes. Lengths that the mode does not allow do not
-/// compile.
-pub struct AuthenticatedCipher<M, A, N, T> {
+/// The authenticated mode with the index MODE in [`Aead::ALL`], with keys of K bytes, nonces of N bytes and tags of T bytes. Lengths that
+/// the mode does not allow do not compile.
+pub struct AuthenticatedCipher<const MODE: usize, K, N, T> {
     key: Key,
-    types: PhantomData<fn() -> (M, A, N, T)>,
+    lengths: PhantomData<fn() -> (K, N, T)>,
 }
 
-impl<M, A, N, T> KeySizeUser for AuthenticatedCipher<M, A, N, T>
-where
-    M: Mode<A>,
-{
-    type KeySize = M::KeySize;
+impl<const MODE: usize, K: ArraySize, N, T> KeySizeUser for AuthenticatedCipher<MODE, K, N, T> {
+    type KeySize = K;
 }
 
-impl<M, A, N, T> KeyInit for AuthenticatedCipher<M, A, N, T>
+impl<const MODE: usize, K, N, T> KeyInit for AuthenticatedCipher<MODE, K, N, T>
 where
-    M: Mode<A>,
+    K: ArraySize,
     N: ArraySize,
     T: ArraySize,
 {
     fn new(key: &::aead::Key<Self>) -> Self {
         const {
-            let row = M::MODE.row();
-            assert!(row.has_keys_of(M::KeySize::USIZE), "the mode has no keys of this length");
+            let row = Aead::ALL[MODE].row();
+            assert!(row.has_keys_of(K::USIZE), "the mode has no keys of this length");
             assert!(row.nonces.contains(N::USIZE), "the mode has no nonces of this length");
             assert!(row.tags.contains(T::USIZE), "the mode has no tags of this length");
         }
-        let key = Key::new(M::MODE, key).expect("the length was checked at compile time");
-        AuthenticatedCipher { key, types: PhantomData }
+        let key = Key::new(Aead::ALL[MODE], key).expect("the length was checked at compile time");
+        AuthenticatedCipher { key, lengths: PhantomData }
     }
 }
 
-impl<M, A, N, T> AeadCore for AuthenticatedCipher<M, A, N, T>
+impl<const MODE: usize, K, N, T> AeadCore for AuthenticatedCipher<MODE, K, N, T>
 where
-    M: Mode<A>,
     N: ArraySize,
     T: ArraySize,
 {
     type NonceSize = N;
     type TagSize = T;
     const TAG_POSITION: TagPosition =
-        if M::MODE.row().has_tag_first { TagPosition::Prefix } else { TagPosition::Postfix };
+        if Aead::ALL[MODE].row().has_tag_first { TagPosition::Prefix } else { TagPosition::Postfix };
 }
 
-impl<M, A, N, T> AeadInOut for AuthenticatedCipher<M, A, N, T>
+impl<const MODE: usize, K, N, T> AeadInOut for AuthenticatedCipher<MODE, K, N, T>
 where
-    M: Mode<A>,
     N: ArraySize,
     T: ArraySize,
 {
@@ -177,15 +119,15 @@ where
     }
 }
 
-impl<M, A, N, T> Clone for AuthenticatedCipher<M, A, N, T> {
+impl<const MODE: usize, K, N, T> Clone for AuthenticatedCipher<MODE, K, N, T> {
     fn clone(&self) -> Self {
-        AuthenticatedCipher { key: self.key.clone(), types: PhantomData }
+        AuthenticatedCipher { key: self.key.clone(), lengths: PhantomData }
     }
 }
 
-impl<M, A, N, T> ZeroizeOnDrop for AuthenticatedCipher<M, A, N, T> {}
+impl<const MODE: usize, K, N, T> ZeroizeOnDrop for AuthenticatedCipher<MODE, K, N, T> {}
 
-impl<M, A, N, T> fmt::Debug for AuthenticatedCipher<M, A, N, T> {
+impl<const MODE: usize, K, N, T> fmt::Debug for AuthenticatedCipher<MODE, K, N, T> {
     /// Prints no byte of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(self.key.mode().name()).finish_non_exhaustive()

@@ -50,10 +50,6 @@ impl<KeySize> BlockModeEncrypt for Encryptor<Aes<KeySize>> {
     fn encrypt_with_backend(&mut self, closure: impl BlockModeEncClosure<BlockSize = U16>) {
         closure.call(self);
     }
-
-    fn encrypt_blocks_inout(&mut self, blocks: InOutBuf<'_, '_, Block<Self>>) {
-        self.run(blocks.into_out_with_copied_in());
-    }
 }
 
 impl<KeySize> BlockModeEncBackend for Encryptor<Aes<KeySize>> {
@@ -73,10 +69,6 @@ impl<KeySize> BlockModeEncBackend for Encryptor<Aes<KeySize>> {
 impl<KeySize> BlockModeDecrypt for Decryptor<Aes<KeySize>> {
     fn decrypt_with_backend(&mut self, closure: impl BlockModeDecClosure<BlockSize = U16>) {
         closure.call(self);
-    }
-
-    fn decrypt_blocks_inout(&mut self, blocks: InOutBuf<'_, '_, Block<Self>>) {
-        self.run(blocks.into_out_with_copied_in());
     }
 }
 

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use cipher::array::Array;
 use cipher::common::InnerUser;
 use cipher::consts::{U1, U16};
-use cipher::inout::{InOut, InOutBuf};
+use cipher::inout::InOutBuf;
 use cipher::zeroize::{Zeroize, ZeroizeOnDrop};
 use cipher::{
     Block, BlockSizeUser, InnerIvInit, Iv, IvSizeUser, IvState, ParBlocksSizeUser, SetIvState,
@@ -107,10 +107,6 @@ impl<KeySize, C: Counter> StreamCipherCore for CtrCore<Aes<KeySize>, C> {
     fn write_keystream_blocks(&mut self, blocks: &mut [Block<Self>]) {
         blocks.fill(Block::<Self>::default());
         self.apply(blocks);
-    }
-
-    fn apply_keystream_block_inout(&mut self, block: InOut<'_, '_, Block<Self>>) {
-        self.apply(std::slice::from_mut(block.into_out_with_copied_in()));
     }
 
     fn apply_keystream_blocks(&mut self, blocks: &mut [Block<Self>]) {
