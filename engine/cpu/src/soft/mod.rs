@@ -52,6 +52,8 @@ mod x86;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lockstep_core::stack;
+
 pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
@@ -111,7 +113,10 @@ impl Kernel for Soft {
         Width::ALL[..most].iter().rev().find_map(|width| Soft::of_width(*width))
     }
 
-    fn clear_registers(self) {
+    #[inline]
+    fn clear_traces(self) {
+        // The circuits have more values than a processor has registers.
+        stack::wipe_pieces::<64, 64>();
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has the instructions of the kernel's width.
         unsafe {

@@ -5,7 +5,7 @@
 //! step's last block depends on the position. These differences are loaded from a table, so that the offsets of a step do not
 //! depend on each other.
 
-use super::cipher::{Extent, Keys, Pass, drive};
+use super::cipher::{Extent, Keys, Pass, drive, opaque};
 use super::schedule::Schedule;
 use super::vector::{Single, Vector};
 use crate::kernel::ocb::STEP;
@@ -42,7 +42,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
         // exists. The table has STEP blocks, and a step has at most as many.
         unsafe {
             let (first, last): (V, V) = keys.ends();
-            let table = self.key.steps.0.as_ptr().cast::<u8>();
+            let mut table = self.key.steps.0.as_ptr().cast::<u8>();
             let before = V::splat(self.offset);
             // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
             let number = self.blocks + count as u64;
@@ -51,7 +51,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
             let mut places = [zero; 4];
             places[V::BLOCKS - 1] = change;
             let change_of_last = V::join(places);
-            let offset = |i: usize| {
+            let offset = |table: *const u8, i: usize| {
                 let offset = before.xor(V::load(table.add(i * V::BYTES)));
                 if i == N - 1 { offset.xor(change_of_last) } else { offset }
             };
@@ -61,11 +61,13 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
                 if ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
-                x[i] = first.xor(offset(i)).xor(text);
+                x[i] = first.xor(offset(table, i)).xor(text);
             }
             keys.middle::<ENCRYPTS, V, N>(&mut x);
+            // The offsets are computed again: otherwise the compiler would copy them to the stack during the rounds.
+            table = opaque(table);
             for i in 0..N {
-                let text = x[i].last::<ENCRYPTS>(last.xor(offset(i)));
+                let text = x[i].last::<ENCRYPTS>(last.xor(offset(table, i)));
                 if !ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
@@ -78,13 +80,13 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
     }
 }
 
-/// Encrypts or decrypts whole blocks.
+/// Encrypts or decrypts whole blocks, one by one if FEW is set.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
+pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     schedule: &Schedule,
     key: &OcbKey,
     state: &mut OcbState,
@@ -92,13 +94,17 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
     // Blocks before the first step, and blocks after the last whole vector.
-    let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
+    let before = 16 * (state.blocks.wrapping_neg() as usize % STEP);
+    let head = if FEW { data.len() } else { data.len().min(before) };
     let (head, rest) = data.split_at(head);
     let whole = rest.len() / V::BYTES * V::BYTES;
     let (body, tail) = rest.split_at(whole);
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         part::<ENCRYPTS, Single, true>(schedule, key, state, head);
+        if FEW {
+            return;
+        }
         part::<ENCRYPTS, V, false>(schedule, key, state, body);
         part::<ENCRYPTS, Single, true>(schedule, key, state, tail);
     }

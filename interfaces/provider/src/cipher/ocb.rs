@@ -1,7 +1,7 @@
 //! OCB3 (RFC 7253).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{InlineKey, InlineOcb, Span};
+use lockstep::hazmat::inline::{InlineOcb, Span};
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 use lockstep::hazmat::work::Pass;
@@ -50,8 +50,7 @@ impl AeadMode for OcbState {
         self.ocb = None;
         let resources = &instance.resources;
         self.planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
-        let key = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        self.ocb = Some(InlineOcb::new(key));
+        self.ocb = Some(InlineOcb::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?);
         Ok(())
     }
 
