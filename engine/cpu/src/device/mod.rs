@@ -127,7 +127,11 @@ impl Device for Cpu {
         match runner {
             Runner::Kernel(kernel) => run(kernel, task, threads)?,
             #[cfg(feature = "aws-lc")]
-            Runner::AwsLc => aws_lc::run(task, threads)?,
+            Runner::AwsLc => {
+                let outcome = aws_lc::run(task, threads);
+                stack::wipe::<4>();
+                outcome?;
+            }
         }
         Ok(Completion::Done)
     }
@@ -136,23 +140,23 @@ impl Device for Cpu {
 /// Runs a task on at most this number of threads, and wipes the stack that the kernel has used.
 pub(crate) fn run(kernel: AnyKernel, task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
     let outcome = with_kernel!(kernel, kernel => passes::run(kernel, task, threads));
-    wipe_stack_of(task);
+    wipe_stack_of(kernel, task);
     outcome
 }
 
-/// Overwrites the stack that the passes of a kernel have used: serial passes leave their registers and texts there. `make prove` shows
-/// that these depths suffice on x86-64, and that fused AEADs leave no secret, so that nothing is wiped after them. The expansion of a key
-/// is not included, since [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
-fn wipe_stack_of(task: &Task<'_, '_>) {
+/// Overwrites the stack that a task has used: serial passes leave their registers and texts there. `make prove` shows which secrets lie
+/// deeper, and that fused AEADs of kernels with AES instructions leave none. The expansion of a key is not included, since
+/// [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
+fn wipe_stack_of(kernel: AnyKernel, task: &Task<'_, '_>) {
     use Pass::{CbcDecrypt, Cfb128Decrypt, Ctr, Ctr32, CtrLittle32, EcbDecrypt, EcbEncrypt};
     match task {
-        // A step of several messages has their keys and blocks on the stack.
-        Task::Pass(pass, segments) if pass.is_serial() && segments.len() > 1 => stack::wipe::<8>(),
-        Task::Pass(
-            EcbEncrypt | EcbDecrypt | Ctr | Ctr32 | CtrLittle32 | CbcDecrypt | Cfb128Decrypt,
-            _,
-        ) => stack::wipe::<2>(),
+        // A step of many messages has their keys and blocks on the stack.
+        Task::Pass(pass, segments) if pass.is_serial() && segments.len() > 4 => stack::wipe::<8>(),
+        Task::Pass(EcbEncrypt | EcbDecrypt | Ctr | Ctr32 | CtrLittle32 | CbcDecrypt | Cfb128Decrypt, _) => {
+            stack::wipe::<2>()
+        }
         Task::Pass(..) => stack::wipe::<4>(),
+        Task::Fused(..) if matches!(kernel, AnyKernel::Soft(_)) => stack::wipe::<4>(),
         Task::Fused(..) | Task::Table(..) => {}
     }
 }

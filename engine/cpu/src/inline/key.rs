@@ -54,8 +54,11 @@ impl InlineKey {
 
     /// A key whose round keys are zero; `None` if memory cannot be allocated.
     fn blank(kernel: InlineKernel) -> Option<InlineKey> {
-        let key = with_kernel!(kernel.0, kernel => kernel.key(kernel.blank_schedule()?));
-        Some(InlineKey(boxed::try_new(|| key)?))
+        let key = with_kernel!(kernel.0, kernel => {
+            let schedule = kernel.blank_schedule()?;
+            boxed::try_new(|| kernel.key(schedule))?
+        });
+        Some(InlineKey(key))
     }
 
     /// A copy of this key; `None` if memory cannot be allocated.

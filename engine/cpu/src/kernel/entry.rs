@@ -6,7 +6,7 @@ use std::arch::{asm, is_aarch64_feature_detected};
 use super::Kernel;
 
 /// A call of a public function. Until the value is dropped, a 64-bit Arm processor with the mode DIT runs instructions in a time that
-/// does not depend on data. The drop calls [`Kernel::clear_traces`], and restores the mode.
+/// does not depend on data. The drop clears the registers that the kernel uses, and restores the mode.
 pub(crate) struct Entry<K: Kernel> {
     kernel: K,
     dit: bool,
@@ -22,7 +22,7 @@ impl<K: Kernel> Entry<K> {
 impl<K: Kernel> Drop for Entry<K> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.kernel.clear_traces();
+        self.kernel.clear_registers();
         swap_dit(self.dit);
     }
 }

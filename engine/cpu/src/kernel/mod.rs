@@ -41,6 +41,12 @@ pub use gcm::{GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
 use wiped::Wiped;
 
+/// Overwrites the stack below the caller where the compiler is known to leave secrets. Only x86-64 has been analysed.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn wipe_stack<const BYTES: usize>() {}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use registers::wipe_stack;
+
 /// The largest number of messages in one step of a serial pass.
 pub const LANES: usize = 16;
 
@@ -84,9 +90,9 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
 
-    /// Clears what calls leave behind: on x86-64, the vector registers that this kernel uses, and general registers; the stack below the
-    /// caller, if functions of this kernel leave secrets there. Public functions call it before they return: see `entry`.
-    fn clear_traces(self) {}
+    /// Clears the vector registers that this kernel uses, and general registers, on x86-64. Public functions call it before they
+    /// return: see `entry`.
+    fn clear_registers(self) {}
 
     // Keys.
 

@@ -52,8 +52,6 @@ mod x86;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use lockstep_core::stack;
-
 pub use ghash::HashKey;
 pub use schedule::Schedule;
 pub use width::Width;
@@ -61,7 +59,7 @@ pub use width::Width;
 use crate::kernel::counter::{Low32, Whole};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::registers;
-use crate::kernel::{Block, Kernel, Lane, Span};
+use crate::kernel::{Block, Kernel, Lane, Span, wipe_stack};
 use passes::{Ctr, Ecb, Feedback, Xts};
 use width::on_width;
 
@@ -113,10 +111,7 @@ impl Kernel for Soft {
         Width::ALL[..most].iter().rev().find_map(|width| Soft::of_width(*width))
     }
 
-    #[inline]
-    fn clear_traces(self) {
-        // The circuits have more values than a processor has registers.
-        stack::wipe_pieces::<64, 64>();
+    fn clear_registers(self) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has the instructions of the kernel's width.
         unsafe {
@@ -151,6 +146,7 @@ impl Kernel for Soft {
     fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
         if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
             key.ensure_tables();
+            wipe_stack::<1024>();
         }
     }
 
@@ -180,6 +176,9 @@ impl Kernel for Soft {
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {
         call!(self.ghash(key, state, data));
+        if data.len() >= 16 * ghash::LOOKUPS_FROM {
+            wipe_stack::<2048>();
+        }
     }
 
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Schedule>]) {

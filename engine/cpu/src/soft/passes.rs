@@ -15,7 +15,7 @@ use super::schedule::Keys;
 use crate::kernel::counter::{self, Counting};
 use crate::kernel::tweak;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Block, Span};
+use crate::kernel::{Block, Span, wipe_stack};
 
 /// The largest number of blocks of a group: those of eight registers.
 pub(crate) const MOST: usize = 32;
@@ -127,6 +127,8 @@ pub(crate) unsafe fn run<R: Register>(keys: &Keys, crypt: Crypt<R>, data: Span<'
             dst.add(16 * whole).copy_from_nonoverlapping(last.as_ptr().cast(), bytes);
         }
     }
+    // The circuits of `crypt` have more values than a processor has registers.
+    wipe_stack::<704>();
 }
 
 /// ECB in a direction.

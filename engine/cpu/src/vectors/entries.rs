@@ -131,7 +131,7 @@ macro_rules! passes {
             }
             fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 directed!(encrypts, E => xts::xts::<E, W, FEW>(key, tweak, data))
-            } then stack::wipe_pieces::<64, 4>();
+            } then wipe_stack::<256>();
             fn ocb(
                 key: &Schedule,
                 masks: &OcbKey,
@@ -140,7 +140,7 @@ macro_rules! passes {
                 data: Span<'_>
             ) if data.len() < SHORT => {
                 directed!(encrypts, E => ocb::ocb::<E, W, FEW>(key, masks, state, data))
-            } then stack::wipe_pieces::<64, 8>();
+            } then wipe_stack::<704>();
         }
 
         const XTS_UNIT_FROM: usize = SHORT;
@@ -189,7 +189,7 @@ macro_rules! passes {
                 data: Span<'_>
             ) {
                 short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
-            } then stack::wipe_pieces::<64, 3>();
+            } then wipe_stack::<192>();
             fn gcm_tag(
                 powers: Powers<'_, Hash>,
                 state: &Block,

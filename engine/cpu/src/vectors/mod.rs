@@ -47,10 +47,11 @@ use std::arch::aarch64::uint8x16_t;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
-use lockstep_core::stack;
 use lockstep_core::work::Pass;
 
-use crate::kernel::{Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial};
+use crate::kernel::{
+    Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial, wipe_stack,
+};
 
 #[macro_use]
 mod entries;
@@ -122,7 +123,7 @@ macro_rules! kernel {
                     ($(std::arch::$detected!($feature))&&*).then_some($kernel(()))
                 }
 
-                $(entries! { $features, fn clear_traces() { $clear() } })?
+                $(entries! { $features, fn clear_registers() { $clear() } })?
                 keys!($features);
                 passes!($features);
             }

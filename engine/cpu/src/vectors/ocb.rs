@@ -5,7 +5,7 @@
 //! step's last block depends on the position. These differences are loaded from a table, so that the offsets of a step do not
 //! depend on each other.
 
-use super::cipher::{Extent, Keys, Pass, drive, opaque};
+use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
 use super::vector::{Single, Vector};
 use crate::kernel::ocb::STEP;
@@ -42,7 +42,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
         // exists. The table has STEP blocks, and a step has at most as many.
         unsafe {
             let (first, last): (V, V) = keys.ends();
-            let mut table = self.key.steps.0.as_ptr().cast::<u8>();
+            let table = self.key.steps.0.as_ptr().cast::<u8>();
             let before = V::splat(self.offset);
             // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
             let number = self.blocks + count as u64;
@@ -51,7 +51,7 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
             let mut places = [zero; 4];
             places[V::BLOCKS - 1] = change;
             let change_of_last = V::join(places);
-            let offset = |table: *const u8, i: usize| {
+            let offset = |i: usize| {
                 let offset = before.xor(V::load(table.add(i * V::BYTES)));
                 if i == N - 1 { offset.xor(change_of_last) } else { offset }
             };
@@ -61,13 +61,11 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
                 if ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
-                x[i] = first.xor(offset(table, i)).xor(text);
+                x[i] = first.xor(offset(i)).xor(text);
             }
             keys.middle::<ENCRYPTS, V, N>(&mut x);
-            // The offsets are computed again: otherwise the compiler would copy them to the stack during the rounds.
-            table = opaque(table);
             for i in 0..N {
-                let text = x[i].last::<ENCRYPTS>(last.xor(offset(table, i)));
+                let text = x[i].last::<ENCRYPTS>(last.xor(offset(i)));
                 if !ENCRYPTS {
                     self.checksum = self.checksum.xor(text);
                 }
