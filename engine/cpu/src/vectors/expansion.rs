@@ -6,6 +6,7 @@
 
 use std::arch::x86_64::*;
 
+use super::cipher::in_memory;
 use super::schedule::Schedule;
 
 /// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions.
@@ -18,7 +19,8 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         expand_to_encrypt_into(key, place);
-        let Schedule { encrypt, rounds, decrypt, .. } = place;
+        // The round keys are read again: otherwise the compiler would keep them in registers, and copy one of them to the stack.
+        let Schedule { encrypt, rounds, decrypt, .. } = in_memory(place);
         decrypt[0] = encrypt[*rounds];
         decrypt[*rounds] = encrypt[0];
         for i in 1..*rounds {
