@@ -19,7 +19,7 @@ pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         expand_to_encrypt_into(key, place);
-        // The round keys are read again: otherwise the compiler would keep them in registers, and copy one of them to the stack.
+        // The round keys are read again: there are not enough registers for all of them.
         let Schedule { encrypt, rounds, decrypt, .. } = in_memory(place);
         decrypt[0] = encrypt[*rounds];
         decrypt[*rounds] = encrypt[0];
