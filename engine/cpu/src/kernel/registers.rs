@@ -84,19 +84,19 @@ pub(crate) fn wipe_stack<const BYTES: usize>() {
     unsafe {
         asm!(
             "sub rsp, {bytes}",
-            "pxor xmm0, xmm0",
+            "xor {zero:e}, {zero:e}",
             "mov {left:e}, {bytes}",
             "2:",
-            "movaps [rsp + {left} - 16], xmm0",
-            "movaps [rsp + {left} - 32], xmm0",
-            "movaps [rsp + {left} - 48], xmm0",
-            "movaps [rsp + {left} - 64], xmm0",
-            "sub {left}, 64",
+            "mov [rsp + {left} - 8], {zero}",
+            "mov [rsp + {left} - 16], {zero}",
+            "mov [rsp + {left} - 24], {zero}",
+            "mov [rsp + {left} - 32], {zero}",
+            "sub {left}, 32",
             "jnz 2b",
             "add rsp, {bytes}",
             bytes = const BYTES,
             left = out(reg) _,
-            out("xmm0") _,
+            zero = out(reg) _,
         );
     }
 }
