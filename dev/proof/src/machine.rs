@@ -21,6 +21,8 @@ pub type Bytes<D> = [<D as Domain>::Byte; 64];
 const STACK: usize = 64 << 10;
 /// The address after the stack.
 const STACK_END: u64 = 0x7e00_0000_0000;
+/// The stack pointer after the return of the outermost function. Above it is the frame of the caller.
+const CALLER: u64 = STACK_END - 4096;
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
 /// A run of more instructions is stopped: no case needs as many.
@@ -77,6 +79,8 @@ pub struct Finding {
     pub function: String,
     /// Number of secret bytes that instructions of the function have left behind; 0 for other kinds.
     pub bytes: usize,
+    /// For the stack: the distance in bytes from the stack pointer after the return down to the lowest secret byte; 0 for other kinds.
+    pub depth: usize,
     /// The instruction and its operands, or what is left where.
     pub detail: String,
 }
@@ -303,8 +307,8 @@ impl<D: Domain> Machine<D> {
         for (register, argument) in [RDI, RSI, RDX, RCX, R8, R9].into_iter().zip(arguments) {
             self.set_number(register, *argument);
         }
-        // At the entry of a function, the stack pointer is 8 less than a multiple of 16. Above it is the frame of the caller.
-        self.set_number(Register::RSP, STACK_END - 4096);
+        // At the entry of a function, the stack pointer is 8 less than a multiple of 16.
+        self.set_number(Register::RSP, CALLER);
         self.at = start;
         self.push(RETURN)?;
         self.next = start;
@@ -388,7 +392,7 @@ impl<D: Domain> Machine<D> {
         let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
         let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
         let function = self.image().function_at(at);
-        *self.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
+        *self.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() += 1;
     }
 
     /// A flag that an instruction reads. The value and the mark of an undefined flag are not known.

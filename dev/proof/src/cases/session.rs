@@ -156,7 +156,8 @@ impl Session {
     /// Adds a finding that no single instruction causes.
     pub fn found(&mut self, kind: Kind, detail: String) {
         let function = "the function that was called".to_string();
-        *self.machine.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
+        *self.machine.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() +=
+            1;
     }
 
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.

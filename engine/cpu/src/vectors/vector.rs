@@ -74,7 +74,7 @@ pub(super) trait Vector: Copy {
 
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Bits set in both.
+    /// Bitwise and.
     fn and(self, other: Self) -> Self;
     /// One round of encryption.
     fn aesenc(self, key: Self) -> Self;
@@ -108,7 +108,7 @@ pub(super) trait Vector: Copy {
     fn clmul<const HALVES: i32>(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
-    /// The register itself.
+    /// The register in the type of the intrinsics.
     fn raw(self) -> Self::Raw;
     /// The first block.
     fn lowest(self) -> Single;
