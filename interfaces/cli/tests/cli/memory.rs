@@ -48,7 +48,7 @@ fn raw_modes_that_need_the_whole_input_in_memory() {
     }
     let ended = refused(&folder, 1 << 20, &format!("{CIPHER} -d -m gcm large"));
     assert!(ended.stderr.contains("2.0 GiB are needed") && ended.stderr.contains("lockstep encrypt"));
-    // More than the address space.
+    // The file is larger than the address space.
     sparse.set_len(1 << 43).unwrap();
     folder.run(format!("{CIPHER} -d -m gcm large -o out").split(' ')).failed(2, "8.0 TiB are needed");
 }
@@ -86,7 +86,7 @@ fn the_work_factor_is_limited() {
         }
         let args = ["decrypt", "-i", "age", "--passphrase-file", "pw", "-q", "to-me", "-o", "out"];
         folder.run(args).failed(2, &format!("--max-work-factor {work}"));
-        // The passphrase is not asked for.
+        // The command fails before it asks for the passphrase.
         folder.run(["decrypt", "age", "-o", "out"]).failed(2, &format!("--max-work-factor {work}"));
     }
     for file in ["age", "envelope"] {

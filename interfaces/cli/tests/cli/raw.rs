@@ -67,7 +67,7 @@ fn aeads_of_whole_messages() {
                --aad-hex 101112131415161718191a1b1c1d1e1f2021222324252627";
     let sealed = hex("85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c");
     both_ways(&folder, siv, &hex("112233445566778899aabbccddee"), &sealed);
-    // A nonce is the last string.
+    // In SIV, the nonce is the last string of associated data.
     let (head, nonce) = siv.split_once("--aad-hex ").unwrap();
     both_ways(&folder, &format!("{head} --iv-hex {nonce}"), &hex("112233445566778899aabbccddee"), &sealed);
     let nonce: String = b"ABCDEFGHIJKLMNOPQRSTUVWX".iter().map(|byte| format!("{byte:02x}")).collect();

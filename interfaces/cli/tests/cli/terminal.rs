@@ -54,7 +54,7 @@ fn binary_output_is_refused() {
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!(code, 2);
     assert!(shown.contains("it is not text") && shown.len() < 300, "{shown}");
-    // Text is shown; and `-o -` forces binary output.
+    // Text is written to a terminal without an option. `-o -` also writes other bytes.
     folder.run(["encrypt", "-k", "key", "text", "-o", "cipher", "-f"]).succeeded();
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!((code, shown.replace('\r', "").as_str()), (0, "a text\n\tof lines, with é\n"));

@@ -63,7 +63,7 @@ fn keys_identities_recipients_and_armor() {
         assert!(folder.pipe(["decrypt", "-q", "-i", "identities"], &armored).succeeded().stdout == plain);
         let report = folder.run(["inspect", "--json", "armored"]).succeeded().json();
         assert_eq!((report["kind"].as_str(), &report["armored"]), (Some("age"), &true.into()));
-        // A changed character, and an odd number of bytes.
+        // A file with a changed character or an odd number of bytes is refused.
         let mut changed = armored.clone();
         changed[1000] ^= 1;
         folder.write("armored", changed);
@@ -169,7 +169,7 @@ fn lists_of_ssh_keys() {
         assert_eq!(folder.pipe(["decrypt", "-i", "id"], &cipher).succeeded().stdout, b"hello");
         folder.pipe(["encrypt", "-r", line.trim()], b"hello").succeeded();
     }
-    // As a code-hosting service lists the keys of a user.
+    // Code-hosting services list the keys of a user in this form. Keys of other types are skipped.
     folder.write("list", format!("{other}{good}"));
     let ended = folder.pipe(["encrypt", "-R", "list"], b"hello").succeeded();
     assert!(

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Node.js and others make error codes of the texts: upper case, with `_` in place of spaces.
+/// Programs such as Node.js make error codes of the texts: in upper case, with `_` in place of spaces.
 fn error_code(text: &str) -> String {
     let code = text.chars().map(|c| if c == ' ' { '_' } else { c.to_ascii_uppercase() });
     format!("ERR_OSSL_{}", code.collect::<String>())

@@ -319,7 +319,7 @@ impl<'c> Provider<'c> {
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
 
-    /// The text of a reason of the provider, or a placeholder for one of OpenSSL's or for none.
+    /// The text of a reason of this provider. For a reason of OpenSSL and for a failure without a reason, a placeholder.
     pub(crate) fn reason(&self, reason: Refused) -> Option<&'static CStr> {
         if reason.0 == 0 {
             return Some(c"no reason");

@@ -339,7 +339,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
         let library = preferring();
         forked(|| assert_ne!(library.random(32), library.random(32)));
         let before = library.random(32);
-        // Parent and child have the same state and must not return the same bytes.
+        // After the fork, parent and child have the same state, but must not return the same random bytes.
         let mut pipe = [0; 2];
         // SAFETY: the array has space for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
@@ -356,7 +356,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
     });
 }
 
-/// Contexts that are freed unused, half used, and used: for leak checkers.
+/// Frees contexts before a message, during a message and after a message. A leak checker finds memory that is not freed.
 #[test]
 fn contexts_are_freed_in_any_state() {
     for algorithm in ALGORITHMS {
@@ -379,7 +379,7 @@ fn contexts_are_freed_in_any_state() {
                 drop(context);
                 if let (Some(mut copy), Some(_), Some(_)) = (copy, key, iv) {
                     let fine = copy.update(&[0; 32]).is_some();
-                    // CCM needs the tag before decryption, and zeros are not a wrapped key.
+                    // CCM needs the tag before decryption, and zeros are not a wrapped key, so these updates fail.
                     let refuses = matches!(algorithm.mode, Mode::Ccm | Mode::Wrap) && way == DECRYPT;
                     assert!(fine != refuses, "{name}");
                 }

@@ -132,7 +132,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
             "LOCKSTEP_VERIFY is `perhaps`, so all results are compared (full): give off, sample or full",
         ),
         ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
-        // Control characters could control a terminal or start a line.
+        // Control characters are escaped, because they could control a terminal or start a line.
         (
             "LOCKSTEP_DEVICE",
             "x\x1b[31m\nlockstep: a device",

@@ -139,7 +139,8 @@ fn each_init_of_a_siv_context_begins_a_message() {
             let decrypt = [SetTag(tag.to_vec()), Aad(b"aad".to_vec()), Update(sealed.clone()), Final];
             let forged = [SetTag(vec![1; 16]), Aad(b"aad".to_vec()), Update(sealed.clone()), Final];
             let [none, to_encrypt, to_decrypt] = [-1, ENCRYPT, DECRYPT].map(|way| Init(way, None, None));
-            // After an end, without an end, after additional data alone, after a failure, and in the other direction.
+            // An init begins a message: after an end, without an end, after additional data alone, after a failure, and in the other
+            // direction.
             let script = [
                 &[init(ENCRYPT, &key)][..],
                 &encrypt,

@@ -321,7 +321,7 @@ fn fifo(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
-/// A folder for the files of a test; `None` if the subject has no trace, which is printed.
+/// A folder for the files of a test. If the subject has no trace, prints this and returns `None`.
 fn folder() -> Option<tempfile::TempDir> {
     (!subject_is_default("the trace")).then(|| tempfile::tempdir().expect("a folder"))
 }
@@ -333,7 +333,7 @@ fn a_file_and_standard_error_and_output_get_the_trace() {
     assert_eq!(runs_normally(program(Role::Plain, &file)).1, "");
     assert_eq!(runs_normally(program(Role::Forks, &file)).1, "");
     let text = fs::read_to_string(&file).unwrap();
-    // First one process, then a parent and a child.
+    // The trace has lines of three processes: the first program, and the parent and the child of the second one.
     for line in ["first use", "100000 bytes in 1 calls"] {
         assert!(text.matches(line).count() >= 2, "{text}");
     }

@@ -62,7 +62,7 @@ fn an_iv_is_the_check_value() {
         let opened = compare(name, &[start(name, DECRYPT), Update(sealed.clone()), State]);
         assert!(opened[1].out == data, "{name}");
         assert!(!compare(name, &[with_standard_icv(name, DECRYPT), Update(sealed)])[1].ok(), "{name}");
-        // The check value stays for the next key.
+        // The check value that was set also applies to the next key.
         let again = [start_encrypting(name), with_standard_icv(name, -1), Update(data), State];
         compare(name, &again);
     }

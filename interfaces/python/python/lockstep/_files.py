@@ -103,7 +103,7 @@ class RawReader(SeekableFile):
         return bytes(rest)
 
     def close(self) -> None:
-        # This closes the file of a path, and wipes the key.
+        # This closes a file that was opened by its path, and wipes the key.
         self._native = None
         super().close()
 
@@ -139,7 +139,7 @@ class _RawWriter(_Raw):
 
     def _end(self, is_complete: bool) -> None:
         ends, self._ends = self._ends, None
-        # In the child of a fork, the file belongs to the parent.
+        # After a fork, the file belongs to the parent, so the child does not complete it.
         if ends is not None and self._process == os.getpid():
             ends(is_complete)
 

@@ -50,7 +50,7 @@ class _Target:
     """A new file of another file system, which is written to and then appears, or does not."""
 
     def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
-        # On the file system in memory, a file would appear when it is opened.
+        # The file system `memory` shows a file as soon as it is opened, so the content is first collected here.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
         self._file: Any = self._content
@@ -95,7 +95,7 @@ class _Target:
         self._is_pending = False
 
     def discard(self) -> None:
-        # In the child of a fork, the file belongs to the parent.
+        # After a fork, the file belongs to the parent, so the child leaves it unchanged.
         if not self._is_pending or self._process != os.getpid():
             return
         self._is_pending = False

@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) cpu: Arc<dyn Device>,
     pub(crate) largest: usize,
-    /// Random data, also in `from`.
+    /// Random data in host memory. The device buffer `from` contains the same data.
     pub(crate) input: Vec<u8>,
     /// The CPU's result.
     pub(crate) expected: Vec<u8>,

@@ -17,14 +17,14 @@ const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
 
 type Sample = (Instant, [Option<f64>; 4]);
 
-/// The running program, and what it has printed.
+/// The running `nvidia-smi`, and the values that it has printed.
 pub(crate) struct Meter {
     program: Option<Child>,
     samples: Arc<Mutex<Vec<Sample>>>,
 }
 
 impl Meter {
-    /// Starts the program, if there is one. Its output is also kept in the file.
+    /// Starts `nvidia-smi`, if this machine has it. Its output is also written to `file`.
     pub(crate) fn start(file: Option<&Path>) -> Result<Meter> {
         let samples = Arc::new(Mutex::new(Vec::new()));
         let arguments = ["-i", "0", QUERY, "--format=csv,noheader,nounits", "-lms", "100"];
@@ -49,7 +49,7 @@ impl Meter {
                 for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                     let sample = (Instant::now(), parse(&line));
                     samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-                    // The rows have only medians, and the file has each line.
+                    // The rows have only medians, so the file gets each line.
                     let _ = copy.as_mut().map(|copy| writeln!(copy, "{line}"));
                 }
             });

@@ -330,7 +330,7 @@ fn a_file_has_no_name_until_it_is_complete() {
     for options in [KEEP, FORCE] {
         let mut output = OutputFile::create(&path, options).unwrap();
         output.write_all(NEW).unwrap();
-        // Otherwise the other tests of these files test nothing.
+        // If the file system did not support files without a name, the tests of such files would test nothing.
         assert_eq!(
             output.as_file().metadata().unwrap().nlink(),
             0,
@@ -341,7 +341,7 @@ fn a_file_has_no_name_until_it_is_complete() {
         assert_new_file(&path, "complete");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
-    // A name that is created meanwhile is kept.
+    // A file that another process creates under the name meanwhile is kept.
     fs::remove_file(&path).unwrap();
     let output = OutputFile::create(&path, KEEP).unwrap();
     fs::write(&path, "precious").unwrap();

@@ -68,7 +68,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
     try:
         call = pickle.loads(function)
     except Exception as error:
-        # `pickled` has checked that there is no key in it.
+        # The message is passed on, because `pickled` has checked that the pickled function contains no key.
         raise KeyUnavailable(f"the function key cannot be loaded on the worker: {type(error).__name__}: {error}") from None
     try:
         key = call()

@@ -96,7 +96,7 @@ fn children_are_counted() {
         return;
     }
     let before = children_time().unwrap();
-    // More than one clock tick of work.
+    // This loop takes more than one clock tick of CPU time.
     let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     assert!(std::process::Command::new("sh").args(["-c", count]).status().unwrap().success());
     assert!(children_time().unwrap() > before);
