@@ -43,7 +43,7 @@ SBOX = sbox()
 
 
 def round_keys(key):
-    """FIPS 197, 5.2."""
+    """The round keys of a key (FIPS 197, 5.2)."""
     count, words = len(key) // 4, [key[at : at + 4] for at in range(0, len(key), 4)]
     constant = 1
     while len(words) < 4 * (count + 7):

@@ -47,7 +47,7 @@ _TOKEN_KEY = secrets.token_bytes(32)
 
 
 class _Target:
-    """A new file of another file system, which is written to and then appears, or does not."""
+    """A new file of another file system. It appears when it is complete, or not at all."""
 
     def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
         # The file system `memory` shows a file as soon as it is opened, so the content is first collected here.
