@@ -25,7 +25,8 @@ fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8
     file
 }
 
-/// A folder with an identity and a passphrase file, both private; and the recipient of the identity.
+/// Creates a folder with an identity and a passphrase file, both of which only the user can read. Returns the folder and the recipient of
+/// the identity.
 fn with_identity() -> (Folder, x25519::Recipient) {
     let folder = Folder::new();
     let identity = x25519::Identity::generate();
@@ -63,7 +64,7 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
     let text = encrypt(&[&recipient], true, b"hello");
     let text = String::from_utf8(text).unwrap().replace('\n', "\r\n");
     assert_eq!(folder.pipe(["decrypt", "-i", "identity"], text.as_bytes()).succeeded().stdout, b"hello");
-    // The default identity file.
+    // Without `-i`, the command uses the default identity file.
     folder.shell("mkdir -p config/lockstep/ && cp identity config/lockstep/identities").succeeded();
     assert_eq!(folder.pipe(["decrypt"], text.as_bytes()).succeeded().stdout, b"hello");
     let json = folder.pipe(["decrypt", "--json"], text.as_bytes()).succeeded();
@@ -71,7 +72,7 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
     assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
 }
 
-/// The plaintext of an age file, by the age crate.
+/// Decrypts an age file with the age crate.
 fn decrypted(file: &[u8], identity: &dyn age::Identity) -> Vec<u8> {
     let mut plain = Vec::new();
     let decryptor = age::Decryptor::new_buffered(file).unwrap();

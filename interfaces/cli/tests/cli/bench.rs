@@ -1,4 +1,4 @@
-//! `lockstep bench`: the measurements of every suite, and the reports. No figure is checked.
+//! `lockstep bench`: every suite measures, and the reports contain the results. The values of the results are not checked.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// The result of a quick run of a suite.
+/// Runs a suite with `--quick`, and returns its report.
 fn quick(folder: &Folder, suite: &str, more: &[&str]) -> Value {
     let report =
         folder.run([&["bench", suite, "--quick", "--json", "--dir", "."][..], more].concat()).succeeded();
@@ -230,7 +230,7 @@ fn the_page() {
     let script = "lockstep bench --quick --html piped.html | head -c 0; exit ${PIPESTATUS[0]}";
     folder.shell(script).succeeded();
     assert!(folder.has("piped.html"));
-    // No page is written if the table cannot be written.
+    // If the table cannot be written, no page is written.
     if Path::new("/dev/full").exists() {
         let script = "lockstep bench --quick --html full.html > /dev/full";
         folder.shell(script).failed(2, "No space left");

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 
-/// The name of the only file in the cache.
+/// Returns the name of the only file in the cache. Panics if there are several files.
 fn only_file(folder: &Folder) -> String {
     let entries = std::fs::read_dir(folder.path("cache/lockstep/calibration")).unwrap();
     let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

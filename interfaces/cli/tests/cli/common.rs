@@ -20,7 +20,7 @@ pub(crate) const HEADER: usize = 56;
 /// A folder in which commands are run.
 pub(crate) struct Folder(TempDir);
 
-/// The result of a command.
+/// The exit code and the output of a command that has ended.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -227,13 +227,13 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Copies the command by the program `cp`. If this process wrote the file, a child process that another test starts meanwhile
-/// would inherit the open file, and the copy could not be executed.
+/// Copies the command with the program `cp`. If this process wrote the copy, a child process of another test could inherit the open file,
+/// and the system would refuse to execute the copy.
 pub(crate) fn copy_program(to: &Path) {
     assert!(Command::new("cp").arg(LOCKSTEP).arg(to).status().unwrap().success());
 }
 
-/// True if a program that a test needs exists. Its absence is printed, and with `CI` set it is a failure.
+/// True if this program exists. Otherwise prints that it is missing, or panics if `CI` is set.
 pub(crate) fn have(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .any(|folder| folder.join(program).is_file());

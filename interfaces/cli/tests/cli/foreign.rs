@@ -32,7 +32,7 @@ fn files_of_other_programs_are_named() {
     named(&folder, "tar", "a tar archive");
     named(&folder, "gzip", "a gzip file");
     named(&folder, "short", "a gzip file");
-    // Without a key, a pipe is read no further than necessary: its writer waits.
+    // Without a key, the command reads only as much of a pipe as it needs: it ends although the writer of this pipe sleeps.
     let pipe = "timeout 30 lockstep decrypt < <(head -c 20 gzip; exec sleep 60 2> /dev/null)";
     folder.shell(pipe).failed(2, "a gzip file");
     let cases = [

@@ -1,4 +1,4 @@
-//! `lockstep openssl-conf`: the search for the module, and whether OpenSSL accepts the configuration.
+//! `lockstep openssl-conf`: how the command searches for the module, and whether OpenSSL accepts the configuration.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -170,7 +170,7 @@ fn every_setting_is_checked_and_written() {
     }
 }
 
-/// The module of the same build as this command, if it was built: by `cargo build` or `cargo test --workspace`.
+/// The module from the same build as this command. `None` if it was not built: only `cargo build` and `cargo test --workspace` build it.
 fn real_module() -> Option<PathBuf> {
     let folder = Path::new(LOCKSTEP).parent().unwrap();
     // `cargo test` places it with the dependencies.

@@ -221,8 +221,8 @@ fn a_non_blocking_standard_input_is_waited_for() {
     assert_eq!(folder.run(["decrypt", "-k", "key", "out"]).succeeded().stdout, data(100_000));
 }
 
-/// Runs a command that writes to a pipe, and changes its input after the first bytes of output: pipe and command hold a
-/// few megabytes at most, so that the command cannot have read all of its input by then.
+/// Runs a command that writes to a pipe, and calls `change` after the first bytes of output, to change the input. The pipe and the
+/// command hold a few megabytes at most, so at this time the command has not read all of its input.
 fn while_running(folder: &Folder, args: &str, change: impl FnOnce()) -> Ended {
     let mut child = folder.command(args.split(' ')).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();

@@ -1,4 +1,4 @@
-//! `decrypt --partial`: the verified beginning of damaged files. And the holes of decrypted files.
+//! `decrypt --partial`: the verified beginning of damaged files. Also the holes of decrypted files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -27,7 +27,7 @@ fn assert_partial(folder: &Folder, script: &str, chunks: usize, key: &str) {
         let piped = decrypt(&format!("{how} --partial"));
         assert!(piped.stdout == plain[..chunks * CHUNK], "{script}, {how}: {}", piped.stdout.len());
         piped.failed(1, &words);
-        // Without the option no file appears.
+        // Without `--partial`, no output remains.
         decrypt(&format!("{how} -o out")).failed(1, "");
         assert!(!folder.has("out"), "{script}, {how}");
     }

@@ -132,7 +132,6 @@ fn all_kinds_of_pictures() {
     );
 }
 
-/// A chunk of a PNG.
 fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     let mut crc = !0u32;
     for byte in kind.iter().chain(body) {
@@ -166,8 +165,8 @@ fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// In XTS the tweak of each sector of 512 bytes is its number, the last sector uses ciphertext stealing, and a sector
-/// of less than a block is unchanged.
+/// In XTS, each sector of 512 bytes is a data unit, and its number is the tweak. The last sector uses ciphertext stealing. A sector of
+/// less than a block is unchanged.
 #[test]
 fn sectors() {
     let folder = folder();

@@ -275,7 +275,7 @@ fn damaged_envelopes() {
     for at in (0..envelope).step_by(7).chain(envelope - 3..envelope + 60) {
         refused(&cipher[..at], &format!("cut at {at}"));
     }
-    // The envelope of another file, with another key.
+    // The file gets the envelope of another file, which contains another key.
     let other = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
     let other_envelope = envelope_of(&other);
     refused(&[other_envelope.as_bytes(), &cipher[envelope..]].concat(), "another envelope");

@@ -29,7 +29,8 @@ fn assert_not_shown(folder: &Folder, args: &[String]) {
     assert!(!shows_key(&output), "{args:?}: {output}");
 }
 
-/// The options with a value, from the help, each with one of the commands that have it. Commands that measure are left out.
+/// The options that take a value, read from the help. Each is returned with one command that has the option. Commands that measure are
+/// left out.
 fn options(folder: &Folder) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     for command in [

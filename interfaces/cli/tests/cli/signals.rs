@@ -132,7 +132,7 @@ fn during_the_work() {
 #[test]
 fn while_waiting_for_input_or_output() {
     let folder = Folder::with_keys();
-    // No input arrives.
+    // The command waits for input.
     let mut child = folder.spawn(["encrypt", "-k", "key", "-o", "out"]);
     // `wait` closes the child's standard input, unless it was taken.
     let _open = child.stdin.take();
@@ -140,12 +140,12 @@ fn while_waiting_for_input_or_output() {
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(folder.names(), ["key", "wrong"]);
-    // No process reads the output.
+    // The command waits until the output is read.
     let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero"]);
     wait_for_handlers(&child);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    // Not even the envelope has arrived.
+    // The command waits for the envelope.
     let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
     let _open = child.stdin.take();
     wait_for_handlers(&child);

@@ -9,7 +9,7 @@ use age::{Encryptor, Recipient, scrypt, x25519};
 
 use crate::common::*;
 
-/// The text as other systems write it: in UTF-8 with a byte order mark, and in UTF-16 of both byte orders; with CR LF.
+/// The text in the encodings of other systems: UTF-8 with a byte order mark, and UTF-16 in both byte orders. Line breaks are CR LF.
 fn encodings(text: &str) -> [Vec<u8>; 3] {
     let text = format!("\u{feff}{}", text.replace('\n', "\r\n"));
     let utf16 = |to_bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to_bytes).collect();
@@ -86,7 +86,7 @@ fn passphrases_of_existing_files() {
         folder.shell("chmod 600 pw").succeeded();
         folder.run(["decrypt", "--passphrase-file", "pw", "file"])
     };
-    // The bytes as given are tried first, so that files that were encrypted with them can still be opened.
+    // The unchanged bytes of a passphrase are tried first, so that files that were encrypted with these bytes can still be opened.
     for passphrase in ["\u{feff}secret", "secret"] {
         folder.write("file", age_file(passphrase, b"hello"));
         let ended = opens("\u{feff}secret\r\n".as_bytes()).succeeded();

@@ -258,8 +258,7 @@ fn resume_skips_files_that_are_up_to_date() {
     assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(9), Some(0)));
     let before: Vec<_> =
         fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
-    // Three changes: a new file, a file that has changed without changing its length, and a file that has grown but has
-    // an old time.
+    // Three inputs change: a file is new, a file has changed but has the same length, and a file has grown but has an old time.
     folder.write("in/new", "new");
     let changed = folder.path("enc/in/one.enc");
     set_age(&changed, 1000);
@@ -292,7 +291,7 @@ fn resume_replaces_only_its_own_outputs() {
         ended.stderr
     );
     assert_eq!(folder.read("enc/in/one.enc"), b"something else");
-    // With another key, each file fails.
+    // With another key, every file fails.
     let ended = folder.run(["encrypt", "-k", "wrong", "-r", "-O", "enc", "--resume", "in"]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("; 9 failed"), "{}", ended.stderr);
@@ -399,8 +398,7 @@ fn outputs_have_the_time_of_their_inputs_and_changes_during_the_run_are_detected
     assert_eq!(time("enc/in/one.enc"), time("in/one"));
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
     assert_eq!(time("back/in/one"), time("in/one"));
-    // The input gets other content of the same length, as if it were written during the encryption, before the output
-    // was complete.
+    // The input gets other content of the same length and another modification time, as after a write during the encryption.
     folder.write("in/one", "!");
     set_age(&folder.path("in/one"), 4000);
     let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();

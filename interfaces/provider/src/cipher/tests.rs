@@ -292,7 +292,7 @@ fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
     between(&instance);
     ecb.init(true, Some(&[0; 32]), None).unwrap();
     ctr.init(true, Some(&[0; 32]), Some(&IV)).unwrap();
-    // The largest draw.
+    // The largest draw of a generator.
     let mut data = vec![0; 1 << 16];
     ecb.update(Buffers::in_place_of(&mut data)).unwrap();
     ctr.update(Buffers::in_place_of(&mut data)).unwrap();
@@ -303,7 +303,7 @@ fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
 fn the_random_generator_never_uses_a_device() {
     for threshold in ["16", "65536"] {
         assert_eq!(drawn(threshold, |_| ()), 0, "{threshold}");
-        // An init of any other context ends the sequence of the generator's inits, so that the device has the work of ECB.
+        // An init of any other context ends the sequence of the generator's inits, so the device does the ECB work.
         let others: [fn(&Arc<Instance>); 4] = [
             |instance| _ = started::<Gcm>("AES-128-GCM", true, instance, 12),
             |instance| _ = started::<Xts>("AES-128-XTS", true, instance, 16),

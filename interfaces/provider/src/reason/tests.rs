@@ -21,7 +21,7 @@ fn texts_are_distinct_and_become_error_codes_of_letters_digits_and_underscores()
 
 #[test]
 fn shared_reasons_have_openssls_numbers() {
-    // openssl/proverr.h
+    // The number is from openssl/proverr.h.
     assert_eq!(Reason::BadDecrypt.shared(), Some(100));
     assert_eq!(Reason::WrongFinalBlockLength.shared(), Some(107));
     assert_eq!(Reason::Device.shared(), None);

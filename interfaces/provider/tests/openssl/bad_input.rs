@@ -79,7 +79,7 @@ fn data_with_a_partial_block_without_padding() {
                 refused(name, &["block length"], &script);
             }
         }
-        // With padding: a ciphertext that is truncated, or empty.
+        // With padding, the end refuses a ciphertext that is truncated or empty.
         for n in [1, 17] {
             refused(name, &["block length"], &[start_decrypting(name), Update(bytes(n, 1)), Final]);
         }
@@ -195,7 +195,8 @@ fn additional_data_after_the_data_and_data_after_the_end() {
     }
 }
 
-/// An error of this provider only. The default provider of 3.0.2 crashes, because it uses a key that was never set.
+/// Only this provider refuses data without a key or an IV. The default provider of 3.0.2 crashes, because it uses a key that was never
+/// set.
 #[test]
 fn data_before_a_key_or_an_iv() {
     if subject_is_default("releases differ in data before a key") {

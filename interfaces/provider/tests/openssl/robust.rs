@@ -193,7 +193,7 @@ fn a_child_continues_with_contexts_of_its_parent() {
     in_own_process("robust::a_child_continues_with_contexts_of_its_parent", || {
         let data = bytes(3_000_000, 5);
         for name in ["AES-256-CTR", "AES-128-GCM", "AES-128-CBC"] {
-            // Consecutive small updates and large ones, so that both keystream computed ahead and the planner are used.
+            // Both small updates in a row and large updates, so that keystream is computed ahead and the planner is used.
             for size in [4096, 1_000_000] {
                 let expected = encrypted(&theirs(name), name, &data);
                 let mut context = ready(&subject_in(library(), name), name);
@@ -369,7 +369,7 @@ fn contexts_are_freed_in_any_state() {
                 let mut context = cipher.context();
                 assert_eq!(context.init(Some(&cipher), way, key, iv, &Params::new()), 1);
                 let copy = context.copy();
-                // Another cipher in the same context.
+                // The context is used with another cipher.
                 let other = subject_in(library(), "AES-128-CTR");
                 assert_eq!(
                     context.init(Some(&other), ENCRYPT, Some(&[1; 16]), Some(&[2; 16]), &Params::new()),

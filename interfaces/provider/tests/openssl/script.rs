@@ -83,7 +83,8 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
     let mut ours = ours.to_vec();
     let (of_them, release) = (of_provider(theirs), release());
     match call {
-        // 3.0.2 and 3.0.19 do not report that the tag of a decryption was not set; 4.0.3 does, before other entries or alone.
+        // If the tag of a decryption was not set, 3.0.2 and 3.0.19 do not report this. 4.0.3 adds an entry, alone or before other
+        // entries.
         Update(_) | InPlace(_) | Final | Cipher(_) | CipherEnd
             if release < (4, 0, 0)
                 && (name.ends_with("GCM") || name.ends_with("CCM"))
@@ -95,7 +96,7 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
         SetTag(_) | TagLength(_) if release < (3, 0, 19) && name.ends_with("OCB") && theirs.is_empty() => {
             return true;
         }
-        // In 3.0.2 and 3.0.19 the default provider's key wrap does not list the parameter, and libcrypto makes the entry.
+        // In 3.0.2 and 3.0.19 the default provider's key wrap does not list the parameter for the length, so libcrypto adds the entry.
         KeyLength(_)
             if release < (4, 0, 0)
                 && name.contains("WRAP")

@@ -346,7 +346,7 @@ fn unexplained<'n>(name: &'n str, sequence: &[&Call], uses: &mut BTreeSet<Use<'n
 fn all_short_sequences() {
     let (mut differences, mut uses) = (Vec::new(), BTreeSet::new());
     for name in NAMES {
-        // GCM-SIV: since 3.2.
+        // The default provider has GCM-SIV since 3.2.
         if library().cipher(name, "provider=default").is_none() {
             continue;
         }
@@ -379,8 +379,8 @@ fn all_short_sequences() {
     assert!(unused.is_empty(), "no sequence needs\n{}", unused.join("\n"));
 }
 
-/// The modes and differences of explanations for this release that are not among `uses`. The table was written for the releases
-/// 3.0 and 4.0; on releases between them, the result is empty.
+/// The modes and differences of explanations for this release that do not occur in `uses`. The explanations were written for the releases
+/// 3.0 and 4.0. On releases between them, the result is empty.
 fn unused_explanations(uses: &BTreeSet<Use>) -> Vec<String> {
     let mut unused = Vec::new();
     if ((3, 1, 0)..(4, 0, 0)).contains(&release()) {

@@ -287,8 +287,8 @@ fn a_configuration_file_with_a_misspelt_name_is_refused() {
     }
 }
 
-/// OpenSSL interprets the value as a reference to the section, and does not pass it to the provider. This is
-/// documented, since the provider cannot detect it.
+/// If a value is the name of the section, OpenSSL takes it for a reference to the section, and does not pass it to the provider. The
+/// provider cannot detect this, so docs/provider.md describes it.
 #[test]
 fn a_value_that_names_a_section_is_not_passed_to_the_provider() {
     if subject_is_default("settings") {

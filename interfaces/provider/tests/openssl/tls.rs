@@ -351,8 +351,7 @@ fn wrong_padding_gives_a_random_mac_and_no_error() {
                 assert_ne!(first, real, "{version:x} {mac}: the end of the record is returned");
             }
         }
-        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated before its padding is checked:
-        // wrong padding is an error.
+        // Without a MAC in the record (encrypt-then-MAC), the MAC was checked before the padding, so wrong padding is an error.
         let record = cbc_record(name, version, &bytes(64, 5), &[]);
         let mut script = cbc_setup(name, DECRYPT, version, 0);
         script.push(Record(record, explicit(version)));

@@ -57,8 +57,7 @@ impl Meter {
         Ok(Meter { program: Some(program), samples })
     }
 
-    /// The medians in an interval. If there are no figures in the interval, the last figures before its end. Null if there
-    /// are none.
+    /// The medians of the values in an interval. If there are none in the interval, the last values before its end, or null.
     pub(crate) fn during(&self, begun: Instant, ended: Instant) -> Value {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let before: Vec<&Sample> = samples.iter().filter(|(at, _)| *at <= ended).collect();

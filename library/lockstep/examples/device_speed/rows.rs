@@ -156,7 +156,7 @@ impl Rows {
         Ok(self.file.write_all(format!("{row}\n").as_bytes())?)
     }
 
-    /// The exit code, after the last measurement.
+    /// Returns the exit code after the last measurement.
     pub(crate) fn end(self) -> ExitCode {
         if self.failures > 0 {
             eprintln!("device_speed: {} measurements failed", self.failures);

@@ -254,7 +254,7 @@ fn a_hard_link_is_used_without_rename_no_replace() {
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
-    // Another file that meanwhile gets this name is not lost.
+    // If another file gets this name meanwhile, it is not lost.
     let other = folder.path().join("other");
     let outcome = with_hook(failing(only_links), || {
         let mut output = OutputFile::create(&other, KEEP)?;

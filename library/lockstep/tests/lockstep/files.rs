@@ -1,4 +1,4 @@
-//! File output: complete or absent.
+//! Output files are complete or absent.
 #![cfg(unix)]
 
 use crate::common;

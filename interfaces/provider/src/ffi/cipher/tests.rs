@@ -14,7 +14,7 @@ use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
 
-/// A cipher with values that own memory. It panics in one method, after it has taken the values out.
+/// A cipher with values that own memory. It panics in one method, after the method has moved the values out of it.
 struct Faulty {
     common: Common,
     panics_in: &'static str,
