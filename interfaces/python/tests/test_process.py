@@ -161,8 +161,7 @@ def test_the_child_of_a_fork_works():
         import lockstep
         cipher, stop = lockstep.aead.AESGCM(bytes(32)), False
         try:
-            # If the test program has the emulator, it is selected, so that the child inherits a device that
-            # it cannot use.
+            # If the extension has the emulator, the parent selects it. The child then inherits a device that it cannot use.
             lockstep.use("cuda:emu")
         except ValueError:
             pass

@@ -387,8 +387,8 @@ def open_with(
 def _buffered(kind: type[io.BufferedReader | Writer], raw: _Raw) -> io.BufferedReader | Writer:
     """A buffered object of a raw file at its start.
 
-    The constructor calls `tell` and drops its exceptions. A signal handler can run, and raise KeyboardInterrupt, in each function that
-    is written in Python: therefore it calls `int()`, which returns 0.
+    The constructor of the buffered object calls `tell` and drops the exceptions of `tell`. A signal handler can run in each function
+    that is written in Python, and its KeyboardInterrupt would be dropped. Therefore `tell` is replaced by `int`, which returns 0.
     """
     vars(raw)["tell"] = int
     buffered = kind(raw, _BUFFER)

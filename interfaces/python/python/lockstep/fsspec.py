@@ -170,7 +170,7 @@ class _TextWriter(Discardable, io.TextIOWrapper):
     """A text file. `discard` discards its binary file."""
 
     def discard(self) -> None:
-        # The binary file: a `_Writer` or a `_CompressedWriter`.
+        # `buffer` is a `_Writer` or a `_CompressedWriter`.
         cast(Any, self.buffer).discard()
 
 
@@ -291,7 +291,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # With a key there is no envelope. The length of an envelope, which is a part of the size, is unknown here.
+            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, and therefore the size
+            # of the plaintext.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:

@@ -132,7 +132,7 @@ def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     monkeypatch.setattr(ray, "remote", recording)
     source = make_files(tmp_path / "in", 200, 100)
     lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file))
-    # The workers are searched before the next run, because that run wipes the key of this one.
+    # The workers are searched now, because the next run wipes the key of this run.
     workers = [pid for node in cluster.nodes for pid in cluster.workers(node)]
     own = [pid for pid in cluster.processes() if pid not in workers]
     assert len(own) >= 4

@@ -28,11 +28,11 @@ class KeyUnavailable(RuntimeError):
 
 
 class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
-    """Pickles a function, and refuses what looks like a key in it: 16 or 32 bytes, or as many in hexadecimal digits."""
+    """Pickles a function, and refuses parts that look like a key: 16 or 32 bytes, or the hexadecimal digits of 16 or 32 bytes."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        # The bytes in the code of functions. They have any length.
+        # The bytes that are parts of the code of functions. They may have the length of a key.
         self._code: set[bytes] = set()
 
     def persistent_id(self, part: Any) -> None:
