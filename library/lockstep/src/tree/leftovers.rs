@@ -73,7 +73,7 @@ impl Leftovers {
                 return Ok(false);
             }
             // The name is compared again, since the check may have taken some time.
-            if !folder.look(name)?.is_some_and(|now| id(&now) == expected) {
+            if folder.look(name)?.is_none_or(|now| id(&now) != expected) {
                 return Ok(false);
             }
             folder.remove(name)?;
