@@ -16,7 +16,7 @@ pub struct Hypothesis {
     pub stated_by: &'static str,
     /// `confirmed`, `refuted`, `in part` or `open`.
     pub verdict: &'static str,
-    /// The figures behind the verdict.
+    /// The figures of the paper and of the model from which the verdict follows, as a sentence.
     pub reason: String,
 }
 
