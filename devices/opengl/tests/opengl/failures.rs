@@ -112,7 +112,7 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
     }
 }
 
-/// A driver that states a larger limit than it supports, or a smaller limit than OpenGL requires.
+/// A driver may state a larger limit than it supports, or a smaller limit than OpenGL requires.
 #[test]
 fn a_driver_that_states_a_wrong_limit() {
     // More than 16384 rows of 512 blocks in one texture. 16384 is the limit of llvmpipe.
@@ -169,7 +169,8 @@ fn keys_and_data_are_wiped() {
     }
 }
 
-/// Whole passes, as the engine for the GeForce 6800 draws them, and draws without encryption, in which CTR adds the counters.
+/// Experiments have defined results: whole passes, which the engine for the GeForce 6800 draws, and draws without encryption, in which CTR
+/// adds the counters to the data.
 #[test]
 fn experiments_have_defined_results() {
     use lockstep_opengl::{Experiment, Steps};

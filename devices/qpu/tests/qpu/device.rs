@@ -60,7 +60,7 @@ fn chains_of_many_messages() {
     }
 }
 
-/// 384 messages take as long as one message.
+/// 384 chains fill all lanes of all QPUs, so 384 messages take as long as one message.
 #[test]
 fn chains_fill_the_lanes() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -70,7 +70,7 @@ fn chains_fill_the_lanes() {
     };
     let (one, all) = (clocks(1), clocks(384));
     assert!(all < one + one / 10, "{one} and {all}");
-    // The thesis expects that each chain uses a quarter of a vector. That is a byte in 4 x 85 clocks of a QPU.
+    // The thesis expects that each chain uses a quarter of a vector, which would take 4 x 85 clocks of a QPU for a byte.
     let each = all as f64 * 12.0 / (384.0 * 16.0 * 20.0);
     assert!(each < 20.0, "{each} clocks a byte and QPU");
 }

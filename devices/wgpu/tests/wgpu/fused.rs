@@ -138,7 +138,7 @@ fn a_batch_takes_few_submissions() {
     assert!(launches("bitslice_lane_ctr").unwrap() <= 3, "{:?}", device.counters());
 }
 
-/// Page-locked memory whose first access after `device` is set makes the device fail.
+/// Page-locked memory that makes the device fail: the first access to the memory after `device` is set loses the device.
 struct Trap {
     bytes: Vec<u8>,
     device: Arc<OnceLock<Arc<WgpuDevice>>>,
@@ -160,8 +160,8 @@ impl DerefMut for Trap {
     }
 }
 
-/// Runs a call with a message that is too long for one chunk, and then a short message in the pinned memory. Returns the statuses and
-/// the tags, which have been 7s, and the data of the long message.
+/// Makes a call with two messages: one that is too long for one chunk, and a short one in the pinned memory. Returns the outcome, the
+/// statuses, the tags, which are sevens before the call, and the data of the long message.
 fn with_pinned(
     device: &WgpuDevice,
     fused: FusedAead,

@@ -169,7 +169,7 @@ fn bytes_of_one_word_have_several_owners() {
     }
 }
 
-/// Uploads by several threads into words that they share, while one of the threads runs a kernel that writes these words.
+/// A thread uploads bytes to a word while another thread runs a kernel that writes the other bytes of this word. Neither result is lost.
 #[test]
 fn results_share_words_with_what_is_uploaded() {
     let Some(device) = device() else { return };
@@ -258,7 +258,7 @@ fn work_that_cannot_begin_leaves_its_data() {
             drop(messages);
             for ((index, plain), buffer) in plains().enumerate().zip(&buffers) {
                 let left = if on_device { download(memory, &**buffer) } else { hosts[index].clone() };
-                // The short message is zeroed if it has already been submitted.
+                // A short message before the long one has already been submitted, so its output is zeroed.
                 let begun = on_device && lengths[..=index] == [500];
                 assert!(left == if begun { vec![0; 500] } else { plain.clone() }, "{lengths:?} {on_device}");
             }
@@ -302,7 +302,7 @@ fn empty_data_may_be_anywhere() {
     }
 }
 
-/// An adapter that is opened twice has one name but two memories.
+/// If an adapter is opened twice, both devices have the same name, but each has its own memory, which the other cannot access.
 #[test]
 fn memory_of_another_instance_is_out_of_reach() {
     let (Some(one), Some(two)) = (device(), device()) else { return };
@@ -322,7 +322,7 @@ fn memory_of_another_instance_is_out_of_reach() {
     assert_eq!((download(memory, &*buffer), download(other, &*others)), (vec![1; 64], vec![2; 64]));
 }
 
-/// A slice may state any length, and an address instead of a handle.
+/// A slice may state a length beyond its buffer, or an address instead of a handle. Both are errors.
 #[test]
 fn a_slice_beyond_its_buffer_is_out_of_reach() {
     let Some(device) = device() else { return };
