@@ -9,7 +9,8 @@ use object::{Endianness, Object, ObjectSymbol, RelocationTarget, SymbolKind};
 
 /// The address at which images are laid out.
 const BASE: u64 = 0x1000_0000;
-/// The addresses of imported symbols, one for each 16 bytes. No memory is there: the machine answers calls by contract.
+/// The address of the first imported symbol. The symbols are 16 bytes apart. No memory is there: the machine answers calls of these
+/// addresses by contract.
 pub const IMPORTS: u64 = 0x7f00_0000_0000;
 
 /// A part of the image.
@@ -165,7 +166,7 @@ fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Res
                     BASE + symbol.address() + addend
                 }
             }
-            // Data of a thread, which no kernel uses: an access to this address is reported.
+            // Thread-local data, which no kernel uses. An access to address 0 is reported.
             (elf::R_X86_64_DTPMOD64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64, _) => 0,
             (other, _) => return Err(format!("a relocation of type {other:?}, which is not supported")),
         };

@@ -23,7 +23,7 @@ const STACK: usize = 64 << 10;
 const STACK_END: u64 = 0x7e00_0000_0000;
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
-/// A run of more instructions is stopped: no case needs as many.
+/// Maximum number of instructions of a run. No case needs as many, so a run that exceeds it has an error and is stopped.
 const MOST_STEPS: u64 = 200_000_000;
 
 /// A fault of constant time or of memory safety, or a secret that is left behind.
@@ -77,7 +77,7 @@ pub struct Finding {
     pub function: String,
     /// Number of secret bytes that instructions of the function have left behind; 0 for other kinds.
     pub bytes: usize,
-    /// The instruction and its operands, or what is left where.
+    /// The instruction and its operands, or the places of the secret bytes that are left behind.
     pub detail: String,
 }
 
@@ -102,7 +102,7 @@ pub type Step = Result<(), Stop>;
 /// The function that executes an instruction.
 pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
 
-/// A decoded instruction and its semantics.
+/// A decoded instruction, and the function that executes it.
 struct Decoded<D: Domain> {
     instruction: Instruction,
     run: Option<Run<D>>,
@@ -186,7 +186,7 @@ impl Flags {
 /// The blocks of the allocator.
 #[derive(Clone, Default)]
 pub struct Heap {
-    /// Number of bytes of addresses that have been handed out.
+    /// Number of bytes of the address space that allocations have used so far.
     pub used: u64,
 }
 
@@ -204,7 +204,7 @@ pub struct Machine<D: Domain> {
     pub masks: [[D::Byte; 8]; 8],
     /// The address of the next instruction.
     pub next: u64,
-    /// What has been found.
+    /// The findings so far, each with the number of times that it occurred.
     pub findings: BTreeMap<Finding, u64>,
     /// Number of executed instructions.
     pub steps: u64,
@@ -214,9 +214,9 @@ pub struct Machine<D: Domain> {
     general_writers: [Writer; 16],
     vector_writers: [Writer; 32],
     at: u64,
-    /// The last instruction of the program: a function of the C library writes in its name.
+    /// The last executed instruction of the program. It counts as the writer of the bytes that a function of the C library writes.
     writer: Writer,
-    /// The lowest address of the stack that has been written.
+    /// The lowest address of the stack that the program has written.
     lowest: u64,
 }
 
@@ -391,18 +391,18 @@ impl<D: Domain> Machine<D> {
         *self.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
     }
 
-    /// A flag that an instruction reads. The value and the mark of an undefined flag are not known.
+    /// Returns a flag that an instruction reads. An undefined flag is an error, because neither its value nor whether it is secret is
+    /// known.
     ///
-    /// # Errors
-    /// If the flag is undefined.
+    /// # Errors If the flag is undefined.
     pub fn defined(&self, flag: Flag) -> Result<Flag, Stop> {
         if flag.defined { Ok(flag) } else { Err(self.stop("the instruction reads an undefined flag")) }
     }
 
-    /// The outcome of a branch or of another choice that is visible from outside. A secret is reported; a domain without values stops.
+    /// The outcome of a branch, or of another choice that an observer can see. A secret flag is reported. A domain without values then
+    /// cannot continue.
     ///
-    /// # Errors
-    /// If the flag is undefined, or has no value.
+    /// # Errors If the flag is undefined, or is secret and has no value.
     pub fn decide(&mut self, flag: Flag) -> Result<bool, Stop> {
         let flag = self.defined(flag)?;
         if flag.secret {
@@ -414,10 +414,9 @@ impl<D: Domain> Machine<D> {
         Ok(flag.value)
     }
 
-    /// A number that is visible from outside, such as an address.
+    /// A number that an observer can see, such as an address. A secret number is reported.
     ///
-    /// # Errors
-    /// If it has no value.
+    /// # Errors If the number is secret and has no value.
     pub fn public(&mut self, kind: Kind, what: &str, bytes: &[D::Byte]) -> Result<u64, Stop> {
         let number = Number::of::<D>(bytes);
         if number.is_secret() {
@@ -454,7 +453,7 @@ impl<D: Domain> Machine<D> {
         self.general_writers[index] = self.writer;
     }
 
-    /// Sets a vector register, and clears the bytes above it unless they are kept.
+    /// Sets a vector register. If `keeps_rest` is false, clears the bytes above the written ones.
     pub fn set_vector(&mut self, register: Register, bytes: &Bytes<D>, keeps_rest: bool) {
         let (index, size) = (register.number(), register.size());
         self.vectors[index][..size].copy_from_slice(&bytes[..size]);
@@ -494,13 +493,13 @@ impl<D: Domain> Machine<D> {
         self.memory.write(address, bytes, self.writer).map_err(|denied| self.deny(&denied))
     }
 
-    /// True in the function of the crate `subtle` through which the result of each comparison of secrets passes. It is public.
+    /// True inside the function of the crate `subtle` that returns the result of each comparison of secrets. This result is public.
     fn is_verdict(&self) -> bool {
         let name = self.program.image.verdict;
         name.is_some_and(|(start, end)| (start..end).contains(&self.at))
     }
 
-    /// Reports an access.
+    /// Reports an access that is a fault.
     pub fn deny(&mut self, denied: &Denied) -> Stop {
         let Denied { address, len, writes, near } = denied;
         let what = if *writes { "write" } else { "read" };
@@ -544,7 +543,7 @@ impl<D: Domain> Machine<D> {
         Ok(bytes)
     }
 
-    /// Sets all registers and the stack to public values, as they are when an unrelated program has run.
+    /// Sets all registers and the stack to public values, as if an unrelated program had run.
     pub fn clear_scratch(&mut self) {
         let zero = D::constant(0);
         (self.general, self.vectors, self.masks) = ([[zero; 8]; 16], [[zero; 64]; 32], [[zero; 8]; 8]);

@@ -94,7 +94,8 @@ impl Total {
         self.outcome.merge(outcome);
     }
 
-    /// Prints a line for each kind and function, in the form of the list of known findings, with the most bytes of all runs.
+    /// Prints a line for each kind and function in the format of the list of known findings. The number of bytes is the maximum of all
+    /// runs.
     fn summarise(&self) {
         let mut most: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
         for finding in self.outcome.findings.keys() {

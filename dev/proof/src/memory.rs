@@ -1,4 +1,4 @@
-//! Memory as regions with gaps between them. An access that is not inside of one region is out of bounds.
+//! Memory as regions with gaps between them. An access must be inside one region. Any other access is out of bounds.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub enum Role {
     Buffer,
 }
 
-/// The instruction that wrote a byte, as its address; 0 if none has.
+/// The address of the instruction that wrote a byte, or 0 if no instruction has written it.
 pub type Writer = u32;
 
 /// A range of addresses.
@@ -65,7 +65,7 @@ impl<D: Domain> Region<D> {
     }
 }
 
-/// Why an access is a fault.
+/// The reason why an access is a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// The address of the first byte.
@@ -74,7 +74,7 @@ pub struct Denied {
     pub len: usize,
     /// True for a write.
     pub writes: bool,
-    /// The region that has the first byte, or the nearest region below it.
+    /// The region that contains the first byte or, if there is none, the nearest region below this byte.
     pub near: Option<(Rc<str>, u64)>,
 }
 
@@ -149,10 +149,9 @@ impl<D: Domain> Memory<D> {
         Ok(())
     }
 
-    /// Writes bytes in the name of an instruction.
+    /// Writes bytes, and stores `writer` as the instruction that wrote them.
     ///
-    /// # Errors
-    /// If they are not inside of one region that is writable.
+    /// # Errors If the bytes are not inside one writable region.
     pub fn write(&mut self, address: u64, from: &[D::Byte], writer: Writer) -> Result<(), Denied> {
         let (index, offset) = self.find(address, from.len(), true)?;
         let region = &mut self.regions[index];

@@ -132,11 +132,8 @@ pub extern "C" fn proof_ocb_place() -> *mut OcbPlace {
     Box::into_raw(Box::new(MaybeUninit::uninit()))
 }
 
-/// OCB3 with a key of `len` bytes. The expanded key moves to its place, and leaves copies on the stack: no provider or library sets
-/// keys on a path without a wipe of the stack after it.
-///
-/// # Safety
-/// The pointer is valid for `len` bytes.
+/// Sets the key of OCB3, of `len` bytes. The expanded key is moved to its place, which leaves copies on the stack. They do no harm in the
+/// provider and in the library, which wipe the stack after each path that sets a key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_set(
     place: &mut OcbPlace,

@@ -39,10 +39,7 @@ unsafe fn span<'a>(src: *const u8, dst: *mut u8, len: usize) -> Span<'a> {
     unsafe { Span::from_raw(src, dst, len) }
 }
 
-/// The kernel of a name, or null if the processor cannot run it. `cpu/soft` has the width of this index.
-///
-/// # Safety
-/// The pointer is valid for `len` bytes.
+/// The kernel with this name, or null if the processor cannot run it. For `cpu/soft`, `width` is the index of the width of its registers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_kernel(name: *const u8, len: usize, width: usize) -> *const InlineKernel {
     if let Some(width) = Width::ALL.get(width) {
@@ -90,7 +87,7 @@ pub extern "C" fn proof_key_copy(place: &mut KeyPlace, key: &InlineKey) -> bool 
     place.write(key.duplicate()).is_some()
 }
 
-/// Defines functions that call a mode of a key. A mode has no chaining register, or it has one and updates it.
+/// Defines a function for each mode of a key. Some modes have a chaining register, which the function updates.
 macro_rules! modes {
     ($($function:ident = $mode:ident($($register:ident)?);)*) => {
         $(

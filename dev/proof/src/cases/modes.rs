@@ -10,11 +10,11 @@ use crate::machine::Stop;
 pub(super) struct Mode {
     pub(super) name: &'static str,
     function: &'static str,
-    /// What the chaining register is.
+    /// Whether the mode has a chaining register, and whether the register is secret.
     register: Register,
     /// Lengths are multiples of this number of bytes.
     unit: usize,
-    /// The most bytes; 0 stands for two steps of the kernel and all tails.
+    /// The maximum length in bytes. 0 means two steps of the kernel and every length of the rest.
     most: usize,
     /// The result of the reference implementation.
     expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,

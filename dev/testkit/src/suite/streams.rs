@@ -16,8 +16,8 @@ fn aead_key(mode: Aead, key: &Key) -> AeadKey {
     AeadKey::new(mode, key.bytes()).unwrap()
 }
 
-/// Splits of a message in at most 300 pieces: single bytes, whole blocks, odd sizes across block boundaries, empty pieces, and one
-/// piece.
+/// Ways to split a message into at most 300 pieces: single bytes, whole blocks, pieces of odd sizes that cross block boundaries, empty
+/// pieces, and one piece.
 fn splits(subject: &Subject, len: usize) -> Vec<Vec<usize>> {
     let by = |sizes: &[usize]| {
         let mut left = len;
