@@ -124,7 +124,7 @@ fn a_masked_move_keeps_the_marks_of_the_bytes_that_it_selects_and_reports_a_secr
     for zeroing in [false, true] {
         instruction.set_zeroing_masking(zeroing);
         let mut secret = State::ZERO;
-        // Some bits of the source are secret in every even byte. The second half of the destination is secret.
+        // The upper bits of every even byte of the source are secret, and the lower bits of the second half of the destination.
         secret.vectors[4] = std::array::from_fn(|place| if place % 2 == 0 { 0xf0 } else { 0 });
         secret.vectors[1] = std::array::from_fn(|place| if place >= 32 { 0x0f } else { 0 });
         let mut first = machine(&bytes_of(&instruction), &values, &secret);

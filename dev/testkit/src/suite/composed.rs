@@ -138,8 +138,8 @@ pub fn composed_aeads_agree(subject: &Subject) {
     }
 }
 
-/// One message of a batch has a change in its tag, ciphertext, nonce or associated data. It is refused and its output is zeroed. The other
-/// messages are opened.
+/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. They are refused and their outputs are
+/// zeroed. The other messages are opened.
 pub fn composed_forgeries_are_refused(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
