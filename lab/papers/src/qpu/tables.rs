@@ -11,7 +11,7 @@ use super::{Named, paper};
 /// A difference from a figure of the thesis, in percent of that figure.
 fn difference(ours: f64, thesis: f64) -> String {
     match format!("{:+.1}", 100.0 * (ours / thesis - 1.0)) {
-        // A difference that is rounded to zero has no sign.
+        // A difference that is rounded to zero is shown without a sign.
         none if none == "-0.0" || none == "+0.0" => "0.0".into(),
         some => some,
     }
@@ -21,7 +21,7 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// A rate as text. A figure that is missing is a dash.
+/// A rate as text. A missing rate is shown as a dash.
 fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), whole)
 }
