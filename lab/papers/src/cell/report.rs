@@ -44,7 +44,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True for a loop that another kernel has too: all loops of `spu/gcm` except GHASH.
+/// True for a loop that another kernel also has. This is the case for all loops of `spu/gcm` except GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -100,7 +100,7 @@ impl Report {
         self.measure_loops(|kernel, pass| rows.iter().any(|row| row.kernel == kernel && row.pass == pass))
     }
 
-    /// Measures the loops of these kernels and passes, without those already measured.
+    /// Measures the loops of these kernels and passes, except the loops that are already measured.
     fn measure_loops(&mut self, is_wanted: impl Fn(&str, Pass) -> bool) -> Result<(), Error> {
         let loops = measured::loops();
         for &one in &loops {
@@ -231,7 +231,7 @@ impl Report {
         std::array::from_fn(|size| passes.iter().map(|&pass| one(pass)[size]).sum())
     }
 
-    /// Costs that do not belong to a block: loading, start and end of a call.
+    /// A table of the costs that do not belong to a block: loading, and the start and the end of a call.
     pub fn besides(&self) -> Table {
         let head = ["kernel", "", "code, constants, keys", "tables", "clocks to load", "once a call", "in %"];
         let mut table = Table::new("Loading and fixed costs: bytes and clocks, 128-bit keys", &head, 2);
