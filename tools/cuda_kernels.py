@@ -41,19 +41,19 @@ SIZES = os.path.join(ROOT, "devices", "cuda", "sizes.txt")
 # major one is enough (docs/cuda.md states what this costs). NVRTC 12 makes it, because drivers from series 525 on load its code.
 # The driver compiles PTX for 11.0 (Thor), for which NVRTC 12 has no machine code.
 ARCHITECTURES = [60, 70, 80, 90, 100, 120]
-# Kernels that are used by name only, for study: packages have them as PTX.
+# Kernels for study, which are used by name only. Packages contain them as PTX.
 ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox"]
-# Packages of a checkout without the full archive: A100, A10, L4, L40, GeForce 30 and 40 (8.x), and H100, H200 (9.0).
+# The architectures of a build without the full archive: 8.0 for A100, A10, L4, L40, GeForce 30 and 40, and 9.0 for H100 and H200.
 # The driver compiles PTX for all others.
 FEW = [80, 90]
 # The driver compiles PTX of the oldest architecture for every architecture without machine code.
 PTX = "compute_60"
 # GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
 CARRY_LESS = "ghash_carry_less"
-# The largest archive of all architectures: packages contain it.
+# The maximum size in bytes of the archive for all architectures, which packages contain.
 MOST_BYTES = 5_000_000
-# Modules that share a unit, because they have much code in common, in the order in the unit: a module is unpacked with those before it.
-# All other modules have a unit each.
+# Modules that share a unit, because they have much code in common. A module is unpacked together with the modules before it in its
+# unit. Each of all other modules is a separate unit.
 TOGETHER = [
     ["bitslice_ecb_encrypt", "bitslice_cfb_decrypt", "chain"],
     ["bitslice_ctr32", "bitslice_ctr", "bitslice_ctr_little32"],
@@ -61,9 +61,9 @@ TOGETHER = [
     ["bitslice_xts_encrypt", "bitslice_xts_decrypt"],
     ["bitslice_ocb_encrypt", "bitslice_ocb_decrypt"],
 ]
-# The instructions of most architectures have 16 bytes, so the position of a byte in them predicts the byte.
+# Instructions of most architectures have 16 bytes, so compression uses the position of a byte modulo 16 to predict the byte.
 FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 4, "dict_size": 1 << 21}]
-# PTX is text: the position of a byte predicts nothing.
+# PTX is text, so the position of a byte does not help to predict it.
 TEXT_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 0, "pb": 0, "dict_size": 1 << 24}]
 
 
@@ -78,7 +78,7 @@ def main():
     if options.check:
         return check()
     if not has_compiler():
-        # An empty path: the build embeds nothing.
+        # Standard output stays empty, so the build embeds no machine code.
         print("cuda_kernels.py: no machine code for GPUs, since there is no compiler for this system", file=sys.stderr)
         return
     try:
@@ -240,7 +240,7 @@ def made(jobs):
         return path
     start, missing = time.monotonic(), [job for job in jobs if not is_made(code_path(job))]
     libraries = {version: nvrtc_folder(version) for version in {version for _, _, version in missing}}
-    # The longest compilations first, so that all processes end at about the same time.
+    # The longest compilations start first, so that all processes end at about the same time.
     missing.sort(key=lambda job: (job[1] != "ptx", len(source_of(job[0]))), reverse=True)
     workers = min(len(os.sched_getaffinity(0)), 8)
     with concurrent.futures.ProcessPoolExecutor(workers) as pool:
@@ -306,7 +306,7 @@ def compiled(work):
         raise RuntimeError("NVRTC does not start")
     if library.nvrtcCompileProgram(program, len(words), arguments):
         raise RuntimeError(f"{module} for {target}: {result(library, program, 'ProgramLog').decode()}")
-    # PTX keeps the zero byte at its end, which the driver requires.
+    # The zero byte at the end of PTX is kept, because the driver requires it.
     write(path, result(library, program, "PTX" if target == "ptx" else "CUBIN"))
     library.nvrtcDestroyProgram(ctypes.byref(program))
     return job

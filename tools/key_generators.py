@@ -14,8 +14,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Only pages, documentation and examples are searched. Tests, and programs that measure or search, use fixed keys on
-# purpose, so that their results can be repeated.
+# Only pages, documentation and examples are searched. Tests, and programs that measure or search, use fixed keys so that their
+# results can be repeated.
 PAGES = ["*.md", "docs/*.md", "interfaces/python/README.md"]
 DOCUMENTED = ["engine/*/src/**/*.rs", "devices/*/src/**/*.rs", "library/*/src/**/*.rs", "interfaces/*/src/**/*.rs", "interfaces/python/python/**/*.py"]
 EXAMPLES = ["interfaces/capi/examples/**/*.[ch]*", "interfaces/cli/examples/**/*", "interfaces/python/examples/**/*"]

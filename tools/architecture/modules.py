@@ -2,7 +2,7 @@
 
 import re
 
-# Literals and comments. They are removed, because their text could look like a path, and their braces like blocks.
+# Literals and comments are removed, because text in them could look like a path, and braces in them like blocks.
 _IGNORED = re.compile(
     r"""//[^\n]*
       | /\*.*?\*/
@@ -74,7 +74,7 @@ def named(text, module):
     """The absolute paths that a source without comments and tests names. `module` is its own path in the crate."""
     trees = re.findall(r"\buse\s+([^;]*);", text)
     found = [path for tree in trees for path in paths(tree)]
-    # Paths in expressions. Of a `use` with braces, only the part before the braces is matched a second time.
+    # Paths in expressions. The search also finds a part of each `use`, namely the path before its braces, which does no harm.
     found += [match.split("::") for match in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", text)]
     return [path for path in (_absolute(path, module) for path in found if path) if path]
 
@@ -100,7 +100,7 @@ def imports(folder):
     sources = _sources(folder)
     root = sources.get((), "")
     names = {module[0] for module in sources if module}
-    # The declarations of modules for tests only have been removed from the text, so these modules are left out.
+    # The text does not contain the declarations of modules for tests, so these modules are left out.
     names &= set(re.findall(r"\bmod\s+(\w+)", root)) | {module[0] for module in sources if len(module) > 1}
     exported = {}
     for tree in re.findall(r"\buse\s+([^;]*);", root):

@@ -105,7 +105,7 @@ def parts_and_repetition(folder):
     assert [path.read_text() for path in earlier] == [before]
     folder.run(2, "cuda:7", "nonsense")
     assert folder.ran() == []
-    # The results of another device and of another build do not count.
+    # Results of another device or of another build do not count as complete.
     folder.run(0, "cuda:1")
     assert folder.ran() == folder.names and folder.part("rates")["device"] == "cuda:1"
     (folder.folder / "build").write_text("another one")
@@ -174,7 +174,7 @@ def full_disk(folder):
     before = folder.states()
     folder.order("suite", "")
     for name in ("suite.json.part", "suite.log.part"):
-        # A device that is always full.
+        # /dev/full is a device on which each write fails, as on a full disk.
         (folder.out / name).symlink_to("/dev/full")
         folder.run(2)
         (folder.out / name).unlink()

@@ -21,9 +21,9 @@ from lockstep import aead, tensor
 from lockstep.random import Generator
 
 RANDOM = random.Random(18)
-# In tests: the number of messages, and the number of bytes of each message.
+# The number of messages in tests, and the number of bytes of each message.
 COUNT, EACH = 64, 5003
-# In measurements: the number of bytes of all messages together, and of one message.
+# The total number of bytes in measurements, and the number of bytes of each message.
 LARGE, MESSAGE = 1 << 30, 1 << 20
 RESULTS = {"checks": 0, "rates": []}
 

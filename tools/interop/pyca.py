@@ -45,7 +45,7 @@ SUITES = {
 # Exit codes of the command `lockstep`.
 DONE, NOT_AUTHENTIC = 0, 1
 
-# The generator has a fixed seed, so each run has the same data. These data are not secret.
+# The seed of the generator is fixed, so each run has the same data. The data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 
@@ -98,7 +98,7 @@ class Lockstep:
 
 def pyca_encrypt(bits, key, context, data):
     encryptor = SUITES[bits][0](key, context.encode())
-    # The pieces do not end at the ends of chunks, because pyca itself divides the data into chunks.
+    # The pieces do not end at the ends of chunks. pyca must divide the data into chunks itself.
     pieces = [encryptor.update(data[at : at + 70_001]) for at in range(0, len(data), 70_001)]
     return b"".join(pieces) + encryptor.finalize()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"<!-- output -->\s*\Z")
-# print(X)  # the output
+# Matches a call of `print` with its expected output as a comment, such as `print(1 + 1) # 2`.
 COMMENT = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 

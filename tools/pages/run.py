@@ -37,9 +37,9 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The first block of docs/data.md that needs a cluster. All later blocks of this page also need the cluster.
+# The page and the beginning of its first block that needs a cluster. All later blocks of the page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
-# A page, a part of the text of a block, and the reason why the block is not run.
+# Blocks that are not run: the page, a part of the block's text, and the reason.
 LEFT_OUT = [
     ("CONTRIBUTING.md", "cargo test", "runs the tests themselves"),
     ("README.md", "git clone", NETWORK),
@@ -61,15 +61,15 @@ LEFT_OUT = [
     ("docs/wgpu.md", "--device wgpu:0", GPU),
     (*CLUSTER, "a cluster: `make test-ray` runs this and the blocks after it"),
 ]
-# For each page with Rust code: the file that compiles this code, and runs most of it. A check finds the name of the
-# page in the file.
+# For each page with Rust code, the file that compiles the code and runs most of it. This script checks that the file names the
+# page.
 COMPILED = {
     "docs/adding-a-backend.md": "dev/testkit/src/lib.rs",
     "docs/adding-a-kernel.md": "tools/guides/check.py",
     "docs/adding-a-mode.md": "tools/guides/check.py",
     "docs/library.md": "lab/backends/src/lib.rs",
 }
-# Blocks that are not code.
+# The languages of blocks that are not code.
 NO_CODE = ("", "text", "json", "mermaid")
 
 

@@ -22,7 +22,8 @@ import provider_configuration
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
-# Seconds after a signal until programs that have not ended are killed, and until the script exits in any case.
+# Seconds from a signal to SIGKILL for programs that have not ended, and seconds from a signal to the exit of the script in any
+# case.
 TERMINATION_SECONDS, ENDING_SECONDS = 10, 15
 DEFAULT_CONFIGURATION = """
 openssl_conf = openssl_init
@@ -35,7 +36,7 @@ activate = 1
 """
 
 
-# Set when a signal ends the script: other threads then start no more programs.
+# Set when a signal ends the script. Other threads then start no more programs.
 ENDING = threading.Event()
 
 
@@ -53,7 +54,8 @@ class Trace:
 
     def __init__(self, file):
         self.file = file
-        # Created here for processes that have dropped privileges, and for those that never load the provider.
+        # The file is created in advance for two kinds of processes: those that have dropped their privileges cannot create it, and
+        # those that never load the provider do not create it.
         with open(file, "ab"):
             pass
         os.chmod(file, 0o666)
@@ -104,7 +106,7 @@ class Test:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda number, _: end_by_signal(number, self.folder))
-        # Workers of servers that dropped root's privileges read files in this folder.
+        # Workers of servers have dropped root's privileges, and must read files in this folder.
         os.chmod(self.folder, 0o755)
         self.default_conf = self.write("default.cnf", DEFAULT_CONFIGURATION)
         self.subject_conf = self.configuration("subject.cnf") if self.proof else self.default_conf

@@ -21,7 +21,7 @@ import random
 import shutil
 import subprocess
 
-# The same data in each run; they are not secret.
+# The seed is fixed, so each run has the same data. The data are not secret.
 RANDOM = random.Random(0x10C57E9)
 KEYS = {bits: RANDOM.randbytes(bits // 8) for bits in (128, 192, 256)}
 NONCE, AAD = RANDOM.randbytes(12), b"associated data"
@@ -30,7 +30,7 @@ CONTEXT = b"backups/monday"
 FORGED_MODES = ("GCM", "CCM", "OCB", "GCM-SIV", "SIV")
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
-# The bytes that a process must have passed to our provider: those of all messages with one key length, or of a file.
+# The number of bytes that a process must have passed to our provider: of all messages with one length of key, and of a file.
 PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
 
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 MIB = 1 << 20
-# For each unit: the kind of quantity that it measures, and the factor to bytes, seconds or dollars.
+# For each unit, the quantity that it measures, and the factor by which a value is converted to bytes, seconds or dollars.
 UNITS = {
     "GB/s": ("rate", 1e9),
     "Gb/s": ("rate", 1e9 / 8),
@@ -67,8 +67,8 @@ class Configuration:
     price: float
     capacity: float
     object_store: bool
-    # The parts of the page that show the configuration. "all": tables and plot. "table": tables, but not the plot.
-    # "hidden": only the other tables.
+    # Where the page shows the configuration. "all": in tables and plot. "table": in tables only. "hidden": only in tables that do
+    # not list all configurations.
     show: str
 
 

@@ -10,8 +10,8 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 840, 84, 22, 34, 520
 FIRST, LAST = 6, 15  # powers of ten of the work in bytes
 LOWEST, HIGHEST = -5, 6  # powers of ten of the time in seconds
 STEPS = 120
-# For each line: its colour on a light background, its colour on a dark background, and its pattern. The patterns
-# differ, so that colours are not required.
+# For each line of the plot: the colour on a light background, the colour on a dark background, and the pattern. Each line has a
+# different pattern, so the plot is readable without colours.
 LINES = (
     ("#2f7d46", "#6fce8c", ""),
     ("#2f7d46", "#6fce8c", "8 3"),

@@ -31,7 +31,8 @@ import time
 import soak
 
 SECONDS = "8"
-# Requests on the emulator take seconds on a loaded machine, so the time limit is not shorter. One client waits until this limit is exceeded.
+# The time limit of requests in a soak with flaws. It cannot be shorter, because requests on the emulator take seconds on a loaded
+# machine. One client waits until this limit is exceeded.
 FLAWED_SECONDS, FLAWED_PATIENCE = "12", "12"
 CLIENT, FORKS = "client that must fail: ", "forks that must fail: "
 FLAWS = {
@@ -46,7 +47,7 @@ FLAWS = {
     (FORKS + "code", "failed"),
     (FORKS + "early", "early"),
     (FORKS + "refused", "refused"),
-    # This soak reports that no device has failed.
+    # In this soak no device fails, which the soak must report.
     ("soak", "idle"),
 }
 
@@ -61,7 +62,7 @@ LOGGED = {
 # The minimum number of processes of a soak: servers with their workers, clients, and forking programs.
 PROCESSES = 12
 PATIENCE = 60
-# A soak has started all of its processes after some two seconds.
+# After this number of seconds, a soak is still starting processes. It needs about two seconds for all of them.
 EARLY_SECONDS = 3
 EARLY_RUNS = 6
 PR_SET_CHILD_SUBREAPER = 36
@@ -154,7 +155,7 @@ def short(module, **more):
         try:
             out, err = running.communicate()
         except BaseException:
-            # The soak ends the processes that it has started.
+            # When the soak is ended, it ends the processes that it has started.
             running.terminate()
             raise
     lines = out.splitlines()
@@ -174,9 +175,9 @@ def main():
     for line, crash in LOGGED.items():
         if bool(soak.CRASH.search(line)) != crash:
             sys.exit(f"is this line of nginx a crash? {line}")
-    # A killed soak leaves its folder.
+    # A soak that is killed does not remove its folder, so this folder contains it.
     with tempfile.TemporaryDirectory(prefix="lockstep-soak-") as folder:
-        # Workers without root's rights read what lies below.
+        # Workers without root's rights must read the files in this folder.
         os.chmod(folder, 0o755)
         os.environ["TMPDIR"] = folder
         return checked(sys.argv[1])
