@@ -137,7 +137,8 @@ def sources():
 
 
 def text_of(path, seen):
-    """A source with its includes inserted, each file once. Included files that are not kernels are for other compilers."""
+    """A source in which the included files are inserted, each once. Only kernels are inserted, because other included
+    files are for other compilers."""
     path = os.path.normpath(path)
     if path in seen or not path.startswith(KERNELS + os.sep):
         return ""
@@ -159,7 +160,8 @@ def source_of(module):
 
 
 def plan(numbers, with_ptx, left_out=ONLY_PTX):
-    """The code to make: (module, target, version of NVRTC). No machine code is made of the modules `left_out`."""
+    """The code that must be made, as tuples of module, target and version of NVRTC. There is no machine code of the
+    modules in `left_out`."""
     result = []
     for number in numbers:
         result += [(module, f"sm_{number}", 12) for module in sources() if module not in [CARRY_LESS, *left_out]]
@@ -180,14 +182,14 @@ def folder():
 
 
 def check_owner(path):
-    """Code that another user can write is not used: packages contain it, and it processes keys."""
+    """Refuses files of the cache that another user can write: packages contain this code, and it processes keys."""
     status = os.stat(path)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         sys.exit(f"cuda_kernels.py: {path} belongs to another user, or others can write it: remove it")
 
 
 def is_made(path):
-    """True if a file of the cache exists. It is then kept for another 30 days."""
+    """True if a file of the cache exists. Such a file is then kept for another 30 days."""
     if not os.path.exists(path):
         return False
     check_owner(path)
@@ -196,7 +198,7 @@ def is_made(path):
 
 
 def remove_unused():
-    """Removes what was not used for 30 days."""
+    """Removes the files of the cache that were not used for 30 days."""
     for name in os.listdir(folder()):
         path = os.path.join(folder(), name)
         if os.path.getmtime(path) < time.time() - 30 * 86400:
@@ -204,12 +206,12 @@ def remove_unused():
 
 
 def options_of(target):
-    """The options of NVRTC."""
+    """The options with which NVRTC compiles for this target."""
     return [f"--gpu-architecture={PTX if target == 'ptx' else target}", "--std=c++17"]
 
 
 def stamp_of_sources():
-    """The first line of sizes.txt."""
+    """A hash of the sources of all kernels: the first line of sizes.txt."""
     text = repr([(module, source_of(module)) for module in sorted(sources())])
     return f"kernels {hashlib.sha256(text.encode()).hexdigest()}\n"
 
@@ -229,7 +231,8 @@ def code_path(job):
 
 
 def path_of(jobs):
-    """The archive of this code. Its name depends on everything that determines its content."""
+    """The path of the archive of this code. The name of the archive is a hash of everything that determines its
+    content."""
     stamp = hashlib.sha256(repr([[os.path.basename(code_path(job)) for job in jobs], TOGETHER, FILTERS, TEXT_FILTERS]).encode())
     return os.path.join(folder(), f"archive-{stamp.hexdigest()[:20]}")
 
@@ -328,13 +331,14 @@ def write(path, data):
 
 
 def index_of(path):
-    """The lines of text of an archive."""
+    """The lines of text at the start of an archive."""
     with open(path, "rb") as file:
         return file.read().split(b"\n\n", 1)[0].decode() + "\n"
 
 
 def write_sizes(path):
-    """The index of the full archive, for tests that count the bytes which a first call unpacks."""
+    """Writes the lines of text of the full archive to sizes.txt. Tests count by them the bytes that a first call
+    unpacks."""
     index = index_of(path)
     with open(SIZES, "w", encoding="ascii", newline="\n") as file:
         file.write(stamp_of_sources() + index)

@@ -11,7 +11,7 @@ import sys
 
 
 def rates(path, kernel):
-    """Bytes a second by operation, key and size."""
+    """The rates in bytes per second by operation, key and size."""
     found = {}
     try:
         with open(path, encoding="utf-8") as file:

@@ -35,7 +35,7 @@ def number(text):
 
 
 def box(text, size):
-    """The left, upper, right and lower end of a text."""
+    """The left, upper, right and lower edge of a text."""
     size = number(text.get("font-size", size))
     words = "".join(text.itertext())
     width = size * sum(WIDTHS.get(character, USUAL) for character in words)
@@ -49,7 +49,7 @@ def box(text, size):
 
 
 def marks(svg):
-    """The squares and lines of the legends."""
+    """The squares and lines that are marks of the legends."""
     for rect in svg.iter(SVG + "rect"):
         if rect.get("width").endswith("%") or max(number(rect.get("width")), number(rect.get("height"))) > MARK:
             continue
@@ -66,7 +66,7 @@ def cover(a, b):
 
 
 def problems(picture):
-    """The texts of a picture, given as SVG, that cannot be read."""
+    """The texts of a picture that cannot be read, as messages. The picture is given as SVG."""
     svg = xml.etree.ElementTree.fromstring(picture)
     size = svg.get("font-size", "16")
     width, height = (number(svg.get(name)) for name in ("width", "height"))

@@ -58,7 +58,8 @@ def from_metadata(metadata, root):
 
 
 def wrong_dependencies(crates):
-    """The pairs of crates of which the first uses the second although the rules forbid it, and the reason of each."""
+    """The dependencies that the rules forbid, as pairs of crates of which the first uses the second, each with the
+    reason."""
     wrong = {}
     for crate in crates.values():
         if crate.layer not in RULES:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """The content of the list."""
+    """The circles and the wrong dependencies that the list contains."""
 
     # The circles, each as the name of a crate and the set of its modules that import each other in a circle.
     circles: frozenset
@@ -49,7 +49,7 @@ def compare(known, circles, wrong):
 
 
 def shrunk(text, circles, wrong):
-    """The list without what is no longer true. Nothing is added to it."""
+    """The text of the list without circles and dependencies that no longer exist. Nothing is added to it."""
     lines = []
     for line in text.splitlines():
         entry = parse(line)

@@ -56,7 +56,8 @@ def paths(tree):
 
 
 def _absolute(path, module):
-    """A path from the root of the crate, if it is one: the module of the file resolves `self` and `super`."""
+    """The path from the root of the crate, or None for a path into another crate. `module` is the module in which
+    `self` and `super` occur."""
     if path[0] == "crate":
         return path[1:]
     if path[0] not in ("self", "super"):
@@ -80,7 +81,7 @@ def named(text, module):
 
 
 def _sources(folder):
-    """The sources of a crate: the path of the module and the code of each."""
+    """The source texts of a crate by the path of the module."""
     source = folder / "src"
     found = {}
     for path in sorted(source.rglob("*.rs")):
@@ -118,7 +119,7 @@ def imports(folder):
 
 
 def circles(edges):
-    """The largest sets of nodes of which each reaches each other."""
+    """The circles of a graph, which are the largest sets of nodes in which each node reaches every other one."""
     reach = {}
     for start in edges:
         seen, todo = set(), [start]

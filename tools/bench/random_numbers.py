@@ -48,7 +48,7 @@ def candidates(size):
 
 
 def seconds(function):
-    """The seconds of a call."""
+    """The seconds that one call takes."""
     calls = 1
     while True:
         spent = harness.timed(harness.repeated(function, calls))()

@@ -79,7 +79,7 @@ def pages():
 
 
 class Folder:
-    """A clean folder with the files that examples use, and the environment of a reader."""
+    """A clean folder with the files that examples use, and the environment variables that a reader has."""
 
     def __init__(self, path, command, built):
         self.path, self.home, self.prefix = f"{path}/work", f"{path}/home", f"{built}/usr/local"
@@ -108,12 +108,12 @@ class Folder:
         self.environment |= {"HOME": self.home, "PATH": f"{programs}:{python}:{os.environ['PATH']}", "PYTHONPATH": f"{built}/package", "TERM": "dumb"}
 
     def code(self, block):
-        """The text of a block. What is installed in /usr/local is in a folder."""
+        """The text of a block. Paths below /usr/local are replaced by paths in a folder."""
         return block.text.replace("/usr/local/", f"{self.prefix}/")
 
 
 class Page:
-    """The blocks of a page, as they are run."""
+    """The blocks of a page, and the functions that run them."""
 
     def __init__(self, name, folder):
         self.name, self.folder = name, folder
@@ -181,7 +181,7 @@ class Page:
 
 
 def build(folder, extension, module, library):
-    """The files of `make install` that examples of the provider use, the Python package, and the C library."""
+    """Puts together what examples need: the files of `make install`, the Python package, and the C library."""
     prefix = f"{folder}/usr/local"
     os.makedirs(f"{prefix}/lib/ossl-modules")
     os.makedirs(f"{prefix}/share/lockstep")

@@ -65,7 +65,7 @@ def run(code, folder, environment):
 
 
 class Python:
-    """An interpreter that keeps the names of the blocks before."""
+    """A Python interpreter that runs blocks one after the other and keeps their names."""
 
     def __init__(self, folder, environment):
         command = [sys.executable, "-c", READS_STATEMENTS]

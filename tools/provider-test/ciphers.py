@@ -45,7 +45,7 @@ def names(provider):
 
 
 def run(name, encrypts, data):
-    """The output; `None` if there is no such cipher."""
+    """Encrypts or decrypts, and returns the output, or `None` if there is no such cipher."""
     cipher = ctypes.c_void_p(crypto.EVP_CIPHER_fetch(None, name.encode(), None))
     if not cipher:
         return None

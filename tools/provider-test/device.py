@@ -65,22 +65,23 @@ def variables(device):
 
 
 def totals(trace, pattern):
-    """The sum of the bytes of all processes in lines of the trace."""
+    """The sum of the numbers of bytes in the lines of the trace that match a pattern, over all processes."""
     return sum(int(match[1]) for line in trace.lines() if (match := re.search(pattern, line)))
 
 
 def worked(trace, device):
-    """The bytes of the work of the device, without self-tests."""
+    """The number of bytes that the device has processed, without self-tests."""
     return totals(trace, rf": (\d+) bytes on {re.escape(device)}$")
 
 
 def passes_of(device, mode):
-    """How often a device processes the data of a message in a mode, when encrypting and when decrypting."""
+    """How many times the device processes the data of a message in a mode: in encryption and in decryption."""
     return LACKING[device.split(":")[0]].get(mode, (PASSES[mode], PASSES[mode]))
 
 
 def check_work(test, name, device, trace, passes, wanted, size, outputs):
-    """Checks in the trace the bytes of a device, and that the processes with these outputs have stated what the CPU does in its place."""
+    """Checks by the trace the number of bytes of a device, and that the processes with these outputs have stated the
+    work that the CPU does in its place."""
     done = worked(trace, device)
     # The device may also process blocks of additional data, nonces, padding and tags.
     good = passes * size <= done <= (passes * size + 512 if passes else 0)
@@ -120,7 +121,7 @@ def mode_of(name):
 
 
 def every_mode(test, device):
-    """All ciphers with keys of 128 and 256 bits, through libcrypto."""
+    """Tests all ciphers with keys of 128 and 256 bits, through libcrypto."""
 
     def run(direction, inputs, name, **more):
         lines = "".join(f"{cipher} {data.hex()}\n" for cipher, data in inputs.items())
@@ -154,7 +155,7 @@ def every_mode(test, device):
 
 
 def speed(test, openssl, device):
-    """Measurements with the default sizes, from 16 bytes a call. The draws of OpenSSL's random generator stay on the CPU."""
+    """Runs `openssl speed` with its default sizes, from 16 bytes per call. The CPU serves OpenSSL's random generator."""
     for mode in ("ECB", "GCM"):
         name, trace = f"speed of {mode} on {device}", test.trace()
         command = [openssl, "speed", "-seconds", "1", "-elapsed", "-evp", f"aes-128-{mode}"]
@@ -165,7 +166,7 @@ def speed(test, openssl, device):
 
 
 def nginx(test, openssl, device):
-    """An object over TLS, by workers that are forked after the provider is loaded."""
+    """Serves an object over TLS by workers of nginx, which are forked after the provider is loaded."""
     curl = common.program("curl")
     key, certificate = common.make_certificate(test, openssl)
     data = random.Random(5).randbytes(OBJECT)

@@ -42,7 +42,7 @@ def random_bytes(test):
 
 
 def compiled(test, name):
-    """A program in C."""
+    """Compiles a program in C, and returns its path."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.c")
     program = test.path(name)
     done = test.run(
@@ -66,7 +66,7 @@ def compiled(test, name):
 
 
 def residue(test, program):
-    """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
+    """Tests that keys are wiped: from the stack after each call, and from the heap when memory is freed."""
     folder = os.path.dirname(os.path.abspath(test.module))
     for kernel, ahead in itertools.product(KERNELS, ("auto", "on", "off")):
         # LD_BIND_NOW is set, because lazy binding saves all registers on the stack at the first call of a function.
@@ -89,7 +89,8 @@ def native(test, program, case):
 
 
 def under_valgrind(test, program, case, kernel):
-    """No invalid access, no use of uninitialized memory, no leak of the provider."""
+    """Runs a case under valgrind, which must find no invalid access, no use of uninitialised memory and no leak of the
+    provider."""
     name = f"valgrind lifecycle {case}, kernel {kernel}"
     report = test.path(f"valgrind-{case}-{kernel.replace('/', '-')}.%p.xml")
     command = [
@@ -120,7 +121,7 @@ def under_valgrind(test, program, case, kernel):
 
 
 def torn(path):
-    """The complete errors of a report without an end."""
+    """The complete errors in a report of valgrind that ends too early."""
     with open(path, encoding="utf-8", errors="replace") as file:
         pieces = file.read().split("<error>")[1:]
     return [

@@ -70,7 +70,7 @@ RANDOM = random.Random(0x10C57E9)
 
 
 def listing(test, openssl):
-    """The provider and its names."""
+    """Tests that the provider and the names of its ciphers are listed."""
     output = test.ran(test.run(openssl, "list", "-providers", "-verbose"), "list -providers")
     if not test.proof or output is None:
         return
@@ -100,7 +100,7 @@ def aliases(line):
 
 
 def enc(test, openssl, mode, bits, plains):
-    """`openssl enc` with one cipher."""
+    """Tests `openssl enc` with one cipher."""
     cipher = f"-aes-{bits}-{mode}"
     secret = ["-K", RANDOM.randbytes(bits // 8).hex()] + (["-iv", RANDOM.randbytes(16).hex()] if mode != "ecb" else [])
     trace = test.trace()
@@ -227,7 +227,7 @@ def speed(test, openssl, arguments, algorithm, direction):
 
 
 def seals(test, openssl, name, algorithm, seal, open_, plain, damage=False):
-    """`seal` and `open_` are arguments of openssl. Each provider must open what the other one has sealed."""
+    """Checks that each provider opens what the other one has sealed. `seal` and `open_` are arguments of openssl."""
     for subject in (True, False):
         way = f"{name}, sealed by {'default ours'.split()[subject]}"
         trace = test.trace()
@@ -436,7 +436,8 @@ def tls(test, openssl, identity, suite, server_is_ours):
 
 
 def bad_settings(test, openssl):
-    """Invalid settings give a message that names the problem, and no crash. Invalid settings of the environment are ignored."""
+    """Tests that invalid settings give a message that names the problem, without a crash. Invalid settings in the
+    environment are ignored."""
     if not test.proof:
         return
     cases = [
@@ -453,7 +454,7 @@ def bad_settings(test, openssl):
 
 
 def snippet(test, openssl, command):
-    """`lockstep openssl-conf` prints a configuration that works."""
+    """Tests that the configuration that `lockstep openssl-conf` prints works."""
     done = test.run(command, "openssl-conf", subject=False)
     output = test.ran(done, "lockstep openssl-conf")
     if output is None or not test.proof:

@@ -58,7 +58,7 @@ def main():
 
 
 def pair(test, common, name, arguments, server_is_ours, client_is_ours, algorithm):
-    """Runs a process that serves and one that connects."""
+    """Runs two processes: one serves, and the other one connects."""
     server_trace, client_trace = test.trace(), test.trace()
     command = [sys.executable, __file__]
     environment = test.environment(server_is_ours, server_trace)
@@ -91,7 +91,7 @@ def forks(test, identity):
 
 
 def contexts(version, suite, certificate, key):
-    """Settings of a server and of a client."""
+    """The TLS contexts of a server and of a client."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
     client = ssl.create_default_context(cafile=certificate)
@@ -103,7 +103,7 @@ def contexts(version, suite, certificate, key):
 
 
 def send(connection, message):
-    """Sends the length, the digest and the message, in one piece."""
+    """Sends the length, the digest and the message in one call."""
     connection.sendall(struct.pack(">I", len(message)) + hashlib.sha256(message).digest() + message)
 
 
@@ -147,7 +147,7 @@ def in_threads(count, function):
 
 
 def lengths(number):
-    """The lengths of the messages of a connection: the maximum, 0, and random lengths."""
+    """The lengths of the messages of a connection: the maximum length, 0, and random lengths."""
     source = random.Random(number)
     return [LONGEST, 0, 1, *(source.randrange(LONGEST) for _ in range(MESSAGES - 3))]
 

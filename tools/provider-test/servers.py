@@ -135,25 +135,25 @@ APACHE_MODULES = ("mpm_event", "unixd", "authz_core", "authz_host", "alias", "cg
 
 
 def user():
-    """The user of the workers."""
+    """The user that the workers have."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next((name for name in USERS if name in known), None) or common.fail(f"no user {' or '.join(USERS)}")
 
 
 def group():
-    """The first group of that user."""
+    """The first group of the user that the workers have."""
     return grp.getgrgid(pwd.getpwnam(user()).pw_gid).gr_name
 
 
 def nginx(test, values):
-    """Configuration and command line."""
+    """Writes the configuration of nginx, and returns the command line."""
     line = f"user {user()} {group()};" if os.geteuid() == 0 else ""
     conf = test.write("nginx.conf", NGINX.format(user=line, **values))
     return [common.program("nginx"), "-p", test.folder, "-e", test.path("nginx.log"), "-c", conf]
 
 
 def apache(test, values):
-    """Configuration and command line."""
+    """Writes the configuration of Apache, and returns the command line."""
     folder = common.first_of("/usr/lib/apache2/modules", "/usr/lib*/httpd/modules", "/usr/libexec/apache2")
     if not folder:
         common.fail("no folder of Apache's modules: run tools/setup.sh programs")
@@ -197,7 +197,7 @@ def started(test, make, values, trace):
 
 
 def log(test):
-    """The end of the server's own log."""
+    """The end of the log that the server itself writes."""
     text = ""
     for name in ("nginx.log", "apache.log"):
         if os.path.exists(test.path(name)):

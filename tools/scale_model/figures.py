@@ -43,13 +43,14 @@ class Figure:
 
     @property
     def base(self):
-        """The value in bytes, seconds and dollars."""
+        """A value converted to bytes, seconds or dollars."""
         return self.value * UNITS[self.unit][1]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A resource that every byte uses. The times of the figures in `rate` are added, as for work in sequence on one processor."""
+    """A resource that every byte uses. The times of the figures in `rate` are added, because one processor does their
+    work in sequence."""
 
     name: str
     rate: float

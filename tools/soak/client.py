@@ -68,10 +68,8 @@ def context(settings, version, suite):
 
 
 def converse(made, port, request, deadline, cut):
-    """Sends a request on a connection of its own; the status and the body of the answer.
-
-    `cut` injects a flaw: the connection ends after the handshake.
-    """
+    """Sends a request on a new connection. Returns the status and the body of the answer. `cut` injects a flaw: the
+    connection ends after the handshake."""
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))
         with plain:
@@ -92,7 +90,7 @@ def converse(made, port, request, deadline, cut):
 
 
 def exchange(connection, request, deadline):
-    """Sends a request on a connection whose handshake is complete, and receives until its end."""
+    """Sends a request on a connection whose handshake is complete, and receives until the server ends the connection."""
     answer = bytearray()
     try:
         deadline.set(connection)
@@ -138,7 +136,7 @@ class Client:
         print(f"{kind}: {what}", file=sys.stderr, flush=True)
 
     def deal(self):
-        """The suite and the direction of the next request: in random order, and equally often."""
+        """Chooses the suite and the direction of the next request in random order. All suites are equally frequent."""
         if not self.dealt:
             ways = [False] * FETCHES + [True] * UPLOADS
             self.dealt = [(*each, uploads) for each in self.contexts for uploads in ways]
@@ -146,7 +144,7 @@ class Client:
         return self.dealt.pop()
 
     def ask(self):
-        """One request of random kind."""
+        """Makes one request of a random kind."""
         (version, suite), made, uploads = self.deal()
         server = self.random.choice(self.settings["servers"])
         may_abort = server["fails"]

@@ -37,7 +37,8 @@ class Series:
             self.samples.append(sum(sizes) / len(sizes))
 
     def figures(self, seconds):
-        """First and last sample, medians of the second and the last quarter, the tolerance, and whether it is flat."""
+        """The first and the last sample, the medians of the second and of the last quarter, the tolerance, and whether
+        the series did not grow."""
         quarter = len(self.samples) // 4
         if quarter < LEAST_SAMPLES:
             return {"samples": len(self.samples), "flat": False}

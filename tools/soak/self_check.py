@@ -73,7 +73,7 @@ def command(module):
 
 
 def descendants(pid):
-    """The processes that a process has started, and theirs."""
+    """The processes that a process has started, directly or indirectly."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             children = [int(child) for child in file.read().split()]
@@ -108,7 +108,8 @@ def name(pid):
 
 
 def interrupted(module, number, seconds):
-    """Ends a soak by a signal, after some seconds or when it has started all of its processes. Returns what is wrong afterwards."""
+    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. Returns a
+    message about what is wrong afterwards."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
     with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -133,7 +134,7 @@ def interrupted(module, number, seconds):
 
 
 def interruptions(module):
-    """True if no process remains of interrupted soaks, at any time of the interruption."""
+    """Interrupts soaks at different times. Returns true if none of their processes remains."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
     cases = [(number, None) for number in signals]
     cases += [(signals[run % 3], random.uniform(0, EARLY_SECONDS)) for run in range(EARLY_RUNS)]
@@ -147,7 +148,7 @@ def interruptions(module):
 
 
 def short(module, **more):
-    """Exit code and figures of a short soak."""
+    """Runs a short soak. Returns its exit code and its figures."""
     environment = {**os.environ, "SOAK_SECONDS": SECONDS, **more}
     with subprocess.Popen(
         command(module), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -184,7 +185,7 @@ def main():
 
 
 def checked(module):
-    """The exit code."""
+    """Runs all checks, and returns the exit code."""
     code, figures, err = short(module)
     if code != 0:
         print(f"the short soak failed:\n{err}", file=sys.stderr)

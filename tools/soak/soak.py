@@ -237,7 +237,7 @@ class Soak:
         self.forks(2, None, OPENSSL_CONF=self.processor_conf)
 
     def watch(self):
-        """Reloads and samples until the time is over or a process has ended."""
+        """Reloads servers and takes samples until the time is over or a process has ended."""
         begun = time.monotonic()
         pause = min(1.0, self.seconds / 60)
         reloading = [server for server in self.servers if not server.lasts]
@@ -290,7 +290,7 @@ class Soak:
         self.limit(name, "refused", counts.get("inplace", 0), counts.get("refused", 0))
 
     def limit(self, name, kind, tries, ended):
-        """A device that fails may end some requests or rounds, but not most of them."""
+        """Checks that a failing device has ended only a part of the requests or rounds, and not most of them."""
         if tries >= LEAST_TRIES and ended > ABORTED_SHARE * tries:
             self.problem(name, kind, f"{ended} of {tries}, more than {ABORTED_SHARE:.0%}")
 
