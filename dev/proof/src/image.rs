@@ -13,7 +13,7 @@ const BASE: u64 = 0x1000_0000;
 /// addresses by contract.
 pub const IMPORTS: u64 = 0x7f00_0000_0000;
 
-/// A part of the image.
+/// A range of memory that the file fills, with its permissions.
 pub struct Segment {
     /// The address of the first byte.
     pub address: u64,
@@ -27,13 +27,13 @@ pub struct Segment {
 
 /// A named function or object.
 pub struct Symbol {
-    /// The address.
+    /// The address in memory.
     pub address: u64,
     /// Number of bytes; 0 if the file does not state it.
     pub size: u64,
     /// The name, without mangling.
     pub name: String,
-    /// True for functions.
+    /// True if the symbol is a function.
     pub is_function: bool,
 }
 

@@ -68,10 +68,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A finding.
+/// A fault that the analysis has found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: Kind,
     /// The function whose instruction is the cause.
     pub function: String,
@@ -96,7 +96,7 @@ impl fmt::Display for Stop {
     }
 }
 
-/// The result of an instruction.
+/// The outcome of an instruction: success, or the reason why the run stops.
 pub type Step = Result<(), Stop>;
 
 /// The function that executes an instruction.
@@ -115,7 +115,7 @@ type Place<D> = OnceCell<Box<Decoded<D>>>;
 
 /// A program and its decoded instructions. Only executed instructions are decoded.
 pub struct Program<D: Domain> {
-    /// The image.
+    /// The program as it is laid out in memory.
     pub image: Arc<Image>,
     /// The table of instructions.
     semantics: fn(Mnemonic) -> Option<Run<D>>,
@@ -176,7 +176,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Flags that have not been set.
+    /// The flags at the start of a run, when no instruction has set them.
     pub const UNDEFINED: Flags = {
         let undefined = Flag::UNDEFINED;
         Flags { carry: undefined, parity: undefined, zero: undefined, sign: undefined, overflow: undefined }
@@ -192,15 +192,15 @@ pub struct Heap {
 
 /// The state of a run.
 pub struct Machine<D: Domain> {
-    /// The operations on values.
+    /// The domain, which computes with values.
     pub domain: D,
-    /// The memory.
+    /// The regions that the program can access.
     pub memory: Memory<D>,
     /// The blocks of the allocator.
     pub heap: Heap,
-    /// The flags.
+    /// The flags of the processor.
     pub flags: Flags,
-    /// The mask registers.
+    /// The mask registers k0 to k7, each with eight bytes.
     pub masks: [[D::Byte; 8]; 8],
     /// The address of the next instruction.
     pub next: u64,
@@ -233,7 +233,7 @@ impl<D: Domain> Clone for Machine<D> {
     }
 }
 
-/// The number of a general register.
+/// The number of a general register, from 0 for RAX to 15 for R15. Parts of a register have its number.
 fn number(register: Register) -> usize {
     register.full_register().number()
 }

@@ -43,13 +43,13 @@ impl<D: Domain> Clone for Region<D> {
 }
 
 impl<D: Domain> Region<D> {
-    /// A region with this content.
+    /// Makes a region that starts at `base` and contains `bytes`.
     pub fn new(name: &str, role: Role, base: u64, is_writable: bool, bytes: Vec<D::Byte>) -> Self {
         let writers = Rc::new(vec![0; bytes.len()]);
         Region { name: name.into(), role, base, is_writable, bytes: Rc::new(bytes), writers }
     }
 
-    /// The content.
+    /// The bytes of the region.
     pub fn bytes(&self) -> &[D::Byte] {
         &self.bytes
     }
@@ -72,7 +72,7 @@ pub struct Denied {
     pub address: u64,
     /// Number of bytes.
     pub len: usize,
-    /// True for a write.
+    /// True if the access is a write.
     pub writes: bool,
     /// The region that contains the first byte or, if there is none, the nearest region below this byte.
     pub near: Option<(Rc<str>, u64)>,

@@ -80,7 +80,7 @@ impl Message {
     }
 }
 
-/// Runs an AEAD.
+/// Runs the AEAD of a group with each length.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
     let key = sample(group.key_len, 5);
     let aes = Aes::new(&key);

@@ -189,7 +189,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a run.
+    /// Adds the findings and the totals of a run.
     fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
         self.runs += 1;
         self.steps += session.machine.steps;
@@ -241,7 +241,7 @@ fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
     counter
 }
 
-/// Runs a group.
+/// Runs the operation of a group with each length.
 pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
     let mut outcome = Outcome::default();

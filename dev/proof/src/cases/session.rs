@@ -29,9 +29,9 @@ impl Buffer {
 /// A machine in which the harness has made a kernel, and the public results of the next call.
 #[derive(Clone)]
 pub struct Session {
-    /// The machine.
+    /// The machine that executes the functions of the harness.
     pub machine: Machine<Taint>,
-    /// The address of the `InlineKernel`.
+    /// The address of the `InlineKernel` that the harness has made.
     pub kernel: u64,
     /// Public results: the ciphertext and, when sealing, the tag. A function may leave them in registers and on the stack. The list is
     /// empty for a function that encrypts and decrypts by the same code, whose output may be plaintext.

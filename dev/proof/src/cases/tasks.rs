@@ -8,7 +8,7 @@ use super::session::{Buffer, Session, sample};
 use super::{Extent, Group, Operation, Outcome};
 use crate::machine::{Kind, Stop};
 
-/// A pass. Its results are the data. The result of a pass that only reads is the chaining state.
+/// A pass. Its result is the output. If the pass only reads, its result is the chaining state.
 pub(super) struct Pass {
     pub(super) name: &'static str,
     /// Lengths are multiples of this number of bytes.
@@ -152,7 +152,7 @@ fn next_state(pass: &str, state: &Block, input: &[u8], output: &[u8]) -> Option<
     }
 }
 
-/// Runs a pass or a fused AEAD.
+/// Runs the pass or the fused AEAD of a group.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
     let (is_serial, unit) = match group.operation {
         Operation::Pass(index) => (PASSES[index].is_serial, PASSES[index].unit),

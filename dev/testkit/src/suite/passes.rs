@@ -15,7 +15,7 @@ pub fn it_does_something(subject: &Subject) {
     assert!(supported.count() > 0);
 }
 
-/// The known-answer tests that run before a kernel is used.
+/// Runs the known-answer tests that a planner runs before it uses a kernel.
 pub fn proves_itself(subject: &Subject) {
     for operation in Operation::all() {
         selftest::run(&*subject.device, subject.kernel, operation).unwrap();

@@ -186,7 +186,7 @@ pub fn seek_goes_anywhere(subject: &Subject) {
     }
 }
 
-/// GCM and CCM in any split, and the rejection of wrong tags and lengths.
+/// GCM and CCM of a message in any split into pieces, and the rejection of wrong tags and lengths.
 pub fn aead_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
@@ -284,7 +284,7 @@ fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
     assert!(matches!(short.update(&[], &mut []), Err(Error::Order { .. })));
 }
 
-/// CMAC in any split.
+/// CMAC of a message in any split into pieces.
 pub fn cmac_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if !subject.does(Pass::CbcMac, size) {

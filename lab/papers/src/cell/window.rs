@@ -37,7 +37,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// A cycle.
+/// A cycle, and the instructions that are issued in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Cycle {
     /// The number of the cycle, from 1 at the start of the call.
@@ -61,9 +61,9 @@ fn is_useful(issue: &Issue) -> bool {
 
 /// Cycles of a program.
 pub struct Window {
-    /// The title.
+    /// The title of the window in texts and pictures.
     pub title: String,
-    /// The cycles.
+    /// The cycles of the window, in order.
     pub cycles: Vec<Cycle>,
     image: Image,
 }

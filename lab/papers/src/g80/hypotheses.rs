@@ -10,7 +10,7 @@ use crate::cuda::paper::{FIGURE_7, SIZES};
 /// An explanation, and the verdict that follows from the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hypothesis {
-    /// The explanation.
+    /// The explanation as a sentence.
     pub words: &'static str,
     /// Who states the explanation: `paper`, `-` for nobody, or `not stated` for a question that the paper leaves open.
     pub stated_by: &'static str,

@@ -46,9 +46,9 @@ pub struct Fit {
 /// The machine with its assumptions and fitted constants.
 pub struct Machine<'t> {
     traces: &'t Traces,
-    /// The assumptions.
+    /// The assumptions about the machine and the programs.
     pub with: Assumptions,
-    /// The constants.
+    /// The constants that are fitted.
     pub fit: Fit,
     /// Clocks of simulated runs, by kernel, threads per block and number of blocks of a multiprocessor.
     known: RefCell<HashMap<(Kernel, u32, u32), u64>>,

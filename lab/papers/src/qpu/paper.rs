@@ -80,7 +80,7 @@ pub const TABLE_5_2: [Decryption; 11] = [
 /// The clock of the overclocked QPUs, in Hz.
 pub const FAST_CLOCK_HZ: f64 = 500e6;
 
-/// Bytes of the calls with that clock.
+/// Number of bytes of the calls with the overclocked QPUs.
 pub const FAST_BYTES: u64 = 1 << 26;
 
 /// Encryption and decryption with that clock: rates with the copies by the host and without them, in kB/s (section 5.2).

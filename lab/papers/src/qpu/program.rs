@@ -70,9 +70,9 @@ impl Drop for Setup {
     }
 }
 
-/// A program that has ended.
+/// The result of a program that has ended.
 pub struct Ran {
-    /// The first instructions, and totals.
+    /// A text with the first instructions and the totals.
     pub text: String,
     memory: Zeroizing<Vec<u8>>,
 }

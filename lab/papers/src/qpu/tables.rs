@@ -196,7 +196,7 @@ impl Report {
         table
     }
 
-    /// Chains of messages by the thesis's kernel.
+    /// A table of the rates of chained modes by the thesis's kernel.
     pub fn chain_table(&self) -> Table {
         let head = ["QPUs", "messages in a vector", "messages", "kB/s of all", "kB/s of each", "/ 1 QPU"];
         let title = "Chains in the thesis's kernel: each message has one block in a vector";
@@ -217,7 +217,7 @@ impl Report {
         table
     }
 
-    /// The clocks of all kernels.
+    /// A table of the clocks of all kernels.
     pub fn kernel_table(&self) -> Table {
         let head = [
             "kernel",

@@ -69,7 +69,7 @@ pub struct Time {
     pub bytes: u64,
     /// The mean of the seconds of all runs.
     pub seconds: f64,
-    /// Seconds of processors of this machine, of all threads of the process.
+    /// The CPU time in seconds that all threads of this process took.
     pub cpu_seconds: f64,
 }
 
