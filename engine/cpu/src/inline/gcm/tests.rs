@@ -16,7 +16,7 @@ fn messages_have_a_maximum_length() {
     assert!(gcm.update(Span::in_place(&mut data[..33])));
     assert!(!gcm.update(Span::in_place(&mut data[..1])));
     assert!(gcm.update(Span::in_place(&mut [])));
-    // The span is invalid. `update` must refuse its length before any byte is read.
+    // This span is invalid, but `update` refuses its length before reading it.
     assert!(gcm.start(true, &[0; 12]));
     let place = data.as_mut_ptr();
     // SAFETY: the span is refused, so it is never read or written.

@@ -21,7 +21,7 @@ fn the_tags_are_those_of_the_reference_implementation() {
 
 #[test]
 fn both_pieces_run_the_fused_loops_of_gcm() {
-    /// The compiler makes the check when it compiles this test, also for kernels that this processor cannot run.
+    /// The check is made when this test is compiled, also for kernels that this processor cannot run.
     fn check<K: Kernel>(_: K) {
         // The second piece first completes the last block of the first piece.
         const SHORTER: usize = LEN - FIRST.next_multiple_of(16);
