@@ -147,7 +147,7 @@ fn check_lengths(
     }
 }
 
-/// GCM with nonces that do not have 96 bits, and with every length of the tag.
+/// GCM accepts nonces that do not have 96 bits, and every length of the tag.
 pub fn gcm_nonces_of_any_length(subject: &Subject) {
     for size in gcm_sizes(subject) {
         if !subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {

@@ -154,7 +154,7 @@ pub fn pinned_memory(subject: &Subject) {
     }
 }
 
-/// Keys, chaining states, offsets, lengths, tags and statuses as arrays on the device.
+/// Processes messages whose keys, chaining states, offsets, lengths, tags and statuses are arrays in device memory.
 pub fn tables(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     let size = KeySize::Aes256;

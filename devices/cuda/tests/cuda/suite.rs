@@ -34,8 +34,8 @@ lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
 
-/// The checks of modes that hash. GHASH and POLYVAL use the carry-less multiply-add, which the default build does not contain. A named
-/// device uses this instruction if the build contains the kernels and the device supports it.
+/// Runs the checks of modes that hash, with the carry-less multiply-add in GHASH and POLYVAL. The default build does not contain these
+/// kernels. A named device uses them if the build contains them and the device supports the instruction.
 #[test]
 fn carry_less_products() {
     let device = Arc::new(named().unwrap_or_else(lockstep_cuda::emulator_with_carry_less));

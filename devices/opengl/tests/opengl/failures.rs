@@ -1,4 +1,4 @@
-//! Chunks of other sizes, OpenGL ES, and contexts that are lost.
+//! Tests with small chunks, with OpenGL ES, and with contexts that are lost.
 
 use crate::software;
 
@@ -86,7 +86,7 @@ fn no_bytes_are_no_work() {
     ctr(&device, &mut []).unwrap();
 }
 
-/// A context that is lost before any result has been delivered.
+/// If a context is lost before any result has been delivered, the data are unchanged.
 #[test]
 fn a_lost_context_leaves_the_input() {
     let Some(device) = software::device() else { return };
@@ -98,8 +98,7 @@ fn a_lost_context_leaves_the_input() {
     }
 }
 
-/// A context that is lost after some chunks have been delivered. If the call works in place, the input of these chunks is
-/// overwritten.
+/// If a context is lost after some chunks have been delivered in place, their input is lost too, so all data are zeroed.
 #[test]
 fn a_context_that_is_lost_midway_leaves_zeros() {
     for kernel in KERNELS {

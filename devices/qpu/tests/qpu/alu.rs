@@ -44,8 +44,8 @@ fn integers() {
     assert_eq!(mul(MulOp::V8max, 0x0102_0304, 0x0403_0201), (0x0403_0304, false));
 }
 
-/// Byte operations for AES. For doubling in its field, 0x80 * 0xFD must be rounded up. For shifts, products of powers of two
-/// and bytes whose lower bits are zero must be exact.
+/// The product of bytes, as AES uses it. Doubling in the field of AES needs 0x80 * 0xFD to be rounded up. Shifts need exact products of a
+/// power of two and a byte whose lower bits are zero.
 #[test]
 fn products_of_bytes() {
     assert_eq!(mul(MulOp::V8muld, 0x80ff_0001, 0xfdff_ff7f).0, 0x7fff_0000);

@@ -393,7 +393,7 @@ fn failures_have_reasons_and_remedies() {
     }
 }
 
-/// The Raspberry Pi 1 has less memory, and its processor uses the cache of level 2.
+/// Programs run on each model of the board. On a Raspberry Pi 1, which has less memory, a higher address is refused.
 #[test]
 fn memory_of_each_model() {
     for model in [Model::Bcm2835, Model::Bcm2836, Model::Bcm2837] {

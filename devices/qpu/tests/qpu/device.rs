@@ -30,7 +30,7 @@ fn xor(block: &[u8], other: &[u8]) -> Block {
 
 const KEYS: [[u8; 16]; 2] = [[3; 16], [4; 16]];
 
-/// More chains than lanes, with different lengths. One chain is longer than the chains of one run can be.
+/// All messages are right if there are more chains than lanes, if the chains have different lengths, and if one chain takes several runs.
 #[test]
 fn chains_of_many_messages() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -75,8 +75,8 @@ fn chains_fill_the_lanes() {
     assert!(each < 20.0, "{each} clocks a byte and QPU");
 }
 
-/// Messages that are longer than a run. Each run continues where the previous run ended. The last 32 bits of the counter overflow
-/// in the first run.
+/// A message that is longer than a run has the right result: each run continues where the previous run ended, also if the last 32 bits of
+/// the counter overflow in the first run.
 #[test]
 fn messages_of_several_runs() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -108,7 +108,7 @@ fn messages_of_several_runs() {
     }
 }
 
-/// Sectors whose ends are not the ends of units of 32 blocks.
+/// Sectors of XTS have the right results if they do not end at the ends of units of 32 blocks.
 #[test]
 fn sectors_of_many_lengths() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());

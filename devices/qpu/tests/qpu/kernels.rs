@@ -111,7 +111,8 @@ fn packed_as_published() {
     }
 }
 
-/// Table 5.2 of the thesis includes copies by the host. They are assumed to take 10 ns per byte, as for encryption.
+/// The kernel computes the right result at the rates of Table 5.2 of the thesis. These rates include copies by the host, which are assumed
+/// to take 10 ns per byte, as for encryption.
 #[test]
 fn packed_decryption_as_published() {
     let launch = Launch::Packed { decrypts: true };
@@ -143,7 +144,8 @@ fn packed_fast_decryption() {
     assert!(decryption < 1.35 * encryption);
 }
 
-/// The thesis's first kernel. Table 7.4 of the thesis has 6732 clocks per block with one QPU, and 6720 with twelve.
+/// The thesis's first kernel computes AES in the clocks of the thesis. Table 7.4 has 6732 clocks per block with one QPU, and 6720 with
+/// twelve.
 #[test]
 fn naive_as_published() {
     let launch = Launch::Naive { decrypts: false };

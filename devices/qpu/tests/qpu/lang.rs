@@ -82,7 +82,7 @@ fn times(byte: u32, number: u32) -> u32 {
     product
 }
 
-/// The program has conditions within loops.
+/// Computes products by loops with conditions in them.
 #[test]
 fn products_in_the_field_of_aes() {
     check(

@@ -196,7 +196,7 @@ fn faults_state_where_and_why() {
     assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
 }
 
-/// On hardware, a program finds the values that the previous program has left.
+/// The initial values of registers can be set, because on hardware a program finds the values that the previous program has left.
 #[test]
 fn registers_may_have_any_value_at_the_start() {
     let program =

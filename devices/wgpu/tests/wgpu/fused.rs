@@ -102,7 +102,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES);
 }
 
-/// Several chunks in flight, and messages that are too long for one chunk.
+/// Messages of all lengths have the right results, with several chunks in flight and with messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -112,7 +112,7 @@ fn messages_of_any_length() {
     check(&device, KeySize::Aes256, &shapes);
 }
 
-/// Many messages of 16 KiB under one key, as in a file of Cobblestone.
+/// 130 messages of 16 KiB under one key, as in a file of Cobblestone, take at most three submissions.
 #[test]
 fn a_batch_takes_few_submissions() {
     let Some(device) = software::device() else { return };

@@ -93,7 +93,7 @@ fn neighbouring_bytes_do_not_change() {
     }
 }
 
-/// GCM in device memory: short and long messages, valid and forged ones.
+/// Short and long messages of GCM in device memory are sealed and opened, and forged messages are refused.
 #[test]
 fn gcm_in_device_memory() {
     let Some(device) = device() else { return };
@@ -122,7 +122,7 @@ fn gcm_in_device_memory() {
     }
 }
 
-/// Copies to and from any place, of any length. The bytes around them do not change.
+/// Copies may start anywhere and have any length. The bytes around them do not change.
 #[test]
 fn copies_go_anywhere() {
     let Some(device) = device() else { return };
@@ -266,7 +266,7 @@ fn work_that_cannot_begin_leaves_its_data() {
     }
 }
 
-/// Messages of GCM without data need no memory.
+/// A message of GCM without data may have a null slice, or a slice of freed memory.
 #[test]
 fn empty_data_may_be_anywhere() {
     let Some(device) = device() else { return };
@@ -338,7 +338,7 @@ fn a_slice_beyond_its_buffer_is_out_of_reach() {
     }
 }
 
-/// Allocations that are too large, and allocations on a device that is lost.
+/// Allocations that are too large are errors, and so is every use of the memory of a lost device.
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
     let Some(device) = device() else { return };

@@ -174,7 +174,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES, &[Where::InPlace, Where::OnDevice]);
 }
 
-/// Several chunks in flight, and messages that are too long for one chunk.
+/// Messages of all lengths have the right results, with several chunks in flight and with messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };

@@ -80,7 +80,7 @@ fn the_choice_between_equal_devices_is_stable() {
 
 #[test]
 fn many_messages_are_planned_apart_from_one() {
-    // The device has thousands of slow lanes.
+    // The GPU has thousands of slow lanes, so in serial passes it is faster for many messages only.
     let cpu: Model = |operation, shape| match operation {
         Operation::Pass(pass) if pass.is_serial() => line(shape.bytes, 1.0, 600.0),
         _ => line(shape.bytes, 1.0, 600.0),

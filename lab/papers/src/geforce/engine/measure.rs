@@ -37,7 +37,7 @@ pub struct Launch {
     pub threads: u32,
     /// AES blocks that a thread encrypts one after the other: the thesis's rounds in a thread.
     pub rounds: u32,
-    /// Bytes of a call of the engine. A launch encrypts 16 `blocks` `threads` `rounds` bytes.
+    /// Number of bytes of a call of the engine. A launch encrypts 16 * `blocks` * `threads` * `rounds` bytes.
     pub buffer: usize,
 }
 
