@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short asan miri fuzz arrow-rs-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri prove-short fuzz arrow-rs-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -259,7 +259,7 @@ test-dist: tools-present-peers dist
 
 ## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present-tests
-	for manifest in dev/fuzz library/parquet/arrow-rs; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
+	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
@@ -299,6 +299,10 @@ bench-provider: tools-present-peers provider
 bench-python: wheel
 	tools/bench/python_package.py $(wildcard dist/lockstep_aes-*-abi3-*_$(shell uname -m).whl)
 
+## make bench-rustls      speed of TLS and QUIC by rustls compared with its other providers (ROUNDS=61); builds them first (minutes)
+bench-rustls: tools-present-tests
+	$(CARGO) run --release --locked --example speed $(RUSTLS_PEERS)
+
 ## make timing            measure whether running times depend on secrets (dudect); a measurement, not a test
 timing:
 	$(CARGO) run --release --locked -p lockstep-cpu --example timing
@@ -337,6 +341,13 @@ fuzz:
 ## make arrow-rs-test     encrypted Parquet files that arrow-rs writes and reads
 arrow-rs-test: tools-present-tests
 	$(CARGO) test --locked --manifest-path library/parquet/arrow-rs/Cargo.toml --target-dir $(abspath $(TARGET))/arrow-rs
+
+# A workspace of its own: hyper, quinn and the other providers. Tests and measurement use the same builds.
+RUSTLS_PEERS = --manifest-path interfaces/rustls/peers/Cargo.toml --target-dir $(abspath $(TARGET))/rustls-peers
+
+## make rustls-test       the provider of rustls in hyper and quinn, on loopback
+rustls-test: tools-present-tests
+	$(CARGO) test --release --locked $(RUSTLS_PEERS)
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:

@@ -68,6 +68,7 @@ COMPILED = {
     "docs/adding-a-kernel.md": "tools/guides/check.py",
     "docs/adding-a-mode.md": "tools/guides/check.py",
     "docs/library.md": "lab/backends/src/lib.rs",
+    "docs/rustls.md": "lab/backends/src/lib.rs",
 }
 # The languages of blocks that are not code.
 NO_CODE = ("", "text", "json", "mermaid")

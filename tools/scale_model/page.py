@@ -161,8 +161,8 @@ def findings(model):
         f"**One core** is limited by the AES kernel: {rate_text(core)} GB/s of GCM-256.",
         f"**A socket** of {value('cores_socket'):.0f} cores is limited by memory if {m.units_to_match(memory, by_core)} cores or more encrypt:"
         f" {rate_text(memory)} GB/s.",
-        f"**A GPU** is limited by the kernel, whose computed bound is {gpu_rate} GB/s, if the data are in its memory. If the data are"
-        f" transferred over PCIe, it is limited by the link: {rate_text(m.rate(pcie))} GB/s, the rate of"
+        f"**A GPU** is limited by the kernel if the data are in its memory. The computed bound of the kernel is {gpu_rate} GB/s. If the"
+        f" data are transferred over PCIe, the GPU is limited by the link: {rate_text(m.rate(pcie))} GB/s, the rate of"
         f" {m.units_to_match(m.rate(pcie), core)} cores.",
         f"**A node** is limited by the network: {rate_text(m.rate(small))} GB/s at 50 Gb/s, {rate_text(m.rate(node))} GB/s at 200 Gb/s."
         f" With TLS in both directions, {m.units_to_match(m.rate(node), core / 3)} Zen 4 cores keep up with 200 Gb/s.",

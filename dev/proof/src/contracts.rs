@@ -161,7 +161,9 @@ fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Step {
         let size = block.bytes().len();
         let detail = format!("{count} of {size} bytes, written at {}", m.image().place(writer));
         let function = m.image().function_at(writer);
-        *m.findings.entry(Finding { kind: Kind::Heap, function, bytes: count, detail }).or_default() += 1;
+        *m.findings
+            .entry(Finding { kind: Kind::Heap, function, bytes: count, depth: 0, detail })
+            .or_default() += 1;
     }
     Ok(())
 }

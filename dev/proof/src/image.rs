@@ -41,8 +41,10 @@ pub struct Symbol {
 pub struct Image {
     /// The segments, in the order of addresses.
     pub segments: Vec<Segment>,
-    /// The symbols, in the order of addresses.
+    /// The symbols, in the order of addresses: one for each address.
     pub symbols: Vec<Symbol>,
+    /// The addresses of all functions by name. Functions with equal code may have one address.
+    pub functions: BTreeMap<String, u64>,
     /// The names of imported symbols, by the address that stands for each.
     pub imports: BTreeMap<u64, String>,
     /// The range of addresses of `subtle::black_box`, through which the results of comparisons pass.
@@ -83,15 +85,18 @@ impl Image {
             let bytes = segment.bytes.get_mut(offset..offset + 8).ok_or("a relocation crosses a segment")?;
             bytes.copy_from_slice(&value.to_le_bytes());
         }
-        let symbols = symbols(&file);
+        let mut symbols = symbols(&file);
+        let functions = symbols.iter().filter(|symbol| symbol.is_function);
+        let functions = functions.map(|symbol| (symbol.name.clone(), symbol.address)).collect();
+        symbols.dedup_by_key(|symbol| symbol.address);
         let verdict = symbols.iter().find(|symbol| symbol.name == "subtle::black_box");
         let verdict = verdict.map(|symbol| (symbol.address, symbol.address + symbol.size));
-        Ok(Image { segments, symbols, imports, verdict })
+        Ok(Image { segments, symbols, functions, imports, verdict })
     }
 
     /// The address of an exported function.
     pub fn function(&self, name: &str) -> Option<u64> {
-        self.symbols.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
+        self.functions.get(name).copied()
     }
 
     /// The symbol that contains an address.
@@ -191,6 +196,5 @@ fn symbols(file: &ElfFile64<'_>) -> Vec<Symbol> {
         })
         .collect();
     symbols.sort_by(|x, y| (x.address, &x.name).cmp(&(y.address, &y.name)));
-    symbols.dedup_by_key(|symbol| symbol.address);
     symbols
 }

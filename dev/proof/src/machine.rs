@@ -21,6 +21,8 @@ pub type Bytes<D> = [<D as Domain>::Byte; 64];
 const STACK: usize = 64 << 10;
 /// The address after the stack.
 const STACK_END: u64 = 0x7e00_0000_0000;
+/// The stack pointer after the return of the outermost function. Above it is the frame of the caller.
+const CALLER: u64 = STACK_END - 4096;
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
 /// Maximum number of instructions of a run. No case needs as many, so a run that exceeds it has an error and is stopped.
@@ -77,6 +79,8 @@ pub struct Finding {
     pub function: String,
     /// Number of secret bytes that instructions of the function have left behind; 0 for other kinds.
     pub bytes: usize,
+    /// For the stack: the distance in bytes from the stack pointer after the return down to the lowest secret byte; 0 for other kinds.
+    pub depth: usize,
     /// The instruction and its operands, or the places of the secret bytes that are left behind.
     pub detail: String,
 }
@@ -303,8 +307,8 @@ impl<D: Domain> Machine<D> {
         for (register, argument) in [RDI, RSI, RDX, RCX, R8, R9].into_iter().zip(arguments) {
             self.set_number(register, *argument);
         }
-        // At the entry of a function, the stack pointer is 8 less than a multiple of 16. Above it is the frame of the caller.
-        self.set_number(Register::RSP, STACK_END - 4096);
+        // At the entry of a function, the stack pointer is 8 less than a multiple of 16.
+        self.set_number(Register::RSP, CALLER);
         self.at = start;
         self.push(RETURN)?;
         self.next = start;
@@ -388,13 +392,14 @@ impl<D: Domain> Machine<D> {
         let code = self.program.decoded(at).map(|decoded| text(&decoded.instruction));
         let detail = format!("{detail}: `{}` at {place}", code.unwrap_or_default());
         let function = self.image().function_at(at);
-        *self.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
+        *self.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() += 1;
     }
 
     /// Returns a flag that an instruction reads. An undefined flag is an error, because neither its value nor whether it is secret is
     /// known.
     ///
-    /// # Errors If the flag is undefined.
+    /// # Errors
+    /// If the flag is undefined.
     pub fn defined(&self, flag: Flag) -> Result<Flag, Stop> {
         if flag.defined { Ok(flag) } else { Err(self.stop("the instruction reads an undefined flag")) }
     }
@@ -402,7 +407,8 @@ impl<D: Domain> Machine<D> {
     /// The outcome of a branch, or of another choice that an observer can see. A secret flag is reported. A domain without values then
     /// cannot continue.
     ///
-    /// # Errors If the flag is undefined, or is secret and has no value.
+    /// # Errors
+    /// If the flag is undefined, or is secret and has no value.
     pub fn decide(&mut self, flag: Flag) -> Result<bool, Stop> {
         let flag = self.defined(flag)?;
         if flag.secret {
@@ -416,7 +422,8 @@ impl<D: Domain> Machine<D> {
 
     /// A number that an observer can see, such as an address. A secret number is reported.
     ///
-    /// # Errors If the number is secret and has no value.
+    /// # Errors
+    /// If the number is secret and has no value.
     pub fn public(&mut self, kind: Kind, what: &str, bytes: &[D::Byte]) -> Result<u64, Stop> {
         let number = Number::of::<D>(bytes);
         if number.is_secret() {

@@ -94,18 +94,19 @@ impl Total {
         self.outcome.merge(outcome);
     }
 
-    /// Prints a line for each kind and function in the format of the list of known findings. The number of bytes is the maximum of all
-    /// runs.
+    /// Prints a line for each kind and function, in the format of the list of known findings, with the maximum number of bytes of all runs.
+    /// For the stack, the greatest depth follows.
     fn summarise(&self) {
-        let mut most: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
+        let mut most: BTreeMap<(Kind, &str), (usize, usize)> = BTreeMap::new();
         for finding in self.outcome.findings.keys() {
-            let bytes = most.entry((finding.kind, &finding.function)).or_default();
-            *bytes = (*bytes).max(finding.bytes);
+            let (bytes, depth) = most.entry((finding.kind, &finding.function)).or_default();
+            (*bytes, *depth) = ((*bytes).max(finding.bytes), (*depth).max(finding.depth));
         }
-        for ((kind, function), bytes) in most {
+        for ((kind, function), (bytes, depth)) in most {
             let is_new = self.printed.contains(&(kind, function.to_string()));
             let most = if bytes > 0 { format!(", at most {bytes} bytes") } else { String::new() };
-            println!("{}: {kind}{most}: {function}", if is_new { "new" } else { "known" });
+            let depth = if depth > 0 { format!(" (down to {depth} bytes)") } else { String::new() };
+            println!("{}: {kind}{most}: {function}{depth}", if is_new { "new" } else { "known" });
         }
     }
 }

@@ -151,7 +151,8 @@ impl<D: Domain> Memory<D> {
 
     /// Writes bytes, and stores `writer` as the instruction that wrote them.
     ///
-    /// # Errors If the bytes are not inside one writable region.
+    /// # Errors
+    /// If the bytes are not inside one writable region.
     pub fn write(&mut self, address: u64, from: &[D::Byte], writer: Writer) -> Result<(), Denied> {
         let (index, offset) = self.find(address, from.len(), true)?;
         let region = &mut self.regions[index];

@@ -46,6 +46,13 @@ impl Masks {
         }
     }
 
+    /// Replaces these masks by a copy of others, which is written to its final place only.
+    pub fn copy_from(&mut self, other: &Masks) {
+        self.star = other.star;
+        self.dollar = other.dollar;
+        self.l.copy_from_slice(&other.l);
+    }
+
     /// L_i.
     ///
     /// # Panics

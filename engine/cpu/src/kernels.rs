@@ -13,7 +13,7 @@ use crate::vectors::{AesNi, Vaes256, Vaes512};
 /// A row of the list.
 pub(crate) struct Row {
     pub(crate) description: &'static str,
-    /// What a processor lacks that cannot run the kernel.
+    /// The instructions that a processor lacks if it cannot run the kernel, for messages; empty if every processor can run it.
     pub(crate) lacks: &'static str,
     /// Bytes per nanosecond with AES-128 (docs/measured). Only their order matters, since all kernels run on the same processor.
     /// The parallel and the serial passes were measured on a Zen 4 core, GCM by the example `fused_gcm` on a Zen 5 core. GCM of

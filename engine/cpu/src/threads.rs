@@ -10,7 +10,7 @@ const LEAST_SHARE: usize = 1 << 20;
 /// Smallest number of bytes for a thread in serial passes, which take about 15 times as long for a byte.
 const LEAST_SERIAL_SHARE: usize = 1 << 16;
 
-/// Makes the calls of a thread: an [`Entry`](crate::kernel::entry::Entry) around them.
+/// Runs the calls that it gets inside an [`Entry`](crate::kernel::entry::Entry), for a thread that has none.
 pub(crate) type Enter<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
 
 /// Runs `run` over all segments, on several threads if there is enough to do.

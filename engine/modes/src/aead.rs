@@ -169,6 +169,22 @@ static TABLE: [Row; Aead::ALL.len()] = [
     },
 ];
 
+impl Row {
+    /// True if the mode has keys of this length in bytes.
+    #[inline]
+    pub const fn has_keys_of(&self, len: usize) -> bool {
+        // Iterators are not available in constant functions.
+        let mut lengths = self.key_lengths;
+        while let [first, rest @ ..] = lengths {
+            if *first == len {
+                return true;
+            }
+            lengths = rest;
+        }
+        false
+    }
+}
+
 impl Aead {
     /// All authenticated modes.
     pub const ALL: [Aead; 7] =
@@ -352,9 +368,9 @@ impl AeadKey {
     /// # Errors
     /// [`Error::ModeKey`] if the mode does not have keys of this length: see [`Aead::key_lengths`].
     pub fn new(mode: Aead, bytes: &[u8]) -> Result<AeadKey> {
-        let Row { name, key_lengths, key_words, .. } = *mode.row();
-        if !key_lengths.contains(&bytes.len()) {
-            return Err(Error::ModeKey { mode: name, expected: key_words, got: bytes.len() });
+        let row = mode.row();
+        if !row.has_keys_of(bytes.len()) {
+            return Err(Error::ModeKey { mode: row.name, expected: row.key_words, got: bytes.len() });
         }
         let (key, ctr) = match mode.row().run {
             Run::Siv => bytes.split_at(bytes.len() / 2),

@@ -16,8 +16,16 @@ pub struct Lengths {
 impl Lengths {
     /// True if the length is permitted.
     #[inline]
-    pub fn contains(&self, len: usize) -> bool {
-        self.ranges.iter().any(|range| range.contains(&len))
+    pub const fn contains(&self, len: usize) -> bool {
+        // Iterators are not available in constant functions.
+        let mut ranges = self.ranges;
+        while let [range, rest @ ..] = ranges {
+            if *range.start() <= len && len <= *range.end() {
+                return true;
+            }
+            ranges = rest;
+        }
+        false
     }
 
     /// Checks the length of a nonce.

@@ -4,7 +4,7 @@ use lockstep::hazmat::mode::{Cipher, Direction};
 
 use crate::{aead, cbc_cts, cipher, device, engine, ffi, file_key, hctr2, parquet, reader};
 
-/// The header states that all threads may use these objects at the same time.
+/// The header promises that several threads may use these objects at the same time.
 #[test]
 fn objects_are_shared() {
     fn assert_shared<T: Send + Sync>() {}
@@ -18,8 +18,7 @@ fn objects_are_shared() {
     assert_shared::<device::DeviceBuffer>();
 }
 
-/// A number of the C interface is the position of a value in a list of the library. So the order of the list must not
-/// change.
+/// A number of the C interface is the position of a value in a list of the library, so the order of the list must not change.
 #[test]
 fn numbers_stand_for_their_values() {
     let aeads = [

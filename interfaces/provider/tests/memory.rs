@@ -233,7 +233,7 @@ fn message(
     }
     drop(copy);
 
-    // Decryption by the same context.
+    // The same context decrypts.
     step(provider, remedy, || context.init(false, Some(key), Some(iv)))?;
     if !tag.is_empty() {
         let mut tag = tag.clone();
@@ -255,8 +255,7 @@ fn message(
     Ok(())
 }
 
-/// Loads the provider, encrypts and decrypts, and unloads it. One allocation fails meanwhile. Returns true if an
-/// allocation has failed.
+/// Loads the provider, encrypts and decrypts, and unloads it. Returns true if an allocation has failed in this time; at most one fails.
 fn life(
     core: &Core,
     scenario: &Scenario,
@@ -319,7 +318,7 @@ fn child(task: &str) {
     for index in first_index..CIPHERS {
         let cipher = Provider::load(&core).expect("good settings").cipher(index).expect("it is there");
         let expected = expected(&cipher, scenario.piece);
-        // Values that are created once in a process, such as the self-test's result, are created here.
+        // This run creates the values that a process creates only once, such as the result of the self-test.
         life(&core, scenario, index, None, Remedy::Again, &expected);
         let most = most_live(&core, scenario, index, &expected);
         let makes_ahead = scenario.spares_updates && matches!(cipher.mode(), "CTR" | "GCM");

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
+use lockstep::envelope::{MAGIC, MAX_PAYLOAD, Start};
 use lockstep::file::open_input;
 use lockstep::{
     EncryptWriter, Envelope, Error, FileKey, FileMode, Options, OutputFile, OutputOptions, ReadAt, Reader,
@@ -53,9 +53,12 @@ impl NativeReader {
             if start == MAGIC {
                 start = start_of(&source, size, MAX_ENVELOPE).map_err(Error::read)?;
             }
-            Envelope::parse(&start)
+            Ok(match Envelope::read(&mut &*start)? {
+                Start::Envelope(envelope) => Some(envelope),
+                Start::Bare(_) => None,
+            })
         });
-        let envelope = envelope.map_err(from_library)?;
+        let envelope: Option<Envelope> = envelope.map_err(from_library)?;
         let start = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
         let MessageKey { key, context, .. } = given.for_reading(py, envelope, &source)?;
         let open = || Reader::open_from(&engine, &key, &context, source, start);

@@ -1,4 +1,4 @@
-"""What several tests use."""
+"""Data, fixtures and classes that several tests use."""
 
 import contextlib
 import importlib
@@ -23,7 +23,7 @@ def data(size):
 
 
 def run_python(code, *arguments, timeout=60, environment=None):
-    """Runs code in a Python of its own; returns the finished process, whose output is text."""
+    """Runs code in a separate Python process. Returns the finished process, whose output is text."""
     command = [sys.executable, "-X", "faulthandler", "-c", textwrap.dedent(code), *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})}
@@ -32,7 +32,8 @@ def run_python(code, *arguments, timeout=60, environment=None):
 
 @contextlib.contextmanager
 def started(command, **options):
-    """A program that runs meanwhile. It is killed if the block fails: `Popen` alone would then wait for its end, which may not come."""
+    """Starts a program that runs during the `with` block. If the block fails, the program is killed: `Popen` alone would wait
+    for the end of the program, which may never come."""
     with subprocess.Popen(command, **options) as process:
         try:
             yield process
@@ -54,7 +55,7 @@ def key():
 
 
 class Dlpack:
-    """An array with DLPack only, as tensors of PyTorch have it."""
+    """An array that has only the methods of DLPack, like a tensor of PyTorch."""
 
     def __init__(self, array, device=None):
         self.array, self.device = array, device
@@ -67,7 +68,7 @@ class Dlpack:
 
 
 class CudaArray:
-    """An array with __cuda_array_interface__ only, as arrays of Numba have it."""
+    """An array that has only `__cuda_array_interface__`, like an array of Numba."""
 
     def __init__(self, array, **changes):
         self.array = array

@@ -96,7 +96,7 @@ def test_into_a_buffer(name):
         back = numpy.zeros(size, dtype=numpy.uint8)
         assert cipher.decrypt_into(*call[:-2], output, aad, back) == size
         assert back.tobytes() == call[-2]
-        # In place: the plaintext and the ciphertext are in the same part of the memory.
+        # The plaintext and the ciphertext are in the same part of the memory.
         start = 16 if name == "AESSIV" else 0
         memory = memoryview(bytearray(size + 16))
         body = memory[start : start + size]
@@ -237,7 +237,7 @@ def test_siv_takes_126_strings_and_refuses_more():
     cipher = aead.AESSIV(bytes(32))
     many = [bytes([i]) for i in range(127)]
     assert cipher.encrypt(b"data", many[:126]) == pyca.AESSIV(bytes(32)).encrypt(b"data", many[:126])
-    # RFC 5297, section 7; pyca does not check it.
+    # RFC 5297, section 7, limits the number of strings; pyca does not check this.
     with pytest.raises(ValueError):
         cipher.encrypt(b"data", many)
 

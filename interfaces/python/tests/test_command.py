@@ -42,15 +42,15 @@ def test_help_version_and_mistakes():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command(tmp_path, number):
-    """The exit code is that of the command, and no file remains: Python's own handler is not in use."""
+    """The exit code is that of the command, and no file remains. So the command's handler runs, not Python's."""
     key, file = tmp_path / "key", tmp_path / "file"
     assert run("keygen", "-o", key).returncode == 0
     command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # A shell that starts tests in the background ignores SIGINT for them. The command inherits this, unless the default is set.
+    # A shell that starts tests in the background ignores SIGINT for them. The command would inherit this, so the default action is
+    # set.
     with started(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
-        # A pipe does not hold this number of bytes. When `write` returns, the command is reading, so it has
-        # installed its signal handlers.
+        # A pipe holds fewer bytes than this. When `write` returns, the command is reading, so it has installed its signal handlers.
         process.stdin.write(bytes(1 << 20))
         process.stdin.flush()
         process.send_signal(number)

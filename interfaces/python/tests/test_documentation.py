@@ -27,7 +27,7 @@ MODULES = [
 
 
 def stub_docstrings():
-    """Names and docstrings of what is public in the stub; the members of `_Aead` are those of the classes."""
+    """The names and docstrings of the public parts of the stub. The members of `_Aead` are the members of its subclasses."""
     # `encrypt_file` and `decrypt_file` are excluded, because they are written in Python and not in the native
     # module: see below.
     public = {*lockstep.__all__, *aead.__all__, *hazmat.__all__, *tensor.__all__, "_Aead"} - {"encrypt_file", "decrypt_file"}
@@ -75,7 +75,8 @@ def test_the_stub_has_docstrings():
 
 @pytest.mark.parametrize("name", ["lockstep._files", "lockstep.fsspec"])
 def test_examples_of_modules(name, tmp_path, monkeypatch):
-    """`open`, `encrypt_file`, `decrypt_file` and `LockstepFileSystem` have examples."""
+    """The examples of `open`, `encrypt_file`, `decrypt_file` and `LockstepFileSystem` run. No other member of these modules has
+    an example."""
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     members = [one for one in vars(module).values() if getattr(one, "__module__", None) == name and one.__doc__]

@@ -312,7 +312,8 @@ def test_a_closed_reader_has_closed_its_file(tmp_path, key):
 
 
 def test_a_refused_file_causes_no_other_error(tmp_path):
-    """Python in development mode, and each from 3.13 on, reports exceptions of `close` in the collection of garbage."""
+    """In development mode, and in every mode since 3.13, Python reports exceptions that `close` raises during garbage
+    collection."""
     done = run_python(
         """
         import sys, lockstep
@@ -334,7 +335,7 @@ def test_a_refused_file_causes_no_other_error(tmp_path):
 
 @pytest.mark.parametrize("what", ["close", "discard", "read"])
 def test_a_file_object_that_uses_the_encrypted_file(what):
-    """RuntimeError, not a deadlock."""
+    """A file object that uses the encrypted file causes a RuntimeError, not a deadlock."""
     done = run_python(
         """
         import io, sys, lockstep
@@ -385,7 +386,7 @@ def test_progress_that_is_not_a_function(tmp_path, key):
 
 
 def test_keys_are_not_printed(key):
-    """Debuggers and reports of errors print local variables."""
+    """Debuggers and error reports print local variables, so the texts of these objects must not contain keys."""
     keys = lockstep._file_keys.Keys(key=key, context=b"shown-nowhere", passphrase="a secret")
     text = repr((keys, lockstep.aead.AESGCM(key), lockstep.fsspec.LockstepFileSystem(key=key, target_protocol="memory")))
     for secret in (repr(key)[2:-1], key.hex(), "shown-nowhere", "a secret"):

@@ -107,7 +107,7 @@ def test_zarr(root, key):
 
 
 def test_zarr_shards(root, key):
-    """The index of a shard is at its end."""
+    """zarr stores the index of a shard at the end of the shard."""
     zarr = pytest.importorskip("zarr")
     store = zarr.storage.FsspecStore.from_url(f"lockstep::{root}", storage_options={"lockstep": {"key": key}})
     numbers = numpy.random.default_rng(1).random((400, 200))
@@ -136,7 +136,7 @@ def test_dask(root, key, table):
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
-    """Those that need neither a GPU, nor PyTorch, nor keys of other people. A file system in memory replaces S3."""
+    """Runs the examples that need neither a GPU, nor PyTorch, nor keys of other people. A file system in memory replaces S3."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     blocks = [block for block in blocks if "torch" not in block and "like=tensor" not in block]

@@ -224,7 +224,7 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
 
 
 def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
-    """A process that is killed leaves its file; files of running processes are kept."""
+    """A process that was killed leaves its temporary file, which is removed. The files of running processes are kept."""
     code = """
         import os, signal, sys, lockstep
         file = lockstep.open(sys.argv[1], "wb", key=bytes(range(32)))

@@ -1,4 +1,5 @@
-"""What our classes inherit from numpy, io and fsspec is safe or refused. New members of these libraries fail here, until somebody decides."""
+"""All members that the package's classes inherit from numpy, io and fsspec are safe or refused. If a library adds a member, a
+test fails until the member is assigned to one of the two groups."""
 
 import copy
 import io
@@ -71,7 +72,7 @@ class TestNumpy:
             self.REFUSED[name](BitGenerator(KEY))
 
     def test_the_seed_in_numpys_own_class(self):
-        """What C code of numpy, or a caller of the class's own descriptor, finds."""
+        """The descriptor of numpy's own class, which C code of numpy uses too, also returns a seed without values."""
         seed = numpy.random.BitGenerator.seed_seq.__get__(BitGenerator(KEY).jumped())
         assert not isinstance(seed, SeedSequence)
         for use in (lambda: seed.spawn(1), lambda: seed.generate_state(4), lambda: numpy.random.PCG64(seed)):
@@ -97,7 +98,7 @@ class TestNumpy:
             assert KEY.hex() not in text
 
     def test_a_shallow_copy_of_a_generator_shares_the_stream(self):
-        """It does not repeat the numbers of the generator. Before numpy 2 it is refused."""
+        """A shallow copy does not repeat the numbers of the generator. Before numpy 2, it is refused."""
         generator = numpy.random.Generator(BitGenerator(KEY))
         try:
             assert copy.copy(generator).bit_generator is generator.bit_generator
@@ -317,7 +318,7 @@ def in_transaction(files):
 
 
 def test_parquet(tmp_path):
-    """PlainFile is a raw file of io, which has no descriptor and does not write."""
+    """PlainFile inherits from the raw files of io. It has no descriptor and does not write."""
     import pyarrow
     import pyarrow.parquet
 

@@ -12,7 +12,7 @@ MODES = {"AESGCM": 12, "AESGCMSIV": 12, "AESOCB3": 12, "AESCCM": 11, "XAES256GCM
 
 
 def one(kind, key, nonce, message, aad):
-    """The result of the class."""
+    """The result of the class for one message."""
     return kind(key).encrypt(message, [aad] if aad else []) if nonce is None else kind(key).encrypt(nonce, message, aad)
 
 
@@ -181,7 +181,7 @@ def test_bad_batches(key):
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("length", [-1, 0, 1, 5, 15, 17, 2**40])
 def test_a_part_of_a_tag_is_not_verified(key, name, length):
-    """A tag of one byte would be forged in 256 attempts."""
+    """Shorter tags are refused: a tag of one byte could be forged in 256 attempts."""
     kind, nonces = getattr(aead, name), [bytes(MODES[name] or 0)]
     encrypted = encrypt_many(kind, key, nonces, [b"message"])
     assert decrypt_many(kind, key, nonces, encrypted) == ([b"message"], [True])

@@ -60,7 +60,8 @@ def save_tensors(sink, plain):
 )
 @pytest.mark.parametrize("call", [1, 2])
 def test_results_of_write(store, answer, error, message, call):
-    """As `io.BufferedWriter` treats those of a raw file: an exception, and no data are lost without one."""
+    """A wrong result of `write` raises the exception that `io.BufferedWriter` raises for a raw file. Without an exception, no
+    data are lost."""
     with pytest.raises(error, match=message) as caught:
         store(Sink(answer, call), data(1_000_000))
     if error is BlockingIOError:
@@ -88,7 +89,7 @@ def test_short_writes_are_completed(store):
 
 
 def test_a_sink_that_blocks_on_odd_calls():
-    """The file is not complete, and says so."""
+    """The file is not complete, and an exception reports this."""
     sink = Sink(lambda write, piece: None if sink.calls % 2 else write(piece))
     with pytest.raises(BlockingIOError):
         write_file(sink, data(100_168))
@@ -161,7 +162,7 @@ def test_objects_that_read_little_and_return_no_position():
 
 
 def test_fsspec_completes_writes_of_libraries_that_return_nothing(monkeypatch, tmp_path):
-    """The file objects of paramiko, for example."""
+    """For example, the `write` of paramiko's file objects returns None."""
 
     class Silent(Sink):
         def close(self):
@@ -233,7 +234,7 @@ REENTRANT = """
 
 @pytest.mark.parametrize("kind", ["reader", "writer", "parquet"])
 def test_file_objects_that_use_the_encrypted_file(tmp_path, kind):
-    """RuntimeError, not a deadlock, for short and long reads and writes."""
+    """File objects that use the encrypted file cause a RuntimeError, not a deadlock, for short and long reads and writes."""
     path = tmp_path / "table"
     if kind == "parquet":
         plain = tmp_path / "plain"
@@ -276,7 +277,7 @@ def test_file_objects_are_called_by_the_calling_thread(tmp_path):
 
 
 def test_callbacks_may_use_the_library(tmp_path):
-    """Progress callbacks, and methods that Python calls to convert an argument."""
+    """The library may be called by progress callbacks, and by methods that Python calls to convert an argument."""
     source, calls = tmp_path / "source", []
     source.write_bytes(bytes(1 << 20))
 
@@ -349,7 +350,7 @@ def test_a_fifo_without_a_writer_can_be_interrupted(tmp_path):
 
 
 def test_a_key_from_a_fifo(tmp_path):
-    """As with the process substitution of a shell."""
+    """The process substitution of a shell passes a key in this way."""
     fifo, encrypted = tmp_path / "fifo", tmp_path / "encrypted"
     os.mkfifo(fifo)
     encrypted.write_bytes(message(b"data"))
@@ -372,7 +373,8 @@ def test_a_key_from_a_fifo(tmp_path):
     ],
 )
 def test_closed_standard_streams(tmp_path, closed, arguments, code, text):
-    """The command by Python neither waits nor loses data; interfaces/cli/tests has the same test for the program."""
+    """`python -m lockstep` neither waits nor loses data if a standard stream is closed. interfaces/cli/tests has the same test
+    for the program."""
     (tmp_path / "key").write_text(f"lockstep-key-256 {KEY.hex()}\n", encoding="ascii")
     (tmp_path / "plain").write_bytes(b"data")
     command = f'"$1" -m lockstep {arguments} {closed}'

@@ -19,7 +19,7 @@ def sealed_module(key, plain, aad):
 
 
 class Dlpack:
-    """An array with DLPack only, as tensors of PyTorch have it."""
+    """An array that has only the methods of DLPack, like a tensor of PyTorch."""
 
     def __init__(self, array):
         self.array = array
@@ -117,7 +117,7 @@ class TestModules:
             lockstep.parquet.decrypt_modules(modules, bytes(15), self.AADS)
 
     def test_on_a_device(self):
-        """The pages stay in the memory of the emulator, which has the path of a GPU."""
+        """The pages stay in the memory of the emulator, which is processed by the same code as memory of a GPU."""
         tensor = pytest.importorskip("lockstep.tensor")
         try:
             selection = lockstep.use("cuda:emu")

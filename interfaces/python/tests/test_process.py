@@ -136,7 +136,8 @@ def test_the_self_test_of_a_device_that_the_environment_names(emulator):
 
 @pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
 def test_devices_for_tests(key, device):
-    """The same path as for a real device; the extension of the tests has these devices, a wheel has not."""
+    """Devices for tests use the same code as real devices. The extension that the tests use has these devices; a wheel does
+    not."""
     message, nonces = data(5000), [data(12) for _ in range(4)]
     expected = [aead.AESGCM(key).encrypt(nonce, message, b"aad") for nonce in nonces]
     try:
@@ -160,8 +161,7 @@ def test_the_child_of_a_fork_works():
         import lockstep
         cipher, stop = lockstep.aead.AESGCM(bytes(32)), False
         try:
-            # If the test program has the emulator, it is selected, so that the child inherits a device that
-            # it cannot use.
+            # If the extension has the emulator, the parent selects it. The child then inherits a device that it cannot use.
             lockstep.use("cuda:emu")
         except ValueError:
             pass
@@ -220,7 +220,7 @@ IN_CHILD = """
 
 @pytest.mark.parametrize("device", ["spu", "cuda:emu"])
 def test_the_child_of_a_fork_opens_a_simulated_device_again(device, emulator):
-    """Also if the parent has named it by the environment, and in the child of a child."""
+    """The device is opened again also if the parent has named it by the environment, and in the child of a child."""
     code = f"""
         expected = work()
         lockstep.use({device!r})
@@ -277,7 +277,7 @@ def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
 
 
 def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
-    """The child does not use the engine of its parent, which the selection restores."""
+    """The end of the selection restores the engine of the parent, but the child does not use that engine."""
     code = """
         expected = work()
         lockstep.use("spu")
@@ -296,7 +296,7 @@ def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
 
 
 def test_a_selection_of_the_parent_that_is_dropped_in_the_child(emulator):
-    """The child does not drop the engine of its parent, which the selection holds."""
+    """The selection holds the engine of the parent, but the child does not drop that engine."""
     code = """
         expected = work()
         try:
@@ -321,7 +321,7 @@ def test_a_selection_of_the_parent_that_is_dropped_in_the_child(emulator):
 
 @pytest.mark.parametrize("what", ["encrypt", "decrypt", "read", "many"])
 def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
-    """KeyboardInterrupt is raised, and no half result remains."""
+    """KeyboardInterrupt is raised, and no incomplete output remains."""
     code = """
         import os, sys, lockstep
         what, folder, key = sys.argv[1], sys.argv[2], bytes.fromhex(sys.argv[3])
@@ -379,7 +379,7 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
         pass
 
     def interrupted_at(number):
-        """Whether there was a start of this number."""
+        """True if a function with this number was started."""
         starts = 0
 
         def trace(frame, _event, _argument):

@@ -1,4 +1,4 @@
-"""lockstep.random: the keystream is that of pyca's AES, and numbers are those of a slow computation in Python."""
+"""lockstep.random: its keystream equals that of pyca's AES, and its numbers equal those of a slow computation in Python."""
 
 import copy
 import pickle
@@ -18,7 +18,7 @@ KEY = bytes(range(32))
 
 
 def keystream(position, size, key=KEY):
-    """By pyca."""
+    """The keystream, computed by pyca."""
     counter = modes.CTR(position.to_bytes(16, "big"))
     return Cipher(algorithms.AES(key), counter).encryptor().update(bytes(size))
 
@@ -110,7 +110,8 @@ def test_normal_of_rare_words():
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_array_operations_make_the_same_numbers(bits):
-    """The operations that make numbers on a GPU, here by numpy, against the extension."""
+    """On a GPU, array operations make the numbers. Here numpy runs these operations, and the result is compared with that of
+    the extension."""
     stream, dtype = Generator(KEY, 9), f"float{bits}"
     raw = numpy.frombuffer(stream.bytes(100_000 * bits // 8), f"<i{bits // 8}").astype(numpy.int64)
     raw = raw & 0xFFFFFFFF if bits == 32 else raw
@@ -122,7 +123,7 @@ def test_array_operations_make_the_same_numbers(bits):
 
 
 def integers(position, low, high, count):
-    """By the rule of the documentation, and the position afterwards."""
+    """The integers that the rule in the documentation gives, and the position after them."""
     size = 4 if high - low <= 2**32 else 8
     mask, results, used = (1 << (high - low - 1).bit_length()) - 1, [], 0
     stream = iter(words(position, 3 * count + 64, size))
@@ -166,7 +167,8 @@ def test_integers_refuse(low, high, dtype):
 
 
 def test_array_operations_make_the_same_integers(monkeypatch):
-    """The operations that make integers on a GPU, here by numpy in several batches, against the extension."""
+    """On a GPU, array operations make the integers. Here numpy runs these operations in several batches, and the result is
+    compared with that of the extension."""
     monkeypatch.setattr(_random_arrays, "_BATCH", 1000)
     for low, high in [(0, 5), (-7, 1 << 33), (0, 1 << 63), (-(1 << 63), (1 << 62) + 3)]:
         array, stream = numpy.zeros(3456, numpy.int64), Generator(KEY, 3)
@@ -177,7 +179,7 @@ def test_array_operations_make_the_same_integers(monkeypatch):
 
 
 def on_gpu(monkeypatch):
-    """Arrays of numpy take the way of arrays on a GPU."""
+    """Processes arrays of numpy by the code for arrays on a GPU."""
     monkeypatch.setattr(_random_arrays._arrays, "device_name", lambda array: "cuda:0")
     monkeypatch.setattr(_random_arrays, "_library_on_device", lambda array: numpy)
 

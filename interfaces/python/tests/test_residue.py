@@ -43,7 +43,7 @@ SBOX = sbox()
 
 
 def round_keys(key):
-    """FIPS 197, 5.2."""
+    """The round keys of a key (FIPS 197, 5.2)."""
     count, words = len(key) // 4, [key[at : at + 4] for at in range(0, len(key), 4)]
     constant = 1
     while len(words) < 4 * (count + 7):
@@ -119,6 +119,6 @@ def test_no_key_remains_in_memory(tmp_path):
 
 
 def test_round_keys():
-    # The example of FIPS 197, appendix A.1.
+    # The key and the expected round keys are those of FIPS 197, appendix A.1.
     expanded = round_keys(bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c"))
     assert expanded[1].hex() == "a0fafe1788542cb123a339392a6c7605" and expanded[-1].hex() == "d014f9a8c9ee2589e13f0cc8b6630ca6"

@@ -45,7 +45,8 @@ def same(one, other):
 
 
 def test_the_plain_form_is_that_of_safetensors(tmp_path, key):
-    """Both directions, byte by byte."""
+    """A decrypted file equals the file that the package safetensors writes, byte for byte. An encrypted file of that package is
+    read."""
     made, metadata = tensors(), {"format": "é\x01"}
     encrypted.save_file(made, tmp_path / "a", metadata, key=key, context=b"ctx")
     lockstep.decrypt_file(tmp_path / "a", tmp_path / "plain", key, b"ctx")
@@ -127,7 +128,7 @@ def test_parts_of_tensors(tmp_path, key):
 
 
 def test_parts_of_a_vector_with_elements_of_half_a_byte(key):
-    """As PyTorch has the type F4: an element of the array has two numbers."""
+    """An element of the array has two numbers, as in PyTorch's type F4."""
 
     class Pairs(type(encrypted.FRAMEWORK)):
         def empty(self, dtype, shape):
@@ -266,7 +267,8 @@ def test_the_control_of_malformed_headers(key):
 
 
 def test_changed_headers_raise_value_errors_only(key):
-    """Headers with random changes: what safetensors refuses is refused, and what is read is the same."""
+    """Headers with random changes: Lockstep refuses a header that safetensors refuses, and reads the same tensors from the
+    others."""
     generator, good = random.Random(5), plain_files.save({"a": array("f4", (3, 4)), "b": array("u1", (9,))}, {"k": "v"})
     for _ in range(150):
         changed = bytearray(good)

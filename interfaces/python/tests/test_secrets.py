@@ -140,7 +140,8 @@ def parameters(function):
 
 
 def calls(function, folder, given):
-    """The arguments of calls with a marked value as each argument, the others as they should be, and as all arguments."""
+    """The arguments of calls. In each call except the last one, one argument is the marked value and the others are valid. In
+    the last call, all required positional arguments are the marked value."""
     found = parameters(function)
     for marked in found:
         positional, named = [], {}

@@ -1,4 +1,4 @@
-"""What a program sees of the package besides its results: names, messages, warnings, arguments."""
+"""The parts of the package that a program sees besides the results: names, messages, warnings, arguments."""
 
 import io
 import logging

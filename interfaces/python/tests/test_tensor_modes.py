@@ -42,7 +42,7 @@ def test_batches_on_the_host(mode, key_size, nonce_size, own_keys):
 
 
 def test_a_batch_in_place_is_not_interrupted():
-    """A part of the only copy of the data would be encrypted."""
+    """An interruption would leave the only copy of the data partly encrypted."""
     count = 96
     key, nonces, plain = data(32), rows(count, 12), numpy.zeros((count, 1 << 20), numpy.uint8)
     expected, work = bytes(tensor.seal(key, nonces, plain).data), plain.copy()

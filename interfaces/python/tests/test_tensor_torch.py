@@ -151,7 +151,7 @@ def test_numbers(key):
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_tensor_operations_make_the_same_numbers(key, bits, monkeypatch):
-    """The operations that make numbers on a GPU, on the CPU."""
+    """The operations that make numbers on a GPU make the same numbers on the CPU."""
     monkeypatch.setattr(_random_arrays, "_BATCH", 4096)
     name = f"float{bits}"
     for kind in ("uniform", "normal"):
@@ -189,7 +189,7 @@ def test_modes(key, mode):
 
 
 def test_batches_of_aead(key):
-    """Tensors in the functions that have buffers otherwise: results are tensors."""
+    """If tensors are passed in place of buffers, the results are tensors."""
     nonces, plain = tensor_of(data(5 * 12), 5, 12), torch.randn(5, 16, dtype=torch.bfloat16)
     sealed = aead.encrypt_many(aead.AESGCMSIV, tensor_of(key), nonces, plain)
     assert (sealed.shape, sealed.dtype) == ((5, 48), torch.uint8)
@@ -226,7 +226,7 @@ def test_exchange_by_dlpack(key):
 
 
 def test_memory_of_another_device(emulator, key):
-    """Memory of the emulator is that of no device of PyTorch, and is not exchanged with tensors on the host."""
+    """PyTorch has no device for the memory of the emulator, so such arrays cannot be exchanged with tensors on the host."""
     array = on_device(bytes(64))
     with pytest.raises((BufferError, ImportError, RuntimeError, ValueError)):
         torch.from_dlpack(array)

@@ -1,4 +1,4 @@
-"""What objects of the package show, when they are equal, and what exceptions of the system contain."""
+"""The texts and the equality of the package's objects, and the content of exceptions of the operating system."""
 
 import errno
 import os

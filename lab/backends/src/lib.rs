@@ -31,3 +31,8 @@ mod tests;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 pub struct Library;
+
+/// Compiles and runs the code of docs/rustls.md.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rustls.md")]
+pub struct Rustls;

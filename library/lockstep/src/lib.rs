@@ -46,6 +46,8 @@ pub mod output;
 mod quoted;
 #[doc(hidden)]
 pub mod read;
+#[cfg(feature = "rustcrypto")]
+pub mod rustcrypto;
 #[doc(hidden)]
 pub mod text;
 #[cfg(feature = "files")]

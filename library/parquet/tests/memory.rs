@@ -141,8 +141,8 @@ fn file(footer: &[u8], magic: &[u8; 4], is_encrypted: bool) -> Vec<u8> {
     [magic, &footer[..], &(footer.len() as u32).to_le_bytes(), magic].concat()
 }
 
-/// For each footer and each call: the names of both, the number of bytes that the call allocates at most at the same
-/// time, the length of the footer, and the limits.
+/// Makes each call for each footer. Returns their names, the largest number of bytes that the call had allocated at one time, the length
+/// of the footer, and the limits.
 fn measure(full: usize) -> Vec<(String, usize, usize, Limits)> {
     let engine = Engine::builder().threads(1).build().unwrap();
     let keys = Keys::new().footer(&[7; 32]);

@@ -3,12 +3,12 @@
 use std::mem::MaybeUninit;
 
 use lockstep_core::work::Tag;
-use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineKey, InlineOcb};
+use lockstep_cpu::inline::{Block, InlineGcm, InlineKernel, InlineOcb};
 
 use crate::{bytes, span};
 
 /// A place for OCB3, which [`proof_ocb_set`] fills.
-pub type OcbPlace = MaybeUninit<InlineOcb>;
+pub type OcbPlace = MaybeUninit<Option<InlineOcb>>;
 
 /// Makes GCM with a key of `len` bytes. Returns null if memory cannot be allocated.
 ///
@@ -132,8 +132,10 @@ pub extern "C" fn proof_ocb_place() -> *mut OcbPlace {
     Box::into_raw(Box::new(MaybeUninit::uninit()))
 }
 
-/// Sets the key of OCB3, of `len` bytes. The expanded key is moved to its place, which leaves copies on the stack. They do no harm in the
-/// provider and in the library, which wipe the stack after each path that sets a key.
+/// Sets the key of OCB3, of `len` bytes. Returns false if memory cannot be allocated.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_ocb_set(
     place: &mut OcbPlace,
@@ -142,8 +144,7 @@ pub unsafe extern "C" fn proof_ocb_set(
     len: usize,
 ) -> bool {
     // SAFETY: the caller promises it.
-    let key = InlineKey::new(*kernel, unsafe { bytes(key, len) });
-    key.map(|key| place.write(InlineOcb::new(key))).is_some()
+    place.write(InlineOcb::new(*kernel, unsafe { bytes(key, len) })).is_some()
 }
 
 /// Drops OCB3 and frees its place.
@@ -151,7 +152,7 @@ pub unsafe extern "C" fn proof_ocb_set(
 /// # Safety
 /// [`proof_ocb_set`] has filled the place, and no other function uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn proof_ocb_drop(place: *mut InlineOcb) {
+pub unsafe extern "C" fn proof_ocb_drop(place: *mut Option<InlineOcb>) {
     // SAFETY: the caller promises it.
     drop(unsafe { Box::from_raw(place) });
 }
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn proof_ocb_drop(place: *mut InlineOcb) {
 /// Copies OCB3 with its state to another place. Returns false if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_copy(place: &mut OcbPlace, ocb: &InlineOcb) -> bool {
-    ocb.duplicate().map(|copy| place.write(copy)).is_some()
+    place.write(ocb.duplicate()).is_some()
 }
 
 /// Starts a message with tags of `tag_len` bytes.

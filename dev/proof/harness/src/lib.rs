@@ -40,6 +40,9 @@ unsafe fn span<'a>(src: *const u8, dst: *mut u8, len: usize) -> Span<'a> {
 }
 
 /// The kernel with this name, or null if the processor cannot run it. For `cpu/soft`, `width` is the index of the width of its registers.
+///
+/// # Safety
+/// The pointer is valid for `len` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn proof_kernel(name: *const u8, len: usize, width: usize) -> *const InlineKernel {
     if let Some(width) = Width::ALL.get(width) {

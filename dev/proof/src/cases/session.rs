@@ -108,7 +108,8 @@ impl Session {
     /// Calls a function, searches for secrets that it leaves behind, and returns the value of RAX. This value is public: an address, or a
     /// verdict.
     ///
-    /// # Errors If the run cannot go on.
+    /// # Errors
+    /// If the run cannot go on.
     pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
         self.machine.clear_scratch();
         let result = self.machine.call(function, arguments)?;
@@ -157,7 +158,8 @@ impl Session {
     /// Adds a finding that no single instruction causes.
     pub fn found(&mut self, kind: Kind, detail: String) {
         let function = "the function that was called".to_string();
-        *self.machine.findings.entry(Finding { kind, function, bytes: 0, detail }).or_default() += 1;
+        *self.machine.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() +=
+            1;
     }
 
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.

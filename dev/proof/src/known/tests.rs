@@ -2,7 +2,7 @@ use super::*;
 use crate::machine::Kind;
 
 fn finding(kind: Kind, function: &str, bytes: usize) -> Finding {
-    Finding { kind, function: function.into(), bytes, detail: String::new() }
+    Finding { kind, function: function.into(), bytes, depth: 0, detail: String::new() }
 }
 
 #[test]

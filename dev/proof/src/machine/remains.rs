@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iced_x86::Register;
 
-use super::{Finding, Kind, Machine};
+use super::{CALLER, Finding, Kind, Machine};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
@@ -13,6 +13,7 @@ impl<D: Domain> Machine<D> {
     /// four bytes of a public result are not reported.
     pub fn find_left(&mut self, results: &[&[u8]]) {
         let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
+        let mut depths: BTreeMap<String, usize> = BTreeMap::new();
         let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();
         let registers = self.general.iter().map(<[_; 8]>::as_slice).zip(self.general_writers).enumerate();
         for (index, (bytes, writer)) in registers {
@@ -34,6 +35,11 @@ impl<D: Domain> Machine<D> {
             let writers = &region.writers()[start..];
             for place in secret_places::<D>(&region.bytes()[start..], results) {
                 *left.entry((kind, writers[place], String::new())).or_default() += 1;
+                if kind == Kind::Stack {
+                    let function = self.image().function_at(writers[place].into());
+                    // Places are in ascending order, so the first one is the lowest.
+                    depths.entry(function).or_insert((CALLER - self.lowest) as usize - place);
+                }
             }
         }
         let mut by_function: BTreeMap<(Kind, String), (usize, String)> = BTreeMap::new();
@@ -50,7 +56,8 @@ impl<D: Domain> Machine<D> {
             }
         }
         for ((kind, function), (bytes, detail)) in by_function {
-            *self.findings.entry(Finding { kind, function, bytes, detail }).or_default() += 1;
+            let depth = if kind == Kind::Stack { depths[&function] } else { 0 };
+            *self.findings.entry(Finding { kind, function, bytes, depth, detail }).or_default() += 1;
         }
     }
 }

@@ -88,8 +88,13 @@ pub(crate) fn machine(code: &[u8], state: &State, secret: &State) -> Machine<Tai
     const CODE: u64 = 0x1000;
     let segment = Segment { address: CODE, bytes: code.to_vec(), is_writable: false, is_code: true };
     let symbol = Symbol { address: CODE, size: 0, name: "test".into(), is_function: true };
-    let image =
-        Image { segments: vec![segment], symbols: vec![symbol], imports: BTreeMap::new(), verdict: None };
+    let image = Image {
+        segments: vec![segment],
+        symbols: vec![symbol],
+        functions: BTreeMap::new(),
+        imports: BTreeMap::new(),
+        verdict: None,
+    };
     let mut machine = Machine::new(Rc::new(Program::new(Arc::new(image), semantics::of, contracts::answer)));
     let join = |values: &[u8], secrets: &[u8]| -> Vec<Tainted> {
         values

@@ -61,7 +61,7 @@ pub(crate) fn is_hidden(bytes: &[u8]) -> bool {
     let mut bits = vec![0u8; bytes.len()];
     // Writes `bits`, which is as long as `bytes`.
     let done = request(GET_VBITS, [bytes.as_ptr() as u64, bits.as_mut_ptr() as u64, bytes.len() as u64]);
-    // The compiler does not know that the request wrote them.
+    // The compiler assumes that the request has not changed `bits`; `black_box` makes it read them.
     let bits = std::hint::black_box(bits);
     done == 1 && bits.iter().all(|&bits| bits != 0)
 }

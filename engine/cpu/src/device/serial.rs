@@ -22,6 +22,12 @@ pub(super) fn run<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]
             _ => kernel.serial(schedule, pass, state, bits, data.into_span()),
         };
     }
+    run_several(kernel, pass, segments);
+}
+
+/// Runs a serial pass over several segments. A function of its own: a single message needs less of the stack.
+#[inline(never)]
+fn run_several<K: Kernel>(kernel: K, pass: Pass, segments: &mut [Segment<'_>]) {
     if pass == Pass::CbcEncrypt {
         let lane = |segment| {
             let Segment { key, state: register, data, .. }: &mut Segment<'_> = segment;

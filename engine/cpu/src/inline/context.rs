@@ -24,7 +24,7 @@ pub(super) trait Context: Send + Sync {
     fn set_key(&mut self, key: &[u8]) -> bool;
     /// Starts a message.
     fn start(&mut self, iv: &[u8]);
-    /// Adds additional data.
+    /// Adds additional data. They precede the data of the message.
     fn aad(&mut self, aad: &[u8]);
     /// Encrypts or decrypts data. `first` is true for the first data of a message: the additional data end before them.
     fn update(&mut self, first: bool, encrypt: bool, data: Span<'_>, ctr32: Option<Ctr32<'_>>);
@@ -204,7 +204,9 @@ impl<K: Kernel> Context for Gcm<K> {
     fn tag(&mut self, aad: u64, data: u64) -> Block {
         let _entry = Entry::of(self.keys.kernel);
         let (mut key, state) = self.parts();
-        state.tag(&mut key, aad, data)
+        let mut tag = [0; 16];
+        state.tag(&mut key, (aad, data), &mut tag);
+        tag
     }
 
     fn verify(&mut self, aad: u64, data: u64, tag: &[u8]) -> bool {
@@ -212,7 +214,7 @@ impl<K: Kernel> Context for Gcm<K> {
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
         let (mut key, state) = self.parts();
-        computed[0] = state.tag(&mut key, aad, data);
+        state.tag(&mut key, (aad, data), &mut computed[0]);
         tags_match(&computed[0], tag)
     }
 
@@ -228,7 +230,7 @@ impl<K: Kernel> Context for Gcm<K> {
         }
         // The right tag of a forged message is a secret.
         let mut computed = Wiped::<1>::zero();
-        computed[0] = state.tag(&mut key, lengths.0, lengths.1);
+        state.tag(&mut key, lengths, &mut computed[0]);
         settle(tag, &computed[0]) == Status::Done
     }
 

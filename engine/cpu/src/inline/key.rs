@@ -3,16 +3,13 @@
 use lockstep_core::work::Pass;
 
 use super::InlineKernel;
+use crate::kernel::boxed;
 use crate::kernel::entry::Entry;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
-/// A key, expanded for one kernel; zeroed on drop.
-///
-/// The portable kernel stores the round keys on the heap. The other kernels store the round keys in the
-/// value itself, so moving the value leaves a copy of the round keys in the old place. Construct the value in its final
-/// place, for example in a box.
-pub struct InlineKey(pub(super) AnyKey);
+/// A key, expanded for one kernel. The round keys are on the heap, so that a move leaves no copy of them; zeroed on drop.
+pub struct InlineKey(pub(super) Box<AnyKey>);
 
 /// True for the lengths of AES keys, in bytes.
 pub(super) fn is_key_length(len: usize) -> bool {
@@ -25,7 +22,7 @@ macro_rules! modes {
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
-                with_key!(&self.0, (kernel, schedule) => {
+                with_key!(&*self.0, (kernel, schedule) => {
                     let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
                 })
@@ -42,35 +39,36 @@ impl InlineKey {
         if !is_key_length(key.len()) {
             return None;
         }
-        with_kernel!(kernel.0, kernel_of_key => {
-            let _entry = Entry::of(kernel_of_key);
-            InlineKey::expanded(kernel, key)
-        })
+        let mut new = InlineKey::blank(kernel)?;
+        with_key!(&mut *new.0, (kernel, schedule) => {
+            let _entry = Entry::of(*kernel);
+            kernel.expand_into(key, schedule);
+        });
+        Some(new)
     }
 
     /// The kernel of this key.
     pub fn kernel(&self) -> InlineKernel {
-        InlineKernel(with_key!(&self.0, (kernel, _) => kernel.any()))
+        InlineKernel(with_key!(&*self.0, (kernel, _) => kernel.any()))
     }
 
-    /// An expanded key, written to the place of the result by a call of its own.
-    #[inline(never)]
-    fn expanded(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
-        Some(InlineKey(with_kernel!(kernel.0, kernel => kernel.key(kernel.try_expand(key)?))))
-    }
-
-    /// A copy of this key, written to the place of the result by a call of its own.
-    #[inline(never)]
-    fn copied(&self) -> Option<InlineKey> {
-        Some(InlineKey(with_key!(&self.0, (kernel, schedule) => kernel.key(kernel.duplicate(schedule)?))))
+    /// A key whose round keys are zero; `None` if memory cannot be allocated.
+    fn blank(kernel: InlineKernel) -> Option<InlineKey> {
+        let key = with_kernel!(kernel.0, kernel => {
+            let schedule = kernel.blank_schedule()?;
+            boxed::try_new(|| kernel.key(schedule))?
+        });
+        Some(InlineKey(key))
     }
 
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
-        with_key!(&self.0, (kernel, _) => {
+        let mut copy = InlineKey::blank(self.kernel())?;
+        with_key!(&mut *copy.0, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
-            self.copied()
-        })
+            kernel.copy_schedule(kernel.schedule_of(&self.0).expect("the same kernel"), schedule);
+        });
+        Some(copy)
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same
@@ -88,7 +86,7 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        with_key!(&self.0, (kernel, key) => {
+        with_key!(&*self.0, (kernel, key) => {
             let _entry = Entry::of(*kernel);
             let tweak_key = kernel.schedule_of(&tweak_key.0).expect("the keys belong to the same kernel");
             kernel.xts_unit(key, tweak_key, encrypts, number, after, data);

@@ -8,7 +8,7 @@
 //! not preserve: no round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent
 //! timing (DIT) if the processor has it, and resets it.
 //!
-//! | type | what |
+//! | type | content |
 //! |---|---|
 //! | [`InlineKernel`] | the choice of kernel |
 //! | [`InlineKey`] | an expanded key, and all modes except GCM and OCB3 |
@@ -33,6 +33,7 @@ use lockstep_core::work::Task;
 pub use crate::kernel::{Block, Span};
 
 use crate::device;
+use crate::kernel::tweak;
 use crate::kernels::{self, AnyKernel, with_kernel};
 
 /// The kernel of inline calls.
@@ -87,7 +88,12 @@ impl InlineKernel {
 
 /// Advances an XTS tweak by `blocks` blocks (IEEE 1619, 5.2).
 pub fn advance_tweak(tweak: &mut Block, blocks: u64) {
-    crate::kernel::tweak::advance(tweak, blocks);
+    tweak::advance(tweak, blocks);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe {
+        crate::kernel::registers::clear_xmm();
+    }
 }
 
 #[cfg(all(test, target_arch = "aarch64"))]

@@ -27,7 +27,7 @@ impl<K: Kernel> Drop for Entry<K> {
     }
 }
 
-/// Makes calls on another thread.
+/// Runs `calls` inside an [`Entry`], for a thread that has no entry of its own.
 pub(crate) fn enter<K: Kernel>(kernel: K, calls: &mut dyn FnMut()) {
     let _entry = Entry::of(kernel);
     calls();

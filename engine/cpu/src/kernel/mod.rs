@@ -41,6 +41,12 @@ pub use gcm::{GcmCounter, Powers, Progress};
 pub use ocb::{OcbKey, OcbState};
 use wiped::Wiped;
 
+/// Overwrites the stack below the caller where the compiler is known to leave secrets. Only x86-64 has been analysed.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn wipe_stack<const BYTES: usize>() {}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use registers::wipe_stack;
+
 /// The largest number of messages in one step of a serial pass.
 pub const LANES: usize = 16;
 
@@ -97,8 +103,13 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     fn blank_hash_key(self) -> Option<Self::HashKey>;
 
     /// Replaces schedules by the schedules of other keys, one for each place, in constant time. Keys have 16, 24 or 32 bytes. The
-    /// schedules are for encryption only, unless the kernel has no other [`Kernel::try_expand`] than the default.
+    /// schedules are for encryption only, unless [`Kernel::expand_into`] has its default implementation.
     fn expand_each(self, keys: &[&[u8]], places: &mut [Self::Schedule]);
+
+    /// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions, in constant time.
+    fn expand_into(self, key: &[u8], place: &mut Self::Schedule) {
+        self.expand_each(&[key], from_mut(place));
+    }
 
     /// Computes the hash key of each H in `h` (SP 800-38D, 6.3), and stores it at the same index of `places`. Call
     /// [`Kernel::ensure_powers`] before hashing.
@@ -110,27 +121,15 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// Computes the powers of H that a call on `blocks` blocks needs. Short messages need few of them.
     fn ensure_powers(self, _key: &mut Self::HashKey, _blocks: usize) {}
 
-    /// True if [`Kernel::gcm_key_into`], [`Kernel::hash_keys_into`], [`Kernel::copy_schedule`] and [`Kernel::ensure_powers`] leave
-    /// no copy of a key on the stack.
+    /// True if the functions that write keys to their place leave no copy of a key on the stack: [`Kernel::expand_into`],
+    /// [`Kernel::gcm_key_into`], [`Kernel::hash_keys_into`], [`Kernel::copy_schedule`] and [`Kernel::ensure_powers`].
     const IN_PLACE: bool = false;
 
     /// Expands a key of 16, 24 or 32 bytes, in constant time.
     fn expand(self, key: &[u8]) -> Self::Schedule {
-        self.try_expand(key).unwrap_or_else(|| out_of_memory::<Self::Schedule>())
-    }
-
-    /// Like [`Kernel::expand`], but `None` if memory cannot be allocated.
-    fn try_expand(self, key: &[u8]) -> Option<Self::Schedule> {
-        let mut schedule = self.blank_schedule()?;
-        self.expand_each(&[key], from_mut(&mut schedule));
-        Some(schedule)
-    }
-
-    /// A copy of a schedule; `None` if memory cannot be allocated.
-    fn duplicate(self, schedule: &Self::Schedule) -> Option<Self::Schedule> {
-        let mut copy = self.blank_schedule()?;
-        self.copy_schedule(schedule, &mut copy);
-        Some(copy)
+        let mut schedule = self.blank_schedule().unwrap_or_else(|| out_of_memory::<Self::Schedule>());
+        self.expand_into(key, &mut schedule);
+        schedule
     }
 
     /// The hash key of H with all powers.
@@ -176,7 +175,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// it is multiplied by alpha for each block.
     fn xts(self, key: &Self::Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>);
 
-    /// The number of bytes from which [`Kernel::xts_unit`] consists of the other passes.
+    /// [`Kernel::xts_unit`] calls [`Kernel::xts_unit_short`] for fewer bytes than this number, and other passes for more.
     const XTS_UNIT_FROM: usize = 0;
 
     /// [`Kernel::xts_unit`] of fewer than [`Kernel::XTS_UNIT_FROM`] bytes.
@@ -207,11 +206,12 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         if data.len() < Self::XTS_UNIT_FROM {
             return self.xts_unit_short(key, tweak_key, encrypts, number, after, data);
         }
-        let mut tweak = *number;
-        self.encrypt_block(tweak_key, &mut tweak);
-        self.xts(key, encrypts, &mut tweak, data);
+        let mut tweak = Wiped::<1>::zero();
+        tweak[0] = *number;
+        self.encrypt_block(tweak_key, &mut tweak[0]);
+        self.xts(key, encrypts, &mut tweak[0], data);
         if let Some(after) = after {
-            *after = tweak;
+            *after = tweak[0];
         }
     }
 
@@ -274,16 +274,16 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         unreachable!("HAS_SHORT_GCM is false")
     }
 
-    /// The tag of a message: GHASH of `before`, which are at most seven blocks, and of the lengths of additional data and data
-    /// in bits, XORed with `mask`.
+    /// Sets `tag`, which is the encrypted J0, to the tag of a message: adds GHASH of `before`, which are at most seven blocks, and of
+    /// the lengths of additional data and data in bits.
     fn gcm_tag(
         self,
         _powers: Powers<'_, Self::HashKey>,
         _state: &Block,
         _before: &[u8],
         _lengths: [u64; 2],
-        _mask: &Block,
-    ) -> Block {
+        _tag: &mut Block,
+    ) {
         unreachable!("HAS_SHORT_GCM is false")
     }
 

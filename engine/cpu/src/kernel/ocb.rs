@@ -14,7 +14,7 @@ pub(crate) const CHUNK: usize = 64;
 pub(crate) const STEP: usize = 32;
 
 /// The masks of a key. The default value is zeros, for `OcbKey::fill`.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct OcbKey {
     pub(crate) masks: Masks,
     /// The differences between the offset before a block whose number is a multiple of [`STEP`] and the offsets of the next
@@ -24,7 +24,7 @@ pub struct OcbKey {
 }
 
 /// Differences of offsets, aligned for the widest vectors.
-#[derive(Clone, Default, Zeroize, ZeroizeOnDrop)]
+#[derive(Default, Zeroize, ZeroizeOnDrop)]
 #[repr(C, align(64))]
 pub(crate) struct Steps(pub(crate) [Block; STEP]);
 
@@ -35,6 +35,12 @@ impl OcbKey {
         let mut key = Box::<OcbKey>::default();
         key.fill(star);
         key
+    }
+
+    /// Replaces these masks by a copy of others, which is written to its final place only.
+    pub(crate) fn copy_from(&mut self, other: &OcbKey) {
+        self.masks.copy_from(&other.masks);
+        self.steps.0 = other.steps.0;
     }
 
     /// Makes these the masks of a key that encrypts the block of zeros to `star`.
@@ -49,7 +55,7 @@ impl OcbKey {
 }
 
 /// The state between two calls on whole blocks.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct OcbState {
     /// The offset of the last processed block; before the first block, the offset that is derived from the nonce.
     pub(crate) offset: Wiped<1>,

@@ -1,5 +1,5 @@
 //! Clearing of registers, in which a kernel leaves round keys, powers of H and text: the vector registers, and the general registers
-//! that a function need not preserve.
+//! that a function need not preserve. Wiping of the stack, to which the compiler copies what does not fit into registers.
 
 use std::arch::asm;
 
@@ -71,6 +71,32 @@ pub(crate) unsafe fn clear_zmm() {
             "vpxord xmm31, xmm31, xmm31";
             "xmm16" "xmm17" "xmm18" "xmm19" "xmm20" "xmm21" "xmm22" "xmm23"
             "xmm24" "xmm25" "xmm26" "xmm27" "xmm28" "xmm29" "xmm30" "xmm31"
+        );
+    }
+}
+
+/// Overwrites the BYTES of the stack below the frame of the caller, which are a multiple of 64 and at most a page.
+#[inline(always)]
+pub(crate) fn wipe_stack<const BYTES: usize>() {
+    const { assert!(BYTES > 0 && BYTES.is_multiple_of(64) && BYTES <= 4096) };
+    // SAFETY: the block may use the stack, whose pointer is a multiple of 16. It reserves the bytes before it writes to them; a page
+    // is not more than the guard page below the stack.
+    unsafe {
+        asm!(
+            "sub rsp, {bytes}",
+            "xor {zero:e}, {zero:e}",
+            "mov {left:e}, {bytes}",
+            "2:",
+            "mov [rsp + {left} - 8], {zero}",
+            "mov [rsp + {left} - 16], {zero}",
+            "mov [rsp + {left} - 24], {zero}",
+            "mov [rsp + {left} - 32], {zero}",
+            "sub {left}, 32",
+            "jnz 2b",
+            "add rsp, {bytes}",
+            bytes = const BYTES,
+            left = out(reg) _,
+            zero = out(reg) _,
         );
     }
 }

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::{Block, Kernel, Span};
 
-/// Number of blocks that are prepared at once; they stay in the L1 cache.
+/// Number of blocks that are reversed, or filled with counters, at once; they stay in the L1 cache.
 const CHUNK: usize = 64;
 
 /// The GHASH key whose products equal those of the POLYVAL key `h` on reversed blocks: mulX_GHASH(ByteReverse(h)) (RFC 8452,

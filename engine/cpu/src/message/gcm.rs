@@ -6,6 +6,7 @@
 //! single blocks.
 
 use lockstep_core::gcm::lengths_block;
+use lockstep_core::ocb::xor;
 use lockstep_core::work::{AeadMessage, Tag};
 
 use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
@@ -257,18 +258,23 @@ impl State {
         }
     }
 
-    /// The tag; `aad` and `data` are the lengths in bytes.
+    /// Writes the tag. `aad` and `data` are the lengths in bytes.
     #[inline]
-    pub(crate) fn tag<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, aad: u64, data: u64) -> Block {
+    pub(crate) fn tag<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        (aad, data): (u64, u64),
+        tag: &mut Block,
+    ) {
         self.ensure_mask(key);
         self.hash.pad();
-        let mask = &self.encrypted[MASK];
+        *tag = self.encrypted[MASK];
         if K::HAS_SHORT_GCM {
             let (before, hash) = self.hash.take();
-            return key.kernel.gcm_tag(key.powers.reborrow(), hash, before, [8 * aad, 8 * data], mask);
+            key.kernel.gcm_tag(key.powers.reborrow(), hash, before, [8 * aad, 8 * data], tag);
+        } else {
+            xor(tag, self.hash.finish(key, &lengths_block(aad, data)));
         }
-        let hash = self.hash.finish(key, &lengths_block(aad, data));
-        (u128::from_ne_bytes(*hash) ^ u128::from_ne_bytes(*mask)).to_ne_bytes()
     }
 }
 
@@ -371,6 +377,6 @@ fn run_one<K: Kernel>(
     }
     // The right tag of a forged message is a secret.
     let mut computed = Wiped::<1>::zero();
-    computed[0] = state.tag(&mut key, message.aad.len() as u64, len as u64);
+    state.tag(&mut key, (message.aad.len() as u64, len as u64), &mut computed[0]);
     finish(message, &computed[0]);
 }

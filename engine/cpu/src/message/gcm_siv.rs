@@ -132,21 +132,23 @@ fn run_one<K: Kernel>(
     match &message.tag {
         Tag::Write(_) => {
             polyval.absorb(&data.input()[polyval.hashed..]);
-            computed[0] = polyval.tag(lengths, nonce);
+            polyval.tag(lengths, nonce, &mut computed[0]);
             encrypt(&polyval.key, &computed[0], data.reborrow().into_span(), beside);
         }
         Tag::Expect(tag) => {
             let tag: &Block = (*tag).try_into().expect("checked");
             polyval.decrypt(tag, data.reborrow().into_span());
-            computed[0] = polyval.tag(lengths, nonce);
+            polyval.tag(lengths, nonce, &mut computed[0]);
         }
     }
     finish(message, &computed[0]);
 }
 
-/// The first counter block of a message (RFC 8452, section 4).
-fn first_counter(tag: &Block) -> Block {
-    (u128::from_le_bytes(*tag) | 1 << 127).to_le_bytes()
+/// The first counter block of a message (RFC 8452, section 4). The counter of a forged message follows from a secret.
+fn first_counter(tag: &Block) -> Wiped<1> {
+    let mut counter = Wiped::zero();
+    counter[0] = (u128::from_le_bytes(*tag) | 1 << 127).to_le_bytes();
+    counter
 }
 
 /// CTR over the data of a message. As much of the next message as possible is hashed in the same loop, if it is sealed too.
@@ -170,11 +172,11 @@ fn encrypt<K: Kernel>(
         let hash_key = polyval.key.hash_key(K::GCM_SIV_STEP / 16);
         let text = &text.input()[..at];
         let state = &mut polyval.hash.state[0];
-        kernel.gcm_siv(schedule, &mut counter, steps, hash_key, state, Some(text));
+        kernel.gcm_siv(schedule, &mut counter[0], steps, hash_key, state, Some(text));
         polyval.hashed = at;
         data = rest;
     }
-    kernel.ctr_little32(schedule, &mut counter, data);
+    kernel.ctr_little32(schedule, &mut counter[0], data);
 }
 
 /// POLYVAL of a message, and its keys.
@@ -191,21 +193,19 @@ impl<'k, K: Kernel> Polyval<'k, K> {
         Polyval { key, hash: Hash::new(), hashed: 0 }
     }
 
-    /// Adds bytes.
+    /// Adds bytes to the hash.
     fn absorb(&mut self, bytes: &[u8]) {
         self.hash.absorb(&mut self.key, bytes);
     }
 
-    /// The tag, from the lengths of additional data and plaintext in bytes (RFC 8452, section 4).
-    fn tag(&mut self, (aad, data): (usize, usize), nonce: &[u8; 12]) -> Block {
+    /// Writes the tag, from the lengths of additional data and plaintext in bytes (RFC 8452, section 4).
+    fn tag(&mut self, (aad, data): (usize, usize), nonce: &[u8; 12], tag: &mut Block) {
         self.hash.pad();
         let lengths = u128::from(8 * aad as u64) | u128::from(8 * data as u64) << 64;
         let hash = *self.hash.finish(&mut self.key, &lengths.to_le_bytes());
         let hash = u128::from_le_bytes(hash) ^ nonce_number(nonce);
-        let mut tag = Wiped::<1>::zero();
-        tag[0] = (hash & !(1 << 127)).to_le_bytes();
-        self.key.kernel.encrypt_block(self.key.schedule, &mut tag[0]);
-        tag[0]
+        *tag = (hash & !(1 << 127)).to_le_bytes();
+        self.key.kernel.encrypt_block(self.key.schedule, tag);
     }
 
     /// Decrypts the data of a message and adds the plaintext.
@@ -217,14 +217,14 @@ impl<'k, K: Kernel> Polyval<'k, K> {
             let (steps, rest) = data.split_at(at);
             self.hash.flush(&mut self.key);
             let hash_key = self.key.hash_key(K::GCM_SIV_STEP / 16);
-            kernel.gcm_siv(schedule, &mut counter, steps, hash_key, &mut self.hash.state[0], None);
+            kernel.gcm_siv(schedule, &mut counter[0], steps, hash_key, &mut self.hash.state[0], None);
             data = rest;
         }
         while !data.is_empty() {
             let at = data.len().min(CHUNK);
             let (piece, rest) = data.split_at(at);
             let dst = piece.dst();
-            kernel.ctr_little32(schedule, &mut counter, piece);
+            kernel.ctr_little32(schedule, &mut counter[0], piece);
             // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
             self.absorb(unsafe { std::slice::from_raw_parts(dst, at) });
             data = rest;

@@ -1,7 +1,5 @@
 //! The hash of a message in pieces: GHASH of GCM, and POLYVAL of GCM-SIV.
 
-use std::mem::ManuallyDrop;
-
 use crate::kernel::partial;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, LANES, Powers, out_of_memory};
@@ -31,7 +29,7 @@ pub(super) struct Places<K: Kernel> {
 }
 
 impl<K: Kernel> Places<K> {
-    /// No room.
+    /// No places; see [`Places::reserve`].
     pub(super) fn new() -> Self {
         Places { schedules: Vec::new(), hash_keys: Vec::new() }
     }
@@ -59,30 +57,20 @@ pub(crate) const PENDING: usize = 7 * 16;
 
 /// A hash, and the bytes that have not been hashed yet. A short message is hashed in one call at its end, which reduces once.
 ///
-/// The hash is GHASH of additional data and ciphertext, or POLYVAL of additional data and plaintext, which is wiped on drop.
+/// The hash is GHASH of additional data and ciphertext, or POLYVAL of additional data and plaintext.
 pub(crate) struct Hash<const GHASH: bool> {
     pub(super) state: Wiped<1>,
     /// The last 16 bytes have room for padding and for the block of lengths.
-    pending: ManuallyDrop<Wiped<{ PENDING / 16 + 1 }>>,
+    pending: Wiped<{ PENDING / 16 + 1 }>,
     /// Number of pending bytes. The last block may be incomplete.
     pub(super) len: usize,
-}
-
-impl<const GHASH: bool> Drop for Hash<GHASH> {
-    #[inline]
-    fn drop(&mut self) {
-        if !GHASH {
-            // SAFETY: the value is not used afterwards.
-            unsafe { ManuallyDrop::drop(&mut self.pending) };
-        }
-    }
 }
 
 impl<const GHASH: bool> Hash<GHASH> {
     /// The hash of no bytes.
     #[inline]
     pub(super) fn new() -> Self {
-        Hash { state: Wiped::zero(), pending: ManuallyDrop::new(Wiped::zero()), len: 0 }
+        Hash { state: Wiped::zero(), pending: Wiped::zero(), len: 0 }
     }
 
     /// Replaces this hash by a copy of another. Secrets are copied to their final place only.
@@ -110,7 +98,7 @@ impl<const GHASH: bool> Hash<GHASH> {
         &self.pending.as_flattened()[..self.len]
     }
 
-    /// Takes the pending bytes, to be hashed by the caller; and the state.
+    /// Removes the pending bytes and returns them, with the state. The caller must hash them into the state.
     #[inline(always)]
     pub(super) fn take(&mut self) -> (&[u8], &mut Block) {
         let len = std::mem::take(&mut self.len);
@@ -167,7 +155,7 @@ impl<const GHASH: bool> Hash<GHASH> {
         self.len += len;
     }
 
-    /// Appends bytes to the pending ones.
+    /// Appends bytes to the pending bytes, which must have room for them.
     #[inline(always)]
     fn append(&mut self, bytes: &[u8]) {
         let at = self.len;
@@ -177,7 +165,7 @@ impl<const GHASH: bool> Hash<GHASH> {
         self.len += bytes.len();
     }
 
-    /// Adds bytes.
+    /// Adds bytes of any number; whole blocks are hashed when they no longer fit into the pending bytes.
     #[inline]
     pub(super) fn absorb<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, bytes: &[u8]) {
         if self.len + bytes.len() <= PENDING {

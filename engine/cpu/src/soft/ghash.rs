@@ -14,6 +14,7 @@ use zeroize::Zeroize;
 use super::lookup::{self, Lookup, STREAMS, Tables};
 use crate::kernel::Block;
 use crate::kernel::boxed;
+use crate::kernel::wiped::Wiped;
 
 const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
 
@@ -161,14 +162,13 @@ pub(super) unsafe fn update_by_lookups<B: Lookup>(key: &HashKey, state: &mut Blo
     let mut rest = data;
     if key.powers.has_tables && data.len() >= 16 * LOOKUPS_FROM {
         let (groups, tail) = data.split_at(data.len() / (16 * STREAMS) * (16 * STREAMS));
-        let mut streams = [[0; 16]; STREAMS];
+        let mut streams = Wiped::<STREAMS>::zero();
         streams[0] = *state;
         // SAFETY: the caller guarantees that the processor has the instructions.
         unsafe { lookup::fold::<B>(&key.powers.tables, &mut streams, groups) };
         // The last block of stream i is followed by 15 - i blocks, so it is multiplied by H^(16 - i).
         *state = [0; 16];
         update(key, state, streams.as_flattened());
-        streams.as_flattened_mut().zeroize();
         rest = tail;
     }
     update(key, state, rest);

@@ -59,7 +59,7 @@ pub use width::Width;
 use crate::kernel::counter::{Low32, Whole};
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::registers;
-use crate::kernel::{Block, Kernel, Lane, Span};
+use crate::kernel::{Block, Kernel, Lane, Span, wipe_stack};
 use passes::{Ctr, Ecb, Feedback, Xts};
 use width::on_width;
 
@@ -146,6 +146,7 @@ impl Kernel for Soft {
     fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
         if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
             key.ensure_tables();
+            wipe_stack::<1024>();
         }
     }
 
@@ -175,6 +176,9 @@ impl Kernel for Soft {
 
     fn ghash(self, key: &HashKey, state: &mut Block, data: &[u8]) {
         call!(self.ghash(key, state, data));
+        if data.len() >= 16 * ghash::LOOKUPS_FROM {
+            wipe_stack::<2048>();
+        }
     }
 
     fn cbc_encrypt(self, lanes: &mut [Lane<'_, Schedule>]) {

@@ -14,7 +14,8 @@ use super::register::Register;
 use super::schedule::Keys;
 use crate::kernel::counter::{self, Counting};
 use crate::kernel::tweak;
-use crate::kernel::{Block, Span};
+use crate::kernel::wiped::Wiped;
+use crate::kernel::{Block, Span, wipe_stack};
 
 /// The largest number of blocks of a group: those of eight registers.
 pub(crate) const MOST: usize = 32;
@@ -39,7 +40,7 @@ pub(crate) struct Group<'a, R: Register> {
     src: *const u8,
     /// Valid for writes of all blocks of eight registers. It is either equal to `src` or disjoint.
     dst: *mut u8,
-    /// Number of blocks that belong to the data; the others do not matter.
+    /// Number of blocks that belong to the data. The blocks after them consist of [`SPARE_BYTE`], and their results are not used.
     blocks: usize,
 }
 
@@ -115,7 +116,8 @@ pub(crate) unsafe fn run<R: Register>(keys: &Keys, crypt: Crypt<R>, data: Span<'
             pass.group(&mut group);
         }
         if whole < blocks {
-            let mut last = [[SPARE_BYTE; 16]; MOST];
+            let mut last = Wiped::<MOST>::zero();
+            last.fill([SPARE_BYTE; 16]);
             let bytes = 16 * (blocks - whole);
             src.add(16 * whole).copy_to_nonoverlapping(last.as_mut_ptr().cast(), bytes);
             group.dst = last.as_mut_ptr().cast();
@@ -123,9 +125,10 @@ pub(crate) unsafe fn run<R: Register>(keys: &Keys, crypt: Crypt<R>, data: Span<'
             group.blocks = blocks - whole;
             pass.group(&mut group);
             dst.add(16 * whole).copy_from_nonoverlapping(last.as_ptr().cast(), bytes);
-            last[..most].as_flattened_mut().zeroize();
         }
     }
+    // The circuits of `crypt` have more values than a processor has registers.
+    wipe_stack::<704>();
 }
 
 /// ECB in a direction.
@@ -223,7 +226,7 @@ pub(crate) struct Xts<'a> {
 impl Pass for Xts<'_> {
     #[inline(always)]
     unsafe fn group<R: Register>(&mut self, group: &mut Group<'_, R>) {
-        let mut tweaks = [[0; 16]; MOST];
+        let mut tweaks = Wiped::<MOST>::zero();
         tweak::take(self.tweak, group.blocks, |i, tweak| tweaks[i] = tweak);
         let step = R::BLOCKS;
         // SAFETY: the caller guarantees that the processor has the instructions; `tweaks` has as many blocks as eight registers
@@ -239,6 +242,5 @@ impl Pass for Xts<'_> {
                 group.store(i, group.buffer[i] ^ tweak);
             }
         }
-        tweaks[..8 * R::BLOCKS].as_flattened_mut().zeroize();
     }
 }

@@ -37,14 +37,14 @@ pub(crate) trait Register:
     /// Number of blocks in a register.
     const BLOCKS: usize;
 
-    /// Equal lanes of 32 bits.
+    /// A register in which each lane of 32 bits has this value.
     ///
     /// # Safety
     ///
     /// The processor must have the instructions of this register.
     unsafe fn splat(lane: u32) -> Self;
 
-    /// `part` in each part of 128 bits.
+    /// A register with `part` in each of its parts of 128 bits.
     ///
     /// # Safety
     ///

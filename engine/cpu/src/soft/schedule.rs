@@ -24,8 +24,9 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    fn blank(len: usize) -> Self {
-        Keys { planes: [[Vector::splat(0); 8]; ROUND_KEYS], len }
+    /// Round keys of zeros.
+    pub(crate) fn blank() -> Self {
+        Keys { planes: [[Vector::splat(0); 8]; ROUND_KEYS], len: ROUND_KEYS }
     }
 
     /// The first round key, the round keys between the first and the last, and the last round key.
@@ -34,18 +35,17 @@ impl Keys {
         (&self.planes[0], &self.planes[1..self.len - 1], &self.planes[self.len - 1])
     }
 
-    /// Combines the round keys of at most [`FEW`] schedules, one schedule for each block. All keys must have the same number of
-    /// rounds.
-    pub(crate) fn gather(schedules: &[&Schedule]) -> Self {
-        let mut keys = Keys::blank(schedules[0].len());
-        for (round, planes) in keys.planes[..keys.len].iter_mut().enumerate() {
+    /// Replaces these round keys by those of at most [`FEW`] schedules, one schedule for each block. All keys must have the same number
+    /// of rounds.
+    pub(crate) fn gather(&mut self, schedules: &[&Schedule]) {
+        self.len = schedules[0].len();
+        for (round, planes) in self.planes[..self.len].iter_mut().enumerate() {
             for (block, schedule) in planes.iter_mut().zip(schedules) {
                 *block = Vector::from_block(schedule.keys.bytes[round]);
             }
             // SAFETY: every processor of the target has the instructions of `Vector`.
             unsafe { transpose(planes) };
         }
-        keys
     }
 }
 
@@ -76,7 +76,7 @@ impl Drop for Both {
 impl Schedule {
     /// A schedule without a key; `None` if memory cannot be allocated.
     pub(crate) fn blank() -> Option<Self> {
-        let both = || Both { bytes: [[0; 16]; ROUND_KEYS], planes: Keys::blank(ROUND_KEYS) };
+        let both = || Both { bytes: [[0; 16]; ROUND_KEYS], planes: Keys::blank() };
         Some(Schedule { keys: boxed::try_new(both)? })
     }
 

@@ -1,11 +1,10 @@
 //! Serial modes of several messages: one block of each message at a time. Each message has its own key.
 
-use zeroize::Zeroizing;
-
 use super::passes::{Ecb, SPARE_BYTE};
 use super::schedule::{FEW, Keys, Schedule};
 use super::width::{Width, on_width};
 use crate::kernel::interleave::interleave;
+use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Lane, Span};
 
 /// Numbers of round keys of AES-128, -192 and -256. Only messages with the same number of round keys are
@@ -13,8 +12,10 @@ use crate::kernel::{Block, Lane, Span};
 const LENGTHS: [usize; 3] = [11, 13, 15];
 
 /// Blocks of several messages.
-fn spare_blocks() -> Zeroizing<[Block; FEW]> {
-    Zeroizing::new([[SPARE_BYTE; 16]; FEW])
+fn spare_blocks() -> Wiped<FEW> {
+    let mut blocks = Wiped::zero();
+    blocks.fill([SPARE_BYTE; 16]);
+    blocks
 }
 
 /// Encrypts or decrypts blocks.
@@ -34,7 +35,8 @@ pub(crate) fn cbc_encrypt(width: Width, lanes: &mut [Lane<'_, Schedule>]) {
         };
         interleave(lanes, FEW, blocks, |lanes, slots, blocks| {
             let schedules: Vec<_> = slots.iter().map(|slot| lanes[slot.message].schedule).collect();
-            let keys = Keys::gather(&schedules);
+            let mut keys = Keys::blank();
+            keys.gather(&schedules);
             for _ in 0..blocks {
                 for (block, slot) in buffer.iter_mut().zip(&*slots) {
                     let lane = &lanes[slot.message];
@@ -72,7 +74,9 @@ pub(crate) fn each(width: Width, keys: &[&Schedule], encrypts: bool, blocks: &mu
             if schedules.iter().all(|key| std::ptr::eq(*key, schedules[0])) {
                 run(width, schedules[0].keys(), encrypts, &mut buffer);
             } else {
-                run(width, &Keys::gather(&schedules), encrypts, &mut buffer);
+                let mut keys = Keys::blank();
+                keys.gather(&schedules);
+                run(width, &keys, encrypts, &mut buffer);
             }
             for (copy, (_, block)) in buffer.iter().zip(chunk) {
                 **block = *copy;

@@ -16,7 +16,7 @@ use crate::kernel::Block;
 pub(crate) struct Vector(pub(super) [u32; 4]);
 
 impl Vector {
-    /// Four equal lanes.
+    /// A vector in which each lane has this value.
     #[inline(always)]
     pub(crate) fn splat(lane: u32) -> Self {
         Vector([lane; 4])
@@ -59,7 +59,7 @@ fn or(a: [u32; 4], b: [u32; 4]) -> [u32; 4] {
 
 bitwise! { Vector: BitXor bitxor xor, BitAnd bitand and, BitOr bitor or }
 
-/// Takes row `r` from vector `r`, for each of the four rows.
+/// A plane whose row `r` is row `r` of vector `r`.
 #[inline(always)]
 fn select_rows(rows: [Vector; 4]) -> Vector {
     let [a0, a1, a2, a3] = rows;

@@ -1,29 +1,31 @@
 //! The methods of the kernels, in groups. Each macro expands to methods of a kernel, in the module of the kernel. The module
 //! defines the vectors `V` and `Chains`, the hash key `Hash`, and the constants that the macros use.
 
-/// Defines safe methods of a kernel. Each method calls a function with the target features that the token proves.
+/// Defines safe methods of a kernel. Each method calls a function with the target features that the token proves. After the call, an
+/// expression may wipe the secrets that the compiler has copied to the stack.
 macro_rules! entries {
     ($features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? { $($body:tt)* })*
+        $(fn $entry:ident($($arg:ident: $type:ty),*) { $($body:tt)* } $(then $wipe:expr;)?)*
     ) => {
         $(#[inline]
-        fn $entry(self, $($arg: $type),*) $(-> $result)? {
+        fn $entry(self, $($arg: $type),*) {
             #[target_feature(enable = $features)]
-            fn entry($($arg: $type),*) $(-> $result)? {
+            fn entry($($arg: $type),*) {
                 // SAFETY: this function has the target features of its vectors.
                 unsafe { $($body)* }
             }
             // SAFETY: the token exists, so the processor has the features.
             unsafe { entry($($arg),*) }
+            $($wipe)?
         })*
     };
 }
 
 /// Like [`entries`], with one function for short data, which uses vectors of one block, and one for other data. `W` is the vector, and
-/// FEW is set for short data. An expression tells whether the data are short.
+/// FEW is set for short data. An expression states whether the data are short. The stack is wiped only after the function for other data.
 macro_rules! entries_by_length {
     ($features:literal,
-        $(fn $entry:ident($($arg:ident: $type:ty),*) if $is_short:expr => { $($body:tt)* })*
+        $(fn $entry:ident($($arg:ident: $type:ty),*) if $is_short:expr => { $($body:tt)* } $(then $wipe:expr;)?)*
     ) => {
         $(#[inline]
         fn $entry(self, $($arg: $type),*) {
@@ -41,8 +43,13 @@ macro_rules! entries_by_length {
                 // SAFETY: this function has the target features of its vectors.
                 unsafe { $($body)* }
             }
-            // SAFETY: the token exists, so the processor has the features.
-            unsafe { if $is_short { short($($arg),*) } else { long($($arg),*) } }
+            if $is_short {
+                // SAFETY: the token exists, so the processor has the features.
+                return unsafe { short($($arg),*) };
+            }
+            // SAFETY: as above.
+            unsafe { long($($arg),*) }
+            $($wipe)?
         })*
     };
 }
@@ -70,7 +77,7 @@ macro_rules! variants {
     };
 }
 
-/// The set-up of keys.
+/// Functions that set up, copy and complete keys.
 macro_rules! keys {
     ($features:literal) => {
         const IN_PLACE: bool = cfg!(target_arch = "x86_64");
@@ -87,19 +94,9 @@ macro_rules! keys {
             place.copy_from(schedule);
         }
 
-        fn duplicate(self, schedule: &Schedule) -> Option<Schedule> {
-            Some(schedule.duplicate())
-        }
-
-        #[inline]
-        fn try_expand(self, key: &[u8]) -> Option<Schedule> {
-            Some(self.expand(key))
-        }
-
         entries! { $features,
-            fn expand(key: &[u8]) -> Schedule { schedule::expand(key) }
+            fn expand_into(key: &[u8], place: &mut Schedule) { schedule::expand_into(key, place) } then wipe_stack::<64>();
             fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) { schedule::expand_each(keys, places) }
-            fn hash_key(h: &Block) -> Hash { ghash::hash_key::<V>(h) }
             fn hash_keys_into(h: &[Block], places: &mut [Hash]) {
                 for (h, place) in h.iter().zip(places) {
                     ghash::replace_key::<V>(Single::load(h.as_ptr()), place);
@@ -134,7 +131,16 @@ macro_rules! passes {
             }
             fn xts(key: &Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>) if data.len() < SHORT => {
                 directed!(encrypts, E => xts::xts::<E, W, FEW>(key, tweak, data))
-            }
+            } then wipe_stack::<256>();
+            fn ocb(
+                key: &Schedule,
+                masks: &OcbKey,
+                state: &mut OcbState,
+                encrypts: bool,
+                data: Span<'_>
+            ) if data.len() < SHORT => {
+                directed!(encrypts, E => ocb::ocb::<E, W, FEW>(key, masks, state, data))
+            } then wipe_stack::<704>();
         }
 
         const XTS_UNIT_FROM: usize = SHORT;
@@ -155,9 +161,6 @@ macro_rules! passes {
             }
             fn ghash(key: &Hash, state: &mut Block, data: &[u8]) { ghash::hash::<V, true>(key, state, data) }
             fn polyval(key: &Hash, state: &mut Block, data: &[u8]) { ghash::hash::<V, false>(key, state, data) }
-            fn ocb(key: &Schedule, masks: &OcbKey, state: &mut OcbState, encrypts: bool, data: Span<'_>) {
-                directed!(encrypts, E => ocb::ocb::<E, V>(key, masks, state, data))
-            }
         }
 
         // GCM and GCM-SIV: CTR and a hash in one loop.
@@ -186,15 +189,15 @@ macro_rules! passes {
                 data: Span<'_>
             ) {
                 short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
-            }
+            } then wipe_stack::<192>();
             fn gcm_tag(
                 powers: Powers<'_, Hash>,
                 state: &Block,
                 before: &[u8],
                 lengths: [u64; 2],
-                mask: &Block
-            ) -> Block {
-                short_gcm::tag::<V>(powers, state, before, lengths, mask)
+                tag: &mut Block
+            ) {
+                short_gcm::tag::<V>(powers, state, before, lengths, tag)
             }
             fn gcm_siv(
                 key: &Schedule,
@@ -216,7 +219,9 @@ macro_rules! passes {
 
             // Steps of several messages, and the serial modes of one message.
 
-            fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) { chains::cbc_encrypt::<Chains, PLACES>(lanes) }
+            fn cbc_encrypt(lanes: &mut [Lane<'_, Schedule>]) {
+                chains::cbc_encrypt::<Chains, PLACES>(lanes)
+            }
             fn each(keys: &[&Schedule], encrypts: bool, blocks: &mut [Block]) {
                 directed!(encrypts, E => each::each::<E>(keys, blocks))
             }

@@ -6,37 +6,28 @@
 
 use std::arch::x86_64::*;
 
+use super::cipher::in_memory;
 use super::schedule::Schedule;
 
-/// Expands a key of 16, 24 or 32 bytes.
-///
-/// The schedule is returned by value and the loops have constant bounds. The compiler therefore writes the round keys from
-/// registers directly to the place of the schedule, without a copy on the stack.
+/// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions and SSSE3.
 #[inline(always)]
-pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
+pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
-        let mut encrypt = [_mm_setzero_si128(); 15];
-        let put = |i: usize, [round_key]: [__m128i; 1]| encrypt[i] = round_key;
-        match key.len() {
-            16 => {
-                each_of_128([key], put);
-                both::<10>(encrypt)
-            }
-            24 => {
-                each_of_192([key], put);
-                both::<12>(encrypt)
-            }
-            32 => {
-                each_of_256([key], put);
-                both::<14>(encrypt)
-            }
-            other => panic!("an AES key has 16, 24 or 32 bytes, not {other}"),
+        expand_to_encrypt_into(key, place);
+        // The round keys are read again: there are not enough registers for all of them.
+        let Schedule { encrypt, rounds, decrypt, .. } = in_memory(place);
+        decrypt[0] = encrypt[*rounds];
+        decrypt[*rounds] = encrypt[0];
+        for i in 1..*rounds {
+            decrypt[i] = _mm_aesimc_si128(encrypt[*rounds - i]);
         }
+        // The remaining round keys of a longer key are erased.
+        decrypt[*rounds + 1..].copy_from_slice(&encrypt[*rounds + 1..]);
     }
 }
 
@@ -44,7 +35,7 @@ pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
 ///
 /// # Safety
 ///
-/// The same as for [`expand`].
+/// The same as for [`expand_into`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
@@ -57,7 +48,7 @@ pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
 ///
 /// # Safety
 ///
-/// The same as for [`expand`].
+/// The same as for [`expand_into`].
 #[inline(always)]
 pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
     assert_eq!(keys.len(), places.len(), "as many keys as places");
@@ -85,7 +76,7 @@ pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
 ///
 /// # Safety
 ///
-/// The same as for [`expand`].
+/// The same as for [`expand_into`].
 #[inline(always)]
 unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule; N]) {
     let mut put = |i: usize, round_keys: [__m128i; N]| {
@@ -116,34 +107,6 @@ unsafe fn expand_alike<const N: usize>(keys: [&[u8]; N], places: &mut [Schedule;
         };
         places.iter_mut().for_each(|place| place.rounds = rounds);
     }
-}
-
-/// Round key `i` of decryption.
-///
-/// # Safety
-///
-/// The processor has the AES instructions.
-#[inline(always)]
-unsafe fn inverse<const ROUNDS: usize>(encrypt: &[__m128i; 15], i: usize) -> __m128i {
-    match i {
-        _ if i == 0 || i == ROUNDS => encrypt[ROUNDS - i],
-        // SAFETY: the caller guarantees that the processor has the instruction.
-        _ if i < ROUNDS => unsafe { _mm_aesimc_si128(encrypt[ROUNDS - i]) },
-        _ => encrypt[i],
-    }
-}
-
-/// # Safety
-///
-/// The processor has the AES instructions.
-#[inline(always)]
-unsafe fn both<const ROUNDS: usize>(encrypt: [__m128i; 15]) -> Schedule {
-    let mut decrypt = encrypt;
-    for i in 0..15 {
-        // SAFETY: the caller guarantees that the processor has the instruction.
-        decrypt[i] = unsafe { inverse::<ROUNDS>(&encrypt, i) };
-    }
-    Schedule { encrypt, rounds: ROUNDS, decrypt }
 }
 
 /// Shuffles that copy the last word of a vector to every word: unchanged, or rotated by a byte (RotWord).

@@ -221,27 +221,11 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
     }
 }
 
-/// Prepares all powers of H.
-///
-/// # Safety
-///
-/// The same as for [`Vector`], both for `V` and for [`Single`].
-#[inline(always)]
-pub(super) unsafe fn hash_key<V: Vector>(h: &Block) -> HashKey<V::Raw> {
-    // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        let mut key = HashKey::blank();
-        replace_key::<V>(Single::load(h.as_ptr()), &mut key);
-        ensure_powers::<V>(&mut key, usize::MAX);
-        key
-    }
-}
-
 /// Replaces a key: computes the lowest powers of H; [`ensure_powers`] computes the others.
 ///
 /// # Safety
 ///
-/// The same as for [`hash_key`].
+/// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Raw>) {
     // SAFETY: the caller guarantees that the processor has the instructions.

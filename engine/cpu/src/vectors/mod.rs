@@ -49,7 +49,9 @@ use std::arch::x86_64::{__m128i, __m256i, __m512i};
 
 use lockstep_core::work::Pass;
 
-use crate::kernel::{Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial};
+use crate::kernel::{
+    Block, GcmCounter, Kernel, Lane, OcbKey, OcbState, Powers, Progress, Span, serial, wipe_stack,
+};
 
 #[macro_use]
 mod entries;

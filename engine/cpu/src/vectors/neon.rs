@@ -64,7 +64,9 @@ intrinsics! {
     identity(a) = a;
 }
 
-/// # Safety of the unsafe functions
+/// # Safety
+
+/// of the unsafe functions
 ///
 /// The same as for [`Vector`].
 impl Single {
@@ -140,31 +142,31 @@ unsafe fn sub_word(word: [u8; 4]) -> [u8; 4] {
     }
 }
 
-/// Expands a key of 16, 24 or 32 bytes.
+/// Replaces a schedule by the schedule of another key of 16, 24 or 32 bytes, for both directions.
 ///
 /// # Safety
 ///
 /// The processor has the AES instructions.
 #[inline(always)]
-pub(super) unsafe fn expand(key: &[u8]) -> Schedule {
-    let mut schedule = Schedule::blank();
+pub(super) unsafe fn expand_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe { expand_to_encrypt_into(key, &mut schedule) };
-    let Schedule { encrypt, rounds, decrypt } = &mut schedule;
+    unsafe { expand_to_encrypt_into(key, place) };
+    let Schedule { encrypt, rounds, decrypt, .. } = place;
     decrypt[0] = encrypt[*rounds];
     decrypt[*rounds] = encrypt[0];
     for i in 1..*rounds {
         // SAFETY: as above.
         decrypt[i] = unsafe { inverse_mix_columns(encrypt[*rounds - i]) };
     }
-    schedule
+    // The remaining round keys of a longer key.
+    decrypt[*rounds + 1..].copy_from_slice(&encrypt[*rounds + 1..]);
 }
 
 /// Replaces schedules by the schedules of other keys, one for each place, for encryption only.
 ///
 /// # Safety
 ///
-/// The same as for [`expand`].
+/// The same as for [`expand_into`].
 #[inline(always)]
 pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
     assert_eq!(keys.len(), places.len(), "one place for each key");
@@ -179,7 +181,7 @@ pub(super) unsafe fn expand_each(keys: &[&[u8]], places: &mut [Schedule]) {
 ///
 /// # Safety
 ///
-/// The same as for [`expand`].
+/// The same as for [`expand_into`].
 #[inline(always)]
 pub(super) unsafe fn expand_to_encrypt_into(key: &[u8], place: &mut Schedule) {
     // SAFETY: a register has 16 bytes, and the alignment of a block is less. The caller guarantees that the processor has the

@@ -78,13 +78,13 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
     }
 }
 
-/// Encrypts or decrypts whole blocks.
+/// Encrypts or decrypts whole blocks, one by one if FEW is set.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
+pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     schedule: &Schedule,
     key: &OcbKey,
     state: &mut OcbState,
@@ -92,13 +92,17 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector>(
 ) {
     assert!(data.len().is_multiple_of(16), "whole blocks");
     // Blocks before the first step, and blocks after the last whole vector.
-    let head = data.len().min(16 * (state.blocks.wrapping_neg() as usize % STEP));
+    let before = 16 * (state.blocks.wrapping_neg() as usize % STEP);
+    let head = if FEW { data.len() } else { data.len().min(before) };
     let (head, rest) = data.split_at(head);
     let whole = rest.len() / V::BYTES * V::BYTES;
     let (body, tail) = rest.split_at(whole);
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         part::<ENCRYPTS, Single, true>(schedule, key, state, head);
+        if FEW {
+            return;
+        }
         part::<ENCRYPTS, V, false>(schedule, key, state, body);
         part::<ENCRYPTS, Single, true>(schedule, key, state, tail);
     }

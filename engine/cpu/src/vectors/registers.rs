@@ -289,7 +289,7 @@ pub(super) unsafe fn prefetch(ptr: *const u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(ptr.cast()) }
 }
 
-/// Stands for an intrinsic that [`Single`] does not need.
+/// Returns its argument. It takes the place of an intrinsic that [`Single`] does not need.
 ///
 /// # Safety
 ///

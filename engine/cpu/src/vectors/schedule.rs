@@ -5,9 +5,9 @@ use std::mem::zeroed;
 use zeroize::Zeroize;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use super::expansion::{expand, expand_each, expand_to_encrypt_into};
+pub(super) use super::expansion::{expand_each, expand_into, expand_to_encrypt_into};
 #[cfg(target_arch = "aarch64")]
-pub(super) use super::neon::{expand, expand_each, expand_to_encrypt_into};
+pub(super) use super::neon::{expand_each, expand_into, expand_to_encrypt_into};
 use super::vector::RawBlock;
 
 /// Round keys of one key for both directions; wiped on drop.
@@ -15,11 +15,15 @@ use super::vector::RawBlock;
 pub struct Schedule {
     /// Round keys of the cipher, `rounds + 1` of them.
     pub(super) encrypt: [RawBlock; 15],
-    /// 10, 12 or 14. The field is between the two arrays, where alignment leaves room.
+    /// 10, 12 or 14.
     pub(super) rounds: usize,
+    /// Zeros in place of padding: a move copies padding, in which the stack may hold parts of other keys.
+    _gap: u64,
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.
     pub(super) decrypt: [RawBlock; 15],
+    /// As `_gap`.
+    _end: [u64; 2],
 }
 
 impl Schedule {
@@ -35,11 +39,6 @@ impl Schedule {
         self.encrypt.copy_from_slice(&other.encrypt);
         self.rounds = other.rounds;
         self.decrypt.copy_from_slice(&other.decrypt);
-    }
-
-    /// A copy of this value.
-    pub(crate) fn duplicate(&self) -> Self {
-        Schedule { encrypt: self.encrypt, rounds: self.rounds, decrypt: self.decrypt }
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) unsafe fn crypt<V: Vector>(
     }
 }
 
-/// The tag: adds the blocks of `before`, at most seven, and the lengths in bits to the hash, and adds the mask.
+/// Sets `tag`, which is the mask, to the tag: adds the hash, the blocks of `before`, at most seven, and the lengths in bits.
 ///
 /// # Safety
 ///
@@ -160,15 +160,15 @@ pub(super) unsafe fn tag<V: Vector>(
     state: &Block,
     before: &[u8],
     lengths: [u64; 2],
-    mask: &Block,
-) -> Block {
+    tag: &mut Block,
+) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         let hash_key = with_powers::<V>(powers, before.len() / 16 + 1);
         let hash = Single::load(state.as_ptr()).reversed();
         let lengths = Single::words(lengths[1], lengths[0]);
         let hash = ghash::hash_few::<V>(hash_key, hash, before, Some(lengths));
-        // The tag of a forged message is a secret: no copy is left on the stack.
-        hash.reversed().xor(Single::load(mask.as_ptr())).to_number().to_le_bytes()
+        let place = tag.as_mut_ptr();
+        hash.reversed().xor(Single::load(place)).store(place);
     }
 }

@@ -22,7 +22,8 @@ pub(super) const HIGH_LOW: i32 = 0x01;
 
 /// AES blocks in one register.
 ///
-/// # Safety of the unsafe functions
+/// # Safety
+/// of the unsafe functions
 ///
 /// Every unsafe function here requires that the processor has the instructions of this vector (as checked by the kernel's
 /// `detect`) and that the pointer is valid for the bytes that are accessed.
@@ -74,7 +75,7 @@ pub(super) trait Vector: Copy {
 
     /// Exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Bits set in both.
+    /// Bitwise and.
     fn and(self, other: Self) -> Self;
     /// One round of encryption.
     fn aesenc(self, key: Self) -> Self;
@@ -108,7 +109,7 @@ pub(super) trait Vector: Copy {
     fn clmul<const HALVES: i32>(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
-    /// The register itself.
+    /// The register in the type of the intrinsics.
     fn raw(self) -> Self::Raw;
     /// The first block.
     fn lowest(self) -> Single;

@@ -30,7 +30,7 @@ fn options_of_other_versions() {
     for wrong in [5000, usize::MAX] {
         assert!(read(&sample(wrong)).is_err());
     }
-    // Structures of older versions are shorter and end after one of the members. Other sizes are refused.
+    // A structure of an older version ends after one of the members. Structures of other sizes are refused.
     for size in 0..size_of::<Sample>() {
         let got = read(&sample(size)).ok().map(|options| (options.one, options.two, options.three));
         let expected = match size {
@@ -58,7 +58,7 @@ fn written_memory_overlaps_nothing() {
         (vec![at(4, 8, true), at(0, 5, false)], false),
         (vec![at(0, 8, false), at(7, 1, true)], false),
         (vec![at(0, 8, true), at(4, 0, true), at(5, 0, false)], true),
-        // The long range overlaps the last range of the list, not the range next to it in the list.
+        // The first range overlaps the last one, but not the second one, which is next to it in the list.
         (vec![at(0, 100, true), at(200, 8, false), at(50, 1, false)], false),
         (vec![at(0, 100, false), at(10, 1, false), at(50, 1, true)], false),
     ];

@@ -1,4 +1,4 @@
-//! The checked-in header equals the header that cbindgen writes from the sources. C and C++ compilers accept it.
+//! Checks that the checked-in header equals the header that cbindgen writes from the sources, and that C and C++ compilers accept it.
 
 use std::path::Path;
 use std::process::Command;
@@ -25,7 +25,7 @@ fn the_header_is_up_to_date() {
     );
 }
 
-/// Each function of the library is in the header, and the reverse.
+/// The library exports exactly the functions that the header declares.
 #[test]
 fn the_header_has_all_functions() {
     let header =

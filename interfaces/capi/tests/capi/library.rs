@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder of the header.
+/// The folder that contains the header.
 pub(crate) fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include")
 }
 
-/// The shared library. Cargo builds the library of this package next to the test executable.
+/// The path of the shared library. Cargo builds the library of this package next to the test executable.
 pub(crate) fn shared() -> PathBuf {
     std::env::current_exe().expect("a path").with_file_name("liblockstep_c.so")
 }
 
-/// The static library.
+/// The path of the static library.
 pub(crate) fn fixed() -> PathBuf {
     std::env::current_exe().expect("a path").with_file_name("liblockstep_c.a")
 }
@@ -45,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     output
 }
 
-/// The library with which a program is linked.
+/// The library that a program is linked with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Linked {
     Shared,
@@ -70,7 +70,7 @@ pub(crate) fn compile(
         Linked::Shared => {
             command.arg(shared()).arg(format!("-Wl,-rpath,{}", shared().with_file_name("").display()));
         }
-        // The C++ library is needed by the emulator of GPUs, which the tests of the workspace enable.
+        // Tests of the whole workspace enable the emulator of GPUs, which needs the C++ library.
         Linked::Static => {
             command.arg(fixed()).args(["-lstdc++", "-lpthread", "-lm", "-ldl", "-lrt", "-lutil"]);
         }

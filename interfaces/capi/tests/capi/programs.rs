@@ -94,7 +94,8 @@ fn the_test_program_passes_under_valgrind() {
     assert_passed(tests);
 }
 
-/// The library has no simulated devices. `lab/capi` tests device memory on the emulator of GPUs.
+/// The C library has no simulated devices, so the test program reports that it has not tested device memory. `lab/capi` tests device
+/// memory on the emulator of GPUs.
 #[test]
 fn a_simulated_device() {
     let folder = folder();
@@ -111,7 +112,7 @@ fn a_program_in_cpp() {
     run(&mut command(&program));
 }
 
-/// The example of docs/data.md, which decrypts pages in the memory of a device. `lab/capi` runs it.
+/// docs/data.md contains the example that decrypts pages in device memory, without changes. `lab/capi` runs the example.
 #[test]
 fn the_manual_shows_the_example_for_pages() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -120,7 +121,7 @@ fn the_manual_shows_the_example_for_pages() {
     assert!(page.contains(&example), "docs/data.md does not contain examples/c/parquet_pages.hh");
 }
 
-/// Rust moves a value by copying it, which leaves copies on the stack. Functions that make keys wipe them.
+/// Rust moves a value by copying it, so copies of a key remain on the stack. The functions that make keys must wipe these copies.
 #[test]
 fn no_keys_on_the_stack() {
     let folder = folder();
@@ -164,7 +165,7 @@ fn the_example() {
     assert!(again.status.code() == Some(1) && error.contains("choose another output"), "{error}");
 }
 
-/// The library as `make c-library` makes it: its symbols have versions, and pkg-config has all options for a program.
+/// Checks the library that `make c-library` builds: its symbols have versions, and pkg-config prints all options that a program needs.
 #[test]
 fn the_library_for_installation() {
     let folder = folder();

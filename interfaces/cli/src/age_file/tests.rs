@@ -61,7 +61,7 @@ fn the_header_is_parsed_at_once() {
     let mut reader = Counted { inner: AtOnce::new(header.bytes.clone(), &rest[..]), calls: 0 };
     Decryptor::new_buffered(&mut reader).unwrap();
     assert_eq!(reader.calls, 1);
-    // The nonce has been read too.
+    // The decryptor has also read the nonce, so only the data after the nonce are left.
     let mut left = Vec::new();
     reader.read_to_end(&mut left).unwrap();
     assert_eq!(left, rest[NONCE as usize..]);

@@ -10,7 +10,7 @@ fn only_forms_that_differ_are_tried() {
     assert_eq!(forms("\u{feff}secret"), ["\u{feff}secret", "secret"]);
     assert_eq!(forms("caf\u{e9}"), ["caf\u{e9}", "cafe\u{301}"]);
     assert_eq!(forms("cafe\u{301}"), ["cafe\u{301}", "caf\u{e9}"]);
-    // Neither NFC nor NFD: composed and decomposed characters.
+    // The text has a composed and a decomposed character, so it is neither in NFC nor in NFD.
     let mixed = "\u{feff}caf\u{e9} cafe\u{301}";
     let expected = [mixed, &mixed[3..], "caf\u{e9} caf\u{e9}", "cafe\u{301} cafe\u{301}"].map(String::from);
     assert_eq!(forms(mixed), expected);

@@ -25,7 +25,8 @@ fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8
     file
 }
 
-/// A folder with an identity and a passphrase file, both private; and the recipient of the identity.
+/// Creates a folder with an identity and a passphrase file, both of which only the user can read. Returns the folder and the recipient of
+/// the identity.
 fn with_identity() -> (Folder, x25519::Recipient) {
     let folder = Folder::new();
     let identity = x25519::Identity::generate();
@@ -59,11 +60,11 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
             assert!(opened.stdout == plain, "armored {armored}, {len}");
         }
     }
-    // The line breaks are CR LF, as mail programs convert them.
+    // All line breaks become CR LF, as in a file that was sent by mail.
     let text = encrypt(&[&recipient], true, b"hello");
     let text = String::from_utf8(text).unwrap().replace('\n', "\r\n");
     assert_eq!(folder.pipe(["decrypt", "-i", "identity"], text.as_bytes()).succeeded().stdout, b"hello");
-    // The default identity file.
+    // Without `-i`, the command uses the default identity file.
     folder.shell("mkdir -p config/lockstep/ && cp identity config/lockstep/identities").succeeded();
     assert_eq!(folder.pipe(["decrypt"], text.as_bytes()).succeeded().stdout, b"hello");
     let json = folder.pipe(["decrypt", "--json"], text.as_bytes()).succeeded();
@@ -71,7 +72,7 @@ fn binary_and_armored_by_identity_and_by_passphrase() {
     assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(5)));
 }
 
-/// The plaintext of an age file, by the age crate.
+/// Decrypts an age file with the age crate.
 fn decrypted(file: &[u8], identity: &dyn age::Identity) -> Vec<u8> {
     let mut plain = Vec::new();
     let decryptor = age::Decryptor::new_buffered(file).unwrap();
@@ -98,13 +99,13 @@ fn written_by_the_command() {
     }
     let report = folder.run(["inspect", "--json", "age"]).succeeded().json();
     assert_eq!((report["kind"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(500_000)));
-    // A list of recipients, and the summary.
+    // Encrypts to a list of recipients, and checks the summary.
     folder.write("list", &recipient);
     let json =
         folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "age", "-f", "--json"]).succeeded();
     let report: serde_json::Value = serde_json::from_str(&json.stderr).unwrap();
     assert_eq!((report["format"].as_str(), report["plaintext_bytes"].as_u64()), (Some("age"), Some(500_000)));
-    // A passphrase.
+    // Encrypts with a passphrase.
     folder
         .run(["encrypt", "--age", "--passphrase-file", "passphrase", "plain", "-o", "age", "-f"])
         .succeeded();
@@ -114,7 +115,7 @@ fn written_by_the_command() {
         folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "age", "-f"]).succeeded();
         assert!(folder.shell("age -d -i identity age").succeeded().stdout == data(500_000));
     }
-    // No output remains of an input that cannot be read.
+    // If an input cannot be read, no output remains.
     let before = folder.names();
     folder.run(["encrypt", "--age", "-R", "list", "config", "-o", "new"]).failed(2, "config");
     folder.run(["encrypt", "--age", "-R", "list", "plain", "-o", "/dev/full"]).failed(2, "cannot write");
@@ -145,7 +146,7 @@ fn errors_of_files_that_cannot_be_opened() {
     assert!(!folder.has("out"));
 }
 
-/// A header of 60 KB with 8000 recipients, in an age file and in an envelope.
+/// Headers of 60 KB with 8000 recipients are refused, in an age file and in an envelope.
 #[test]
 fn headers_of_too_many_recipients_are_refused() {
     let (folder, recipient) = with_identity();
@@ -160,7 +161,7 @@ fn headers_of_too_many_recipients_are_refused() {
     }
     folder.write("good", encrypt(&[&recipient], false, b"hello"));
     folder.run(["decrypt", "-i", "age", "good", "-o", "out"]).failed(2, "'age': the header");
-    // A message lists some types of recipients only.
+    // The message lists only some of the many types of recipients.
     let types: String = (0..100).map(|number| format!("-> type{number}\n\n")).collect();
     folder.write("age", format!("age-encryption.org/v1\n{types}--- {}\n", "A".repeat(43)));
     folder.run(["decrypt", "age", "-o", "out"]).failed(2, "and 92 other types");
@@ -185,11 +186,11 @@ fn damage_anywhere_leaves_no_output() {
             let before = folder.names();
             let ended = folder.run(["decrypt", "-i", "identity", "damaged", "-o", "out"]);
             assert!(matches!(ended.code, 1 | 2), "{what}: {}", ended.stderr);
-            // The error differs only if the file is not recognisable as an age file.
+            // Exit code 2 with a hint to `-k` is possible only if the file is not recognisable as an age file.
             assert!(ended.code == 1 || ended.stderr.contains("-k"), "{what}: {}", ended.stderr);
             assert_eq!(folder.names(), before, "{what}");
             let piped = folder.pipe(["decrypt", "-i", "identity"], bytes);
-            // A damaged first line is not recognised, since fewer bytes of a pipe are looked at.
+            // From a pipe, the command looks at fewer bytes, so it may not recognise a file with a damaged first line.
             let is_unknown =
                 piped.code == 2 && ["-k", "begins like text"].iter().any(|text| piped.stderr.contains(text));
             assert!(piped.code == ended.code || is_unknown, "{what}: {}", piped.stderr);
@@ -206,13 +207,13 @@ fn damage_anywhere_leaves_no_output() {
         }
         refused(&[&file[..], b"more"].concat(), "appended");
     }
-    // Truncated between two chunks.
+    // A file that is cut off between two chunks is refused.
     let file = encrypt(&[&recipient], false, &data(2 * AGE_CHUNK));
     let header = file.len() - 2 * (AGE_CHUNK + 16);
     folder.write("cut", &file[..header + AGE_CHUNK + 16]);
     folder.run(["decrypt", "-i", "identity", "cut", "-o", "out"]).failed(1, "cut off");
     assert!(!folder.has("out"));
-    // The verified beginning.
+    // `--partial` writes the verified beginning.
     folder.write("middle", &file[..header + AGE_CHUNK + 16 + 500]);
     for name in ["cut", "middle"] {
         let how = ["decrypt", "-i", "identity", "--partial", name, "-o", "out"];
@@ -299,7 +300,7 @@ fn a_chunk_is_written_before_the_input_ends() {
         sender.send(()).unwrap();
         io::copy(&mut output, &mut io::sink()).unwrap();
     });
-    // The limit only makes a failure visible.
+    // Without this limit, the test would wait forever after a failure.
     let arrived = arrived.recv_timeout(Duration::from_secs(60));
     drop(input);
     assert!(child.wait().unwrap().success() && arrived.is_ok());

@@ -102,7 +102,7 @@ fn existing_output_is_kept_without_force() {
     folder.write("out", "precious");
     folder.pipe(["encrypt", "-k", "key", "-o", "out"], b"new").failed(2, "'out' exists");
     assert_eq!(folder.read("out"), b"precious");
-    // A failure leaves it unchanged too.
+    // A decryption that fails leaves the existing output unchanged, even with `--force`.
     folder.pipe(["decrypt", "-k", "key", "-o", "out", "--force"], b"damaged").failed(1, "");
     assert_eq!(folder.read("out"), b"precious");
     folder.pipe(["encrypt", "-k", "key", "-o", "out", "--force"], b"new").succeeded();
@@ -177,7 +177,7 @@ fn closed_standard_streams_are_refused_where_they_are_needed() {
     ] {
         folder.shell(&format!("lockstep {command} >&-")).failed(2, "standard output is closed");
     }
-    // A stream that is not needed may be closed. No other file gets its number.
+    // A standard stream that the command does not need may be closed. No file that the command opens gets the number of a closed stream.
     for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
         folder.shell(&format!("lockstep encrypt -fk key plain -o out {closed}")).succeeded();
         folder.shell(&format!("lockstep decrypt -fk key out -o back {closed}")).succeeded();
@@ -265,7 +265,7 @@ fn only_verified_chunks_are_released() {
     folder.write("p", &plain);
     folder.run(["encrypt", "-k", "key", "p", "-o", "e"]).succeeded();
     let mut damaged = folder.read("e");
-    // Chunk 40 is not in the first piece: earlier pieces are written, its own piece is not.
+    // Chunk 40 is not in the first piece. The pieces before the piece of chunk 40 are written; this piece is not.
     damaged[56 + 40 * (CHUNK + 16) + 5] ^= 1;
     let ended = folder.pipe(["decrypt", "-k", "key"], &damaged).failed(1, "chunk 40");
     assert!(!ended.stdout.is_empty() && ended.stdout.len() <= 40 * CHUNK, "{} bytes", ended.stdout.len());

@@ -1,4 +1,4 @@
-//! `lockstep bench`: the measurements of every suite, and the reports. No figure is checked.
+//! `lockstep bench`: every suite measures, and the reports contain the results. The values of the results are not checked.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::common::*;
 
-/// The result of a quick run of a suite.
+/// Runs a suite with `--quick`, and returns its report.
 fn quick(folder: &Folder, suite: &str, more: &[&str]) -> Value {
     let report =
         folder.run([&["bench", suite, "--quick", "--json", "--dir", "."][..], more].concat()).succeeded();
@@ -18,7 +18,7 @@ fn results<'j>(report: &'j Value, suite: &str) -> &'j Vec<Value> {
     report["suites"][suite]["results"].as_array().unwrap()
 }
 
-/// The names in `bytes_per_second`, all of which must have been measured.
+/// Returns the names in `bytes_per_second`. Panics if one of them has no rate.
 #[track_caller]
 fn measured(result: &Value) -> Vec<String> {
     let by = result["bytes_per_second"].as_object().unwrap();
@@ -46,7 +46,7 @@ fn peers_are_the_default() {
     assert!(ours["cpu_seconds_per_gb"].as_f64().unwrap() > 0.0);
     assert!(ours["first_call_seconds"].as_f64().unwrap() > 0.0);
     assert!(ctr["ratio_to_aws_lc"].is_number() && ctr["ratio_to_openssl"].is_null());
-    // The syntax from before there were suites.
+    // Without the name of a suite, as in an older syntax, `bench` measures the peers.
     let args = ["bench", "--mode", "gcm-128-keys", "--size", "16", "--rounds", "1", "--seconds", "0.001"];
     let report =
         folder.run([&args[..], &["--no-openssl", "--threads", "1", "--json"]].concat()).succeeded().json();
@@ -146,7 +146,7 @@ fn files_are_written_and_removed() {
     assert_eq!(of("encrypt to /dev/null")["verified"], false);
     assert!(folder.names().is_empty(), "{:?}", folder.names());
     folder.run(["bench", "files", "--quick", "--dir", "nowhere"]).failed(2, "nowhere");
-    // A program that was stopped leaves nothing either.
+    // A run that a signal stops also removes its files.
     let child =
         folder.spawn(["bench", "files", "--no-openssl", "-s", "1M", "--rounds", "60000", "--dir", "."]);
     wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
@@ -156,7 +156,7 @@ fn files_are_written_and_removed() {
     assert!(folder.names().is_empty(), "{:?}", folder.names());
 }
 
-/// The results before a signal are printed, with an exit code that says that they are incomplete.
+/// After a signal, the results of the suites before the signal are printed. The exit code shows that they are incomplete.
 #[test]
 fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     let folder = Folder::new();
@@ -172,14 +172,14 @@ fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     assert_eq!(report["suites"]["files"]["error"], "stopped by a signal");
     assert!(report["suites"]["patterns"].is_null());
     assert_eq!(folder.names(), ["page.html"]);
-    // The output waits for the reader of the pipe until a second signal arrives.
+    // The page is written to a pipe that is not read. Writing waits until a second signal ends the program.
     fifo(&folder.path("fifo"));
     let table = std::fs::File::create(folder.path("table")).unwrap();
     let quick = ["bench", "latency", "--quick", "--device", "cpu", "-s", "16", "--html", "fifo"];
     let mut child = folder.command(quick).stdout(table).spawn().unwrap();
     wait_until("the table", || !folder.read("table").is_empty());
     for pause in [50, 5500] {
-        // The second signal arrives within the time in which it is ignored.
+        // A signal that arrives soon after the first one is ignored.
         kill("-TERM", &child);
         std::thread::sleep(std::time::Duration::from_millis(pause));
         assert!(child.try_wait().unwrap().is_none(), "after {pause} ms");
@@ -187,7 +187,7 @@ fn a_signal_ends_one_suite_and_keeps_the_results_of_others() {
     kill("-TERM", &child);
     assert_eq!(child.wait().unwrap().code(), Some(143));
     ["fifo", "table"].iter().for_each(|name| std::fs::remove_file(folder.path(name)).unwrap());
-    // Without results nothing is printed.
+    // If there are no results yet, nothing is printed.
     let child =
         folder.spawn([&["bench", "throughput", "--rounds", "60000"][..], &["--html", "no.html"]].concat());
     wait_for_handlers(&child);
@@ -230,7 +230,7 @@ fn the_page() {
     let script = "lockstep bench --quick --html piped.html | head -c 0; exit ${PIPESTATUS[0]}";
     folder.shell(script).succeeded();
     assert!(folder.has("piped.html"));
-    // No page is written if the table cannot be written.
+    // If the table cannot be written, no page is written.
     if Path::new("/dev/full").exists() {
         let script = "lockstep bench --quick --html full.html > /dev/full";
         folder.shell(script).failed(2, "No space left");
@@ -277,7 +277,7 @@ fn bad_arguments() {
     }
     run(&["batch", "-s", "1M", "--messages", "4096"]).failed(2, "more than 1 GiB");
     run(&["-s", "32M", "-m", "xts"]).failed(2, "none of these workloads at these sizes");
-    // A work with many messages is limited per call, too.
+    // The limit on the bytes of a call also applies to a work with many messages.
     run(&["-m", "cbc-128-x64", "-s", "1G"]).failed(2, "cbc-128-x64 at 1024 MiB was left out: 64 messages");
     let report = quick(&folder, "peers", &["-m", "cbc-128-x64", "-s", "1K", "-s", "32M"]);
     assert_eq!(results(&report, "peers").len(), 1);

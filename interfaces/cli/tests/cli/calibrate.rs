@@ -2,7 +2,7 @@
 
 use crate::common::*;
 
-/// The name of the only file in the cache.
+/// Returns the name of the only file in the cache. Panics if there are several files.
 fn only_file(folder: &Folder) -> String {
     let entries = std::fs::read_dir(folder.path("cache/lockstep/calibration")).unwrap();
     let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -24,7 +24,8 @@ fn is_measured(folder: &Folder) -> bool {
     let sizes = seal["by_size"].as_array().unwrap();
     let is_measured = sizes[0]["measured"].as_bool().unwrap();
     assert!(sizes.iter().all(|size| size["measured"] == is_measured));
-    // The tests measure only this kernel. Kernels without measurements come after it.
+    // The tests measure only the kernel `cpu/aws-lc`. It is chosen for every size, because a kernel with measurements precedes kernels
+    // without.
     assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/aws-lc"));
     is_measured
 }
@@ -37,7 +38,7 @@ fn measurements_are_printed_stored_and_deleted() {
         !is_measured(&folder) && !folder.has("cache/lockstep"),
         "nothing was measured, nothing was written"
     );
-    // The kernel with the fewest operations.
+    // This kernel has the fewest operations, so its measurement is short.
     let report = run(&folder, "calibrate --json --kernel cpu/aws-lc").succeeded();
     assert_eq!(report.stderr, "");
     let report = report.json();

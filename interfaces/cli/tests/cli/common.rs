@@ -20,7 +20,7 @@ pub(crate) const HEADER: usize = 56;
 /// A folder in which commands are run.
 pub(crate) struct Folder(TempDir);
 
-/// The result of a command.
+/// The exit code and the output of a command that has ended.
 pub(crate) struct Ended {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -82,9 +82,10 @@ impl Folder {
         for name in ["LOCKSTEP_DEVICE", "LOCKSTEP_KERNEL", "LOCKSTEP_THREADS", "COLUMNS", "NO_COLOR"] {
             command.env_remove(name);
         }
-        // Mesa's drivers then print warnings, as on a machine without a desktop: the tests must pass with these warnings.
+        // Without this variable, Mesa's drivers print warnings, as on a machine without a desktop. The tests must pass with these
+        // warnings.
         command.env_remove("XDG_RUNTIME_DIR");
-        // The cache is not that of the user.
+        // The tests use their own cache, not the cache of the user.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
         // A job in the background of a script ignores these signals, and so do its children; the tests send them.
@@ -130,7 +131,7 @@ impl Folder {
 
     /// The command with a pipe as standard input and with the default action of every signal.
     pub(crate) fn default_signals<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        // The tests may run with Ctrl-C ignored, as shells start background jobs; child processes inherit that.
+        // Shells start background jobs with SIGINT ignored, and child processes inherit this. So the default action is set here.
         let program = self.command(args);
         let mut command = self.program("env");
         command.arg("--default-signal").arg(program.get_program()).args(program.get_args());
@@ -145,7 +146,7 @@ pub(crate) fn feed(mut command: Command, input: &[u8]) -> Ended {
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            // A command that fails early does not read everything.
+            // Writing fails if the command exits before it has read all input. The tests of such commands check the exit code.
             let _ = stdin.write_all(input);
         });
         child.wait_with_output().unwrap().into()
@@ -188,7 +189,7 @@ impl Ended {
         self
     }
 
-    /// A usage error in clap's format, which has more lines.
+    /// Checks a usage error in clap's format, which has several lines.
     #[track_caller]
     pub(crate) fn failed_usage(self, words: &str) -> Ended {
         assert_eq!(self.code, 2, "{}", self.stderr);
@@ -226,13 +227,13 @@ pub(crate) fn data(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Copies the command by the program `cp`. If this process wrote the file, a child process that another test starts meanwhile
-/// would inherit the open file, and the copy could not be executed.
+/// Copies the command with the program `cp`. If this process wrote the copy, a child process of another test could inherit the open file,
+/// and the system would refuse to execute the copy.
 pub(crate) fn copy_program(to: &Path) {
     assert!(Command::new("cp").arg(LOCKSTEP).arg(to).status().unwrap().success());
 }
 
-/// True if a program that a test needs exists. Its absence is printed, and with `CI` set it is a failure.
+/// True if this program exists. Otherwise prints that it is missing, or panics if `CI` is set.
 pub(crate) fn have(program: &str) -> bool {
     let found = std::env::split_paths(&std::env::var_os("PATH").unwrap())
         .any(|folder| folder.join(program).is_file());
@@ -255,7 +256,7 @@ pub(crate) fn has_software_opengl(folder: &Folder) -> bool {
     is_there
 }
 
-/// Kills a process by its number, with this signal.
+/// Sends this signal to a child process.
 pub(crate) fn kill(signal: &str, child: &Child) {
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
 }

@@ -71,7 +71,7 @@ fn round_trips_of_all_lengths_through_files_and_pipes() {
         }
     }
     assert_eq!(folder.names(), ["back", "cipher", "key", "key128", "plain", "wrong"]);
-    // `-` is standard input, not the folder with this name.
+    // Without an input, the command reads standard input, even if a folder named `-` exists.
     std::fs::create_dir(folder.path("-")).unwrap();
     folder.pipe(["encrypt", "-k", "key"], b"hello").succeeded();
 }

@@ -32,7 +32,7 @@ fn files_of_other_programs_are_named() {
     named(&folder, "tar", "a tar archive");
     named(&folder, "gzip", "a gzip file");
     named(&folder, "short", "a gzip file");
-    // Without a key, a pipe is read no further than necessary: its writer waits.
+    // Without a key, the command reads only as much of a pipe as it needs: it ends although the writer of this pipe sleeps.
     let pipe = "timeout 30 lockstep decrypt < <(head -c 20 gzip; exec sleep 60 2> /dev/null)";
     folder.shell(pipe).failed(2, "a gzip file");
     let cases = [
@@ -54,7 +54,8 @@ fn files_of_other_programs_are_named() {
         }
     }
     if have("gpg") {
-        // An agent would start in the home folder of the user. The path of its socket is short.
+        // gpg starts an agent, whose socket is in gpg's home folder. So gpg gets a temporary home folder, whose path is short enough for
+        // a socket.
         let home = tempfile::Builder::new().prefix("gpg").tempdir_in("/tmp").unwrap();
         let gpg = format!(
             "gpg --homedir {} --batch --quiet --pinentry-mode loopback --passphrase-file pw",
@@ -74,7 +75,7 @@ fn converted_and_forwarded_files_are_named() {
     let armored = b"-----BEGIN AGE ENCRYPTED FILE-----\nYWdl\n-----END AGE ENCRYPTED FILE-----\n";
     folder.write("mail", [b"From: me\nSubject: a file\n\n", &armored[..]].concat());
     named(&folder, "mail", "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`");
-    // As `>` of PowerShell writes the output of a program.
+    // PowerShell's `>` writes the output of a program in UTF-16.
     for start in ["age-encryption.org/v1\n-> X25519", "lockstep.file/v1\n"] {
         let utf16 = "\u{feff}".encode_utf16().chain(start.encode_utf16()).flat_map(u16::to_le_bytes);
         folder.write("converted", utf16.collect::<Vec<u8>>());
@@ -87,7 +88,7 @@ fn converted_and_forwarded_files_are_named() {
     folder.run(["decrypt", "empty"]).failed(1, "empty");
 }
 
-/// Random bytes are possibly a message. Their length can still be impossible.
+/// Unknown bytes may be a message, if a message can have this length.
 #[test]
 fn unknown_bytes_are_not_described_as_a_message() {
     let folder = Folder::with_keys();
@@ -98,7 +99,7 @@ fn unknown_bytes_are_not_described_as_a_message() {
     );
     folder.run(["decrypt", "unknown"]).failed(2, "it is not a Lockstep file, or its start was damaged");
     folder.run(["decrypt", "-k", "key", "unknown"]).failed(1, "or it is not a Lockstep file");
-    // Shorter than a message.
+    // No message is this short.
     for len in [60, 55, 5] {
         folder.write("unknown", data(len));
         folder.run(["inspect", "unknown"]).failed(1, "not a Lockstep file, or it is incomplete");

@@ -26,7 +26,7 @@ fn a_device_that_does_not_exist() {
     let ended = ended.failed(2, "no Vulkan or OpenGL ES device: install");
     assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
     assert_eq!(folder.names(), before);
-    // Without the option there is no message.
+    // Without `--device`, the command prints no message about missing devices.
     assert_eq!(run_without_drivers(&folder, &args[..6]).succeeded().stderr, "");
     let report = run_without_drivers(&folder, &["devices"]).succeeded();
     let lines: Vec<_> = report.text().lines().filter(|line| line.starts_with("wgpu")).collect();

@@ -30,14 +30,14 @@ fn errors_are_objects() {
     error(run("devices --device abacus --json"), 2, "device");
     error(run("inspect --json nothing"), 2, "io");
     error(run("selftest --kernel cpu/abacus --json"), 2, "device");
-    // Errors of the parser, also for a command without the option.
+    // The parser reports its errors as JSON too, even for a command that does not have the option `--json`.
     let report = error(run("encrypt --json -k key --bogus"), 2, "usage");
     assert!(report["error"].as_str().unwrap().contains("--bogus"), "{report}");
     error(run("frobnicate --json"), 2, "usage");
     error(run("keygen --json"), 2, "usage");
-    // A file may have any name.
+    // After `--`, `--json` is the name of a file.
     run("encrypt -k key -- --json").failed(2, "cannot open '--json'");
-    // A report with an error: both are printed, each to its stream.
+    // If the report shows an error, the report is printed to standard output, and the error to standard error.
     folder.write("cut", &data(1000)[..60]);
     let ended = run("inspect --json cut");
     assert_eq!(ended.json()["intact_length"], false);

@@ -17,7 +17,8 @@ fn the_program_beside_the_command_runs() {
     lab("lab").failed(2, "neither beside lockstep nor on PATH");
     std::fs::remove_file(folder.path("bin/lockstep-lab")).unwrap();
     for place in ["on_path", "bin"] {
-        // The script is written by a shell, because children of other tests inherit files that this process has open.
+        // A shell writes the script. If this process wrote it, children of other tests could inherit the open file, and the script could
+        // not be executed.
         let write = format!(
             "mkdir -p {place}; printf '#!/bin/sh\necho {place} \"$@\"; exit 7\n' > {place}/lockstep-lab
              chmod +x {place}/lockstep-lab"

@@ -1,4 +1,4 @@
-//! Too little memory is an error of one line that leaves no output, never an abort.
+//! If there is too little memory, the command prints an error of one line, leaves no output, and does not abort.
 
 use age::secrecy::SecretString;
 
@@ -23,7 +23,7 @@ fn refused(folder: &Folder, kib: u64, command: &str) -> Ended {
     ended
 }
 
-/// An age file with the passphrase `secret`. Its header states a work factor other than the one that was used.
+/// An age file with the passphrase `secret`. Its header states the work factor `work`, which differs from the one that was used.
 fn with_work_factor(work: u8) -> Vec<u8> {
     let mut lock = age::scrypt::Recipient::new(SecretString::from("secret"));
     lock.set_work_factor(4);
@@ -48,7 +48,7 @@ fn raw_modes_that_need_the_whole_input_in_memory() {
     }
     let ended = refused(&folder, 1 << 20, &format!("{CIPHER} -d -m gcm large"));
     assert!(ended.stderr.contains("2.0 GiB are needed") && ended.stderr.contains("lockstep encrypt"));
-    // More than the address space.
+    // The file is larger than the address space.
     sparse.set_len(1 << 43).unwrap();
     folder.run(format!("{CIPHER} -d -m gcm large -o out").split(' ')).failed(2, "8.0 TiB are needed");
 }
@@ -86,7 +86,7 @@ fn the_work_factor_is_limited() {
         }
         let args = ["decrypt", "-i", "age", "--passphrase-file", "pw", "-q", "to-me", "-o", "out"];
         folder.run(args).failed(2, &format!("--max-work-factor {work}"));
-        // The passphrase is not asked for.
+        // The command fails before it asks for the passphrase.
         folder.run(["decrypt", "age", "-o", "out"]).failed(2, &format!("--max-work-factor {work}"));
     }
     for file in ["age", "envelope"] {
@@ -113,7 +113,7 @@ fn pictures_and_measurements() {
     encoder.set_color(png::ColorType::Rgba);
     encoder.set_depth(png::BitDepth::Sixteen);
     let mut writer = encoder.write_header().unwrap();
-    // The start of a picture of 512 MiB.
+    // The first bytes of a picture of 512 MiB; the rest is missing.
     writer.write_chunk(png::chunk::IDAT, b"x\x9c").unwrap();
     drop(writer);
     folder.write("large.png", png);
@@ -126,9 +126,9 @@ fn pictures_and_measurements() {
 fn threads_that_cannot_be_started() {
     let folder = Folder::with_keys();
     folder.write("plain", data(3_000_000));
-    // A thread takes an arena of 64 MiB only if the address that the kernel chooses is aligned, which happens about once in
-    // 16,000 times. The test program takes 40 MiB, so a limit from 64 to 104 MiB has room for the program or for the arena, but
-    // not for both. Such limits are not tested, because the allocator would fail in these rare cases.
+    // Limits from 64 to 104 MiB are not tested. The test program takes 40 MiB, so such a limit has room for the program or for an arena
+    // of 64 MiB, but not for both. A thread takes an arena only if the address that the kernel chooses is aligned, which happens about
+    // once in 16,000 times, and the allocator would then fail.
     for mib in [60, 120, 250, 300, 600] {
         for threads in [2, 64, 1024] {
             let command = format!("encrypt -k key plain --threads {threads} -o cipher -f");

@@ -4,7 +4,7 @@ use snapbox::{assert_data_eq, file};
 
 use crate::common::*;
 
-/// The output of a command, after the command line.
+/// The command line, the output and the exit code of a command.
 fn output_of(folder: &Folder, args: &str) -> String {
     let ended = folder.run(args.split_whitespace());
     let text = format!("{}{}", ended.text(), ended.stderr);
@@ -148,7 +148,7 @@ fn a_wrong_variable_is_named() {
     assert!(!folder.has("out"));
 }
 
-/// A context is a string of bytes. Of other values that are not UTF-8, which can be keys, messages have the position.
+/// A context may have any bytes. If another value is not UTF-8, the message has only its position, because the value can be a key.
 #[test]
 fn arguments_that_are_not_utf8() {
     use std::os::unix::ffi::OsStrExt;
@@ -188,7 +188,7 @@ fn examples_of_the_help_run() {
     }
     folder.shell("ssh-keygen -q -t ed25519 -N '' -f home/.ssh/id_ed25519").succeeded();
     let mut count = 0;
-    // `bench` measures for a long time, and the configuration of OpenSSL needs an installed module.
+    // These examples are left out: `bench` measures for a long time, and the configuration of OpenSSL needs an installed module.
     for command in
         "keygen encrypt decrypt inspect cipher devices selftest calibrate picture completions man".split(' ')
     {

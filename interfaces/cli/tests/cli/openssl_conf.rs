@@ -1,4 +1,4 @@
-//! `lockstep openssl-conf`: the search for the module, and whether OpenSSL accepts the configuration.
+//! `lockstep openssl-conf`: how the command searches for the module, and whether OpenSSL accepts the configuration.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -14,7 +14,7 @@ fn installed() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("bin")).unwrap();
     let ours = folder.path("bin/lockstep");
-    // A hard link, since the program resolves a symbolic link; across file systems a copy.
+    // A hard link, because the program would resolve a symbolic link. If the folder is on another file system, a copy.
     if fs::hard_link(LOCKSTEP, &ours).is_err() {
         copy_program(&ours);
     }
@@ -56,7 +56,7 @@ fn assert_module(folder: &Folder, args: &[&str], expected: &Path) {
 #[test]
 fn the_module_is_found_in_this_order() {
     let folder = installed();
-    // No module: the rest is printed, with a warning.
+    // Without a module, the rest of the configuration is printed, with a warning.
     let ended = conf(&folder, &[]).succeeded();
     assert_eq!(module(&ended), None);
     assert!(ended.text().contains("\n# module = ") && ended.text().contains("\nactivate = 1\n"));
@@ -71,7 +71,7 @@ fn the_module_is_found_in_this_order() {
     assert_module(&folder, &[], &built);
     let beside = create_module(&folder, "bin/lockstep.so");
     assert_module(&folder, &[], &beside);
-    // A module that is named has precedence; a symbolic link is not resolved, since links may be changed later.
+    // A module that is named has precedence. If its name is a symbolic link, the link is not resolved, because it may be changed later.
     create_module(&folder, "elsewhere/lockstep-1.so");
     symlink("lockstep-1.so", folder.path("elsewhere/lockstep.so")).unwrap();
     let named = fs::canonicalize(folder.path("elsewhere")).unwrap().join("lockstep.so");
@@ -119,7 +119,7 @@ fn device_and_kernel_are_set_if_they_exist() {
 fn devices_that_the_provider_does_not_have_are_refused() {
     let folder = installed();
     create_module(&folder, "bin/lockstep.so");
-    // The command may have these; the provider does not.
+    // The command may support these devices, but the provider does not.
     for device in ["wgpu:0", "wgpu:software", "wgpu:all"] {
         let ended = conf(&folder, &["--device", device]);
         let ended = ended.failed(2, &format!("device is `{device}`: give a device that the provider has"));
@@ -170,7 +170,7 @@ fn every_setting_is_checked_and_written() {
     }
 }
 
-/// The module of the same build as this command, if it was built: by `cargo build` or `cargo test --workspace`.
+/// The module from the same build as this command. `None` if it was not built: only `cargo build` and `cargo test --workspace` build it.
 fn real_module() -> Option<PathBuf> {
     let folder = Path::new(LOCKSTEP).parent().unwrap();
     // `cargo test` places it with the dependencies.
@@ -202,7 +202,7 @@ fn openssl_accepts_the_configuration() {
             "{name}: {}",
             report.text()
         );
-        // The provider does the work.
+        // The trace shows that the provider does the work.
         let mut openssl = folder.program("openssl");
         openssl.args(["enc", "-aes-128-ctr", "-K", &"00".repeat(16), "-iv", &"00".repeat(16)]);
         openssl.env("OPENSSL_CONF", folder.path("lockstep.cnf")).env("LOCKSTEP_TRACE", "stderr");

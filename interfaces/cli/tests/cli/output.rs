@@ -67,7 +67,7 @@ fn force_replaces_a_link_and_keeps_nothing_of_the_old_file() {
         assert!(new.is_file(), "{name}");
         assert_eq!((new.mode() & 0o7777, new.uid()), (0o600, rustix::process::geteuid().as_raw()), "{name}");
     }
-    // Standard input from a pipe has no permissions to copy.
+    // A pipe has no permission bits that the output could copy, so the output gets the usual mode.
     folder.pipe(["encrypt", "-k", "key", "-o", "piped"], b"hello").succeeded();
     folder.write("usual", "");
     let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().mode();
@@ -110,9 +110,9 @@ fn impossible_outputs_are_refused_before_input_is_read() {
             let mut run = folder.command(command.iter().chain(&["-o", output]));
             let ended: Ended = run.stdin(input.try_clone().unwrap()).output().unwrap().into();
             ended.failed(2, words);
-            // The position is shared with the command.
+            // The command shares the position of this file. Position 0 shows that the command has read nothing.
             assert_eq!(input.stream_position().unwrap(), 0, "{command:?} {output}");
-            // A pipe that never ends, from which nothing is read either.
+            // The input is a pipe that stays open until the command has ended, so the command does not wait for input either.
             let ended = folder.command(command.iter().chain(&["-o", output])).stdin(Stdio::piped()).spawn();
             let mut child = ended.unwrap();
             let stdin = child.stdin.take();
@@ -135,9 +135,9 @@ fn a_file_of_another_user_in_a_sticky_folder_is_refused_before_input_is_read() {
     fs::set_permissions(folder.path("key"), PermissionsExt::from_mode(0o644)).unwrap();
     folder.write("input", data(100_000));
     folder.write("roots", "root's");
-    // Anyone may write to the folder, but not replace the file.
+    // Anyone may write to the file `roots`, but only its owner may replace it in this folder.
     fs::set_permissions(folder.path("roots"), PermissionsExt::from_mode(0o666)).unwrap();
-    // The program may be in a folder that is not accessible to other users.
+    // Other users may not have access to the folder of the program, so they run a copy.
     copy_program(&folder.path("program"));
     let mut input = File::open(folder.path("input")).unwrap();
     let mut command = folder.program(folder.path("program").to_str().unwrap());
@@ -195,7 +195,7 @@ fn all_output_is_written_to_a_non_blocking_standard_output() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
         let child = folder.command(command.split(' ')).stdout(writer).spawn().unwrap();
-        // The pipe is full before anything is read.
+        // During this time the command fills the pipe.
         std::thread::sleep(std::time::Duration::from_millis(100));
         let mut out = Vec::new();
         reader.read_to_end(&mut out).unwrap();
@@ -221,8 +221,8 @@ fn a_non_blocking_standard_input_is_waited_for() {
     assert_eq!(folder.run(["decrypt", "-k", "key", "out"]).succeeded().stdout, data(100_000));
 }
 
-/// Runs a command that writes to a pipe, and changes its input after the first bytes of output: pipe and command hold a
-/// few megabytes at most, so that the command cannot have read all of its input by then.
+/// Runs a command that writes to a pipe, and calls `change` after the first bytes of output, to change the input. The pipe and the
+/// command hold a few megabytes at most, so at this time the command has not read all of its input.
 fn while_running(folder: &Folder, args: &str, change: impl FnOnce()) -> Ended {
     let mut child = folder.command(args.split(' ')).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();

@@ -132,7 +132,6 @@ fn all_kinds_of_pictures() {
     );
 }
 
-/// A chunk of a PNG.
 fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     let mut crc = !0u32;
     for byte in kind.iter().chain(body) {
@@ -145,7 +144,7 @@ fn chunk(kind: &[u8; 4], body: &[u8]) -> Vec<u8> {
     [&len[..], kind, body, &(!crc).to_be_bytes()].concat()
 }
 
-/// A grey PNG of 8 bits from rows with filter bytes; not compressed.
+/// Makes a grey PNG of 8 bits, without compression, from rows that start with filter bytes.
 fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     let header =
         [&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, u8::from(interlaced)]].concat();
@@ -166,8 +165,8 @@ fn by_hand(width: u32, height: u32, interlaced: bool, rows: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// In XTS the tweak of each sector of 512 bytes is its number, the last sector uses ciphertext stealing, and a sector
-/// of less than a block is unchanged.
+/// In XTS, each sector of 512 bytes is a data unit, and its number is the tweak. The last sector uses ciphertext stealing. A sector of
+/// less than a block is unchanged.
 #[test]
 fn sectors() {
     let folder = folder();
@@ -233,7 +232,7 @@ fn invalid_pictures() {
         damaged[place] ^= 0x10;
         refused(&damaged, "'in.png': it");
     }
-    // Impossible sizes without data.
+    // Headers with impossible sizes, almost without data.
     refused(&by_hand(100_000, 100_000, false, &[0; 10]), "8192 x 8192");
     refused(&by_hand(u32::MAX, 1, false, &[0; 10]), "'in.png': it");
     refused(&by_hand(0, 5, false, &[0; 10]), "'in.png': it");
@@ -268,8 +267,8 @@ fn zeros(len: usize) -> Vec<u8> {
     out
 }
 
-/// A colour profile of a few megabytes that inflates to a gigabyte needs no memory. Neither does a comment of this
-/// kind.
+/// A colour profile of a few megabytes that inflates to a gigabyte takes no memory, because it is not inflated. The same holds for a
+/// compressed comment.
 #[test]
 fn metadata_are_not_inflated() {
     let folder = folder();
@@ -279,7 +278,7 @@ fn metadata_are_not_inflated() {
         let body = [head, &zeros(len)].concat();
         [&good[..33], &chunk(kind, &body), &good[33..]].concat()
     };
-    // Decoders recognise the helper's chunk as a profile.
+    // The control: the decoder accepts the chunk of `with` as a colour profile.
     let small = with(b"iCCP", b"bomb\0\0", 2000);
     let reader = png::Decoder::new(std::io::Cursor::new(&small)).read_info().unwrap();
     let profile = reader.info().icc_profile.as_ref().unwrap();

@@ -16,7 +16,7 @@ fn both_ways(folder: &Folder, options: &str, plain: &[u8], cipher: &[u8]) {
     assert_eq!(folder.pipe(options().chain(["-d"]), cipher).succeeded().stdout, plain);
 }
 
-/// McGrew and Viega, test case 4.
+/// The vector is test case 4 of McGrew and Viega.
 #[test]
 fn gcm() {
     let folder = Folder::new();
@@ -36,7 +36,7 @@ fn gcm() {
     both_ways(&folder, &format!("{options} --tag-len 12"), &plain, &[&cipher[..], &tag[..12]].concat());
 }
 
-/// SP 800-38C, example 1.
+/// The vector is example 1 of SP 800-38C.
 #[test]
 fn ccm() {
     let folder = Folder::new();
@@ -46,7 +46,7 @@ fn ccm() {
     folder.pipe(["cipher", "--mode", "ccm", "--key-hex", KEY, "--iv-hex", "00"], b"").failed(2, "CCM");
 }
 
-/// RFC 8452 (C.1), RFC 7253 (appendix A), RFC 5297 (A.1) and C2SP's first vector of XAES-256-GCM.
+/// The vectors are those of RFC 8452 (C.1), RFC 7253 (appendix A) and RFC 5297 (A.1), and C2SP's first vector of XAES-256-GCM.
 #[test]
 fn aeads_of_whole_messages() {
     let folder = Folder::new();
@@ -67,7 +67,7 @@ fn aeads_of_whole_messages() {
                --aad-hex 101112131415161718191a1b1c1d1e1f2021222324252627";
     let sealed = hex("85632d07c6e8f37f950acd320a2ecc9340c02b9690c4dc04daef7f6afe5c");
     both_ways(&folder, siv, &hex("112233445566778899aabbccddee"), &sealed);
-    // A nonce is the last string.
+    // In SIV, the nonce is the last string of associated data.
     let (head, nonce) = siv.split_once("--aad-hex ").unwrap();
     both_ways(&folder, &format!("{head} --iv-hex {nonce}"), &hex("112233445566778899aabbccddee"), &sealed);
     let nonce: String = b"ABCDEFGHIJKLMNOPQRSTUVWX".iter().map(|byte| format!("{byte:02x}")).collect();
@@ -86,7 +86,7 @@ fn aeads_of_whole_messages() {
     );
 }
 
-/// RFC 3394 (4.1) and RFC 5649 (section 6).
+/// The vectors are those of RFC 3394 (4.1) and RFC 5649 (section 6).
 #[test]
 fn key_wrap() {
     let folder = Folder::new();
@@ -143,7 +143,7 @@ fn options_that_a_mode_lacks_are_refused() {
     run("-m ocb").failed(2, "needs an IV");
 }
 
-/// IEEE 1619, vector 2.
+/// The vector is number 2 of IEEE 1619.
 #[test]
 fn xts() {
     let folder = Folder::new();
@@ -177,7 +177,7 @@ fn pcbc() {
     }
 }
 
-/// RFC 4493; McGrew and Viega, test case 1.
+/// The vectors are those of RFC 4493, and test case 1 of McGrew and Viega.
 #[test]
 fn macs() {
     let folder = Folder::new();

@@ -275,7 +275,7 @@ fn damaged_envelopes() {
     for at in (0..envelope).step_by(7).chain(envelope - 3..envelope + 60) {
         refused(&cipher[..at], &format!("cut at {at}"));
     }
-    // The envelope of another file, with another key.
+    // The file gets the envelope of another file, which contains another key.
     let other = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
     let other_envelope = envelope_of(&other);
     refused(&[other_envelope.as_bytes(), &cipher[envelope..]].concat(), "another envelope");
@@ -374,11 +374,11 @@ fn secrets_that_others_can_read_cause_a_warning() {
         }
         set_mode(name, 0o600);
         assert_eq!(folder.run(command.split(' ')).succeeded().stderr, "", "{command}");
-        // The shell passes a pipe.
+        // A pipe that the shell passes has no permission bits to warn about.
         let process = command.replace(&format!(" {name}"), &format!(" <(cat {name})"));
         assert_eq!(folder.shell(&format!("lockstep {process}")).succeeded().stderr, "", "{process}");
     }
-    // The key that encryption derives takes a second.
+    // Encryption with a passphrase takes a second, so it is tested with only one of the permission modes.
     set_mode("passphrase", 0o640);
     let ended = folder.run(["encrypt", "--passphrase-file", "passphrase", "plain"]).succeeded();
     assert!(ended.stderr.contains("other users can read or change the passphrase file 'passphrase'"));

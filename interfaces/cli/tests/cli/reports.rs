@@ -110,7 +110,7 @@ fn completions_for_every_shell() {
         assert!(text.text().contains("keygen") && text.text().contains("passphrase-file"), "{shell}");
     }
     folder.shell("lockstep completions bash > script && bash -n script").succeeded();
-    // What bash offers at the end of a line, whose last word is the text after a space, a colon or an equals sign.
+    // The completions that bash offers at the end of `line`, if the characters `breaks` separate words.
     let offered_by = |breaks: &str, line: &str| {
         let complete = format!(
             "source ./script; COMP_LINE='lockstep {line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDBREAKS='{breaks}'; \
@@ -127,7 +127,7 @@ fn completions_for_every_shell() {
     assert_eq!(offered("encrypt --device cuda:"), "0\n");
     assert_eq!(offered("decrypt --device=cuda:"), "0\n");
     assert_eq!(offered("decrypt --quiet --device cuda:"), "0\n");
-    // What bash does not split is replaced as a whole.
+    // A word that bash does not split is replaced as a whole.
     assert_eq!(offered_by(": ", "encrypt --kernel=cpu/so"), "--kernel=cpu/soft\n");
     assert_eq!(offered_by(": ", "decrypt --device=cuda:"), "0\n");
     assert_eq!(offered_by(" =", "decrypt --device=cuda:"), "cuda:0\n");

@@ -29,7 +29,8 @@ fn assert_not_shown(folder: &Folder, args: &[String]) {
     assert!(!shows_key(&output), "{args:?}: {output}");
 }
 
-/// The options with a value, from the help, each with one of the commands that have it. Commands that measure are left out.
+/// The options that take a value, read from the help. Each is returned with one command that has the option. Commands that measure are
+/// left out.
 fn options(folder: &Folder) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     for command in [
@@ -93,7 +94,8 @@ fn a_key_as_the_value_of_an_option_is_not_shown() {
         cases.push([&command[..], &[option.clone(), form.clone()]].concat());
         cases.push([&command[..], &[format!("{option}={}", forms[(number + 1) % 4])]].concat());
     }
-    // Each in a folder of its own: the names of existing files are shown, and a command can write a file with the name of the key.
+    // Each case runs in a folder of its own, because the names of existing files are shown, and a command can write a file whose name is
+    // the key.
     for_each(cases, |case| assert_not_shown(&Folder::new(), &case));
 }
 
@@ -159,7 +161,7 @@ fn a_key_in_a_file_of_another_kind_is_not_shown() {
     }
 }
 
-/// Also no part of a value that is attached to `-r`.
+/// If a value is attached to `-r`, no part of the value is shown.
 #[test]
 fn a_value_of_recipient_is_not_shown() {
     let folder = Folder::with_keys();

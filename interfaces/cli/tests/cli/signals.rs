@@ -39,7 +39,7 @@ fn no_file_is_left_and_the_exit_code_is_that_of_the_signal() {
         let folder = Folder::with_keys();
         let (mut child, feed) = started(&folder, false, number % 2 == 1);
         kill(signal, &child);
-        // It does not wait for more input.
+        // The command ends without waiting for more input.
         assert_eq!(child.wait().unwrap().code(), Some(code));
         drop(feed);
         assert_eq!(folder.names(), ["fifo", "key", "wrong"]);
@@ -74,7 +74,7 @@ fn kill_leaves_at_most_a_temporary_file_without_o_tmpfile() {
     assert_eq!(child.wait().unwrap().signal(), Some(9));
     assert!(!folder.has("out"));
     let left = temporary(&folder).unwrap();
-    // The library removes it in a later run, see its tests; nobody else can read it.
+    // A later run removes this file, as tests of the library show. Until then, no other user can read it.
     let mode = std::fs::metadata(folder.path(&left)).unwrap().permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
 }
@@ -94,7 +94,7 @@ fn a_program_that_does_not_stop_leaves_nothing_either() {
     wait_until("the temporary file", || temporary(&folder).is_some());
     let id = strace.id();
     let children = || std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-    // The file has its content, and waits for its name.
+    // The file is complete, and the command waits to give it its name.
     let written = || {
         let length = |name: String| std::fs::metadata(folder.path(&name)).ok().map(|found| found.len());
         temporary(&folder).and_then(length).is_some_and(|len| len > 1 << 20)
@@ -132,7 +132,7 @@ fn during_the_work() {
 #[test]
 fn while_waiting_for_input_or_output() {
     let folder = Folder::with_keys();
-    // No input arrives.
+    // The command waits for input.
     let mut child = folder.spawn(["encrypt", "-k", "key", "-o", "out"]);
     // `wait` closes the child's standard input, unless it was taken.
     let _open = child.stdin.take();
@@ -140,12 +140,12 @@ fn while_waiting_for_input_or_output() {
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(folder.names(), ["key", "wrong"]);
-    // No process reads the output.
+    // The command waits until the output is read.
     let mut child = folder.spawn(["encrypt", "-k", "key", "/dev/zero"]);
     wait_for_handlers(&child);
     kill("-INT", &child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    // Not even the envelope has arrived.
+    // The command waits for the envelope.
     let mut child = folder.spawn(["decrypt", "-k", "key", "-o", "out"]);
     let _open = child.stdin.take();
     wait_for_handlers(&child);

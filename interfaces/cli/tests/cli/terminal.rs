@@ -14,7 +14,7 @@ fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Opt
     let mut child: Child = folder
         .program("script")
         .args(["-qec", &command.replace("lockstep ", &format!("{LOCKSTEP} ")), "/dev/null"])
-        // Otherwise `script` uses the caller's shell, and shells differ in their handling of Ctrl-C.
+        // Without this variable, `script` uses the caller's shell, and shells differ in their handling of Ctrl-C.
         .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped())
         .spawn()
@@ -54,7 +54,7 @@ fn binary_output_is_refused() {
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!(code, 2);
     assert!(shown.contains("it is not text") && shown.len() < 300, "{shown}");
-    // Text is shown; and `-o -` forces binary output.
+    // Text is written to a terminal without an option. `-o -` also writes other bytes.
     folder.run(["encrypt", "-k", "key", "text", "-o", "cipher", "-f"]).succeeded();
     let (code, shown) = on_terminal(&folder, "lockstep decrypt -k key cipher", &[]).unwrap();
     assert_eq!((code, shown.replace('\r', "").as_str()), (0, "a text\n\tof lines, with é\n"));
@@ -92,7 +92,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert_eq!(code, 0, "{shown}");
     assert_eq!(folder.read("out"), b"hello");
 
-    // The envelope of a file states that the file needs a passphrase. An age file states this too.
+    // The envelope states that the file needs a passphrase, and so does the header of an age file. So the command asks for it.
     folder.write("cipher", locked("swordfish", b"hello"));
     let (code, shown) = on_terminal(&folder, "lockstep decrypt cipher -o asked", &once).unwrap();
     assert_eq!(code, 0, "{shown}");

@@ -9,7 +9,7 @@ use age::{Encryptor, Recipient, scrypt, x25519};
 
 use crate::common::*;
 
-/// The text as other systems write it: in UTF-8 with a byte order mark, and in UTF-16 of both byte orders; with CR LF.
+/// The text in the encodings of other systems: UTF-8 with a byte order mark, and UTF-16 in both byte orders. Line breaks are CR LF.
 fn encodings(text: &str) -> [Vec<u8>; 3] {
     let text = format!("\u{feff}{}", text.replace('\n', "\r\n"));
     let utf16 = |to_bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(to_bytes).collect();
@@ -63,7 +63,7 @@ fn keys_identities_recipients_and_armor() {
         assert!(folder.pipe(["decrypt", "-q", "-i", "identities"], &armored).succeeded().stdout == plain);
         let report = folder.run(["inspect", "--json", "armored"]).succeeded().json();
         assert_eq!((report["kind"].as_str(), &report["armored"]), (Some("age"), &true.into()));
-        // A changed character, and an odd number of bytes.
+        // A file with a changed character or an odd number of bytes is refused.
         let mut changed = armored.clone();
         changed[1000] ^= 1;
         folder.write("armored", changed);
@@ -86,7 +86,7 @@ fn passphrases_of_existing_files() {
         folder.shell("chmod 600 pw").succeeded();
         folder.run(["decrypt", "--passphrase-file", "pw", "file"])
     };
-    // The bytes as given are tried first, so that files that were encrypted with them can still be opened.
+    // The unchanged bytes of a passphrase are tried first, so that files that were encrypted with these bytes can still be opened.
     for passphrase in ["\u{feff}secret", "secret"] {
         folder.write("file", age_file(passphrase, b"hello"));
         let ended = opens("\u{feff}secret\r\n".as_bytes()).succeeded();
@@ -169,7 +169,7 @@ fn lists_of_ssh_keys() {
         assert_eq!(folder.pipe(["decrypt", "-i", "id"], &cipher).succeeded().stdout, b"hello");
         folder.pipe(["encrypt", "-r", line.trim()], b"hello").succeeded();
     }
-    // As a code-hosting service lists the keys of a user.
+    // Code-hosting services list the keys of a user in this form. Keys of other types are skipped.
     folder.write("list", format!("{other}{good}"));
     let ended = folder.pipe(["encrypt", "-R", "list"], b"hello").succeeded();
     assert!(

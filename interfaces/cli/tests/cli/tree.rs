@@ -113,7 +113,7 @@ fn files_are_written_to_the_folder_under_their_names() {
     folder.run(["decrypt", "-k", "key", "-O", "back", "new/enc/one.enc", "new/enc/chunk.enc"]).succeeded();
     assert_eq!(folder.read("back/one"), data(1));
     assert_eq!(folder.read("back/chunk"), data(CHUNK));
-    // Folders without a name: their content.
+    // A folder without a name of its own, such as `.`, becomes the output folder itself.
     let mut command = folder.command(["encrypt", "-k", "../key", "-r", "-O", "../enc", "."]);
     let ended: Ended = command.current_dir(folder.path("in")).output().unwrap().into();
     ended.succeeded();
@@ -143,7 +143,7 @@ fn impossible_requests_are_refused_before_anything_is_written() {
     refused(&["encrypt", "-k", "key", "-O", "key", "in/one"], "key");
     refused(&["decrypt", "-k", "key", "-O", "enc", "in/one"], ".enc");
     refused(&["decrypt", "-k", "key", "-O", "enc", "--range", "0:1", "in/already.enc"], "--range");
-    // An output that is another input, or the key file.
+    // An output must not be another input or the key file.
     folder.write("key.enc", "x");
     folder.run(["encrypt", "-k", "key", "-f", "-O", ".", "in/one", "wrong"]).succeeded();
     folder
@@ -258,8 +258,7 @@ fn resume_skips_files_that_are_up_to_date() {
     assert_eq!((json["files"].as_u64(), json["up_to_date"].as_u64()), (Some(9), Some(0)));
     let before: Vec<_> =
         fs::metadata(folder.path("enc/in/a/chunk.enc")).into_iter().map(|m| m.ino()).collect();
-    // Three changes: a new file, a file that has changed without changing its length, and a file that has grown but has
-    // an old time.
+    // Three inputs change: a file is new, a file has changed but has the same length, and a file has grown but has an old time.
     folder.write("in/new", "new");
     let changed = folder.path("enc/in/one.enc");
     set_age(&changed, 1000);
@@ -292,7 +291,7 @@ fn resume_replaces_only_its_own_outputs() {
         ended.stderr
     );
     assert_eq!(folder.read("enc/in/one.enc"), b"something else");
-    // With another key, each file fails.
+    // With another key, every file fails.
     let ended = folder.run(["encrypt", "-k", "wrong", "-r", "-O", "enc", "--resume", "in"]);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("; 9 failed"), "{}", ended.stderr);
@@ -399,8 +398,7 @@ fn outputs_have_the_time_of_their_inputs_and_changes_during_the_run_are_detected
     assert_eq!(time("enc/in/one.enc"), time("in/one"));
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
     assert_eq!(time("back/in/one"), time("in/one"));
-    // The input gets other content of the same length, as if it were written during the encryption, before the output
-    // was complete.
+    // The input gets other content of the same length and another modification time, as after a write during the encryption.
     folder.write("in/one", "!");
     set_age(&folder.path("in/one"), 4000);
     let json: serde_json::Value = serde_json::from_str(&folder.run(encrypt).succeeded().stderr).unwrap();
@@ -418,7 +416,7 @@ fn a_file_that_cannot_be_opened_does_not_stop_the_others() {
     assert!(ended.stderr.contains("failed: 'enc/in/a.enc': this file is encrypted with a passphrase"));
     assert_eq!(content(&folder.path("back/in")), content(&folder.path("in")));
 
-    // A name that is too long with the suffix, before and after the output folder exists.
+    // With its suffix, this name is too long. In the second run, the output folder already exists.
     let long = "n".repeat(253);
     folder.write(&format!("in/{long}"), "x");
     for _ in 0..2 {
@@ -438,7 +436,7 @@ fn a_low_limit_on_open_files_is_enough() {
         fs::create_dir_all(folder.path(&format!("in/{index}"))).unwrap();
         folder.write(&format!("in/{index}/file"), data(index));
     }
-    // With 39, there are fewer files than one thread needs.
+    // With 39, fewer files can be open than one thread needs.
     for limit in [48, 39] {
         let enc = format!("enc{limit}");
         let encrypt = format!("ulimit -n {limit}; lockstep encrypt -k key --threads 100 -r -O {enc} in/*");
@@ -491,7 +489,7 @@ fn sync_covers_new_folders_and_files_that_are_up_to_date() {
     assert_eq!(made, ["fsync"; 3], "{calls:?}");
     assert!(calls.ends_with(&["fsync", "linkat", "fsync"]), "{calls:?}");
     let calls = traced("lockstep encrypt -k key --sync --resume -O new/enc/here in/one");
-    // The link of the trial in the folder.
+    // `linkat` tries whether a file without a name can get a name in this folder.
     assert_eq!(calls, ["linkat", "fsync", "fsync"]);
 }
 
@@ -502,7 +500,7 @@ fn a_signal_waits_for_the_removal_of_temporary_files() {
     }
     let folder = Folder::with_keys();
     fs::File::create(folder.path("long")).unwrap().set_len(4 << 30).unwrap();
-    // The removal of the trial's file is delayed, too.
+    // The delay also applies to the removal of the file with which the command tries the folder.
     let delayed = ["-f", "-qq", "-e", "inject=unlinkat:delay_enter=300000", "-o", "trace", LOCKSTEP];
     let args = ["encrypt", "-k", "key", "-O", "enc", "long"];
     let mut command = folder.program("strace");

@@ -72,12 +72,12 @@ fn outputs_without_input_are_listed_and_deleted_on_request() {
     let folder = with_copy();
     fs::remove_dir_all(folder.path("in/old")).unwrap();
     fs::remove_file(folder.path("in/two")).unwrap();
-    // A file and a folder that are links now still exist.
+    // A file and a folder are replaced by symbolic links. They still count as inputs, so their outputs are kept.
     fs::rename(folder.path("in/a"), folder.path("moved")).unwrap();
     symlink("../moved", folder.path("in/a")).unwrap();
     fs::remove_file(folder.path("in/linked")).unwrap();
     symlink("one", folder.path("in/linked")).unwrap();
-    // None of these was written by the command with this key.
+    // These entries are not outputs that the command wrote with this key, so they are kept.
     folder.write("enc/in/notes.enc", "not encrypted");
     folder.write("enc/in/README", "mine");
     folder.run(["encrypt", "-k", "wrong", "in/one", "-o", "enc/in/other.enc"]).succeeded();
@@ -85,9 +85,9 @@ fn outputs_without_input_are_listed_and_deleted_on_request() {
     folder.run(["encrypt", "-k", "key", "in/one", "-o", "elsewhere/kept.enc"]).succeeded();
     symlink("../../elsewhere", folder.path("enc/in/link")).unwrap();
     symlink("../../elsewhere/kept.enc", folder.path("enc/in/link.enc")).unwrap();
-    // Empty folders of the user.
+    // The user has made these empty folders.
     fs::create_dir_all(folder.path("enc/in/empty/sub")).unwrap();
-    // Outputs of another run, in the same folder.
+    // Another run has written an output to the same folder.
     folder.run(["encrypt", "-k", "key", "-O", "enc", "in/one"]).succeeded();
 
     let gone = ["enc/in/old/older/y.enc", "enc/in/old/x.enc", "enc/in/two.enc"];
@@ -122,7 +122,7 @@ fn outputs_without_input_are_listed_and_deleted_on_request() {
 fn nothing_is_deleted_after_a_failure_or_for_ambiguous_inputs() {
     let folder = with_copy();
     fs::remove_file(folder.path("in/two")).unwrap();
-    // The failure of one file, found before and during the run.
+    // One input fails: first before the run, then during the run.
     folder.write("in/new", "new");
     fs::create_dir(folder.path("enc/in/new.enc")).unwrap();
     let ended = encrypt(&folder, &["--resume", "--delete"]);
@@ -136,7 +136,7 @@ fn nothing_is_deleted_after_a_failure_or_for_ambiguous_inputs() {
     fs::remove_dir_all(folder.path("in/d")).unwrap();
     fs::remove_dir_all(folder.path("enc/in/new.enc")).unwrap();
 
-    // Two inputs whose outputs share a folder.
+    // Two inputs whose outputs share a folder are refused.
     fs::create_dir_all(folder.path("second/in")).unwrap();
     folder.write("second/in/x", "x");
     for inputs in [["in", "second/in"], ["in", "second/.."]] {
@@ -148,7 +148,7 @@ fn nothing_is_deleted_after_a_failure_or_for_ambiguous_inputs() {
         .failed(2, "--recursive");
     assert_eq!(folder.run(["encrypt", "-k", "key", "-r", "--delete", "in"]).code, 2);
     assert_eq!(folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "--delete", "enc/in"]).code, 2);
-    // An input without files, such as a file system that is not mounted.
+    // An input without files is refused: its file system may not be mounted.
     fs::rename(folder.path("in"), folder.path("away")).unwrap();
     fs::create_dir(folder.path("in")).unwrap();
     encrypt(&folder, &["--resume", "--delete"]).failed(2, "there is no file to encrypt in 'in'");
@@ -202,7 +202,7 @@ fn long_names_and_paths() {
     for len in [251, 252, 255] {
         folder.write(&format!("in/{}", "n".repeat(len)), "x");
     }
-    // Before and after the output folder exists.
+    // In the second run, the output folder already exists.
     for up_to_date in [0, 1] {
         let ended = encrypt(&folder, &["--resume", "--json"]);
         let json: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();

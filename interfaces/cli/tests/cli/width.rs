@@ -2,7 +2,7 @@
 
 use crate::common::*;
 
-/// Panics if a line is longer. Reports that take long are checked by the tests that run them anyway.
+/// Panics if a line has more than 80 characters.
 #[track_caller]
 pub(crate) fn fits(what: &str, text: &str) {
     assert!(!text.is_empty(), "{what} prints nothing");

@@ -1,7 +1,7 @@
 //! OCB3 (RFC 7253).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{InlineKey, InlineOcb, Span};
+use lockstep::hazmat::inline::{InlineOcb, Span};
 use lockstep::hazmat::mode;
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 use lockstep::hazmat::work::Pass;
@@ -37,9 +37,9 @@ impl AeadMode for Ocb {
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<OcbKey> {
         let resources = &instance.resources;
         let planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
-        let key = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        let ocb = InlineOcb::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
-        Ok(OcbKey { ocb: InlineOcb::new(key), planned, buffer, data_has_ended: false })
+        Ok(OcbKey { ocb, planned, buffer, data_has_ended: false })
     }
 
     fn duplicate_key(key: &OcbKey) -> Outcome<OcbKey> {

@@ -20,9 +20,9 @@ const IV: [u8; 16] = [7; 16];
 const LEN: usize = 80;
 
 thread_local! {
-    /// The submission of work that fails on devices that this thread opens, counted from 0.
+    /// The number of the submission that fails, counted from 0 over all devices that this thread opens.
     static FAIL_AT: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// The submission of work whose result is wrong.
+    /// The number of the submission whose result is wrong.
     static CORRUPT_AT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
@@ -52,13 +52,13 @@ fn started<C: Cipher>(name: &str, encrypts: bool, instance: &Arc<Instance>, iv_l
     context
 }
 
-/// A context of the algorithm.
+/// Creates a context of the algorithm without a key.
 fn created<C: Cipher>(name: &str, instance: &Arc<Instance>) -> C {
     let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name() == name).unwrap();
     C::new(Common::new(Arc::clone(instance), algorithm))
 }
 
-/// The bytes of the work of the device.
+/// Number of bytes that the device has processed.
 fn worked(instance: &Instance) -> u64 {
     instance.resources.engine().unwrap().planner().worked().into_iter().map(|(_, bytes)| bytes).sum()
 }
@@ -154,7 +154,7 @@ fn aead<M: AeadMode>(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: O
 }
 
 fn record_of_ccm(instance: &Arc<Instance>, shape: Shape, data: &[u8], tag: Option<Block>) -> Found {
-    // These are the lengths of tags of records.
+    // A tag of a CCM record has 8 or 16 bytes.
     let tag_len = if shape.tag_len < 16 { 8 } else { 16 };
     let encrypts = tag.is_none();
     let mut context = started::<Ccm>("AES-256-CCM", encrypts, instance, 7);
@@ -187,7 +187,7 @@ fn plain<C: Cipher>(
     (outcome, output, [0; 16])
 }
 
-/// The modes; false if a message is a single update.
+/// The modes. The second member is true if a message may have several updates.
 const MESSAGES: [(&str, bool, Message); 15] = [
     ("GCM", true, aead::<gcm::Gcm>),
     ("CCM", false, aead::<ccm::Ccm>),
@@ -208,7 +208,7 @@ const MESSAGES: [(&str, bool, Message); 15] = [
     ("XTS", false, |instance, shape, data, tag| plain::<Xts>("AES-256-XTS", instance, shape, data, tag)),
 ];
 
-/// The inputs of the encryption and of the decryption of a message, with the outputs and the tags that the CPU makes of them.
+/// Encrypts and decrypts a message on the CPU. Returns, for each direction, the input, the tag to compare with, and the result.
 fn by_cpu(name: &str, message: Message, shape: Shape) -> [(Vec<u8>, Option<Block>, Found); 2] {
     FAIL_AT.set(u64::MAX);
     CORRUPT_AT.set(u64::MAX);
@@ -221,8 +221,7 @@ fn by_cpu(name: &str, message: Message, shape: Shape) -> [(Vec<u8>, Option<Block
     [(plaintext, None, sealed), (ciphertext, Some(tag), opened)]
 }
 
-/// Each submission fails in turn. The first ones are those of self-tests: then the CPU does the work. It also does the work if the failure
-/// has not changed the data.
+/// Each submission fails in turn. If a submission of a self-test fails, or the failure has not changed the data, the CPU does the work.
 #[test]
 fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
     let shapes = [
@@ -263,7 +262,7 @@ fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
     }
 }
 
-/// One block of data is always verified, so that only MACs and derived keys could be wrong.
+/// A wrong result for a single block of data is always detected, so only MACs and derived keys could be wrong.
 #[test]
 fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
     let shape = Shape { len: 16, ..WHOLE };
@@ -282,8 +281,8 @@ fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
     }
 }
 
-/// The inits and the draw of a generator without a derivation function, with `between` before its last init of ECB. Returns the
-/// bytes of the device.
+/// Makes the inits and the largest draw of a generator without a derivation function. `between` runs before the last init of ECB. Returns
+/// the number of bytes that the device has processed.
 fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
     let instance = instance(threshold);
     let mut ecb = created::<Blocks>("AES-256-ECB", &instance);
@@ -293,7 +292,7 @@ fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
     between(&instance);
     ecb.init(true, Some(&[0; 32]), None).unwrap();
     ctr.init(true, Some(&[0; 32]), Some(&IV)).unwrap();
-    // The largest draw.
+    // The largest draw of a generator.
     let mut data = vec![0; 1 << 16];
     ecb.update(Buffers::in_place_of(&mut data)).unwrap();
     ctr.update(Buffers::in_place_of(&mut data)).unwrap();
@@ -304,7 +303,7 @@ fn drawn(threshold: &str, between: impl FnOnce(&Arc<Instance>)) -> u64 {
 fn the_random_generator_never_uses_a_device() {
     for threshold in ["16", "65536"] {
         assert_eq!(drawn(threshold, |_| ()), 0, "{threshold}");
-        // An init of any other context ends the sequence of the generator's inits, so that the device has the work of ECB.
+        // An init of any other context ends the sequence of the generator's inits, so the device does the ECB work.
         let others: [fn(&Arc<Instance>); 4] = [
             |instance| _ = started::<Gcm>("AES-128-GCM", true, instance, 12),
             |instance| _ = started::<Xts>("AES-128-XTS", true, instance, 16),
@@ -323,7 +322,7 @@ fn a_failing_device_unwraps_no_part_of_a_key() {
     };
     FAIL_AT.set(u64::MAX);
     let device = instance("16");
-    // A key that is not authentic takes all steps too.
+    // The data are not a wrapped key, but all steps of unwrapping are done before this is detected.
     let outcomes: Vec<_> = (0..40)
         .map(|number| {
             FAIL_AT.set(number);

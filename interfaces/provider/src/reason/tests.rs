@@ -1,6 +1,6 @@
 use super::*;
 
-/// Node.js and others make error codes of the texts: upper case, with `_` in place of spaces.
+/// Programs such as Node.js make error codes of the texts: in upper case, with `_` in place of spaces.
 fn error_code(text: &str) -> String {
     let code = text.chars().map(|c| if c == ' ' { '_' } else { c.to_ascii_uppercase() });
     format!("ERR_OSSL_{}", code.collect::<String>())
@@ -21,7 +21,7 @@ fn texts_are_distinct_and_become_error_codes_of_letters_digits_and_underscores()
 
 #[test]
 fn shared_reasons_have_openssls_numbers() {
-    // openssl/proverr.h
+    // The number is from openssl/proverr.h.
     assert_eq!(Reason::BadDecrypt.shared(), Some(100));
     assert_eq!(Reason::WrongFinalBlockLength.shared(), Some(107));
     assert_eq!(Reason::Device.shared(), None);

@@ -49,10 +49,10 @@ impl Descriptor {
         })
     }
 
-    /// Opens a file for appending, and creates it if necessary. It may be a regular file, a FIFO with a reader, or a
-    /// character device. Symbolic links are not followed. Regular files with more than one name are refused. So are
-    /// regular files and FIFOs that belong neither to this user nor to root. Otherwise a user with write access to the
-    /// folder could redirect the output to another file of the program.
+    /// Opens a file for appending, and creates it if necessary. Accepts a regular file, a FIFO with a reader, or a character device.
+    /// Refuses symbolic links, regular files with more than one name, and regular files and FIFOs that belong neither to this user nor to
+    /// root. Without these checks, a user with write access to the folder could make the program append to any file that the program may
+    /// write.
     ///
     /// # Errors
     /// A message that says why the file cannot be opened.

@@ -2,8 +2,8 @@
 //!
 //! EVP refuses many calls before a provider gets them, hides the provider's use of the error stack, and allocates
 //! memory. Here each call reaches the provider unchanged, and is checked against the rules for every call: it returns 0
-//! or 1, and puts a reason of its list on the error stack only if it fails. (Some failures leave none, as in OpenSSL's default
-//! provider: the tests in `openssl` compare that.)
+//! or 1, and puts a reason of its list on the error stack only if it fails. (Some failures put no reason there, as in OpenSSL's
+//! default provider. The tests in `openssl` compare this.)
 //!
 //! Used by the test `memory` and by the fuzz target `provider`. This module allocates nothing during a call of the
 //! provider.
@@ -193,7 +193,7 @@ fn expect_status(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
     .map(drop)
 }
 
-/// libcrypto's side: the settings of the configuration file.
+/// The settings of the configuration file, which libcrypto gives to the provider.
 pub(crate) struct Core {
     settings: Vec<(CString, CString)>,
 }
@@ -220,7 +220,7 @@ unsafe impl Send for Provider<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Provider<'_> {}
 
-/// The function with a number in a dispatch array.
+/// The function with the number `id` in a dispatch array.
 ///
 /// # Safety
 /// The array ends with number 0.
@@ -319,7 +319,7 @@ impl<'c> Provider<'c> {
         Ok(Context { cipher, pointer, provider: PhantomData })
     }
 
-    /// The text of a reason of the provider, or a placeholder for one of OpenSSL's or for none.
+    /// The text of a reason of this provider. For a reason of OpenSSL and for a failure without a reason, a placeholder.
     pub(crate) fn reason(&self, reason: Refused) -> Option<&'static CStr> {
         if reason.0 == 0 {
             return Some(c"no reason");

@@ -206,8 +206,8 @@ fn ccm_with_every_iv_length_tag_length_and_shape_of_message() {
     }
 }
 
-/// The default provider uses the lengths that were set when it got the key, in 3.0.2, 3.0.19 and 4.0.3: it encrypts with
-/// the first bytes of the nonce, and returns no tag of the other length.
+/// The lengths may be set after the key. The default provider (3.0.2, 3.0.19 and 4.0.3) then still uses the lengths that were set before
+/// the key: it encrypts with the first bytes of the nonce, and returns no tag of the other length.
 #[test]
 fn ccm_lengths_may_be_set_after_the_key() {
     if subject_is_default("it uses the lengths from before the key") {
@@ -303,8 +303,8 @@ fn a_ccm_context_processes_several_messages() {
 #[test]
 fn ccm_copies_are_independent() {
     for name in CCM {
-        // A context that is copied after its additional data is not tested: in some versions of the default provider,
-        // the copy shares this state with the original.
+        // A context is not copied after its additional data, because in some versions of the default provider, the copy shares the state
+        // of the additional data with the original.
         let mut script = ccm_setup(name, ENCRYPT, 12, TagLength(16));
         script.extend([Copy, Update(bytes(50, 1)), Copy, Tag(16)]);
         assert!(compare(name, &script).iter().all(Outcome::ok));

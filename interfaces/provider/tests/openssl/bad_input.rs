@@ -1,5 +1,5 @@
-//! Bad input: calls return an error. An entry on the error queue, if there is one, describes the problem: there is one where the
-//! default provider leaves one. No call crashes.
+//! Bad input: calls fail, and no call crashes. If the default provider leaves an entry on the error queue, this provider leaves one too,
+//! and the entry describes the problem.
 
 use std::ptr::{null, null_mut};
 
@@ -9,8 +9,8 @@ use crate::libcrypto::*;
 use crate::script::Call::*;
 use crate::script::{Call, Side, compare, key_and_iv, start, start_decrypting, start_encrypting};
 
-/// Checks that an entry of the queue contains one of `words`, and that all entries have a text. The queue may be empty: the
-/// scripts compare that with the default provider. The entries of the default provider are not checked.
+/// Checks that an entry of the queue contains one of `words`, and that all entries have a text. An empty queue is accepted here, because
+/// the scripts compare the queues of both providers. The entries of the default provider are not checked.
 fn has_reason(what: &str, words: &[&str]) {
     let errors = evp::errors();
     if crate::harness::subject() == "default" || errors.is_empty() {
@@ -79,7 +79,7 @@ fn data_with_a_partial_block_without_padding() {
                 refused(name, &["block length"], &script);
             }
         }
-        // With padding: a ciphertext that is truncated, or empty.
+        // With padding, the end refuses a ciphertext that is truncated or empty.
         for n in [1, 17] {
             refused(name, &["block length"], &[start_decrypting(name), Update(bytes(n, 1)), Final]);
         }
@@ -98,9 +98,10 @@ fn wrong_padding() {
     }
 }
 
-/// The rule of this provider where releases differ in whether a failure leaves an entry on the queue: it has the entry of
-/// the newer releases. Setting the tag of OCB: 3.0.2 has none. A decryption by GCM or CCM without a tag: 3.0.2 and 3.0.19
-/// have none in the end, and no separate one in the update of CCM; 4.0.3 has it.
+/// Some failures leave an entry on the error queue in newer releases only. With every release, this provider leaves the entry that 4.0.3
+/// leaves. The failures are: setting the tag of OCB, which leaves no entry in 3.0.2; the end of a decryption by GCM or CCM without a tag,
+/// which leaves none in 3.0.2 and 3.0.19; and the update of such a decryption by CCM, which leaves no entry for the missing tag in 3.0.2
+/// and 3.0.19.
 #[test]
 fn failures_that_only_newer_releases_report() {
     if subject_is_default("releases differ") {
@@ -194,7 +195,8 @@ fn additional_data_after_the_data_and_data_after_the_end() {
     }
 }
 
-/// An error of this provider only. The default provider of 3.0.2 crashes, because it uses a key that was never set.
+/// Only this provider refuses data without a key or an IV. The default provider of 3.0.2 crashes, because it uses a key that was never
+/// set.
 #[test]
 fn data_before_a_key_or_an_iv() {
     if subject_is_default("releases differ in data before a key") {
@@ -220,7 +222,7 @@ fn data_before_a_key_or_an_iv() {
 
 #[test]
 fn calls_before_init_and_null_contexts_data() {
-    // libcrypto itself refuses these; they must not reach a provider with an incomplete context.
+    // libcrypto refuses updates and ends without an init, so they do not reach the provider.
     for algorithm in ALGORITHMS {
         let mut context = ours(algorithm.name()).context();
         assert!(context.update(&[1; 16]).is_none());
@@ -264,7 +266,7 @@ fn null_buffers_with_lengths() {
             let mut side = ready();
             assert_ne!(side.context.update_raw(out.as_mut_ptr(), &mut n, null(), 32), 1, "{name}");
             has_reason(name, &["null"]);
-            // Calls without output are additional data of AEADs, and queries of the output length for CTS and key wrap.
+            // A call without output passes additional data to AEADs. For CTS and key wrap it is a query of the output length.
             let has_such_calls =
                 matches!(algorithm.mode, Mode::Gcm | Mode::Ccm | Mode::Ocb) || algorithm.is_one_update();
             if !has_such_calls {

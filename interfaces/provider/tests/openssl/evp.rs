@@ -28,7 +28,6 @@ pub(crate) fn clear_errors() {
     unsafe { ERR_clear_error() }
 }
 
-/// An entry of the error queue.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct QueueEntry {
     /// `ERR_GET_LIB`: 57 for the providers of OpenSSL, 15 for libcrypto's own functions, from 128 on for other providers.
@@ -235,11 +234,10 @@ impl Drop for Cipher {
     }
 }
 
-/// The direction of `init`; -1 keeps the previous one.
+/// A direction for `init`. The direction -1 keeps the previous one.
 pub(crate) const ENCRYPT: c_int = 1;
 pub(crate) const DECRYPT: c_int = 0;
 
-/// A cipher context.
 pub(crate) struct Context {
     pub(crate) raw: *mut EVP_CIPHER_CTX,
     origin: Arc<Library>,
@@ -431,8 +429,8 @@ impl Params {
     }
 
     fn octet_like(mut self, key: &str, value: &[u8], data_type: u32) -> Self {
-        // The buffer has one more byte: for a NUL after strings, and so that its pointer is not the dangling pointer of
-        // an empty vector.
+        // The buffer has one more byte than the value. So there is space for a NUL after a string, and the pointer of an empty value is
+        // not dangling.
         let mut owned = value.to_vec();
         owned.push(0);
         let data = owned.as_mut_ptr().cast::<c_void>();
@@ -513,7 +511,6 @@ impl Drop for Mac {
     }
 }
 
-/// A MAC context.
 pub(crate) struct Running(*mut EVP_MAC_CTX);
 
 impl Running {

@@ -8,7 +8,7 @@
 //! result is an accident of its implementation are left out, with a comment. Where the default providers of two
 //! releases differ, a test asserts the behaviour of this provider, and a comment names the releases.
 
-// The names are those of libcrypto.
+// The module uses the names of libcrypto.
 #[allow(non_camel_case_types)]
 mod libcrypto;
 

@@ -33,7 +33,7 @@ fn every_algorithm_at(lengths: impl Iterator<Item = usize> + Clone) {
         for n in lengths.clone().filter(|n| supports(algorithm, *n)) {
             let data = bytes(n, n as u64);
             round_trip(algorithm, b"", &data, &whole);
-            // Padding makes the data longer than the input; the buffer has space for it.
+            // Padding makes the output longer than the input, so the buffer has space for it.
             round_trip(algorithm, b"additional data", &data, &in_place);
         }
     }
@@ -220,7 +220,7 @@ fn counters_wrap_as_in_the_default_provider() {
 fn cfb1_lengths_are_in_bits_if_the_flag_is_set() {
     for name in ["AES-128-CFB1", "AES-256-CFB1"] {
         for n in [1, 7, 8, 9, 64, 127, 128, 129, 800] {
-            // The length is in bits; the data are longer than that.
+            // The length of the update is in bits, so only a part of the data is processed.
             for start in [start_encrypting(name), start_decrypting(name)] {
                 compare(name, &[start, Set("use-bits", 1), Update(bytes(n, 9)), Update(bytes(n, 10)), State]);
             }
@@ -327,8 +327,8 @@ fn a_context_processes_several_messages() {
     }
 }
 
-/// True if partial blocks are buffered between updates. If the default provider works in place in such a mode, it overwrites
-/// input that it has not read.
+/// True if the mode buffers partial blocks between updates. In such a mode, updates in place are not compared, because the default
+/// provider overwrites input that it has not read.
 fn keeps_partial_blocks(algorithm: &Algorithm) -> bool {
     algorithm.is_block() || algorithm.mode == Mode::Ocb
 }

@@ -23,7 +23,7 @@ fn missing(what: &str, list: List) {
         for (name, kind) in theirs {
             // The default provider lists these for CCM and does not use them.
             let idle = ["tlsivgen", "tlsivinv"].contains(&name.as_str()) && algorithm.mode == Mode::Ccm;
-            // A pointer in the list of 3.0, a string in that of 4.0; libssl requests a pointer.
+            // The type is a pointer in the list of 3.0 and a string in the list of 4.0; libssl requests a pointer.
             let listed = ours.iter().any(|(other, k)| *other == name && (*k == kind || name == "tls-mac"));
             if !idle && !NOT_REQUIRED.contains(&name.as_str()) && !listed {
                 missing.push(format!("{}: {name} of type {kind}", algorithm.name()));
@@ -157,9 +157,9 @@ fn init_accepts_parameters_with_the_key() {
     }
 }
 
-/// If an IV length is passed together with the IV, it is set before the IV. The libcrypto of 3.0.2 passes only as many
-/// bytes of the IV as the previous length, and passes the new length after them. For the missing bytes of a longer IV,
-/// the default provider uses zeros. This provider refuses the data until an IV of the new length is set.
+/// An IV length that is passed together with an IV is set first. If the new IV is longer, the libcrypto of 3.0.2 passes only as many
+/// bytes of it as the previous length, and passes the new length after them. The default provider then uses zeros for the missing bytes.
+/// This provider refuses the data until an IV of the new length is set.
 #[test]
 fn init_accepts_an_iv_length_with_the_iv() {
     let name = "AES-128-GCM";

@@ -21,7 +21,7 @@ fn length() -> impl Strategy<Value = usize> {
     ]
 }
 
-/// Data of an update; for XTS whole data units.
+/// The data of an update. For XTS, the data are whole data units.
 fn data(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<u8>> {
     (length(), any::<u64>()).prop_map(move |(n, seed)| {
         let n = if algorithm.max_test_len() < usize::MAX { n.min(600) } else { n };
@@ -41,7 +41,8 @@ fn init(algorithm: &'static Algorithm) -> impl Strategy<Value = Call> {
         let new_key = key_seed.map(|seed| bytes(key.len(), seed));
         let new_iv = iv_seed.filter(|_| !iv.is_empty()).map(|seed| bytes(iv.len(), seed));
         let same_way = (keyed && new_key.is_none()) || (takes_iv_once && new_iv.is_none());
-        // A new key in the middle of a message of GCM or OCB: the default provider continues with a zero counter.
+        // After a new key in the middle of a message of GCM or OCB, the default provider continues with a zero counter. So a new key is
+        // used only together with a new IV.
         let new_key = new_key.filter(|_| !takes_iv_once || new_iv.is_some());
         Init(if same_way { -1 } else { way }, new_key, new_iv)
     })
@@ -104,7 +105,7 @@ fn script(algorithm: &'static Algorithm) -> impl Strategy<Value = Vec<Call>> {
     let (key, iv) = key_and_iv(algorithm.name());
     (0..=1, prop::collection::vec(call(algorithm), 1..14)).prop_map(move |(way, calls)| {
         let iv = Some(iv.clone()).filter(|iv| !iv.is_empty());
-        // The tag is requested at the end only: before that the default provider returns the previous tag, or the one
+        // The tag is requested at the end only. Before the end, the default provider returns the tag of the previous message, or the tag
         // that was set.
         let end = if matches!(algorithm.mode, Mode::Gcm | Mode::Ocb) { vec![Final, Tag(16)] } else { vec![] };
         [vec![Init(way, Some(key.clone()), iv)], calls, end].concat()

@@ -27,7 +27,7 @@ pub(crate) fn release() -> Release {
 /// `LOCKSTEP_TEST_OPENSSL`, which `tools/openssl_release.sh` sets, requires a version.
 #[test]
 fn the_release_is_the_required_one() {
-    // Not printed by a macro, because the harness would capture its output.
+    // `eprintln!` is not used, because the harness would capture its output.
     writeln!(io::stderr(), "linked to {}", version()).expect("written");
     if let Ok(wanted) = env::var("LOCKSTEP_TEST_OPENSSL") {
         assert_eq!(version().split(' ').nth(1), Some(&*wanted), "LOCKSTEP_TEST_OPENSSL");

@@ -193,7 +193,7 @@ fn a_child_continues_with_contexts_of_its_parent() {
     in_own_process("robust::a_child_continues_with_contexts_of_its_parent", || {
         let data = bytes(3_000_000, 5);
         for name in ["AES-256-CTR", "AES-128-GCM", "AES-128-CBC"] {
-            // Consecutive small updates and large ones, so that both keystream computed ahead and the planner are used.
+            // Both small updates in a row and large updates, so that keystream is computed ahead and the planner is used.
             for size in [4096, 1_000_000] {
                 let expected = encrypted(&theirs(name), name, &data);
                 let mut context = ready(&subject_in(library(), name), name);
@@ -339,7 +339,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
         let library = preferring();
         forked(|| assert_ne!(library.random(32), library.random(32)));
         let before = library.random(32);
-        // Parent and child have the same state and must not return the same bytes.
+        // After the fork, parent and child have the same state, but must not return the same random bytes.
         let mut pipe = [0; 2];
         // SAFETY: the array has space for two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
@@ -356,7 +356,7 @@ fn the_random_generator_runs_on_it_in_a_forked_child() {
     });
 }
 
-/// Contexts that are freed unused, half used, and used: for leak checkers.
+/// Frees contexts before a message, during a message and after a message. A leak checker finds memory that is not freed.
 #[test]
 fn contexts_are_freed_in_any_state() {
     for algorithm in ALGORITHMS {
@@ -369,7 +369,7 @@ fn contexts_are_freed_in_any_state() {
                 let mut context = cipher.context();
                 assert_eq!(context.init(Some(&cipher), way, key, iv, &Params::new()), 1);
                 let copy = context.copy();
-                // Another cipher in the same context.
+                // The context is used with another cipher.
                 let other = subject_in(library(), "AES-128-CTR");
                 assert_eq!(
                     context.init(Some(&other), ENCRYPT, Some(&[1; 16]), Some(&[2; 16]), &Params::new()),
@@ -379,7 +379,7 @@ fn contexts_are_freed_in_any_state() {
                 drop(context);
                 if let (Some(mut copy), Some(_), Some(_)) = (copy, key, iv) {
                     let fine = copy.update(&[0; 32]).is_some();
-                    // CCM needs the tag before decryption, and zeros are not a wrapped key.
+                    // CCM needs the tag before decryption, and zeros are not a wrapped key, so these updates fail.
                     let refuses = matches!(algorithm.mode, Mode::Ccm | Mode::Wrap) && way == DECRYPT;
                     assert!(fine != refuses, "{name}");
                 }

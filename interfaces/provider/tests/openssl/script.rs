@@ -62,17 +62,17 @@ pub(crate) struct Outcome {
 const ERR_LIB_EVP: u64 = 6;
 const ERR_LIB_CRYPTO: u64 = 15;
 
-/// The library and the number of each entry of the queue that a provider has made, oldest first. Libcrypto's own functions add
-/// entries: since 3.2, those for parameters, before the entry of the provider; `EVP_CIPHER_CTX_set_key_length`, if
-/// the cipher does not list the parameter; and up to 3.x `EVP_DecryptUpdate`, if the default provider's key wrap
-/// returns an impossible length.
+/// The library and the number of each entry of the queue that a provider has made, oldest first. Entries of libcrypto's own functions are
+/// left out. There are three kinds: since 3.2, functions for parameters add an entry before that of the provider;
+/// `EVP_CIPHER_CTX_set_key_length` adds one if the cipher does not list the parameter; up to 3.x, `EVP_DecryptUpdate` adds one if the
+/// default provider's key wrap returns an impossible length.
 fn of_provider(queue: &[QueueEntry]) -> Vec<(u64, u64)> {
     let entries = queue.iter().filter(|entry| ![ERR_LIB_EVP, ERR_LIB_CRYPTO].contains(&entry.lib));
     entries.map(|entry| (entry.lib, entry.reason)).collect()
 }
 
-/// True if two queues are the same for programs: both are empty or neither is, and both have the same entries of the provider.
-/// Where releases differ, older ones have exceptions; `bad_input` has the rules of this provider.
+/// True if two queues are the same for programs: both are empty or neither is, and both have the same entries of the provider. The
+/// exceptions below are for older releases, whose entries differ; `bad_input` tests the entries of this provider.
 fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[QueueEntry]) -> bool {
     /// `PROV_R_INVALID_KEY_LENGTH`
     const INVALID_KEY_LENGTH: (u64, u64) = (57, 105);
@@ -83,7 +83,8 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
     let mut ours = ours.to_vec();
     let (of_them, release) = (of_provider(theirs), release());
     match call {
-        // 3.0.2 and 3.0.19 do not report that the tag of a decryption was not set; 4.0.3 does, before other entries or alone.
+        // If the tag of a decryption was not set, 3.0.2 and 3.0.19 do not report this. 4.0.3 adds an entry, alone or before other
+        // entries.
         Update(_) | InPlace(_) | Final | Cipher(_) | CipherEnd
             if release < (4, 0, 0)
                 && (name.ends_with("GCM") || name.ends_with("CCM"))
@@ -95,7 +96,7 @@ fn are_equal_queues(name: &str, call: &Call, ours: &[QueueEntry], theirs: &[Queu
         SetTag(_) | TagLength(_) if release < (3, 0, 19) && name.ends_with("OCB") && theirs.is_empty() => {
             return true;
         }
-        // In 3.0.2 and 3.0.19 the default provider's key wrap does not list the parameter, and libcrypto makes the entry.
+        // In 3.0.2 and 3.0.19 the default provider's key wrap does not list the parameter for the length, so libcrypto adds the entry.
         KeyLength(_)
             if release < (4, 0, 0)
                 && name.contains("WRAP")
@@ -290,7 +291,7 @@ impl Side {
                 // The default provider of 3.0.2 crashes on data without a key.
                 if self.has_key {
                     original.update(&bytes(48, 99));
-                    // Whether that fails does not matter.
+                    // The update of the original may fail.
                     evp::clear_errors();
                 }
                 ok(1)
@@ -363,7 +364,7 @@ pub(crate) struct Sides<'n> {
     encrypts: bool,
 }
 
-/// The outcomes of a call on both providers, and what it left on the error queue.
+/// The outcomes of a call on both providers, and the entries that it left on the error queues.
 pub(crate) struct Both {
     pub(crate) ours: Outcome,
     pub(crate) theirs: Outcome,
@@ -393,10 +394,11 @@ impl<'n> Sides<'n> {
         Sides { name, ours, theirs, key: None, encrypts: false }
     }
 
-    /// The call for the default provider. It needs the key again in two cases in which this provider uses the key of the
-    /// context: in a mode with a key schedule or functions for each direction, it would use those of the other direction; and up to
-    /// 4.0, its SIV continues with the additional data of the last message and refuses data (since 3.0.22, an init resets the
-    /// result of the last message's authentication). If the subject is the default provider, both get the same calls.
+    /// The call for the default provider. In two cases, an init without a key gets the last key again for the default provider, while
+    /// this provider uses the key of the context. First, if the direction changes and the mode has a key schedule or functions for each
+    /// direction: the default provider would use those of the other direction. Second, in SIV: up to 4.0, the default provider would
+    /// continue with the additional data of the last message and refuse data (since 3.0.22, an init resets the result of the last
+    /// message's authentication). If the subject is the default provider, both providers get the same calls.
     fn their_call(&mut self, call: &Call) -> Call {
         let Init(way, key, iv) = call else { return call.clone() };
         let encrypts = if *way == -1 { self.encrypts } else { *way == ENCRYPT };

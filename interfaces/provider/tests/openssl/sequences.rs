@@ -1,6 +1,6 @@
-//! All sequences of three calls after an init: every kind of init, also with neither key nor IV and with another direction, before
-//! a key is set, after updates, after the end of a message and after failures. Outcomes and error queues are compared with
-//! the default provider's up to the first difference that [`EXPLANATIONS`] permits; docs/provider.md lists these differences.
+//! Runs all sequences of three calls after an init. They have every kind of init, also without key and IV and with another direction:
+//! before a key is set, after updates, after the end of a message and after failures. Outcomes and error queues are compared with those
+//! of the default provider, up to the first difference that [`EXPLANATIONS`] permits. docs/provider.md lists these differences.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,7 +41,7 @@ struct Facts {
     encrypts: bool,
     /// Additional data, data or an end were passed since the last IV, or in SIV since the last init.
     is_begun: bool,
-    /// An init without an IV has followed them.
+    /// Since `is_begun` became true, there was an init without an IV.
     is_interrupted: bool,
     /// A message was ended, or all of its data were passed, since the last IV, or in SIV since the last init.
     has_ended: bool,
@@ -110,7 +110,7 @@ enum Difference {
 }
 
 impl Difference {
-    /// `None` for a difference that no explanation permits.
+    /// The kind of a difference; `None` if no explanation can permit it.
     fn of(both: &Both) -> Option<Difference> {
         match (both.ours.ok(), both.theirs.ok()) {
             (false, true) => Some(Difference::Stricter),
@@ -140,7 +140,7 @@ fn is_data(call: &Call) -> bool {
     matches!(call, Aad(_) | Update(_) | Final)
 }
 
-/// All permitted differences. [`all_short_sequences`] fails if a sequence needs none of an explanation's modes or differences.
+/// All permitted differences. [`all_short_sequences`] fails if a mode or a difference of an explanation does not occur.
 const EXPLANATIONS: [Explanation; 20] = {
     use Difference::*;
     [
@@ -247,7 +247,7 @@ const EXPLANATIONS: [Explanation; 20] = {
         Explanation {
             modes: &["GCM-SIV"],
             releases: SINCE_3_2,
-            // The tags of the sequences are wrong.
+            // All tags of the sequences are wrong, so each such message is forged.
             applies: |facts, call| {
                 matches!(call, Update(_)) && facts.has_iv && !facts.encrypts && facts.has_tag
             },
@@ -346,7 +346,7 @@ fn unexplained<'n>(name: &'n str, sequence: &[&Call], uses: &mut BTreeSet<Use<'n
 fn all_short_sequences() {
     let (mut differences, mut uses) = (Vec::new(), BTreeSet::new());
     for name in NAMES {
-        // GCM-SIV: since 3.2.
+        // The default provider has GCM-SIV since 3.2.
         if library().cipher(name, "provider=default").is_none() {
             continue;
         }
@@ -379,8 +379,8 @@ fn all_short_sequences() {
     assert!(unused.is_empty(), "no sequence needs\n{}", unused.join("\n"));
 }
 
-/// The modes and differences of explanations for this release that are not among `uses`. The table was written for the releases
-/// 3.0 and 4.0; on releases between them, the result is empty.
+/// The modes and differences of explanations for this release that do not occur in `uses`. The explanations were written for the releases
+/// 3.0 and 4.0. On releases between them, the result is empty.
 fn unused_explanations(uses: &BTreeSet<Use>) -> Vec<String> {
     let mut unused = Vec::new();
     if ((3, 1, 0)..(4, 0, 0)).contains(&release()) {
@@ -401,7 +401,7 @@ fn unused_explanations(uses: &BTreeSet<Use>) -> Vec<String> {
     unused
 }
 
-/// As a control, a difference without an explanation is found, and an explanation without a use.
+/// The control: a difference without an explanation and an explanation without a use are found.
 #[test]
 fn a_difference_without_an_explanation_is_found() {
     if subject_is_default("it does not differ from itself") {

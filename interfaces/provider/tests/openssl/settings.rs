@@ -132,7 +132,7 @@ fn a_bad_environment_is_reported_once_and_ignored() {
             "LOCKSTEP_VERIFY is `perhaps`, so all results are compared (full): give off, sample or full",
         ),
         ("LOCKSTEP_AHEAD", "1", "LOCKSTEP_AHEAD is `1` and is ignored: give on, off or auto"),
-        // Control characters could control a terminal or start a line.
+        // Control characters are escaped, because they could control a terminal or start a line.
         (
             "LOCKSTEP_DEVICE",
             "x\x1b[31m\nlockstep: a device",
@@ -287,8 +287,8 @@ fn a_configuration_file_with_a_misspelt_name_is_refused() {
     }
 }
 
-/// OpenSSL interprets the value as a reference to the section, and does not pass it to the provider. This is
-/// documented, since the provider cannot detect it.
+/// If a value is the name of the section, OpenSSL takes it for a reference to the section, and does not pass it to the provider. The
+/// provider cannot detect this, so docs/provider.md describes it.
 #[test]
 fn a_value_that_names_a_section_is_not_passed_to_the_provider() {
     if subject_is_default("settings") {

@@ -139,7 +139,8 @@ fn each_init_of_a_siv_context_begins_a_message() {
             let decrypt = [SetTag(tag.to_vec()), Aad(b"aad".to_vec()), Update(sealed.clone()), Final];
             let forged = [SetTag(vec![1; 16]), Aad(b"aad".to_vec()), Update(sealed.clone()), Final];
             let [none, to_encrypt, to_decrypt] = [-1, ENCRYPT, DECRYPT].map(|way| Init(way, None, None));
-            // After an end, without an end, after additional data alone, after a failure, and in the other direction.
+            // An init begins a message: after an end, without an end, after additional data alone, after a failure, and in the other
+            // direction.
             let script = [
                 &[init(ENCRYPT, &key)][..],
                 &encrypt,
@@ -334,7 +335,7 @@ fn a_gcm_siv_context_processes_several_messages() {
         let mut script = vec![Init(ENCRYPT, Some(bytes(key_len, 1)), Some(bytes(12, 1)))];
         for n in 0..5 {
             script.extend([Update(bytes(33 * n, 4)), Final, Tag(16), State]);
-            // The same message again, another nonce, another key.
+            // The script repeats the message, and then uses another nonce and another key.
             script.extend([Init(-1, None, None), Update(bytes(33 * n, 4)), Final, Tag(16)]);
             script.push(Init(-1, None, Some(bytes(12, n as u64))));
             script.extend([
@@ -347,7 +348,7 @@ fn a_gcm_siv_context_processes_several_messages() {
         let repeated = [Init(ENCRYPT, Some(bytes(key_len, 1)), Some(bytes(12, 1))), Set("speed", 1)];
         run_on_both(name, &[repeated.to_vec(), vec![Update(bytes(100, 1)); 3], vec![Tag(16)]].concat());
     }
-    // Additional data belong to one message.
+    // Additional data belong to one message only.
     let (key, nonce) = (bytes(16, 1), bytes(12, 2));
     let start = Init(ENCRYPT, Some(key.clone()), Some(nonce.clone()));
     let once = [start.clone(), Aad(vec![5; 20]), Update(vec![6; 30]), Tag(16)];

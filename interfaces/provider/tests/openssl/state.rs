@@ -7,8 +7,8 @@ use crate::harness::{ALGORITHMS, Algorithm, Mode, bytes, ours, subject_is_defaul
 use crate::script::Call::*;
 use crate::script::{Call, compare, key_and_iv, start_decrypting, start_encrypting};
 
-/// Every algorithm with a message length that it supports; without those that have their own tests: CCM, which needs the
-/// message length first, CBC with ciphertext stealing, and key wrap.
+/// Every algorithm, each with a message length that it supports. CCM, which needs the message length first, CBC with ciphertext stealing,
+/// and key wrap are left out: they have their own tests.
 fn all() -> impl Iterator<Item = (&'static Algorithm, usize)> {
     ALGORITHMS
         .iter()
@@ -33,8 +33,8 @@ fn a_reinit_with_iv_alone_with_key_alone_and_with_neither() {
                 // GCM and OCB keep no IV for a second message; the other modes may continue with the old one.
                 for ended in [false, true] {
                     let mut script = vec![start.clone(), Update(bytes(n, 1)), State];
-                    // Decryption is not ended here: its end may fail, in both providers, and the state of a context
-                    // after a failure is not compared.
+                    // The end of a decryption may fail in both providers, and the state of a context after a failure is not compared. So
+                    // this test does not end decryptions.
                     if ended && matches!(&start, Init(1, ..)) {
                         script.push(Final);
                     }
@@ -106,7 +106,7 @@ fn a_copy_is_independent() {
                     if n == 0 { vec![start.clone()] } else { vec![start.clone(), Update(bytes(n, 1))] };
                 compare(name, &[&first[..], &rest].concat());
             }
-            // A copy of a context without a key: the key is set in the copy.
+            // A context without a key is copied, and the key is set in the copy.
             let Init(way, key, iv) = start else { unreachable!() };
             compare(name, &[Init(way, None, None), Copy, Init(-1, key, iv), Update(bytes(64, 2)), State]);
         }
@@ -220,12 +220,11 @@ enum SetNum {
     Refused,
 }
 
-/// The rule of this provider for `num`, the number of bytes of the current block that have been used. It is an index
-/// into a block, so stream modes refuse values of 16 and more, and so do ECB and CBC, which store the number without
-/// using it.
+/// The rule of this provider for `num`, the number of bytes of the current block that have been used. In a stream mode, `num` is an index
+/// into a block, so values of 16 and more are refused. ECB and CBC refuse them too, although they only store the number.
 ///
-/// Releases of OpenSSL differ. Up to 3.0.19 the default provider stores any number in every mode but XTS and AEADs; 3.0.22
-/// and 4.0.3 refuse 16 and more in ECB and CBC, and all but 0 in the stream modes.
+/// Releases of OpenSSL differ. Up to 3.0.19 the default provider stores any number in every mode but XTS and AEADs; 3.0.22 and 4.0.3
+/// refuse 16 and more in ECB and CBC, and all but 0 in the stream modes.
 fn rule(mode: Mode, num: i32) -> SetNum {
     match mode {
         Mode::Xts | Mode::Gcm | Mode::Ccm | Mode::Ocb | Mode::Siv | Mode::Wrap => SetNum::Ignored,

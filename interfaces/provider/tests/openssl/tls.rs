@@ -22,7 +22,7 @@ fn frame(data: &[u8], tag: usize) -> Vec<u8> {
 }
 
 fn gcm_setup(name: &str, way: i32) -> Vec<Call> {
-    // -1: the whole IV. If only the fixed part is set, the rest is random.
+    // The length -1 sets the whole IV. If only the fixed part is set, the rest is random.
     let fixed = Control(EVP_CTRL_AEAD_SET_IV_FIXED, -1, bytes(12, 2));
     vec![Init(way, Some(key_and_iv(name).0), None), fixed]
 }
@@ -153,7 +153,7 @@ fn gcm_gets_and_sets_invocation_ivs() {
     }
 }
 
-/// The default provider starts the second message with the IV of the first.
+/// Each message gets an IV of its own. The default provider fails this test: it starts the second message with the IV of the first.
 #[test]
 fn a_generated_iv_is_not_that_of_an_earlier_message() {
     let name = "AES-128-GCM";
@@ -172,7 +172,7 @@ fn a_generated_iv_is_not_that_of_an_earlier_message() {
     }
 }
 
-/// The default provider encrypts with an IV that was received, which may be that of an earlier message.
+/// A received IV may be that of an earlier message, so encryption with it is refused. The default provider encrypts.
 #[test]
 fn a_received_iv_is_not_used_for_encryption() {
     let name = "AES-128-GCM";
@@ -209,7 +209,7 @@ fn an_impossible_header_is_refused() {
             compare(gcm, &[gcm_setup(gcm, way), vec![wrong.clone()]].concat());
             compare(ccm, &[ccm_setup(ccm, way, 16), vec![wrong]].concat());
         }
-        // A record that is too short for its frame, or not in place.
+        // A record that is too short for its frame, or that is not processed in place, is refused.
         for n in [8, 16, 23] {
             compare(gcm, &[gcm_setup(gcm, way), vec![header(1, 40), Record(bytes(n, 1), 0)]].concat());
             compare(ccm, &[ccm_setup(ccm, way, 16), vec![header(1, 40), Record(bytes(n, 1), 0)]].concat());
@@ -287,7 +287,7 @@ fn a_cbc_context_reads_record_after_record() {
         for n in (0..50).chain([16384]) {
             let record = writer.run(&Record(bytes(n + 16 + 32, n as u64), 0)).out;
             script.extend([Record(record, 16), TlsMac]);
-            // A copy of the default provider's context frees the MAC twice.
+            // Only this provider runs the script with copies: a copy of the default provider's context frees the MAC twice.
             if subject() == "lockstep" {
                 copied.extend_from_slice(&script[script.len() - 2..]);
                 copied.push(Copy);
@@ -351,8 +351,7 @@ fn wrong_padding_gives_a_random_mac_and_no_error() {
                 assert_ne!(first, real, "{version:x} {mac}: the end of the record is returned");
             }
         }
-        // Without a MAC, that is with encrypt-then-MAC, the record was authenticated before its padding is checked:
-        // wrong padding is an error.
+        // Without a MAC in the record (encrypt-then-MAC), the MAC was checked before the padding, so wrong padding is an error.
         let record = cbc_record(name, version, &bytes(64, 5), &[]);
         let mut script = cbc_setup(name, DECRYPT, version, 0);
         script.push(Record(record, explicit(version)));
@@ -366,7 +365,8 @@ fn cbc_records_of_publicly_impossible_lengths_are_refused() {
     for version in VERSIONS {
         for mac in MACS {
             for n in 0..=100 {
-                // The default provider reads out of bounds for a length of 0 with an explicit IV.
+                // Only this provider gets an empty record, because the default provider reads out of bounds if the version has an
+                // explicit IV.
                 if n == 0 && version != 0x301 && subject() == "lockstep" {
                     let mut side = Side::new(ours(name));
                     let setup = cbc_setup(name, DECRYPT, version, mac);

@@ -24,7 +24,7 @@ const TRACE: &str = "LOCKSTEP_TRACE";
 /// What a process with a trace does in addition to encrypting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Role {
-    /// Nothing.
+    /// The process only encrypts.
     Plain,
     /// Its file size limit is 0, so that no file can grow.
     NoFiles,
@@ -272,7 +272,7 @@ const POLLS: [libc::c_long; 2] = [
     libc::SYS_ppoll,
 ];
 
-/// System calls of the first list fail, those of the second are allowed, and `others` is the action for all others.
+/// Installs a filter: system calls in `refused` fail, system calls in `allowed` are allowed, and `others` is the action for all others.
 fn refuse(refused: &[libc::c_long], allowed: &[libc::c_long], others: u32) {
     let statement = |code: u32, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: 0, k };
     let load = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
@@ -321,7 +321,7 @@ fn fifo(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
 }
 
-/// A folder for the files of a test; `None` if the subject has no trace, which is printed.
+/// A folder for the files of a test. If the subject has no trace, prints this and returns `None`.
 fn folder() -> Option<tempfile::TempDir> {
     (!subject_is_default("the trace")).then(|| tempfile::tempdir().expect("a folder"))
 }
@@ -333,7 +333,7 @@ fn a_file_and_standard_error_and_output_get_the_trace() {
     assert_eq!(runs_normally(program(Role::Plain, &file)).1, "");
     assert_eq!(runs_normally(program(Role::Forks, &file)).1, "");
     let text = fs::read_to_string(&file).unwrap();
-    // First one process, then a parent and a child.
+    // The trace has lines of three processes: the first program, and the parent and the child of the second one.
     for line in ["first use", "100000 bytes in 1 calls"] {
         assert!(text.matches(line).count() >= 2, "{text}");
     }
@@ -342,7 +342,7 @@ fn a_file_and_standard_error_and_output_get_the_trace() {
     assert!(out.contains("AES-256-CTR encrypt: first use") && error.is_empty(), "{out}{error}");
     let (out, error) = runs_normally(program(Role::Plain, "stderr"));
     assert!(error.contains("AES-256-CTR encrypt: first use") && !out.contains("AES-256"), "{out}{error}");
-    // No files with these names were created.
+    // `stdout` and `stderr` name the streams, so no files with these names were created.
     assert!(!Path::new("stdout").exists() && !Path::new("stderr").exists());
 }
 
@@ -356,7 +356,7 @@ fn a_process_with_a_file_size_limit_is_not_affected() {
 fn a_process_in_a_sandbox_is_not_affected() {
     let Some(folder) = folder() else { return };
     let file = folder.path().join("trace");
-    // In the sandbox the file of standard error cannot be determined, so the end of the trace is not reported.
+    // In the sandbox, the provider cannot determine the file of standard error, so it does not report that the trace has ended.
     assert_eq!(runs_normally(program(Role::Sandbox, &file)).1, "");
     // The parent's lines are written.
     assert!(fs::read_to_string(&file).unwrap().contains("bytes in 2 calls"));
@@ -454,7 +454,8 @@ fn files_that_the_program_opens_are_not_written() {
     runs_normally_without_trace(Role::ClosesAll, &file, "the program has closed it");
 }
 
-/// If standard error is closed, the next file that the program opens gets descriptor 2. Messages must not go there.
+/// If standard error is closed, the next file that the program opens gets descriptor 2. The provider must not write messages to this
+/// file.
 #[test]
 fn messages_do_not_go_to_a_file_of_the_program() {
     let Some(folder) = folder() else { return };

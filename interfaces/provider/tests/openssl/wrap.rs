@@ -4,8 +4,8 @@
 //! crashes), and another direction without a new key (it uses the wrong key schedule).
 //!
 //! Releases differ in a second update without an init in between: up to 3.x it wraps another key, and 4.0 refuses it. This
-//! provider wraps another key with every release, since programs written for 3.x may depend on it. They also differ in
-//! EVP_Cipher on data that are refused: up to 3.x it returns 1 with no output, since the error is a large length.
+//! provider wraps another key with every release, since programs written for 3.x may depend on it. Releases also differ in
+//! EVP_Cipher if the data are refused: up to 3.x, EVP_Cipher returns 1 without output, since the error is a large length.
 
 use std::ptr::{null, null_mut};
 
@@ -21,7 +21,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|algorithm| algorithm.mode == Mode::Wrap).map(|algorithm| algorithm.name())
 }
 
-/// An init with a key and without an IV: the check value is that of the standard.
+/// An init with a key and without an IV. The check value is then the one of the standard.
 fn with_standard_icv(name: &str, way: i32) -> Call {
     Init(way, Some(key_and_iv(name).0), None)
 }
@@ -62,7 +62,7 @@ fn an_iv_is_the_check_value() {
         let opened = compare(name, &[start(name, DECRYPT), Update(sealed.clone()), State]);
         assert!(opened[1].out == data, "{name}");
         assert!(!compare(name, &[with_standard_icv(name, DECRYPT), Update(sealed)])[1].ok(), "{name}");
-        // The check value stays for the next key.
+        // The check value that was set also applies to the next key.
         let again = [start_encrypting(name), with_standard_icv(name, -1), Update(data), State];
         compare(name, &again);
     }
@@ -131,7 +131,7 @@ fn a_refused_key_has_no_output() {
         let data = bytes(32, 3);
         let mut sealed = compare(name, &[start_encrypting(name), Update(data.clone())])[1].out.clone();
         let mut side = Side::new(ours(name));
-        // With another check value the plaintext is computed, and then refused.
+        // If another check value is set, the plaintext is computed, and then refused.
         assert!(side.run(&with_standard_icv(name, DECRYPT)).ok());
         let mut n = -1;
         let at = sealed.as_mut_ptr();

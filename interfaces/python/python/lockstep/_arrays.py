@@ -29,7 +29,7 @@ def _module(name: str) -> Any:
 def check(array: Any, writes: bool) -> None:
     """Raises an exception if the memory of an array does not have its elements, or if an output must not be changed.
 
-    DLPack does not state all of this.
+    DLPack does not state all of these properties.
     """
     library = package_of(array)
     if library == "torch":

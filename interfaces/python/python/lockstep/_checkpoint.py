@@ -115,7 +115,8 @@ class _EncryptedMetadata(FileSystem):
 
 
 class _Collected(io.BytesIO):
-    """Data for a file. PyTorch calls fsync with the descriptor, before the file is written."""
+    """Collects the data of a file. PyTorch calls fsync with the descriptor of this object before the encrypted data are
+    written."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__()

@@ -103,7 +103,7 @@ class RawReader(SeekableFile):
         return bytes(rest)
 
     def close(self) -> None:
-        # This closes the file of a path, and wipes the key.
+        # This closes a file that was opened by its path, and wipes the key.
         self._native = None
         super().close()
 
@@ -139,7 +139,7 @@ class _RawWriter(_Raw):
 
     def _end(self, is_complete: bool) -> None:
         ends, self._ends = self._ends, None
-        # In the child of a fork, the file belongs to the parent.
+        # After a fork, the file belongs to the parent, so the child does not complete it.
         if ends is not None and self._process == os.getpid():
             ends(is_complete)
 
@@ -387,8 +387,8 @@ def open_with(
 def _buffered(kind: type[io.BufferedReader | Writer], raw: _Raw) -> io.BufferedReader | Writer:
     """A buffered object of a raw file at its start.
 
-    The constructor calls `tell` and drops its exceptions. A signal handler can run, and raise KeyboardInterrupt, in each function that
-    is written in Python: therefore it calls `int()`, which returns 0.
+    The constructor of the buffered object calls `tell` and drops the exceptions of `tell`. A signal handler can run in each function
+    that is written in Python, and its KeyboardInterrupt would be dropped. Therefore `tell` is replaced by `int`, which returns 0.
     """
     vars(raw)["tell"] = int
     buffered = kind(raw, _BUFFER)

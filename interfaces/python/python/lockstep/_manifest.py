@@ -48,7 +48,7 @@ def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
     with contextlib.suppress(FileNotFoundError), open(manifest, encoding="utf-8") as file:
         text = file.read()
     if text is None:
-        # The exception of Python has the name, which can be a key.
+        # Python's own exception contains the name, which can be a key.
         raise FileNotFoundError(errno.ENOENT, "there is no manifest", shown_path(manifest))
     lines = _parse(text.splitlines(), os.fspath(manifest), None)
     entries = {}

@@ -19,7 +19,7 @@ from ._shown import shown
 _FLOATS = ("float32", "float64")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 _LOW_63 = (1 << 63) - 1
-# Words of a batch on a GPU. A batch of normal numbers needs about 100 bytes for each.
+# Maximum number of words of a batch on a GPU. A batch of normal numbers takes about 100 bytes per number.
 _BATCH = 1 << 22
 
 
@@ -152,7 +152,7 @@ def normal_of_words(library: Any, words: Any) -> Any:
     odd = (words & _LOW_63) | 1
     upper = odd >> 10
     is_long = upper > 0
-    # Both are less than 2 ** 53, so the conversion and the exponent are exact.
+    # The selected values are less than 2 ** 53, so the conversion and the exponent are exact.
     _, exponent = library.frexp(_cast(library.where(is_long, upper, odd), library.float64))
     octave = 63 - _cast(exponent, library.int64) - _cast(is_long, library.int64) * 10
     scaled = odd << octave

@@ -26,7 +26,7 @@ class _NoSeed(ISeedSequence):
         raise AttributeError(f"there is no {name!r}, since a BitGenerator of a key has no seed sequence: use jumped or advance")
 
 
-# numpy's types do not permit it, but its class takes every ISeedSequence.
+# numpy accepts every ISeedSequence, but its type annotations do not permit this class.
 _NO_SEED: Any = _NoSeed()
 
 

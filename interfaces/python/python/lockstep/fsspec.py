@@ -47,10 +47,10 @@ _TOKEN_KEY = secrets.token_bytes(32)
 
 
 class _Target:
-    """A new file of another file system, which is written to and then appears, or does not."""
+    """A new file of another file system. It appears when it is complete, or not at all."""
 
     def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
-        # On the file system in memory, a file would appear when it is opened.
+        # The file system `memory` shows a file as soon as it is opened, so the content is first collected here.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
         self._file: Any = self._content
@@ -95,7 +95,7 @@ class _Target:
         self._is_pending = False
 
     def discard(self) -> None:
-        # In the child of a fork, the file belongs to the parent.
+        # After a fork, the file belongs to the parent, so the child leaves it unchanged.
         if not self._is_pending or self._process != os.getpid():
             return
         self._is_pending = False
@@ -170,7 +170,7 @@ class _TextWriter(Discardable, io.TextIOWrapper):
     """A text file. `discard` discards its binary file."""
 
     def discard(self) -> None:
-        # The binary file: a `_Writer` or a `_CompressedWriter`.
+        # `buffer` is a `_Writer` or a `_CompressedWriter`.
         cast(Any, self.buffer).discard()
 
 
@@ -291,7 +291,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # With a key there is no envelope. The length of an envelope, which is a part of the size, is unknown here.
+            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, and therefore the size
+            # of the plaintext.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:

@@ -48,8 +48,7 @@ fn blocks(bytes: usize) -> u128 {
 /// A key of AES-256 and its expanded form.
 struct StreamKey {
     key: Key,
-    /// On the heap, since its alignment is larger than that of Python's objects.
-    inline: Box<InlineKey>,
+    inline: InlineKey,
 }
 
 impl StreamKey {
@@ -59,12 +58,12 @@ impl StreamKey {
         }
         Ok(StreamKey {
             key: Key::new(bytes).map_err(from_core)?,
-            inline: on_heap(|| InlineKey::new(InlineKernel::best(), bytes))?,
+            inline: InlineKey::new(InlineKernel::best(), bytes).ok_or_else(out_of_memory)?,
         })
     }
 
     fn duplicate(&self) -> PyResult<StreamKey> {
-        Ok(StreamKey { key: self.key.clone(), inline: on_heap(|| self.inline.duplicate())? })
+        Ok(StreamKey { key: self.key.clone(), inline: self.inline.duplicate().ok_or_else(out_of_memory)? })
     }
 
     /// Writes the keystream from a block on, on the calling thread.
@@ -147,17 +146,8 @@ impl StreamKey {
     }
 }
 
-/// An expanded key on the heap. The move to the heap leaves a copy of the round keys on the stack, which is wiped.
-fn on_heap(make: impl FnOnce() -> Option<InlineKey>) -> PyResult<Box<InlineKey>> {
-    let key = on_heap_in_own_frame(make);
-    stack::wipe_below();
-    key.ok_or_else(|| PyMemoryError::new_err("no memory for the expanded key"))
-}
-
-/// A separate function, so that its stack frame can be wiped.
-#[inline(never)]
-fn on_heap_in_own_frame(make: impl FnOnce() -> Option<InlineKey>) -> Option<Box<InlineKey>> {
-    make().map(Box::new)
+fn out_of_memory() -> PyErr {
+    PyMemoryError::new_err("no memory for the expanded key")
 }
 
 /// A keystream with a position, from which arrays are filled.

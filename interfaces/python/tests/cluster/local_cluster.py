@@ -73,7 +73,7 @@ def local_cluster():
 
 
 def meets(fetch, folder, count):
-    """A function for a key that returns when as many workers have called it: no worker does the work of the others."""
+    """Returns a key function that waits until `count` workers have called it. So no worker can do the work of the others."""
     folder.mkdir()
     folder = str(folder)
 

@@ -38,7 +38,8 @@ def key_file(tmp_path):
 
 
 def reads(path):
-    """A function for a key in a file. Functions in functions are pickled with their code, so that workers need no module of tests."""
+    """Returns a function that reads a key from a file. Nested functions are pickled with their code, so the workers do not need
+    the modules of the tests."""
     path = str(path)
 
     def fetch():
@@ -61,7 +62,7 @@ def make_files(folder, count, size):
 
 
 def check_outputs(source, out, key_file, count):
-    """Each file is there once, complete and right, and nothing else is there."""
+    """Checks that each file exists once and is complete and right, and that there are no other files."""
     outputs = sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
     inputs = sorted(f"{source.name}/{path.relative_to(source)}.enc" for path in source.rglob("*") if path.is_file())
     assert outputs == inputs and len(outputs) == count
@@ -108,9 +109,8 @@ def test_files_and_back(cluster, tmp_path, key_file):
 
 
 def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
-    """Neither the arguments of the tasks nor Ray's files nor the memory of Ray's own processes contain the key. The memory of the
-    workers does, which shows that the search finds it.
-    """
+    """Neither the arguments of the tasks nor Ray's files nor the memory of Ray's own processes contain the key. The search
+    finds the key in the memory of the workers, which shows that it works."""
     key = key_file.read_bytes()
     arguments = []
     remote = ray.remote
@@ -132,7 +132,7 @@ def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     monkeypatch.setattr(ray, "remote", recording)
     source = make_files(tmp_path / "in", 200, 100)
     lockstep.ray.encrypt_files(source, tmp_path / "out", key=reads(key_file))
-    # The workers are searched before the next run, because that run wipes the key of this one.
+    # The workers are searched now, because the next run wipes the key of this run.
     workers = [pid for node in cluster.nodes for pid in cluster.workers(node)]
     own = [pid for pid in cluster.processes() if pid not in workers]
     assert len(own) >= 4

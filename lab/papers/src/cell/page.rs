@@ -22,8 +22,8 @@ const PICTURES: [(&str, &str); 4] = [
     ),
     (
         "spu/ctr4",
-        "Lookups in registers. A step that both pipes can execute is assigned to the pipe with free slots, so both pipes are \
-         busy in nearly every cycle.",
+        "Table lookups are done in registers. A step that both pipes can execute is assigned to the pipe with free slots, so \
+         both pipes are busy in nearly every cycle.",
     ),
     ("spu/ctr-vperm", "The S-box by vector permutation needs fewer instructions of both pipes."),
 ];

@@ -107,7 +107,8 @@ fn value(image: &Image, text: &str) -> Result<u128, Error> {
 
 /// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The returned text shows `shown` cycles.
 ///
-/// # Errors [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.
+/// # Errors
+/// [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.
 pub fn run(file: &str, source: &str, mut setup: Setup, shown: u64, budget: u64) -> Result<Finished, Error> {
     let image = assemble(file, source)?;
     let mut machine = Machine::new();

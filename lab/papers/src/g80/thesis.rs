@@ -73,7 +73,8 @@ pub struct Traffic {
 impl Traffic {
     /// The traffic in the trace of `cuda/global-sbox`, which was written from the thesis's description.
     ///
-    /// # Errors The emulator's error.
+    /// # Errors
+    /// The emulator's error.
     pub fn traced() -> Result<Traffic, Error> {
         const THREADS: u32 = 64;
         let tile = (THREADS * BLOCKS_PER_THREAD * 16) as usize;

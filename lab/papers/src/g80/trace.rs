@@ -32,9 +32,11 @@ pub type HalfWarp = Vec<Instruction>;
 /// the data. The length must be a multiple of a tile, which is the data of a block of threads. A block of fewer than 16 threads has one
 /// half-warp.
 ///
-/// # Errors The device's error.
+/// # Errors
+/// The device's error.
 ///
-/// # Panics If the threads of a half-warp execute different instructions. The papers' kernels never do this with whole tiles.
+/// # Panics
+/// If the threads of a half-warp execute different instructions. The papers' kernels never do this with whole tiles.
 pub fn trace(kernel: &str, threads: u32, pass: Pass, bytes: usize) -> Result<Vec<HalfWarp>, Error> {
     let (device, trace) = emulator_with_trace();
     let device = device.launched(LaunchOptions {

@@ -100,9 +100,11 @@ pub fn kernel_listing(file: &str, source: &str) -> Result<String, Error> {
 
 /// Compiles a kernel and runs it for at most `budget` clocks. The returned text shows the first `shown` instructions.
 ///
-/// # Errors [`Error::Text`], and [`Error::Setup`] if the data do not fit the parameters of the kernel.
+/// # Errors
+/// [`Error::Text`], and [`Error::Setup`] if the data do not fit the parameters of the kernel.
 ///
-/// # Panics If there are more QPUs than the chip has.
+/// # Panics
+/// If there are more QPUs than the chip has.
 pub fn run_kernel(
     file: &str,
     source: &str,

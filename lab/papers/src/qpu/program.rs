@@ -137,9 +137,11 @@ fn placed(setup: &Setup, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Vec<u32>), Err
 
 /// Assembles a program and runs it for at most `budget` clocks. The returned text shows the first `shown` instructions.
 ///
-/// # Errors The errors of [`listing`]; [`Error::Setup`]; [`Error::Fault`] for a fault at an address without an instruction.
+/// # Errors
+/// The errors of [`listing`]; [`Error::Setup`]; [`Error::Fault`] for a fault at an address without an instruction.
 ///
-/// # Panics If there are more QPUs than the chip has.
+/// # Panics
+/// If there are more QPUs than the chip has.
 pub fn run(
     file: &str,
     source: &str,

@@ -155,7 +155,8 @@ impl Report {
 
     /// The rates of chained modes by the thesis's kernel: see [`Chain`].
     ///
-    /// # Panics If the kernels have not been measured.
+    /// # Panics
+    /// If the kernels have not been measured.
     pub fn chains(&self) -> Vec<Chain> {
         let of = |qpus: u8, in_vector: u32| {
             let measured = self.find(Launch::Packed { decrypts: false }, 128, qpus);

@@ -35,7 +35,8 @@ impl Window {
     /// The instructions of a kernel in the steady state, for `clocks` clocks of a QPU. The window starts with an iteration of the innermost
     /// loop in the middle of a run, and ends at the latest with the run. If `clocks` is `None`, the window is one iteration.
     ///
-    /// # Errors [`Error::KeySize`]; [`Error::Kernel`] if the kernel does not run, which is a bug.
+    /// # Errors
+    /// [`Error::KeySize`]; [`Error::Kernel`] if the kernel does not run, which is a bug.
     pub fn of_kernel(named: &Named, bits: u32, qpus: u8, clocks: Option<u64>) -> Result<Window, Error> {
         let instructions = decoded(&named.words(bits)?)?;
         let mut recorded = Recorded::new(|event: &Event| event.qpu == SHOWN, usize::MAX);

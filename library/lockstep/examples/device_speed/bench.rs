@@ -24,14 +24,14 @@ pub(crate) struct Bench {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) cpu: Arc<dyn Device>,
     pub(crate) largest: usize,
-    /// Random data, also in `from`.
+    /// Random data in host memory. The device buffer `from` contains the same data.
     pub(crate) input: Vec<u8>,
-    /// The CPU's result.
+    /// The CPU's result for the operation that is measured.
     pub(crate) expected: Vec<u8>,
     seconds: f64,
     from: Box<dyn DeviceBuffer>,
     to: Box<dyn DeviceBuffer>,
-    /// Ciphertext to decrypt.
+    /// Ciphertext that the device decrypts.
     sealed: Box<dyn DeviceBuffer>,
     /// The device's result, in page-locked memory if the device has it.
     got: Host,

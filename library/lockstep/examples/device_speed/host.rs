@@ -132,7 +132,7 @@ fn copies_of(bench: &Bench, rows: &mut Rows, what: &'static str, from: &[u8], to
     Ok(())
 }
 
-/// Copies in both directions at the same time, by two threads that work until the end of the measurement.
+/// Two threads copy in both directions at the same time, until the end of the measurement.
 fn both_ways(
     memory: &dyn DeviceMemory,
     seconds: f64,

@@ -14,7 +14,7 @@ const CALLS: usize = 200;
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     let sizes: Vec<usize> = SIZES.into_iter().filter(|&len| len <= bench.largest).collect();
-    // The first five operations are those of the project's goals: CTR, ECB, GCM and GHASH.
+    // The first five operations of `parallel()`: CTR, ECB encryption, GCM encryption and decryption, and GHASH.
     for operation in parallel().into_iter().take(5) {
         for size in key_sizes(operation) {
             let message = Message::new(operation, size)?;

@@ -21,7 +21,6 @@ pub(crate) struct Message {
 pub(crate) struct Results {
     /// The chaining state after the message.
     state: Block,
-    /// The tag.
     tag: Block,
 }
 

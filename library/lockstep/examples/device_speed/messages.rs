@@ -14,7 +14,7 @@ use super::bench::{Bench, compare, fastest};
 use super::message::key_sizes;
 use super::rows::{Rows, Subject, time};
 
-/// Numbers and lengths of messages. The first pair is that of the project's goals.
+/// Numbers and lengths of messages, the most important pair first.
 const SHAPES: [(usize, usize); 9] = [
     (100_000, 1 << 10),
     (1, 1 << 10),

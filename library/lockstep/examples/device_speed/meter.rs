@@ -17,14 +17,14 @@ const FIELDS: [&str; 4] = ["sm_mhz", "memory_mhz", "watts", "celsius"];
 
 type Sample = (Instant, [Option<f64>; 4]);
 
-/// The running program, and what it has printed.
+/// The running `nvidia-smi`, and the values that it has printed.
 pub(crate) struct Meter {
     program: Option<Child>,
     samples: Arc<Mutex<Vec<Sample>>>,
 }
 
 impl Meter {
-    /// Starts the program, if there is one. Its output is also kept in the file.
+    /// Starts `nvidia-smi`, if this machine has it. Its output is also written to `file`.
     pub(crate) fn start(file: Option<&Path>) -> Result<Meter> {
         let samples = Arc::new(Mutex::new(Vec::new()));
         let arguments = ["-i", "0", QUERY, "--format=csv,noheader,nounits", "-lms", "100"];
@@ -49,7 +49,7 @@ impl Meter {
                 for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
                     let sample = (Instant::now(), parse(&line));
                     samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
-                    // The rows have only medians, and the file has each line.
+                    // The rows have only medians, so the file gets each line.
                     let _ = copy.as_mut().map(|copy| writeln!(copy, "{line}"));
                 }
             });
@@ -57,8 +57,7 @@ impl Meter {
         Ok(Meter { program: Some(program), samples })
     }
 
-    /// The medians in an interval. If there are no figures in the interval, the last figures before its end. Null if there
-    /// are none.
+    /// The medians of the values in an interval. If there are none in the interval, the last values before its end, or null.
     pub(crate) fn during(&self, begun: Instant, ended: Instant) -> Value {
         let samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let before: Vec<&Sample> = samples.iter().filter(|(at, _)| *at <= ended).collect();

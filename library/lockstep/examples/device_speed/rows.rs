@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Result;
 use super::meter::Meter;
 
-/// The subject of a row.
+/// What a row measures.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     /// The kind of measurement, such as `resident`.
@@ -81,7 +81,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     let mut rows = HashMap::new();
     let parsed = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     for (number, row) in parsed.enumerate() {
-        // A later row replaces an earlier one, which failed.
+        // If a measurement was repeated after a failure, its last row counts.
         rows.insert(row["name"].as_str().unwrap_or_default().to_owned(), (number, row));
     }
     let mut rows: Vec<_> = rows.into_values().collect();
@@ -156,7 +156,7 @@ impl Rows {
         Ok(self.file.write_all(format!("{row}\n").as_bytes())?)
     }
 
-    /// The exit code, after the last measurement.
+    /// Returns the exit code after the last measurement.
     pub(crate) fn end(self) -> ExitCode {
         if self.failures > 0 {
             eprintln!("device_speed: {} measurements failed", self.failures);

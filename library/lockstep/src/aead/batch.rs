@@ -97,7 +97,7 @@ pub fn run_on_host(
 #[inline]
 fn is_inline(message: &HostMessage<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
-    row.key_lengths.contains(&message.key.len())
+    row.has_keys_of(message.key.len())
         && !matches!(message.data, HostData::ReadOnly(_))
         && matches!(message.tag, Tag::Write(_)) == (direction == Direction::Encrypt)
         && row.nonces.contains(message.nonce.len())

@@ -80,7 +80,7 @@ pub(super) fn run<X: Default + Send>(
         turns: (0..workers.count).map(|_| Condvar::new()).collect(),
         stopped: AtomicBool::new(false),
     };
-    // The first worker is started first, since all others wait until it has written its piece.
+    // The worker that holds piece 0 is first in the list: no other worker can write before piece 0 is written.
     let slots = std::iter::once(Some(slot)).chain((1..workers.count).map(|_| None));
     at_once(slots.collect(), |first| match first {
         Some(slot) => shared.worker(slot, Some(0)),

@@ -77,7 +77,7 @@ fn a_device_and_a_kernel_must_both_be_found_without_a_driver() {
     }
 }
 
-/// Launch options of a backend whose devices only a driver finds are checked when they are given.
+/// Launch options are checked when they are given, even if only a driver can find the devices of the backend.
 #[test]
 fn launch_options_are_checked_without_a_driver() {
     struct Gpu;

@@ -115,7 +115,7 @@ pub(crate) mod sys {
         Ok(found.map_or(name, |found| CString::new(found.into_vec()).unwrap()))
     }
 
-    /// A kind of system call.
+    /// The kinds of system calls that have a hook.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Step {
         OpenFolder,
@@ -150,8 +150,8 @@ pub(crate) mod sys {
     }
 
     fn before(step: Step) -> Result<()> {
-        // The hook is taken out while it runs, so that its own system calls do not call the hook again. When the
-        // thread ends, the variable with the hook has been destroyed.
+        // The hook is taken out of the variable while it runs, so that its own system calls do not call it again. At the end of the
+        // thread, the variable may be destroyed already; then there is no hook.
         let Ok(Some(mut hook)) = HOOK.try_with(RefCell::take) else { return Ok(()) };
         let outcome = hook(step);
         HOOK.set(Some(hook));

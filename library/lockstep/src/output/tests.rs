@@ -254,7 +254,7 @@ fn a_hard_link_is_used_without_rename_no_replace() {
     with_hook(failing(only_links), || write_out(&path, KEEP)).unwrap();
     assert_new_file(&path, "by a link");
     assert_eq!((fs::read_dir(folder.path()).unwrap().count(), fs::metadata(&path).unwrap().nlink()), (1, 1));
-    // Another file that meanwhile gets this name is not lost.
+    // If another file gets this name meanwhile, it is not lost.
     let other = folder.path().join("other");
     let outcome = with_hook(failing(only_links), || {
         let mut output = OutputFile::create(&other, KEEP)?;
@@ -330,7 +330,7 @@ fn a_file_has_no_name_until_it_is_complete() {
     for options in [KEEP, FORCE] {
         let mut output = OutputFile::create(&path, options).unwrap();
         output.write_all(NEW).unwrap();
-        // Otherwise the other tests of these files test nothing.
+        // If the file system did not support files without a name, the tests of such files would test nothing.
         assert_eq!(
             output.as_file().metadata().unwrap().nlink(),
             0,
@@ -341,7 +341,7 @@ fn a_file_has_no_name_until_it_is_complete() {
         assert_new_file(&path, "complete");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
-    // A name that is created meanwhile is kept.
+    // A file that another process creates under the name meanwhile is kept.
     fs::remove_file(&path).unwrap();
     let output = OutputFile::create(&path, KEEP).unwrap();
     fs::write(&path, "precious").unwrap();

@@ -29,9 +29,9 @@ impl Leftovers {
         self.files.keys().map(PathBuf::as_path)
     }
 
-    /// Adds an entry of an output folder, and the content of the entry if it is a folder. An input folder corresponds to the output
-    /// folder, but no input corresponds to the entry. Symbolic links are not followed. Files for whose identities `is_known` returns
-    /// true, and files and folders that cannot be read, are not added.
+    /// Adds an entry for which there is no input, and its content if it is a folder. `path` is the path of `folder` below the output
+    /// folder. Of the files, only regular files are added whose names end in `.enc` and for whose identities `is_known` returns false.
+    /// Symbolic links, entries whose status cannot be read, and folders beyond `MAX_PATH` or `MAX_DEPTH` are skipped.
     pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, is_known: impl Fn(Id) -> bool) {
         let Ok(Some(stat)) = folder.look(name) else { return };
         let mut pending = vec![(PathBuf::from(name), stat)];

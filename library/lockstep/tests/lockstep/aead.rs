@@ -313,7 +313,7 @@ fn errors_name_the_wrong_lengths() {
             assert_eq!(refused, Err(Error::OutputLength { needed: 36, got: 35 }), "{mode}");
             let strings = vec![&b"x"[..]; row.max_strings + 1];
             assert!(key.seal(&caller, &good, &strings, &data).is_err(), "{mode}: too many strings");
-            // In SIV the nonce counts as a string, so it is left out here.
+            // In SIV the nonce counts as a string of associated data, so it is left out here.
             let nonce = if row.nonce_is_optional { &[] } else { &good[..] };
             key.seal(&caller, nonce, &strings[1..], &data).unwrap();
         }

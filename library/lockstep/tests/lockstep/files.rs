@@ -1,4 +1,4 @@
-//! File output: complete or absent.
+//! Output files are complete or absent.
 #![cfg(unix)]
 
 use crate::common;
@@ -221,7 +221,7 @@ fn links_to_devices_and_fifos_are_opened() {
     assert!(made.success());
     symlink("fifo", folder.path("link")).unwrap();
     for name in ["fifo", "link"] {
-        // The writer waits for a reader.
+        // `encrypt` waits until the thread opens the FIFO for reading.
         let read = std::thread::scope(|scope| {
             let reader = scope.spawn(|| fs::read(folder.path("fifo")).unwrap());
             encrypt(&input, &folder.path(name), FileOptions::default()).unwrap();

@@ -22,7 +22,7 @@ const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
 
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
     ("GCM", |engine, key| by_planner(engine, Aead::Gcm, 12, key)),
     ("GCM-SIV", |engine, key| by_planner(engine, Aead::GcmSiv, 12, key)),
     ("OCB", |engine, key| by_planner(engine, Aead::Ocb, 12, key)),
@@ -43,6 +43,7 @@ const STEPS: [Step; 20] = [
     }),
     ("a batch", batch),
     ("raw keys", raw_keys),
+    ("types of RustCrypto", |_, key| types_of_rustcrypto(key)),
     ("messages", messages),
     ("streams", streams),
     ("files", files),
@@ -123,6 +124,20 @@ fn raw_keys(engine: &Engine, key: &[u8]) {
     drop(Box::new(aes.clone()));
     Hctr2Key::new(engine.planner(), aes).unwrap();
     drop(CipherKey::new(Cipher::Xts, key).unwrap().clone());
+}
+
+fn types_of_rustcrypto(key: &[u8]) {
+    use lockstep::rustcrypto::cipher::{BlockModeDecrypt, KeyInit, KeyIvInit, StreamCipher};
+    use lockstep::rustcrypto::{Aes256, Aes256Gcm, aead::AeadInOut, cbc, ctr};
+
+    let key = key.try_into().unwrap();
+    let mut data = [5; 500];
+    let gcm = Aes256Gcm::new(key);
+    gcm.clone().encrypt_inout_detached(&[1; 12].into(), b"aad", data.as_mut_slice().into()).unwrap();
+    let mut stream = ctr::Ctr32BE::<Aes256>::new(key, &[1; 16].into());
+    stream.clone().apply_keystream(&mut data);
+    stream.apply_keystream(&mut data);
+    cbc::Decryptor::<Aes256>::new(key, &[1; 16].into()).decrypt_blocks(&mut [[5; 16].into(); 70]);
 }
 
 fn messages(engine: &Engine, key: &[u8]) {

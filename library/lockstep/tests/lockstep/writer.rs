@@ -1,4 +1,4 @@
-//! `EncryptWriter`: any splits, flushes, and errors that persist.
+//! `EncryptWriter`: any split of the data, flushes, and errors that later calls return again.
 
 use crate::common;
 

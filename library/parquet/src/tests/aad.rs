@@ -54,7 +54,7 @@ fn modules_under_one_prefix_have_different_associated_data() {
     }
 }
 
-/// In these cases no prefix is the beginning of another prefix.
+/// No prefix in these lists is the beginning of another prefix.
 #[test]
 fn modules_under_prefixes_of_the_rule_have_different_associated_data() {
     let byte = |byte| [byte];

@@ -73,7 +73,7 @@ fn damaged_plain_files_are_refused_or_encrypted() {
             read_all(&engine, out, &keys()).unwrap_or_else(|error| panic!("byte {at}: {error}"));
         }
     }
-    // The control: changes of pages and filters are accepted.
+    // The control: changes of pages and filters are accepted, because the encryption does not read their content.
     assert!(accepted > GROUPS * COLUMNS.len() * (131 + 32));
     for len in 0..plain.len() {
         assert!(encrypt(&engine, &plain[..len].to_vec(), Vec::new(), &Policy::uniform(FOOTER)).is_err());

@@ -104,7 +104,7 @@ fn paths_of_columns_are_limited() {
         elements.resize(leaves + 2, leaf);
         file_with_schema(elements)
     };
-    // Columns are refused if their paths are too long together, or if there are too many.
+    // Columns are refused if the total length of their paths is too large, or if there are too many columns.
     for (name_len, leaves) in [(40_000, 40_000), (10, 32_769)] {
         let refused = encrypt(&engine, &schema(name_len, leaves), Vec::new(), &Policy::uniform(FOOTER));
         assert!(matches!(refused, Err(Error::Unsupported(_))), "{refused:?}");

@@ -10,7 +10,7 @@ fn each_ocb(mut test: impl FnMut(&Aes, InlineOcb, &str)) {
     for kernel in InlineKernel::all() {
         for len in KEY_LENGTHS {
             let key = bytes(len, len);
-            let inline = InlineOcb::new(InlineKey::new(kernel, &key).unwrap());
+            let inline = InlineOcb::new(kernel, &key).unwrap();
             test(&Aes::new(&key), inline, &format!("{} AES-{}", kernel.name(), 8 * len));
         }
     }
@@ -89,7 +89,7 @@ fn any_split_of_ocb() {
 fn long_ocb_is_given_to_the_caller_in_pieces() {
     const PIECE: usize = 4 << 20;
     let kernel = InlineKernel::all().next().unwrap();
-    let mut inline = InlineOcb::new(InlineKey::new(kernel, &bytes(1, 16)).unwrap());
+    let mut inline = InlineOcb::new(kernel, &bytes(1, 16)).unwrap();
     for len in [0, PIECE, 2 * PIECE + 32] {
         let plaintext = vec![7; len];
         let [(by_kernel, one), (by_caller, other)] = [false, true].map(|by_caller| {

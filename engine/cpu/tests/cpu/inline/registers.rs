@@ -158,7 +158,7 @@ fn gcm_and_ocb_leave_nothing() {
         let (mut gcm, mut copy) = (None, None);
         search.check(kernel, "InlineGcm::new", || gcm = InlineGcm::new(kernel, &KEY));
         let mut gcm = gcm.unwrap();
-        let mut ocb = InlineOcb::new(InlineKey::new(kernel, &KEY).unwrap());
+        let mut ocb = InlineOcb::new(kernel, &KEY).unwrap();
         search.check(kernel, "InlineGcm::set_key", || assert!(gcm.set_key(&KEY)));
         for len in [5, 16, 64, 500, LEN] {
             let mut data = plaintext();

@@ -5,7 +5,7 @@ const ZEROS: &[u8] = &[0; 16];
 const ECB: (Mode, Option<&[u8]>, bool) = (Mode::Ecb, None, false);
 const CTR: (Mode, Option<&[u8]>, bool) = (Mode::Ctr, None, false);
 
-/// The results of a sequence of inits on this thread, which belongs to this test.
+/// The results of `observe` for a sequence of inits. The sequence runs on the thread of the test, so no other test changes its state.
 fn observed<const N: usize>(inits: [(Mode, Option<&[u8]>, bool); N]) -> [bool; N] {
     inits.map(|(mode, key, sets_iv)| observe(mode, key, sets_iv))
 }
@@ -25,7 +25,7 @@ fn contexts_of_the_generator_are_recognised() {
 fn contexts_of_a_program_are_not_recognised() {
     let key = keyed(&[7; 16]);
     assert_eq!(observed([ECB, key, CTR, (Mode::Ctr, Some(ZEROS), true)]), [false; 4]);
-    // The sequence ends at each init that is not the expected one, also of another mode.
+    // An init other than the expected one ends the sequence, even if it is of another mode.
     for other in [key, (Mode::Cbc, Some(ZEROS), true), (Mode::Ctr, Some(ZEROS), false)] {
         assert_eq!(observed([ECB, CTR, other, keyed(ZEROS)]), [false, true, false, false]);
     }

@@ -1,4 +1,4 @@
-//! Panics inside of each entry point.
+//! Tests of panics inside of each entry point.
 
 use std::process::Command;
 use std::ptr::null;
@@ -14,7 +14,7 @@ use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 /// The methods in which a context can panic.
 const METHODS: [&str; 8] = ["init", "update", "aad", "set_message_len", "finish", "one_shot", "get", "set"];
 
-/// A cipher with values that own memory. It panics in one method, after it has taken the values out.
+/// A cipher with values that own memory. It panics in one method, after the method has moved the values out of it.
 struct Faulty {
     common: Common,
     panics_in: &'static str,
@@ -128,13 +128,13 @@ fn after_a_panic_all_calls_fail_and_the_context_can_be_freed() {
         unsafe {
             let copy = duplicate_context::<Faulty>(context);
             assert_eq!(call_method(context, panics_in, 300), 0);
-            // Also a call that would set a new key, and a small update, which is not guarded.
+            // All methods fail: also `init`, which would set a new key, and an update of 16 bytes, which is not guarded against panics.
             for method in METHODS {
                 assert_eq!(call_method(context, method, 16), 0, "{method} after a panic in {panics_in}");
             }
             assert!(duplicate_context::<Faulty>(context).is_null(), "copied after a panic in {panics_in}");
             free_context::<Faulty>(context);
-            // A copy that was made before is not affected.
+            // A copy that was made before the panic is not affected.
             let other = if panics_in == "init" { "finish" } else { "init" };
             assert_eq!(call_method(copy, other, 300), 1);
             free_context::<Faulty>(copy);

@@ -33,7 +33,7 @@ fn one_thread_makes_the_value_and_the_others_wait() {
         for _ in 0..8 {
             scope.spawn(|| {
                 let value = list.get_or_make(|| {
-                    // The other threads get the opportunity to find no value.
+                    // Gives the other threads the opportunity to find no value.
                     std::thread::yield_now();
                     made.fetch_add(1, Ordering::Relaxed)
                 });

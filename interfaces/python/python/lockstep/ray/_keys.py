@@ -28,11 +28,11 @@ class KeyUnavailable(RuntimeError):
 
 
 class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
-    """Pickles a function, and refuses what looks like a key in it: 16 or 32 bytes, or as many in hexadecimal digits."""
+    """Pickles a function, and refuses parts that look like a key: 16 or 32 bytes, or the hexadecimal digits of 16 or 32 bytes."""
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        # The bytes in the code of functions. They have any length.
+        # The bytes that are parts of the code of functions. They may have the length of a key.
         self._code: set[bytes] = set()
 
     def persistent_id(self, part: Any) -> None:
@@ -68,7 +68,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
     try:
         call = pickle.loads(function)
     except Exception as error:
-        # `pickled` has checked that there is no key in it.
+        # The message is passed on, because `pickled` has checked that the pickled function contains no key.
         raise KeyUnavailable(f"the function key cannot be loaded on the worker: {type(error).__name__}: {error}") from None
     try:
         key = call()

@@ -70,7 +70,8 @@ impl Program {
 
 /// Compiles the text of a kernel.
 ///
-/// # Errors The first mistake in the text.
+/// # Errors
+/// The first mistake in the text.
 pub fn compile(text: &str) -> Result<Program, Mistake> {
     let functions = parser::parse(text)?;
     let generated = generate::generate(&functions)?;

@@ -14,7 +14,7 @@ fn counters_of_packages_are_added_and_wrap_around() {
     put("intel-rapl:0", "package-0", 400_000);
     put("intel-rapl:1", "package-1", 900_000);
     put("intel-rapl:0:0", "core", 5);
-    // A second zone of the first package. It must not be counted twice.
+    // A second zone of the first package must not be counted twice.
     put("intel-rapl-mmio:0", "package-0", 400_000);
     let meter = Meter { packages: Meter::packages_in(folder.path()), gpus: None };
     assert!(meter.describe().starts_with("2 processor packages by RAPL;"));
@@ -23,7 +23,7 @@ fn counters_of_packages_are_added_and_wrap_around() {
     put("intel-rapl-mmio:0", "package-0", 600_000);
     put("intel-rapl:1", "package-1", 200_000);
     assert_eq!(meter.since(&before), [Some(0.2 + 0.3), None]);
-    // Without a range, the energy is unknown if the counter wrapped around.
+    // If the range of a counter is unknown and its value has become smaller, the energy is unknown.
     let mut unknown = Meter { packages: meter.packages.clone(), gpus: None };
     unknown.packages.iter_mut().flatten().for_each(|package| package.range = None);
     assert_eq!(unknown.since(&before), [None; 2]);
@@ -34,7 +34,7 @@ fn counters_of_packages_are_added_and_wrap_around() {
     assert_eq!(meter.since(&beyond), [None; 2]);
     fs::write(folder.path().join("intel-rapl:1/energy_uj"), "none").unwrap();
     assert_eq!(meter.since(&before), [None; 2]);
-    // If one of two packages cannot be read, the other one is not reported as the total.
+    // If one of two packages cannot be read, the energy of the other one is not reported as the total.
     assert!(Meter::packages_in(folder.path()).err().unwrap().contains("root may"));
     assert!(Meter::packages_in(Path::new("/nonexistent")).err().unwrap().contains("RAPL"));
 }
@@ -96,7 +96,7 @@ fn children_are_counted() {
         return;
     }
     let before = children_time().unwrap();
-    // More than one clock tick of work.
+    // This loop takes more than one clock tick of CPU time.
     let count = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
     assert!(std::process::Command::new("sh").args(["-c", count]).status().unwrap().success());
     assert!(children_time().unwrap() > before);

@@ -26,7 +26,7 @@ fn correct_contenders_are_measured() {
     for one in results {
         let Rate { median, least, most } = one.rate;
         assert!(0.0 < least && least <= median && median <= most);
-        // Each call has its time.
+        // The times of all calls are recorded.
         assert!(one.times.len() >= 3 && one.times.is_sorted(), "{:?}", one.times);
     }
 }

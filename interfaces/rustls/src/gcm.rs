@@ -1,0 +1,104 @@
+//! The AES-GCM key of one direction of a connection.
+
+use lockstep::aead::Tag;
+use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
+use lockstep::hazmat::stack;
+use rustls::crypto::cipher::{
+    AeadKey, Iv, NONCE_LEN, OutboundChunks, PrefixedPayload, UnsupportedOperationError,
+};
+use rustls::{ConnectionTrafficSecrets, Error};
+
+/// The number of bytes of a tag.
+pub(crate) const TAG: usize = 16;
+
+/// AES-GCM with keys of one size.
+#[derive(Clone, Copy)]
+pub(crate) struct Gcm {
+    /// The kernel of all calls.
+    pub(crate) kernel: InlineKernel,
+    /// The number of bytes of a key: 16 or 32.
+    pub(crate) key_len: usize,
+}
+
+impl Gcm {
+    /// A key of `key_len` bytes.
+    pub(crate) fn key(self, key: &AeadKey) -> GcmKey {
+        let key = self.expanded(key);
+        if !self.kernel.expands_in_place() {
+            stack::wipe_below();
+        }
+        key
+    }
+
+    /// A separate function, so that its stack frame can be wiped.
+    #[inline(never)]
+    fn expanded(self, key: &AeadKey) -> GcmKey {
+        let gcm = InlineGcm::new(self.kernel, key.as_ref());
+        GcmKey(
+            gcm.expect("rustls makes keys of the length that the suite states, and memory is not exhausted"),
+        )
+    }
+
+    /// The secrets of a direction, for the TLS of a kernel or a network card.
+    pub(crate) fn secrets(
+        self,
+        key: AeadKey,
+        iv: Iv,
+    ) -> Result<ConnectionTrafficSecrets, UnsupportedOperationError> {
+        match self.key_len {
+            16 => Ok(ConnectionTrafficSecrets::Aes128Gcm { key, iv }),
+            32 => Ok(ConnectionTrafficSecrets::Aes256Gcm { key, iv }),
+            _ => Err(UnsupportedOperationError),
+        }
+    }
+}
+
+/// A key, which is wiped on drop. Records and packets are so short that the lock of a `lockstep::aead::Key`, and the choices that it makes
+/// for each message, take 5 % of the time of 1 KiB.
+pub(crate) struct GcmKey(InlineGcm);
+
+impl GcmKey {
+    /// Encrypts data in place, and writes the tag.
+    pub(crate) fn seal(
+        &mut self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        data: &mut [u8],
+        tag: &mut [u8],
+    ) -> Result<(), Error> {
+        let sealed = self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Write(tag));
+        sealed.map(|_| ()).ok_or(Error::EncryptError)
+    }
+
+    /// Checks and decrypts data that their tag follows, in place. Returns the length of the plaintext. After an error, the data are
+    /// zeroed.
+    pub(crate) fn open(
+        &mut self,
+        nonce: &[u8; NONCE_LEN],
+        aad: &[u8],
+        sealed: &mut [u8],
+    ) -> Result<usize, Error> {
+        let len = sealed.len().checked_sub(TAG).ok_or(Error::DecryptError)?;
+        let (data, tag) = sealed.split_at_mut(len);
+        if self.0.message(nonce, aad, Span::in_place(data), &mut Tag::Expect(tag)) == Some(true) {
+            return Ok(len);
+        }
+        data.fill(0);
+        Err(Error::DecryptError)
+    }
+}
+
+/// Bytes that are copied at once. The GNU C library copies more than 2 or 4 KiB by the instruction `rep movsb`, which takes 5 microseconds
+/// for 16 KiB on a Zen 3 if source and destination have different alignments; in pieces of this length it takes 0.3.
+const PIECE: usize = 1 << 10;
+
+/// Appends the content of a record.
+pub(crate) fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>) {
+    match content {
+        OutboundChunks::Single(content) => {
+            content.chunks(PIECE).for_each(|piece| payload.extend_from_slice(piece));
+        }
+        // Slices of a vectored write, most of which are short.
+        OutboundChunks::Multiple { .. } => payload.extend_from_chunks(content),
+    }
+}

@@ -1,0 +1,61 @@
+//! AES-GCM of TLS and QUIC by Lockstep, for [rustls].
+//!
+//! [`provider`] makes a [`CryptoProvider`] from another one, such as those of `aws-lc-rs`, `ring` or graviola. Its AES-GCM suites
+//! of TLS 1.2 and TLS 1.3 encrypt records by Lockstep, and those of TLS 1.3 also encrypt the packets and headers of QUIC. Everything
+//! else is the other provider's: key exchange, signatures, hashes, key derivation, random numbers and ChaCha20-Poly1305.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let provider = lockstep_rustls::provider(rustls::crypto::ring::default_provider())?;
+//! let builder = rustls::ClientConfig::builder_with_provider(provider.into());
+//! # let _ = builder.with_safe_default_protocol_versions()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Where the work runs.** Each record and packet is computed on the calling thread, by the fastest CPU kernel that has passed its
+//! self-test. There are no other threads, no devices and no files, and the environment variables of
+//! [`lockstep::Engine`] have no effect.
+//!
+//! **Limits.** A suite states at most 2^24 records for a key, and QUIC 2^23 packets, and 2^52 packets that are not authentic
+//! (RFC 9001, section 6.6). rustls and the implementation of QUIC count them, and change keys or end the connection. Keys
+//! are wiped on drop. Every failure of decryption is the same error, [`rustls::Error::DecryptError`]. The suites are not FIPS-approved,
+//! even if those of the other provider are.
+#![forbid(unsafe_code)]
+
+mod gcm;
+mod quic;
+mod suites;
+#[cfg(feature = "tls12")]
+mod tls12;
+mod tls13;
+
+use lockstep::hazmat::inline::{InlineKernel, is_proven};
+use rustls::crypto::CryptoProvider;
+
+/// The same provider, except that Lockstep computes AES-GCM. Suites stay in their order; none is added or removed. A suite of TLS 1.3
+/// for which the other provider does not support QUIC does not support it here either.
+///
+/// rustls requires suites that live as long as the program, so they are never freed. Each suite of another provider is made once.
+///
+/// # Errors
+/// [`NoKernel`], if no kernel passes its self-test.
+pub fn provider(other: CryptoProvider) -> Result<CryptoProvider, NoKernel> {
+    let kernel = InlineKernel::all().find(|kernel| is_proven(*kernel)).ok_or(NoKernel)?;
+    let cipher_suites = other.cipher_suites.iter().map(|suite| suites::with_kernel(kernel, *suite)).collect();
+    Ok(CryptoProvider { cipher_suites, ..other })
+}
+
+/// The error of [`provider`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoKernel;
+
+impl std::fmt::Display for NoKernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "no AES kernel passed its self-test on this processor: use the other provider unchanged, and please report this",
+        )
+    }
+}
+
+impl std::error::Error for NoKernel {}

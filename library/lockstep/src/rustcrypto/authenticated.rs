@@ -1,0 +1,156 @@
+//! Authenticated modes.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use ::aead::array::ArraySize;
+use ::aead::consts::{U12, U16, U32, U64};
+use ::aead::inout::InOutBuf;
+use ::aead::{AeadCore, AeadInOut, Error, KeyInit, KeySizeUser, Nonce, Result, Tag, TagPosition};
+use cipher::zeroize::{Zeroize, ZeroizeOnDrop};
+use lockstep_cpu::inline::InlineKernel;
+
+use super::block::{Aes128, Aes256};
+use crate::Engine;
+use crate::aead::{Aead, Caller, Key};
+
+/// AES-GCM, as `aes_gcm::AesGcm`.
+pub type AesGcm<A, NonceSize, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Gcm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+/// AES-GCM with a 128-bit key and a 96-bit nonce.
+pub type Aes128Gcm = AesGcm<Aes128, U12>;
+/// AES-GCM with a 256-bit key and a 96-bit nonce.
+pub type Aes256Gcm = AesGcm<Aes256, U12>;
+/// AES-GCM-SIV (RFC 8452), as `aes_gcm_siv::AesGcmSiv`.
+pub type AesGcmSiv<A> = AuthenticatedCipher<{ Aead::GcmSiv as usize }, <A as KeySizeUser>::KeySize, U12, U16>;
+/// AES-GCM-SIV with a 128-bit key.
+pub type Aes128GcmSiv = AesGcmSiv<Aes128>;
+/// AES-GCM-SIV with a 256-bit key.
+pub type Aes256GcmSiv = AesGcmSiv<Aes256>;
+/// OCB3 (RFC 7253), as `ocb3::Ocb3`.
+pub type Ocb3<A, NonceSize = U12, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Ocb as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+/// EAX, as `eax::Eax`, with a nonce of 16 bytes.
+pub type Eax<A, TagSize = U16> =
+    AuthenticatedCipher<{ Aead::Eax as usize }, <A as KeySizeUser>::KeySize, U16, TagSize>;
+/// CCM (SP 800-38C), as `ccm::Ccm`.
+pub type Ccm<A, TagSize, NonceSize> =
+    AuthenticatedCipher<{ Aead::Ccm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+/// AES-SIV (RFC 5297) with two 128-bit keys and a nonce of 16 bytes, as `aes_siv::Aes128SivAead`. The tag stands before the
+/// ciphertext.
+pub type Aes128SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U32, U16, U16>;
+/// AES-SIV with two 256-bit keys, as `aes_siv::Aes256SivAead`.
+pub type Aes256SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U64, U16, U16>;
+
+/// The authenticated mode with the index MODE in [`Aead::ALL`], with keys of K bytes, nonces of N bytes and tags of T bytes. Lengths that
+/// the mode does not allow do not compile.
+pub struct AuthenticatedCipher<const MODE: usize, K, N, T> {
+    key: Key,
+    lengths: PhantomData<fn() -> (K, N, T)>,
+}
+
+impl<const MODE: usize, K: ArraySize, N, T> KeySizeUser for AuthenticatedCipher<MODE, K, N, T> {
+    type KeySize = K;
+}
+
+impl<const MODE: usize, K, N, T> KeyInit for AuthenticatedCipher<MODE, K, N, T>
+where
+    K: ArraySize,
+    N: ArraySize,
+    T: ArraySize,
+{
+    fn new(key: &::aead::Key<Self>) -> Self {
+        const {
+            let row = Aead::ALL[MODE].row();
+            assert!(row.has_keys_of(K::USIZE), "the mode has no keys of this length");
+            assert!(row.nonces.contains(N::USIZE), "the mode has no nonces of this length");
+            assert!(row.tags.contains(T::USIZE), "the mode has no tags of this length");
+        }
+        let key = Key::new(Aead::ALL[MODE], key).expect("the length was checked at compile time");
+        AuthenticatedCipher { key, lengths: PhantomData }
+    }
+}
+
+impl<const MODE: usize, K, N, T> AeadCore for AuthenticatedCipher<MODE, K, N, T>
+where
+    N: ArraySize,
+    T: ArraySize,
+{
+    type NonceSize = N;
+    type TagSize = T;
+    const TAG_POSITION: TagPosition =
+        if Aead::ALL[MODE].row().has_tag_first { TagPosition::Prefix } else { TagPosition::Postfix };
+}
+
+impl<const MODE: usize, K, N, T> AeadInOut for AuthenticatedCipher<MODE, K, N, T>
+where
+    N: ArraySize,
+    T: ArraySize,
+{
+    fn encrypt_inout_detached(
+        &self,
+        nonce: &Nonce<Self>,
+        aad: &[u8],
+        mut buffer: InOutBuf<'_, '_, u8>,
+    ) -> Result<Tag<Self>> {
+        let is_in_place = buffer.get_in().as_ptr() == buffer.get_out().as_ptr();
+        let data = buffer.into_out_with_copied_in();
+        let mut tag = Tag::<Self>::default();
+        if self.key.seal_in_place(&SharedEngine, nonce, &[aad], data, &mut tag).is_ok() {
+            return Ok(tag);
+        }
+        if !is_in_place {
+            // The copy of the plaintext.
+            data.zeroize();
+        }
+        Err(Error)
+    }
+
+    fn decrypt_inout_detached(
+        &self,
+        nonce: &Nonce<Self>,
+        aad: &[u8],
+        buffer: InOutBuf<'_, '_, u8>,
+        tag: &Tag<Self>,
+    ) -> Result<()> {
+        let data = buffer.into_out_with_copied_in();
+        self.key.open_in_place(&SharedEngine, nonce, &[aad], data, tag).map_err(|_| Error)
+    }
+}
+
+impl<const MODE: usize, K, N, T> Clone for AuthenticatedCipher<MODE, K, N, T> {
+    fn clone(&self) -> Self {
+        AuthenticatedCipher { key: self.key.clone(), lengths: PhantomData }
+    }
+}
+
+impl<const MODE: usize, K, N, T> ZeroizeOnDrop for AuthenticatedCipher<MODE, K, N, T> {}
+
+impl<const MODE: usize, K, N, T> fmt::Debug for AuthenticatedCipher<MODE, K, N, T> {
+    /// Prints no byte of the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(self.key.mode().name()).finish_non_exhaustive()
+    }
+}
+
+/// The engine of all authenticated ciphers.
+struct SharedEngine;
+
+impl SharedEngine {
+    /// `None` if the environment names a device or a kernel that does not exist.
+    fn get() -> Option<&'static Engine> {
+        static ENGINE: OnceLock<Option<Engine>> = OnceLock::new();
+        ENGINE.get_or_init(|| Engine::new().ok()).as_ref()
+    }
+}
+
+impl Caller for SharedEngine {
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        SharedEngine::get()?.inline_kernel()
+    }
+
+    fn engine(&self) -> crate::aead::Result<Engine> {
+        SharedEngine::get().cloned().ok_or(crate::aead::Error::NotSealed)
+    }
+}
