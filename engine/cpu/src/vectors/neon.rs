@@ -64,9 +64,7 @@ intrinsics! {
     identity(a) = a;
 }
 
-/// # Safety
-
-/// of the unsafe functions
+/// # Safety of the unsafe functions
 ///
 /// The same as for [`Vector`].
 impl Single {

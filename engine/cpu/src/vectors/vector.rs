@@ -22,8 +22,7 @@ pub(super) const HIGH_LOW: i32 = 0x01;
 
 /// AES blocks in one register.
 ///
-/// # Safety
-/// of the unsafe functions
+/// # Safety of the unsafe functions
 ///
 /// Every unsafe function here requires that the processor has the instructions of this vector (as checked by the kernel's
 /// `detect`) and that the pointer is valid for the bytes that are accessed.
