@@ -275,8 +275,7 @@ fn macs_of_long_messages_are_verified() {
     }
 }
 
-/// These modes have a MAC pass in addition to the pass over the data. The samples of blocks do not cover the MAC, so it is verified
-/// separately.
+/// The modes with a MAC of their own, which the sample of blocks does not cover.
 #[test]
 fn a_wrong_mac_gives_no_wrong_tag() {
     let key = Key::new(&[1; 32]).unwrap();
