@@ -41,19 +41,19 @@ SIZES = os.path.join(ROOT, "devices", "cuda", "sizes.txt")
 # major one is enough (docs/cuda.md states what this costs). NVRTC 12 makes it, because drivers from series 525 on load its code.
 # The driver compiles PTX for 11.0 (Thor), for which NVRTC 12 has no machine code.
 ARCHITECTURES = [60, 70, 80, 90, 100, 120]
-# Kernels that are used by name only, for study: packages have them as PTX.
+# Kernels for study, which are used by name only. Packages contain them as PTX.
 ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox"]
-# Packages of a checkout without the full archive: A100, A10, L4, L40, GeForce 30 and 40 (8.x), and H100, H200 (9.0).
+# The architectures of a build without the full archive: 8.0 for A100, A10, L4, L40, GeForce 30 and 40, and 9.0 for H100 and H200.
 # The driver compiles PTX for all others.
 FEW = [80, 90]
 # The driver compiles PTX of the oldest architecture for every architecture without machine code.
 PTX = "compute_60"
 # GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
 CARRY_LESS = "ghash_carry_less"
-# The largest archive of all architectures: packages contain it.
+# The maximum size in bytes of the archive for all architectures, which packages contain.
 MOST_BYTES = 5_000_000
-# Modules that share a unit, because they have much code in common, in the order in the unit: a module is unpacked with those before it.
-# All other modules have a unit each.
+# Modules that share a unit, because they have much code in common. A module is unpacked together with the modules before it in its
+# unit. Each of all other modules is a separate unit.
 TOGETHER = [
     ["bitslice_ecb_encrypt", "bitslice_cfb_decrypt", "chain"],
     ["bitslice_ctr32", "bitslice_ctr", "bitslice_ctr_little32"],
@@ -61,9 +61,9 @@ TOGETHER = [
     ["bitslice_xts_encrypt", "bitslice_xts_decrypt"],
     ["bitslice_ocb_encrypt", "bitslice_ocb_decrypt"],
 ]
-# The instructions of most architectures have 16 bytes, so the position of a byte in them predicts the byte.
+# Instructions of most architectures have 16 bytes, so compression uses the position of a byte modulo 16 to predict the byte.
 FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 0, "lp": 0, "pb": 4, "dict_size": 1 << 21}]
-# PTX is text: the position of a byte predicts nothing.
+# PTX is text, so the position of a byte does not help to predict it.
 TEXT_FILTERS = [{"id": lzma.FILTER_LZMA1, "preset": 9 | lzma.PRESET_EXTREME, "lc": 3, "lp": 0, "pb": 0, "dict_size": 1 << 24}]
 
 
@@ -78,7 +78,7 @@ def main():
     if options.check:
         return check()
     if not has_compiler():
-        # An empty path: the build embeds nothing.
+        # Standard output stays empty, so the build embeds no machine code.
         print("cuda_kernels.py: no machine code for GPUs, since there is no compiler for this system", file=sys.stderr)
         return
     try:
@@ -137,7 +137,8 @@ def sources():
 
 
 def text_of(path, seen):
-    """A source with its includes inserted, each file once. Included files that are not kernels are for other compilers."""
+    """A source in which the included files are inserted, each once. Only kernels are inserted, because other included
+    files are for other compilers."""
     path = os.path.normpath(path)
     if path in seen or not path.startswith(KERNELS + os.sep):
         return ""
@@ -159,7 +160,8 @@ def source_of(module):
 
 
 def plan(numbers, with_ptx, left_out=ONLY_PTX):
-    """The code to make: (module, target, version of NVRTC). No machine code is made of the modules `left_out`."""
+    """The code that must be made, as tuples of module, target and version of NVRTC. There is no machine code of the
+    modules in `left_out`."""
     result = []
     for number in numbers:
         result += [(module, f"sm_{number}", 12) for module in sources() if module not in [CARRY_LESS, *left_out]]
@@ -180,14 +182,14 @@ def folder():
 
 
 def check_owner(path):
-    """Code that another user can write is not used: packages contain it, and it processes keys."""
+    """Refuses files of the cache that another user can write: packages contain this code, and it processes keys."""
     status = os.stat(path)
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
         sys.exit(f"cuda_kernels.py: {path} belongs to another user, or others can write it: remove it")
 
 
 def is_made(path):
-    """True if a file of the cache exists. It is then kept for another 30 days."""
+    """True if a file of the cache exists. Such a file is then kept for another 30 days."""
     if not os.path.exists(path):
         return False
     check_owner(path)
@@ -196,7 +198,7 @@ def is_made(path):
 
 
 def remove_unused():
-    """Removes what was not used for 30 days."""
+    """Removes the files of the cache that were not used for 30 days."""
     for name in os.listdir(folder()):
         path = os.path.join(folder(), name)
         if os.path.getmtime(path) < time.time() - 30 * 86400:
@@ -204,12 +206,12 @@ def remove_unused():
 
 
 def options_of(target):
-    """The options of NVRTC."""
+    """The options with which NVRTC compiles for this target."""
     return [f"--gpu-architecture={PTX if target == 'ptx' else target}", "--std=c++17"]
 
 
 def stamp_of_sources():
-    """The first line of sizes.txt."""
+    """A hash of the sources of all kernels: the first line of sizes.txt."""
     text = repr([(module, source_of(module)) for module in sorted(sources())])
     return f"kernels {hashlib.sha256(text.encode()).hexdigest()}\n"
 
@@ -229,7 +231,8 @@ def code_path(job):
 
 
 def path_of(jobs):
-    """The archive of this code. Its name depends on everything that determines its content."""
+    """The path of the archive of this code. The name of the archive is a hash of everything that determines its
+    content."""
     stamp = hashlib.sha256(repr([[os.path.basename(code_path(job)) for job in jobs], TOGETHER, FILTERS, TEXT_FILTERS]).encode())
     return os.path.join(folder(), f"archive-{stamp.hexdigest()[:20]}")
 
@@ -240,7 +243,7 @@ def made(jobs):
         return path
     start, missing = time.monotonic(), [job for job in jobs if not is_made(code_path(job))]
     libraries = {version: nvrtc_folder(version) for version in {version for _, _, version in missing}}
-    # The longest compilations first, so that all processes end at about the same time.
+    # The longest compilations start first, so that all processes end at about the same time.
     missing.sort(key=lambda job: (job[1] != "ptx", len(source_of(job[0]))), reverse=True)
     workers = min(len(os.sched_getaffinity(0)), 8)
     with concurrent.futures.ProcessPoolExecutor(workers) as pool:
@@ -306,7 +309,7 @@ def compiled(work):
         raise RuntimeError("NVRTC does not start")
     if library.nvrtcCompileProgram(program, len(words), arguments):
         raise RuntimeError(f"{module} for {target}: {result(library, program, 'ProgramLog').decode()}")
-    # PTX keeps the zero byte at its end, which the driver requires.
+    # The zero byte at the end of PTX is kept, because the driver requires it.
     write(path, result(library, program, "PTX" if target == "ptx" else "CUBIN"))
     library.nvrtcDestroyProgram(ctypes.byref(program))
     return job
@@ -328,13 +331,14 @@ def write(path, data):
 
 
 def index_of(path):
-    """The lines of text of an archive."""
+    """The lines of text at the start of an archive."""
     with open(path, "rb") as file:
         return file.read().split(b"\n\n", 1)[0].decode() + "\n"
 
 
 def write_sizes(path):
-    """The index of the full archive, for tests that count the bytes which a first call unpacks."""
+    """Writes the lines of text of the full archive to sizes.txt. Tests count by them the bytes that a first call
+    unpacks."""
     index = index_of(path)
     with open(SIZES, "w", encoding="ascii", newline="\n") as file:
         file.write(stamp_of_sources() + index)

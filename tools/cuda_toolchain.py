@@ -84,7 +84,7 @@ def default_folder(wheels):
 
 
 def toolkit(folder):
-    """The folder in which the wheels put the toolkit."""
+    """The folder of the compiler within the folder in which the wheels are installed."""
     return os.path.join(folder, "nvidia", "cu13")
 
 
@@ -93,7 +93,7 @@ def library_folder(folder, version):
 
 
 def problems(folder, wheels):
-    """What does not work in the folder: (name, message)."""
+    """The tools in the folder that do not work, as pairs of a name and a message."""
     for version, pinned in NVRTC_WHEELS.items():
         if wheels == pinned:
             return [("NVRTC", problem)] if (problem := nvrtc_problem(library_folder(folder, version))) else []
@@ -110,7 +110,7 @@ def nvrtc_problem(folder):
 
 
 def is_complete(folder, wheels):
-    """True if exactly the pinned wheels were installed there, completely."""
+    """True if exactly the pinned wheels are completely installed in the folder."""
     try:
         with open(os.path.join(folder, "pins"), encoding="utf-8") as file:
             return file.read() == pins(wheels) and not problems(folder, wheels)
@@ -130,7 +130,8 @@ def works(folder, tool):
 
 
 def install(folder, wheels):
-    """Installs into a temporary folder, checks it, and renames it: an existing folder is complete."""
+    """Installs the wheels into a temporary folder, checks it, and renames it. So a folder with the final name is always
+    complete."""
     if os.path.exists(folder) and os.listdir(folder) and not os.path.exists(os.path.join(folder, "pins")):
         give_up(f"{folder} is there and is not from this script: name another folder")
     print(f"installing the CUDA compiler (100 MB) in {folder}", file=sys.stderr)

@@ -11,7 +11,7 @@ import sys
 
 
 def rates(path, kernel):
-    """Bytes a second by operation, key and size."""
+    """The rates in bytes per second by operation, key and size."""
     found = {}
     try:
         with open(path, encoding="utf-8") as file:
@@ -19,7 +19,7 @@ def rates(path, kernel):
                 try:
                     row = json.loads(line)
                 except ValueError:
-                    # The line is incomplete, because the measurement was interrupted.
+                    # An interrupted measurement may leave an incomplete line, which is ignored.
                     continue
                 if row.get("what") == "resident" and row.get("kernel") == kernel and "seconds" in row:
                     found[row["pass"], row["bits"], row["bytes"]] = row["bytes"] / row["seconds"]

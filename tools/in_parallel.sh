@@ -11,7 +11,8 @@ set -euo pipefail
     sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
     exit 2
 }
-# Several times what the commands take on 2 cores. The first command can be all test programs.
+# Each limit is several times the time that a command takes on 2 cores. The first limit is longer, because the first command can be
+# all test programs.
 limits=(60m)
 for _ in "${@:2}"; do
     limits+=(25m)

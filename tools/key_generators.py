@@ -14,8 +14,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# Only pages, documentation and examples are searched. Tests, and programs that measure or search, use fixed keys on
-# purpose, so that their results can be repeated.
+# Only pages, documentation and examples are searched. Tests, and programs that measure or search, use fixed keys so that their
+# results can be repeated.
 PAGES = ["*.md", "docs/*.md", "interfaces/python/README.md"]
 DOCUMENTED = ["engine/*/src/**/*.rs", "devices/*/src/**/*.rs", "library/*/src/**/*.rs", "interfaces/*/src/**/*.rs", "interfaces/python/python/**/*.py"]
 EXAMPLES = ["interfaces/capi/examples/**/*.[ch]*", "interfaces/cli/examples/**/*", "interfaces/python/examples/**/*"]
@@ -42,7 +42,7 @@ def bad_lines(code):
 
 
 def blocks_of_page(text):
-    """The lines of code blocks."""
+    """The lines in the code blocks of a page."""
     is_code = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -52,7 +52,7 @@ def blocks_of_page(text):
 
 
 def comments_of_rust(text):
-    """The lines of the code blocks in documentation comments."""
+    """The lines in the code blocks of documentation comments."""
     is_code = False
     for number, line in enumerate(text.splitlines(), 1):
         comment = re.match(r"\s*//[/!] ?(.*)", line)
@@ -65,7 +65,7 @@ def comments_of_rust(text):
 
 
 def docstrings(text):
-    """The lines within triple quotes."""
+    """The lines of docstrings, which are within triple quotes."""
     is_inside = False
     for number, line in enumerate(text.splitlines(), 1):
         if is_inside or '"""' in line:

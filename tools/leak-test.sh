@@ -15,7 +15,7 @@ if ! command -v valgrind >/dev/null; then
     exit 0
 fi
 if [ $# -eq 0 ]; then
-    # With the features of `make test`, so that its builds are used.
+    # The features are those of `make test`, so that its build is used.
     exec cargo test --workspace --locked --test cpu -- --ignored leak::
 fi
 export CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=1

@@ -25,12 +25,12 @@ mp.dps = 50
 
 
 def upper(u):
-    """The number that a normal variate exceeds with the probability u."""
+    """The number that a normally distributed value exceeds with the probability u."""
     return mp.sqrt(2) * mpmath.erfinv(1 - 2 * mpf(u))
 
 
 def point(octave, part, s):
-    """The probability at s in [-1, 1] of a part."""
+    """The probability u that belongs to s, from -1 to 1, in a part of an octave."""
     return (16 + part + (mpf(s) + 1) / 2) * mpf(2) ** (-6 - octave)
 
 
@@ -42,7 +42,7 @@ def coefficients(octave, part):
 
 
 def error(octave, part, terms):
-    """The largest distance of the polynomial from the quantile at some points, without rounding."""
+    """The largest distance between the polynomial and the quantile at some points, computed without rounding."""
     worst = mpf(0)
     for i in range(9):
         s = mpf(i) / 4 - 1

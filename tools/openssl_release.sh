@@ -35,7 +35,8 @@ CARGO_TARGET_DIR=$source_target cargo build --quiet --locked \
 # The crate's version is 300.0.5+3.0.2 or 3.0.2.
 version=${version##*+}
 
-# The path contains the version: cargo links again when the path changes, but not when the library changes.
+# The path contains the version, because cargo links programs again only if the path of the library changes, not if its content
+# changes.
 install=$target/openssl-$version
 # This file is written last, so that an interrupted build does not count as complete.
 marker=$install/complete

@@ -16,16 +16,16 @@ import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SVG = "{http://www.w3.org/2000/svg}"
-# The widths of characters, as parts of the font size; rounded up.
+# The characters by their width, which is a fraction of the font size and rounded up.
 GROUPS = {0.3: "ijlIJ'", 0.32: " .,", 0.42: "frt-:;/()[]!|", 0.59: "ckszFL?*_", 0.7: "ABCKRVXZ", 0.82: "wDGHNOQUY", 0.87: "M+=<>~#", 1.0: "mW%@"}
 WIDTHS = {character: width for width, characters in GROUPS.items() for character in characters}
 USUAL = 0.64
 BOLD = 1.12
-# The heights above and below the base line, as parts of the font size.
+# The heights of texts above and below the base line, as fractions of the font size.
 ABOVE, BELOW = 0.74, 0.21
 
 
-# The most pixels of the edge of a mark in a legend. Larger rectangles are parts of the plot.
+# The maximum width and height in pixels of a mark in a legend. Larger rectangles are parts of the plot.
 MARK = 14
 LINE = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)")
 
@@ -35,7 +35,7 @@ def number(text):
 
 
 def box(text, size):
-    """The left, upper, right and lower end of a text."""
+    """The left, upper, right and lower edge of a text."""
     size = number(text.get("font-size", size))
     words = "".join(text.itertext())
     width = size * sum(WIDTHS.get(character, USUAL) for character in words)
@@ -49,7 +49,7 @@ def box(text, size):
 
 
 def marks(svg):
-    """The squares and lines of the legends."""
+    """The squares and lines that are marks of the legends."""
     for rect in svg.iter(SVG + "rect"):
         if rect.get("width").endswith("%") or max(number(rect.get("width")), number(rect.get("height"))) > MARK:
             continue
@@ -66,7 +66,7 @@ def cover(a, b):
 
 
 def problems(picture):
-    """The texts of a picture, given as SVG, that cannot be read."""
+    """The texts of a picture that cannot be read, as messages. The picture is given as SVG."""
     svg = xml.etree.ElementTree.fromstring(picture)
     size = svg.get("font-size", "16")
     width, height = (number(svg.get(name)) for name in ("width", "height"))
@@ -86,7 +86,7 @@ def self_test():
         head = '<svg xmlns="http://www.w3.org/2000/svg" width="890" height="446" font-size="11">'
         return list(problems(head + "".join(texts) + "</svg>"))
 
-    # The texts of the legend in docs/papers/cell/ctr4.svg, at positions where two of them overlapped.
+    # Two texts of a legend at positions where they overlap. docs/papers/cell/ctr4.svg once had this mistake.
     long = '<text x="354" y="404">shuffle, quadword shift</text>'
     assert len(found(long, '<rect x="478" y="395" width="10" height="10" fill="#edc948"/><text x="492" y="404">load</text>')) == 1
     assert len(found(long, '<text x="480" y="404">load</text>')) == 1

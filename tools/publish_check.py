@@ -60,7 +60,7 @@ def file_problems(package):
             yield f"the package has no {wanted}"
     folder = pathlib.Path(package["manifest_path"]).parent
     for name in sorted(files):
-        # cargo adds some files that the folder does not contain.
+        # Files that cargo adds to a package are skipped, because the folder does not contain them.
         if not name.endswith(".rs") or not (folder / name).exists():
             continue
         for included in INCLUDED.findall((folder / name).read_text(encoding="utf-8")):

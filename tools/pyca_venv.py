@@ -37,7 +37,7 @@ def ensure(what):
 
 
 def works(python):
-    """True if that interpreter exists and has the package."""
+    """True if the interpreter of the virtual environment exists and has the package."""
     command = [python, "-c", "import cryptography.cobblestone"]
     try:
         return subprocess.run(command, stderr=subprocess.DEVNULL, timeout=60).returncode == 0

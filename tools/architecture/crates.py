@@ -22,11 +22,12 @@ RULES = {
 class Crate:
     """A crate of the workspace."""
 
-    # The name of its folder, such as `gpu-host`, or `lab/provider` if a lower layer has a folder of that name.
+    # The name of the crate's folder, such as `gpu-host`. If a lower layer has a folder of this name, the name starts with the
+    # layer, as in `lab/provider`.
     name: str
     layer: str
     folder: pathlib.Path
-    # The names of the workspace's crates that it uses outside of its tests. Optional dependencies count.
+    # The names of the workspace's crates that the crate uses, including optional dependencies, but not those of its tests.
     uses: frozenset
 
 
@@ -46,7 +47,7 @@ def from_metadata(metadata, root):
     names, order = {}, list(RULES)
     for package in sorted(folders, key=lambda name: (order.index(layers[name]) if layers[name] in order else -1, name)):
         name = folders[package].name
-        # A folder may have the name of a folder on a lower layer.
+        # If a lower layer has a folder of this name, the name of the layer is added.
         names[package] = f"{layers[package]}/{name}" if name in names.values() else name
     crates = {}
     for package in metadata["packages"]:
@@ -57,7 +58,8 @@ def from_metadata(metadata, root):
 
 
 def wrong_dependencies(crates):
-    """The pairs of crates of which the first uses the second although the rules forbid it, and the reason of each."""
+    """The dependencies that the rules forbid, as pairs of crates of which the first uses the second, each with the
+    reason."""
     wrong = {}
     for crate in crates.values():
         if crate.layer not in RULES:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """The content of the list."""
+    """The circles and the wrong dependencies that the list contains."""
 
-    # Pairs of the name of a crate and a set of its modules, which import each other in a circle.
+    # The circles, each as the name of a crate and the set of its modules that import each other in a circle.
     circles: frozenset
-    # Pairs of names of crates. The first crate uses the second one.
+    # The dependencies, each as the names of two crates of which the first uses the second.
     dependencies: frozenset
 
 
@@ -49,13 +49,13 @@ def compare(known, circles, wrong):
 
 
 def shrunk(text, circles, wrong):
-    """The list without what is no longer true. Nothing is added to it."""
+    """The text of the list without circles and dependencies that no longer exist. Nothing is added to it."""
     lines = []
     for line in text.splitlines():
         entry = parse(line)
         comment = "".join(line.partition("#")[1:])
         for crate, listed in entry.circles:
-            # A listed circle may have become several smaller circles.
+            # A circle of the list may have been split into several smaller circles.
             left = [modules for name, modules in circles if name == crate and modules <= listed]
             lines += [f"{_circle(crate, modules)}  {comment}".rstrip() for modules in sorted(left, key=sorted)]
         for pair in entry.dependencies:

@@ -2,7 +2,7 @@
 
 import re
 
-# Literals and comments. They are removed, because their text could look like a path, and their braces like blocks.
+# Literals and comments are removed, because text in them could look like a path, and braces in them like blocks.
 _IGNORED = re.compile(
     r"""//[^\n]*
       | /\*.*?\*/
@@ -56,7 +56,8 @@ def paths(tree):
 
 
 def _absolute(path, module):
-    """A path from the root of the crate, if it is one: the module of the file resolves `self` and `super`."""
+    """The path from the root of the crate, or None for a path into another crate. `module` is the module in which
+    `self` and `super` occur."""
     if path[0] == "crate":
         return path[1:]
     if path[0] not in ("self", "super"):
@@ -74,13 +75,13 @@ def named(text, module):
     """The absolute paths that a source without comments and tests names. `module` is its own path in the crate."""
     trees = re.findall(r"\buse\s+([^;]*);", text)
     found = [path for tree in trees for path in paths(tree)]
-    # Paths in expressions. Of a `use` with braces, only the part before the braces is matched a second time.
+    # Paths in expressions. The search also finds a part of each `use`, namely the path before its braces, which does no harm.
     found += [match.split("::") for match in re.findall(r"\b(?:crate|super|self)(?:::\w+)+", text)]
     return [path for path in (_absolute(path, module) for path in found if path) if path]
 
 
 def _sources(folder):
-    """The sources of a crate: the path of the module and the code of each."""
+    """The source texts of a crate by the path of the module."""
     source = folder / "src"
     found = {}
     for path in sorted(source.rglob("*.rs")):
@@ -100,7 +101,7 @@ def imports(folder):
     sources = _sources(folder)
     root = sources.get((), "")
     names = {module[0] for module in sources if module}
-    # The declarations of modules for tests only have been removed from the text, so these modules are left out.
+    # The text does not contain the declarations of modules for tests, so these modules are left out.
     names &= set(re.findall(r"\bmod\s+(\w+)", root)) | {module[0] for module in sources if len(module) > 1}
     exported = {}
     for tree in re.findall(r"\buse\s+([^;]*);", root):
@@ -118,7 +119,7 @@ def imports(folder):
 
 
 def circles(edges):
-    """The largest sets of nodes of which each reaches each other."""
+    """The circles of a graph, which are the largest sets of nodes in which each node reaches every other one."""
     reach = {}
     for start in edges:
         seen, todo = set(), [start]

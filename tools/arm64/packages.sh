@@ -15,7 +15,7 @@ as_root() {
     fi
 }
 
-# The package lists are refreshed at most once. The variable is set when this has been done.
+# Set when the package lists have been refreshed, so that this happens at most once.
 refreshed=
 refresh() {
     [ -z "$refreshed" ] || return 0

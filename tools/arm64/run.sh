@@ -64,7 +64,7 @@ if [ ! -x "$rustc" ] || [ ! -d "$root" ]; then
 fi
 "$rustc" --version >&2 || die "Debian's rustc does not start: delete $cache and try again"
 
-# A wrapper of the compiler, or flags of the host's build, would change what is built.
+# Wrappers of the compiler and flags of the host's build would change what is built, so they are removed.
 export RUSTC=$rustc RUSTDOC=/bin/false RUSTFLAGS=
 unset RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER CARGO_ENCODED_RUSTFLAGS
 export CARGO_BUILD_TARGET=$target CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$project/target}/arm64

@@ -31,7 +31,8 @@ BLOCK = 1 << 20
 
 
 def bytes_of(text):
-    """The number of bytes of a size such as 512M, which is at least a megabyte: less cannot be timed."""
+    """The number of bytes of a size such as 512M. Sizes below one megabyte are refused, because their times are too
+    short to measure."""
     found = re.fullmatch(r"(\d+)([KMGT]?)", text)
     count = int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2]] if found else 0
     if count < BLOCK:

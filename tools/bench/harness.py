@@ -44,7 +44,7 @@ def alternate(contenders, rounds, seconds=float("inf"), warm_up=True, before=lam
 
 
 def timed(function, clock=time.perf_counter):
-    """A contender: calls the function and returns the seconds that it took."""
+    """Makes a contender that calls the function and returns the seconds that the call took."""
 
     def run():
         start = clock()
@@ -55,7 +55,7 @@ def timed(function, clock=time.perf_counter):
 
 
 def timed_with_cpu(function, cpu=time.process_time):
-    """A contender: calls the function and returns the seconds and the seconds of CPU time that it took."""
+    """Makes a contender that calls the function and returns the seconds and the seconds of CPU time that the call took."""
 
     def run():
         start, begin = time.perf_counter(), cpu()
@@ -76,15 +76,15 @@ def repeated(function, count):
 
 
 def best(pairs):
-    """The least of each column: of the elapsed times and of the CPU times."""
+    """The minimum of each column: of the elapsed times and of the CPU times."""
     return tuple(map(min, zip(*pairs)))
 
 
 class Ratios:
-    """The figures of one contender divided by those of another one, by rounds."""
+    """For each round, the figure of one contender divided by the figure of another one."""
 
     def __init__(self, figures, others):
-        """Two lists with a figure for each round."""
+        """`figures` and `others` are lists with one figure for each round."""
         self.medians = statistics.median(figures), statistics.median(others)
         self.of_medians = self.medians[0] / self.medians[1]
         self.sorted = sorted(a / b for a, b in zip(figures, others, strict=True))
@@ -99,7 +99,7 @@ class Ratios:
 
 
 def spread(values, digits=0):
-    """The median, and the least and the greatest value."""
+    """The median, the minimum and the maximum."""
     low, middle, high = (f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
     return f"{middle} ({low} to {high})"
 

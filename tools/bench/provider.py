@@ -41,7 +41,7 @@ class Bench:
             sys.exit(f"the provider is not loaded: {done.stderr.strip()}")
 
     def speed(self, cipher, size, ours):
-        """Bytes a second."""
+        """The rate in bytes per second that `openssl speed` prints."""
         done = subprocess.run(
             [self.openssl, "speed", "-seconds", str(self.options.seconds), "-bytes", str(size), "-evp", cipher],
             env=self.environment(ours), capture_output=True, text=True, check=True)
@@ -49,7 +49,8 @@ class Bench:
         return float(rate.rstrip("k")) * 1000
 
     def turns(self, measure):
-        """Measures without (False) and with (True) what is tested, alternately. Neither has a warm-up: each run is a program."""
+        """Measures alternately without (False) and with (True) the provider. There is no warm-up, because each run is a
+        new process."""
         contenders = {side: lambda side=side: measure(side) for side in (False, True)}
         results = harness.alternate(contenders, self.options.rounds, warm_up=False)
         return results[False], results[True]

@@ -28,7 +28,7 @@ PIECE = 4 << 20
 
 
 def messages(bits, count, size):
-    """Seconds for this number of messages, each with its own key."""
+    """Seconds in which pyca encrypts this number of messages, each with a different key."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     keys = [os.urandom(bits // 8) for _ in range(count)]
@@ -41,7 +41,7 @@ def messages(bits, count, size):
 
 
 def lockstep(path, bits, size):
-    """Seconds for a message by `lockstep bench`."""
+    """Seconds in which `lockstep bench` encrypts a message."""
     name = f"gcm-{bits}-keys"
     # `lockstep bench` makes one round after its warm-up round. This script repeats the call for further rounds.
     options = ["--rounds", "1", "--no-openssl", "--threads", "1", "--json"]
@@ -57,7 +57,7 @@ def lockstep(path, bits, size):
 
 
 def file(path, reuse):
-    """Seconds for a file."""
+    """Seconds in which pyca encrypts a file."""
     from cryptography.cobblestone import Cobblestone256Encryptor
 
     encryptor = Cobblestone256Encryptor(Cobblestone256Encryptor.generate_key(), b"")

@@ -25,7 +25,7 @@ def best(*functions, seconds=1.0, most=2000, before=lambda: None):
 
 
 def add(what, ours, theirs, bar):
-    """Prints a row."""
+    """Prints a row of the table."""
     harness.row(what, harness.duration(ours), harness.duration(theirs), f"{theirs / ours:.2f}", bar)
 
 

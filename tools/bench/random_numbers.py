@@ -16,7 +16,7 @@ from lockstep.random import BitGenerator, Generator
 
 SIZES = (1 << 10, 1 << 16, 1 << 20, 1 << 26)
 ROUNDS = 7
-# The least time of a measurement in seconds.
+# The minimum time of a measurement in seconds.
 LEAST = 0.05
 KEY = bytes(range(32))
 
@@ -48,7 +48,7 @@ def candidates(size):
 
 
 def seconds(function):
-    """The seconds of a call."""
+    """The seconds that one call takes."""
     calls = 1
     while True:
         spent = harness.timed(harness.repeated(function, calls))()

@@ -26,7 +26,7 @@ ROUNDS = 7
 
 
 def model(mib):
-    """Tensors of a transformer: large matrices and small vectors of two bytes a number."""
+    """The tensors of a transformer: large matrices and small vectors, whose numbers have two bytes."""
     generator, tensors, left, layer = numpy.random.default_rng(1), {}, mib << 20, 0
     while left > 0:
         rows = min(4096, -(-left // (2 * 2048)))
@@ -47,7 +47,7 @@ def optional(name):
 
 
 def cryptotensors(folder, tensors):
-    """cryptotensors: AES-256-GCM for each tensor, by ring."""
+    """The program cryptotensors, which encrypts each tensor by AES-256-GCM of the library ring."""
     module, library = optional("cryptotensors.numpy"), optional("cryptotensors")
     if module is None:
         return None
@@ -78,7 +78,7 @@ def cryptotensors(folder, tensors):
 
 
 def tensorizer(folder, tensors):
-    """tensorizer: XSalsa20-Poly1305, by libsodium."""
+    """The program tensorizer, which encrypts by XSalsa20-Poly1305 of libsodium."""
     module, torch = optional("tensorizer"), optional("torch")
     if module is None or torch is None:
         return None
@@ -96,7 +96,7 @@ def tensorizer(folder, tensors):
 
 
 def loads(folder, tensors):
-    """Functions by name: each loads the model."""
+    """Functions by name. Each of them loads the model."""
     plain, encrypted, key = os.path.join(folder, "plain"), os.path.join(folder, "encrypted"), lockstep.generate_key()
     safetensors.numpy.save_file(tensors, plain)
     lockstep.safetensors.numpy.save_file(tensors, encrypted, key=key)

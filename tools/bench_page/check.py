@@ -34,8 +34,8 @@ MEASURED = 1200
 WINDOWS = {"desktop": (1280, 900, False), "phone": (390, 844, True)}
 
 
-# The position of each plot, and the colours of its series (the stroke of lines, the fill of bars), each with the area in which the series is
-# drawn. The legend, which has the same colours, is outside of this area.
+# A script that returns, for each plot, its position and, for each series, its colour (the stroke of lines, the fill of bars) and
+# the area in which the series is drawn. The area excludes the legend, which has the same colours.
 PLOTS = """const colour = one => one.getAttribute('stroke') || one.getAttribute('fill');
 function around(series, box) {
   const all = series.map(one => one.getBoundingClientRect());
@@ -94,7 +94,8 @@ def look(browser, url, keep=None):
                     wrong.append(f"{where}: `{text}` is cut off in: {plot['title']}")
                 if plot["letters"] < 9:
                     wrong.append(f"{where}: letters {plot['letters']} pixels high in: {plot['title']}")
-                # A phone shows a part of a wide plot and scrolls: colours are checked only where the whole plot is visible.
+                # A phone shows only a part of a wide plot, which can be scrolled. So colours are checked only in windows that show
+                # the whole plot.
                 if not phone:
                     for colour, place in plot["colours"]:
                         seen = set()

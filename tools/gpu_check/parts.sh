@@ -37,7 +37,7 @@ quoted() {
     printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
 
-# A step: its name, its limit in seconds, and a command. A limit that exceeds the time of the part is shortened.
+# Runs a step: its name, its limit in seconds, and a command. The limit is shortened if the part has less time left.
 step() {
     local name=$1 most=$2 begun=$SECONDS rc
     shift 2
@@ -62,7 +62,7 @@ step() {
     return $rc
 }
 
-# Runs a step, with standard output in a file that gets its name only when it is complete.
+# Runs a step and writes its standard output to a file. The file gets its name when the step has ended.
 step_to() {
     local file=$1
     shift
@@ -72,7 +72,7 @@ step_to() {
         rm -f "$file.part"
         return $rc
     }
-    # The headline of the step is for the log.
+    # The first line is the headline of the step. It is printed to the log and is not a part of the file.
     sed -n 1p "$file.part"
     sed 1d "$file.part" >"$file" && rm -f "$file.part"
 }
@@ -119,7 +119,7 @@ other_device() {
         not_tested "$name: $("$lockstep" devices 2>&1 | grep "^$backend" || echo "no driver for $backend")"
         return 1
     fi
-    # Software devices need more time.
+    # A software device needs more time, so the limit is larger.
     step "self-tests of $name" $((${QUICK:+200} + 100)) "$lockstep" selftest --device "$name"
     step "the shared suite on $name" 240 env LOCKSTEP_TEST_DEVICE="$name" "$here/tests-$backend" "${SUITES:-suite::}"
 }
@@ -226,7 +226,7 @@ part_messages() {
 
 part_papers() {
     local watts=${WATTS:-}
-    # If the user gives no power, it is the largest power that was measured.
+    # If the user states no power, the largest measured power is used.
     [ -n "$watts" ] || watts=$(sed -n 's/.*"watts":\([0-9.]*\).*/\1/p' "$out/rates.jsonl" 2>/dev/null | sort -n | tail -n 1)
     step_to "$out/papers.cuda.json" "the CUDA paper's figures and table" 280 "$lockstep" lab cuda --device "$device" --json --force \
         --html "$out/papers.cuda.html" ${DOLLARS:+--dollars "$DOLLARS"} ${watts:+--watts "$watts"} ${QUICK:+--largest 4096}

@@ -57,7 +57,7 @@ done
 grep -q '"sm_mhz":1980.0' "$out/rates.jsonl" || fail 'the rows have no clocks'
 grep -q '"watts":312.45' "$out/rates.jsonl" || fail 'the rows have no power'
 
-# The control: a device that copies wrong bytes must not pass, and the results that were complete are kept.
+# The control: a device that copies wrong bytes must fail the check. Results that were complete before must be kept.
 code=0
 LOCKSTEP_TEST_FAULTS=copy:5 LIMIT_TOTAL=900 "$folder/run.sh" "$out" cuda:emu carry-less || code=$?
 # The wrong copy can be a copy of data, of a tag or of a status. This depends on the number of copies before it.

@@ -104,7 +104,7 @@ describe() {
     rm -f "$steps"
 }
 
-# Ends what a part has left running.
+# Ends all processes that a part has left running.
 end_group() {
     [ -z "$group" ] || kill -"$1" -- "-$group" 2>/dev/null || true
 }
@@ -123,7 +123,7 @@ run() {
     local limit=$2 begun=$SECONDS start guard=() rc
     part=$1
     start=$(date -u +%FT%TZ)
-    # The part ends with this script, also if this script is killed.
+    # setpriv ends the part together with this script, even if this script is killed.
     ! command -v setpriv >/dev/null || guard=(setpriv --pdeathsig TERM)
     rm -f "$out/.$part.steps"
     echo "$part on $device, $start, at most $limit s" 2>/dev/null >"$out/$part.log.part" || cannot_write "$out/$part.log"
@@ -142,7 +142,7 @@ run() {
         3) state='unfinished' ;;
         124 | 137)
             state='failed'
-            # The limit of the call has ended the part, not the limit of the part.
+            # The part ended at the limit of the call. Its own limit was not reached, so it has not failed.
             [ "$limit" -ge "$3" ] || state='unfinished'
             echo "FAILED: the part was ended after $limit seconds" >>"$out/$part.log.part"
             ;;

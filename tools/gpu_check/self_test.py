@@ -28,7 +28,7 @@ echo "$1" >>"$2/order"
 
 
 class Folder:
-    """A folder as `gpu_check.sh build` makes it, and the folder of the results."""
+    """A folder like that of `gpu_check.sh build`, and a folder for the results."""
 
     def __init__(self, root):
         self.folder = root / "gpu check"
@@ -40,7 +40,7 @@ class Folder:
         self.names = re.findall(r"(?m)^([a-z-]+) +\d+ +\d+$", text)
 
     def order(self, part, commands):
-        """Sets what a part does."""
+        """Sets the commands that a part runs."""
         (self.folder / "orders" / part).write_text(commands)
 
     def change(self, part, least, limit):
@@ -54,14 +54,14 @@ class Folder:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
     def run(self, code, *arguments, **environment):
-        """Runs run.sh to its end; returns its output. The exit code must be the given one."""
+        """Runs run.sh to its end, and returns its output. Fails if the exit code is another than the given one."""
         running = self.start(*arguments, **environment)
         output, _ = running.communicate(timeout=60)
         assert running.returncode == code, f"exit code {running.returncode}, not {code}:\n{output}"
         return output
 
     def ran(self):
-        """The parts that have begun since the last call, in order."""
+        """The parts that have started since the last call, in order."""
         path = self.out / "order"
         names = path.read_text().split() if path.exists() else []
         path.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def parts_and_repetition(folder):
     assert [path.read_text() for path in earlier] == [before]
     folder.run(2, "cuda:7", "nonsense")
     assert folder.ran() == []
-    # The results of another device and of another build do not count.
+    # Results of another device or of another build do not count as complete.
     folder.run(0, "cuda:1")
     assert folder.ran() == folder.names and folder.part("rates")["device"] == "cuda:1"
     (folder.folder / "build").write_text("another one")
@@ -132,7 +132,7 @@ def limits(folder):
 
 
 def own_limit(folder):
-    """A part that exceeds its own limit has failed, and the next one runs."""
+    """Checks that a part that exceeds its own limit has failed, and that the next part runs."""
     folder.change("devices", 1, 1)
     folder.order("devices", "sleep 60 & echo $! >\"$2/child\"; wait")
     output = folder.run(3, "cuda:0", "devices", "selftest")
@@ -174,7 +174,7 @@ def full_disk(folder):
     before = folder.states()
     folder.order("suite", "")
     for name in ("suite.json.part", "suite.log.part"):
-        # A device that is always full.
+        # /dev/full is a device on which each write fails, as on a full disk.
         (folder.out / name).symlink_to("/dev/full")
         folder.run(2)
         (folder.out / name).unlink()

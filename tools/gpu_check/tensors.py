@@ -21,9 +21,9 @@ from lockstep import aead, tensor
 from lockstep.random import Generator
 
 RANDOM = random.Random(18)
-# In tests: the number of messages, and the number of bytes of each message.
+# The number of messages in tests, and the number of bytes of each message.
 COUNT, EACH = 64, 5003
-# In measurements: the number of bytes of all messages together, and of one message.
+# The total number of bytes in measurements, and the number of bytes of each message.
 LARGE, MESSAGE = 1 << 30, 1 << 20
 RESULTS = {"checks": 0, "rates": []}
 
@@ -40,7 +40,7 @@ def check(good, what):
 
 
 class Expected:
-    """Messages, and the results of the CPU for them. They are computed before a device is selected."""
+    """Messages, and the results that the CPU computes for them before a device is selected."""
 
     def __init__(self):
         self.keys = [RANDOM.randbytes(32) for _ in range(COUNT)]
@@ -59,7 +59,8 @@ class Expected:
 
 
 def check_library(expected, to_device, to_host, stream=None):
-    """Tests all functions that take arrays. `to_device(bytes, shape)` makes an array, `to_host(array)` its bytes."""
+    """Tests all functions that take arrays. `to_device(bytes, shape)` makes an array on the device. `to_host(array)`
+    returns the array's bytes."""
     keys = to_device(b"".join(expected.keys), (COUNT, 32))
     nonces = to_device(expected.rows, (COUNT, 16))
     plain = to_device(expected.plain, (COUNT, EACH))
@@ -101,7 +102,8 @@ def measure(name, size, call, wait):
 
 
 def measure_library(library, zeros, wait, peers):
-    """Measures the rates of the package and of `peers`, a list of names, sizes and calls. `zeros(shape)` makes an array of bytes."""
+    """Measures the rates of the package, and of `peers`, which are lists of a name, a size and a call. `zeros(shape)`
+    makes an array of bytes."""
     size = LARGE
     key = RANDOM.randbytes(32)
     array, nonces = zeros((size // MESSAGE, MESSAGE)), zeros((size // MESSAGE, 16))
@@ -122,7 +124,7 @@ def measure_library(library, zeros, wait, peers):
 
 
 def interface(device, expected):
-    """Arrays with __cuda_array_interface__ alone."""
+    """Tests arrays that have only `__cuda_array_interface__`."""
     if device == "cuda:emu":
         # The array is in the memory of the emulator and has the same interface.
         def emulated(content, shape):
@@ -221,7 +223,7 @@ def library(name):
 
 
 def torch(device, expected):
-    """Tensors of PyTorch: streams, operators, random numbers; its Philox generator as a peer."""
+    """Tests tensors of PyTorch: streams, operators and random numbers. PyTorch's Philox generator is a peer."""
     torch = library("torch")
     if not torch.cuda.is_available():
         raise NotTested("PyTorch has no GPU")
@@ -285,7 +287,7 @@ def torch(device, expected):
 
 
 def cupy(device, expected):
-    """Arrays of CuPy; its generators as peers."""
+    """Tests arrays of CuPy. The generators of CuPy are peers."""
     cupy = library("cupy")
     if cupy.cuda.runtime.getDeviceCount() == 0:
         raise NotTested("CuPy has no GPU")
@@ -312,7 +314,7 @@ def cupy(device, expected):
 
 
 def numba(device, expected):
-    """Arrays of Numba."""
+    """Tests arrays of Numba."""
     cuda = library("numba.cuda")
     if not cuda.is_available():
         raise NotTested("Numba has no GPU")
@@ -328,7 +330,7 @@ def numba(device, expected):
 
 
 def jax(device, expected):
-    """Arrays of JAX. They can only be inputs."""
+    """Tests arrays of JAX, which can only be inputs."""
     jax = library("jax")
     numpy = library("numpy")
     if not any(found.platform in ("gpu", "cuda") for found in jax.devices()):

@@ -20,7 +20,7 @@ _MARK = re.compile(r"<!-- example: (.*?) -->\n(?:\n*```\w*\n(.*?)^```$)?", re.S 
 
 
 class Wrong(Exception):
-    """The guide and the project do not fit together."""
+    """An error: the guide and the project do not fit together."""
 
 
 @dataclass(frozen=True)

@@ -45,12 +45,12 @@ SUITES = {
 # Exit codes of the command `lockstep`.
 DONE, NOT_AUTHENTIC = 0, 1
 
-# The generator has a fixed seed, so each run has the same data. These data are not secret.
+# The seed of the generator is fixed, so each run has the same data. The data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 
 class Tally:
-    """Counts checks; prints failures at once."""
+    """The number of checks that passed and that failed. A failure is printed at once."""
 
     def __init__(self):
         self.passed = 0
@@ -65,20 +65,20 @@ class Tally:
 
 
 class Lockstep:
-    """The command."""
+    """The command `lockstep` that is tested."""
 
     def __init__(self, path, folder):
         self.path = path
         self.folder = folder
 
     def run(self, *arguments, data=b""):
-        """Exit code and standard output."""
+        """Runs the command, and returns its exit code and its standard output."""
         done = subprocess.run([self.path, *arguments], input=data, capture_output=True, timeout=300)
         self.said = done.stderr.decode(errors="replace").strip()
         return done.returncode, done.stdout
 
     def key(self, bits, name):
-        """A key file of `keygen`, and the key in it."""
+        """Makes a key file by `keygen`, and returns its path and the key."""
         file = os.path.join(self.folder, name)
         code, _ = self.run("keygen", "--bits", str(bits), "-o", file)
         if code != DONE:
@@ -98,7 +98,7 @@ class Lockstep:
 
 def pyca_encrypt(bits, key, context, data):
     encryptor = SUITES[bits][0](key, context.encode())
-    # The pieces do not end at the ends of chunks, because pyca itself divides the data into chunks.
+    # The pieces do not end at the ends of chunks. pyca must divide the data into chunks itself.
     pieces = [encryptor.update(data[at : at + 70_001]) for at in range(0, len(data), 70_001)]
     return b"".join(pieces) + encryptor.finalize()
 
@@ -162,7 +162,7 @@ def raw(lockstep, tally):
     """Tests the raw modes in both directions."""
 
     def both_ways(name, mode, options, data, sealed):
-        """`sealed` is the result of pyca for `data`."""
+        """Checks both directions. `sealed` is the result of pyca for `data`."""
         plain = lockstep.write("plain", data)
         code, output = lockstep.run("cipher", "--mode", mode, *options, plain)
         tally.check((code, output) == (DONE, sealed), f"{name}: the same ciphertext: {lockstep.said}")

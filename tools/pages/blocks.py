@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 OUTPUT = re.compile(r"<!-- output -->\s*\Z")
-# print(X)  # the output
+# Matches a call of `print` with its expected output as a comment, such as `print(1 + 1) # 2`.
 COMMENT = re.compile(r"^\s*print\(.*\)  # (.*)$", re.MULTILINE)
 
 
@@ -38,12 +38,13 @@ def end_of(printed, lines=12):
 
 
 def pattern(expected):
-    """`...` stands for any text. Spaces at the end of a line are ignored."""
+    """A regular expression for the expected output, in which `...` stands for any text."""
     return r".*".join(re.escape(part) for part in expected.strip().split("..."))
 
 
 def difference(expected, printed):
-    """Why the output is not the expected one, or None."""
+    """The difference between the expected and the printed output as a message, or None. Spaces at the end of a line are
+    ignored."""
     if printed is None:
         return "there is no output to compare with: the block before was not run"
     printed = "\n".join(line.rstrip() for line in printed.strip().splitlines())
@@ -53,7 +54,8 @@ def difference(expected, printed):
 
 
 def difference_of_comments(code, printed):
-    """Like `difference`, for the comments after statements that print. They must be printed in this order."""
+    """Compares the comments after calls of `print` with the output, as `difference` does. The comments must be printed
+    in their order."""
     at = 0
     for expected in COMMENT.findall(code):
         whole_lines = rf"^{pattern(expected)}[ \t]*$"

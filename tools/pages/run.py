@@ -37,9 +37,9 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The first block of docs/data.md that needs a cluster. All later blocks of this page also need the cluster.
+# The page and the beginning of its first block that needs a cluster. All later blocks of the page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
-# A page, a part of the text of a block, and the reason why the block is not run.
+# Blocks that are not run: the page, a part of the block's text, and the reason.
 LEFT_OUT = [
     ("CONTRIBUTING.md", "cargo test", "runs the tests themselves"),
     ("README.md", "git clone", NETWORK),
@@ -61,8 +61,8 @@ LEFT_OUT = [
     ("docs/wgpu.md", "--device wgpu:0", GPU),
     (*CLUSTER, "a cluster: `make test-ray` runs this and the blocks after it"),
 ]
-# For each page with Rust code: the file that compiles this code, and runs most of it. A check finds the name of the
-# page in the file.
+# For each page with Rust code, the file that compiles the code and runs most of it. This script checks that the file names the
+# page.
 COMPILED = {
     "docs/adding-a-backend.md": "dev/testkit/src/lib.rs",
     "docs/adding-a-kernel.md": "tools/guides/check.py",
@@ -70,7 +70,7 @@ COMPILED = {
     "docs/library.md": "lab/backends/src/lib.rs",
     "docs/rustls.md": "lab/backends/src/lib.rs",
 }
-# Blocks that are not code.
+# The languages of blocks that are not code.
 NO_CODE = ("", "text", "json", "mermaid")
 
 
@@ -80,7 +80,7 @@ def pages():
 
 
 class Folder:
-    """A clean folder with the files that examples use, and the environment of a reader."""
+    """A clean folder with the files that examples use, and the environment variables that a reader has."""
 
     def __init__(self, path, command, built):
         self.path, self.home, self.prefix = f"{path}/work", f"{path}/home", f"{built}/usr/local"
@@ -109,12 +109,12 @@ class Folder:
         self.environment |= {"HOME": self.home, "PATH": f"{programs}:{python}:{os.environ['PATH']}", "PYTHONPATH": f"{built}/package", "TERM": "dumb"}
 
     def code(self, block):
-        """The text of a block. What is installed in /usr/local is in a folder."""
+        """The text of a block. Paths below /usr/local are replaced by paths in a folder."""
         return block.text.replace("/usr/local/", f"{self.prefix}/")
 
 
 class Page:
-    """The blocks of a page, as they are run."""
+    """The blocks of a page, and the functions that run them."""
 
     def __init__(self, name, folder):
         self.name, self.folder = name, folder
@@ -182,7 +182,7 @@ class Page:
 
 
 def build(folder, extension, module, library):
-    """The files of `make install` that examples of the provider use, the Python package, and the C library."""
+    """Puts together what examples need: the files of `make install`, the Python package, and the C library."""
     prefix = f"{folder}/usr/local"
     os.makedirs(f"{prefix}/lib/ossl-modules")
     os.makedirs(f"{prefix}/share/lockstep")

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-# Seconds after which a block has hung.
+# Maximum number of seconds of a block. A block that takes longer has failed.
 LIMIT = 120
-# The end of a prompt for a passphrase, and the passphrase that is then typed.
+# Matches the end of a prompt for a passphrase; and the passphrase that is typed there.
 PROMPT = re.compile(rb"([Pp]assphrase for '[^']*'|[Pp]assphrase|The same again): $")
 PASSPHRASE = b"correct horse battery staple\n"
 READS_STATEMENTS = r"""
@@ -65,7 +65,7 @@ def run(code, folder, environment):
 
 
 class Python:
-    """An interpreter that keeps the names of the blocks before."""
+    """A Python interpreter that runs blocks one after the other and keeps their names."""
 
     def __init__(self, folder, environment):
         command = [sys.executable, "-c", READS_STATEMENTS]

@@ -15,7 +15,7 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/../setup.sh" programs
 
-# Two at a time: each script spends most of its time waiting for other programs.
+# Two scripts run at the same time, because each spends most of its time waiting for other programs.
 logs=$(mktemp -d)
 arguments=("${@:1:2}")
 scripts=("${@:3}")

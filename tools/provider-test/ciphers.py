@@ -12,10 +12,10 @@ import ctypes
 import ctypes.util
 import sys
 
-# Numbers of openssl/evp.h.
+# The numbers of modes and commands in openssl/evp.h.
 GCM, CCM, XTS, WRAP, OCB, SIV, GCM_SIV = 0x6, 0x7, 0x10001, 0x10002, 0x10003, 0x10004, 0x10005
 AEADS = (GCM, CCM, OCB, SIV, GCM_SIV)
-# Modes in which an update is a whole message.
+# Modes in which one update must contain the whole message.
 WHOLE = (CCM, XTS, WRAP, SIV, GCM_SIV)
 SET_IVLEN, GET_TAG, SET_TAG, WRAP_ALLOW = 0x9, 0x10, 0x11, 1
 AAD, TAG = b"additional data of 32 bytes, all.", 16
@@ -38,14 +38,14 @@ def names(provider):
         if ctypes.string_at(of).decode() == provider:
             found.append(ctypes.string_at(crypto.EVP_CIPHER_get0_name(ctypes.c_void_p(cipher))).decode())
 
-    # Reads the configuration.
+    # Initialises libcrypto, which reads the configuration file.
     crypto.OPENSSL_init_crypto(ctypes.c_uint64(0x40), None)
     crypto.EVP_CIPHER_do_all_provided(None, add, None)
     return found
 
 
 def run(name, encrypts, data):
-    """The output; `None` if there is no such cipher."""
+    """Encrypts or decrypts, and returns the output, or `None` if there is no such cipher."""
     cipher = ctypes.c_void_p(crypto.EVP_CIPHER_fetch(None, name.encode(), None))
     if not cipher:
         return None

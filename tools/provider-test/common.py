@@ -22,7 +22,8 @@ import provider_configuration
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # Seconds after which a program counts as hung. No test measures time.
 PATIENCE = 120
-# Seconds after a signal until programs that have not ended are killed, and until the script exits in any case.
+# Seconds from a signal to SIGKILL for programs that have not ended, and seconds from a signal to the exit of the script in any
+# case.
 TERMINATION_SECONDS, ENDING_SECONDS = 10, 15
 DEFAULT_CONFIGURATION = """
 openssl_conf = openssl_init
@@ -35,12 +36,12 @@ activate = 1
 """
 
 
-# Set when a signal ends the script: other threads then start no more programs.
+# Set when a signal ends the script. Other threads then start no more programs.
 ENDING = threading.Event()
 
 
 def wait_if_ending():
-    """Does not return once a signal has ended the script."""
+    """Waits for the end of the script if a signal has ended it. Otherwise returns at once."""
     while ENDING.is_set():
         time.sleep(ENDING_SECONDS)
 
@@ -53,7 +54,8 @@ class Trace:
 
     def __init__(self, file):
         self.file = file
-        # Created here for processes that have dropped privileges, and for those that never load the provider.
+        # The file is created in advance for two kinds of processes: those that have dropped their privileges cannot create it, and
+        # those that never load the provider do not create it.
         with open(file, "ab"):
             pass
         os.chmod(file, 0o666)
@@ -79,7 +81,7 @@ class Trace:
 
 
 class Test:
-    """One script's subject, folder, configurations and count of checks."""
+    """A script's tests: the subject, the folder, the configurations and the number of checks."""
 
     def __init__(self, documentation, name):
         arguments = sys.argv[1:]
@@ -104,7 +106,7 @@ class Test:
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, lambda number, _: end_by_signal(number, self.folder))
-        # Workers of servers that dropped root's privileges read files in this folder.
+        # Workers of servers have dropped root's privileges, and must read files in this folder.
         os.chmod(self.folder, 0o755)
         self.default_conf = self.write("default.cnf", DEFAULT_CONFIGURATION)
         self.subject_conf = self.configuration("subject.cnf") if self.proof else self.default_conf
@@ -204,13 +206,13 @@ class Test:
             self.check(not trace.users(".*"), name, "\n".join(trace.lines()))
 
     def side_by_side(self, function, cases):
-        """Calls a function for each case, several at a time."""
+        """Calls a function for each case, and runs several calls at the same time."""
         with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 1)) as pool:
             for _ in pool.map(lambda case: function(*case), cases):
                 pass
 
     def finish(self):
-        """Prints the sum; returns the exit code."""
+        """Prints the totals, and returns the exit code."""
         what = "our provider" if self.proof else "the default provider instead, so WITHOUT PROOF BY TRACE"
         print(f"{self.name} on {what}: {self.passed} passed, {self.failed} failed")
         return 0 if self.passed and not self.failed else 1
@@ -228,7 +230,8 @@ def ending_with_us(command):
 
 
 class Process:
-    """A running program whose output is collected; ended by leaving a `with` block, and with the thread that starts it."""
+    """A running program whose output is collected. The program is ended at the end of the `with` block, and together
+    with the thread that starts it."""
 
     def __init__(self, *command, environment):
         wait_if_ending()
@@ -295,7 +298,7 @@ class Process:
                 self.changed.wait(0.2)
 
     def end(self):
-        """Closes its input and waits; the exit code, or None if it hung."""
+        """Closes the program's input and waits for its end. Returns the exit code, or None if the program hung."""
         try:
             self.running.stdin.close()
         except OSError:
@@ -310,7 +313,7 @@ class Process:
 
 
 def child_processes():
-    """The process ids of this process's children, of all of its threads."""
+    """The ids of the processes that any thread of this process has started."""
     found = []
     for path in glob.glob("/proc/self/task/*/children"):
         with contextlib.suppress(OSError), open(path, encoding="ascii") as file:
@@ -344,7 +347,7 @@ def end_by_signal(number, folder):
 
 
 def fail(why):
-    """Ends the script with one line."""
+    """Prints one line and ends the script."""
     print(why, file=sys.stderr)
     sys.exit(2)
 
@@ -359,14 +362,14 @@ def program(*names):
 
 
 def free_port():
-    """A port without a listener at the moment."""
+    """A port on which no program listens at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def first_of(*patterns):
-    """The first existing path of some patterns, or None."""
+    """The first existing path that matches one of the patterns, or None."""
     for pattern in patterns:
         for path in sorted(glob.glob(pattern)):
             return path
@@ -374,7 +377,7 @@ def first_of(*patterns):
 
 
 def make_certificate(test, openssl):
-    """A key and a certificate for 127.0.0.1 and localhost, made on the default provider: two paths."""
+    """Makes a key and a certificate for 127.0.0.1 and localhost with the default provider. Returns both paths."""
     key, certificate = test.path("key.pem"), test.path("certificate.pem")
     done = test.run(
         openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "30",

@@ -29,19 +29,19 @@ import servers
 CIPHERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ciphers.py")
 KEY = "00112233445566778899aabbccddeeff0123456789abcdeffedcba9876543210"
 IV = "f0e0d0c0b0a09080706050403020fffe"
-# `openssl enc` passes 4096 bytes at a time, less than the default threshold of real devices.
+# Settings of real devices. `openssl enc` passes 4096 bytes at a time, which is below their default threshold.
 REAL = {"threshold": "16", "ahead": "off"}
-# The modes of `openssl enc` that it passes in pieces.
+# The modes for which `openssl enc` passes the data in pieces.
 MODES = ("ecb", "cbc", "cfb", "cfb8", "cfb1", "ofb", "ctr")
 SIZE = 40_000
-# How often the passes of each mode of the provider process the data of a message, without those that the CPU always does: GHASH in GCM. Key wrap
-# processes a block of 16 bytes 6 times for each 8 bytes.
+# For each mode, how many times its passes process the data of a message. GHASH in GCM is not counted, because the CPU always
+# computes it. Key wrap processes a block of 16 bytes 6 times for each 8 bytes, which is 12 times the data.
 PASSES = {
     "ECB": 1, "CBC": 1, "CBC-CTS": 1, "CFB": 1, "CFB8": 1, "CFB1": 1, "OFB": 1, "CTR": 1, "XTS": 1, "GCM": 1, "OCB": 1,
     "CCM": 2, "GCM-SIV": 2, "SIV": 2, "WRAP": 12, "WRAP-PAD": 12, "WRAP-INV": 12, "WRAP-PAD-INV": 12,
 }  # fmt: skip
-# The modes of which a kind of device does a part or nothing, with the number of its passes when encrypting and when decrypting. The CPU does the
-# rest. OpenGL has no kernels for serial passes, and only CUDA has those of CFB1, CFB8 and GCM-SIV.
+# For each kind of device, the modes that it supports only in part or not at all, with the number of its passes in encryption and in
+# decryption. The CPU does the rest. OpenGL has no kernels for serial passes. Only CUDA has kernels for CFB1, CFB8 and GCM-SIV.
 LACKING = {
     "cuda": {},
     "opengl": {
@@ -51,7 +51,7 @@ LACKING = {
     "qpu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0)},
     "spu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0), "XTS": (0, 0)},
 }  # fmt: skip
-# Options of curl for records of CBC and of GCM.
+# Options of curl: the first select records in CBC mode, and the others records in GCM.
 SUITES = (["--tls-max", "1.2", "--ciphers", "ECDHE-RSA-AES256-SHA384"], ["--tlsv1.3"])
 OBJECT = 150_000
 
@@ -65,24 +65,25 @@ def variables(device):
 
 
 def totals(trace, pattern):
-    """The sum of the bytes of all processes in lines of the trace."""
+    """The sum of the numbers of bytes in the lines of the trace that match a pattern, over all processes."""
     return sum(int(match[1]) for line in trace.lines() if (match := re.search(pattern, line)))
 
 
 def worked(trace, device):
-    """The bytes of the work of the device, without self-tests."""
+    """The number of bytes that the device has processed, without self-tests."""
     return totals(trace, rf": (\d+) bytes on {re.escape(device)}$")
 
 
 def passes_of(device, mode):
-    """How often a device processes the data of a message in a mode, when encrypting and when decrypting."""
+    """How many times the device processes the data of a message in a mode: in encryption and in decryption."""
     return LACKING[device.split(":")[0]].get(mode, (PASSES[mode], PASSES[mode]))
 
 
 def check_work(test, name, device, trace, passes, wanted, size, outputs):
-    """Checks in the trace the bytes of a device, and that the processes with these outputs have stated what the CPU does in its place."""
+    """Checks by the trace the number of bytes of a device, and that the processes with these outputs have stated the
+    work that the CPU does in its place."""
     done = worked(trace, device)
-    # Blocks of additional data, nonces, padding and tags may be the device's too.
+    # The device may also process blocks of additional data, nonces, padding and tags.
     good = passes * size <= done <= (passes * size + 512 if passes else 0)
     test.check(good, f"{name}: the device did what it supports", f"it did {done} bytes, {passes} times {size} are right")
     stated = sum("; the CPU does this work" in line for line in trace.lines())
@@ -110,7 +111,7 @@ def enc(test, openssl, device):
         if test.ran(back, f"{name}, decrypted"):
             test.check(back.stdout == data, f"{name}, decrypted", "the plaintexts differ")
         passes = passes_of(device, mode.upper())
-        # Once in each of the two processes, which make several calls.
+        # Each of the two processes makes several calls, and states once what the CPU does.
         check_work(test, name, device, trace, sum(passes), passes.count(0), SIZE, (ours, back))
 
 
@@ -120,7 +121,7 @@ def mode_of(name):
 
 
 def every_mode(test, device):
-    """All ciphers with keys of 128 and 256 bits, through libcrypto."""
+    """Tests all ciphers with keys of 128 and 256 bits, through libcrypto."""
 
     def run(direction, inputs, name, **more):
         lines = "".join(f"{cipher} {data.hex()}\n" for cipher, data in inputs.items())
@@ -154,7 +155,7 @@ def every_mode(test, device):
 
 
 def speed(test, openssl, device):
-    """Measurements with the default sizes, from 16 bytes a call. The draws of OpenSSL's random generator stay on the CPU."""
+    """Runs `openssl speed` with its default sizes, from 16 bytes per call. The CPU serves OpenSSL's random generator."""
     for mode in ("ECB", "GCM"):
         name, trace = f"speed of {mode} on {device}", test.trace()
         command = [openssl, "speed", "-seconds", "1", "-elapsed", "-evp", f"aes-128-{mode}"]
@@ -165,7 +166,7 @@ def speed(test, openssl, device):
 
 
 def nginx(test, openssl, device):
-    """An object over TLS, by workers that are forked after the provider is loaded."""
+    """Serves an object over TLS by workers of nginx, which are forked after the provider is loaded."""
     curl = common.program("curl")
     key, certificate = common.make_certificate(test, openssl)
     data = random.Random(5).randbytes(OBJECT)

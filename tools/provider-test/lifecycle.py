@@ -22,7 +22,8 @@ import xml.etree.ElementTree
 import common
 
 CASES = ("plain", "kept", "atexit-before", "atexit-after", "forks", "threads", "outlives", "reloads", "dlopen")
-# Programs that end without freeing memory are not checked for leaks. There are few reloads, since each one reads the module's symbols again.
+# The cases that also run under valgrind. Programs that end without freeing memory are not checked for leaks. There are few reloads,
+# because valgrind reads the symbols of the module at each one.
 UNDER_VALGRIND = ("plain", "atexit-before", "forks", "threads", "reloads-few")
 # Kernels to check under valgrind. valgrind does not support AVX-512, so `auto` never selects kernels that need it.
 KERNELS = ("auto", "cpu/aesni", "cpu/soft") if platform.machine() in ("x86_64", "AMD64") else ("auto",)
@@ -41,7 +42,7 @@ def random_bytes(test):
 
 
 def compiled(test, name):
-    """A program in C."""
+    """Compiles a program in C, and returns its path."""
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.c")
     program = test.path(name)
     done = test.run(
@@ -65,10 +66,10 @@ def compiled(test, name):
 
 
 def residue(test, program):
-    """Keys are wiped: from the stack after each call, from the heap when memory is given back."""
+    """Tests that keys are wiped: from the stack after each call, and from the heap when memory is freed."""
     folder = os.path.dirname(os.path.abspath(test.module))
     for kernel, ahead in itertools.product(KERNELS, ("auto", "on", "off")):
-        # With immediate binding: lazy binding saves all registers on the stack at the first call of a function.
+        # LD_BIND_NOW is set, because lazy binding saves all registers on the stack at the first call of a function.
         settings = {"LOCKSTEP_KERNEL": kernel, "LOCKSTEP_AHEAD": ahead, "LD_BIND_NOW": "1"}
         done = test.run(program, "lockstep", folder, **settings)
         extent = ", without long messages" if "a development build" in done.said else ""
@@ -88,7 +89,8 @@ def native(test, program, case):
 
 
 def under_valgrind(test, program, case, kernel):
-    """No invalid access, no use of uninitialized memory, no leak of the provider."""
+    """Runs a case under valgrind, which must find no invalid access, no use of uninitialised memory and no leak of the
+    provider."""
     name = f"valgrind lifecycle {case}, kernel {kernel}"
     report = test.path(f"valgrind-{case}-{kernel.replace('/', '-')}.%p.xml")
     command = [
@@ -119,7 +121,7 @@ def under_valgrind(test, program, case, kernel):
 
 
 def torn(path):
-    """The complete errors of a report without an end."""
+    """The complete errors in a report of valgrind that ends too early."""
     with open(path, encoding="utf-8", errors="replace") as file:
         pieces = file.read().split("<error>")[1:]
     return [
@@ -137,7 +139,8 @@ def main():
             residue(test, compiled(test, "residue"))
         program = compiled(test, "lifecycle")
         test.side_by_side(native, [(test, program, case) for case in CASES])
-        # A kernel encrypts, and the code that starts, forks and ends is the same for all: each of the other kernels has one case.
+        # The code that starts, forks and ends is the same for all kernels. So one kernel has all cases, and each other kernel has
+        # one.
         cases = [(test, program, case, KERNELS[0]) for case in UNDER_VALGRIND]
         if test.proof:
             cases += [(test, program, "plain", kernel) for kernel in KERNELS[1:]]

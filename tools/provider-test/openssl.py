@@ -22,17 +22,18 @@ import re
 import common
 
 BITS = (128, 192, 256)
-# The modes of enc. In all but the first two, a ciphertext is as long as its plaintext.
+# The modes of `openssl enc`. Except in the first two modes, a ciphertext is as long as its plaintext.
 MODES = ("ecb", "cbc", "cfb", "cfb8", "cfb1", "ofb", "ctr")
 SIZES = (0, 1, 15, 16, 17, 4095, 4096, 4097, 100_000, 10 << 20)
-# CFB1 is one call of AES for each bit.
+# The sizes for CFB1 are smaller, because it calls AES once for each bit.
 CFB1_SIZES = (*SIZES[:-1], 1 << 20)
 
 GCM128, GCM256, CBC128, CBC256, CCM128 = "AES-128-GCM", "AES-256-GCM", "AES-128-CBC", "AES-256-CBC", "AES-128-CCM"
-# The default provider has CBC stitched with SHA-1 and SHA-256, which TLS prefers and we do not replace. They need
-# AES-NI. A setting tells libcrypto that this processor has no AES-NI; our provider ignores the setting.
+# TLS prefers the default provider's CBC stitched with SHA-1 or SHA-256, which needs AES-NI and which our provider does not replace.
+# This setting tells libcrypto that the processor has no AES-NI. Our provider ignores the setting.
 UNSTITCHED = {"OPENSSL_ia32cap": "~0x200000000000000"} if platform.machine() in ("x86_64", "AMD64") else {}
-# Protocol, cipher suite, the cipher of our provider that is used, further options of both programs, environment.
+# For each suite: the protocol, the name, the cipher of our provider that is used, further options of both programs, and their
+# environment.
 SUITES = (
     ("tls1_2", "ECDHE-RSA-AES128-GCM-SHA256", GCM128, (), {}),
     ("tls1_2", "AES256-GCM-SHA384", GCM256, (), {}),
@@ -57,19 +58,19 @@ SUITES = (
     ("dtls1_2", "ECDHE-RSA-AES256-SHA384", CBC256, ("-no_etm",), {}),
     ("dtls1", "AES128-SHA", CBC128, ("-no_etm",), UNSTITCHED),
 )
-# The modes that are listed with all three lengths of keys.
+# The modes that must be listed with all three lengths of keys.
 LISTED = "ECB CBC CBC-CTS CFB CFB1 CFB8 OFB CTR GCM CCM OCB WRAP WRAP-PAD WRAP-INV WRAP-PAD-INV".split()
-# In each direction, before and after the key change.
+# The number of bytes that are sent in each direction, before and again after the key change.
 TRANSFER = 3_000_000
 # Datagrams are lost if a socket's buffer is full, and s_client does not repeat them.
 DATAGRAM_TRANSFER = 4_000
 
-# The same data in each run; they are not secret.
+# The seed is fixed, so each run has the same data. The data are not secret.
 RANDOM = random.Random(0x10C57E9)
 
 
 def listing(test, openssl):
-    """The provider and its names."""
+    """Tests that the provider and the names of its ciphers are listed."""
     output = test.ran(test.run(openssl, "list", "-providers", "-verbose"), "list -providers")
     if not test.proof or output is None:
         return
@@ -85,7 +86,8 @@ def listing(test, openssl):
     wanted = [f"AES-{bits}-{mode}" for bits in BITS for mode in LISTED]
     wanted += ["AES-128-XTS", "AES-256-XTS"]
     for name in wanted:
-        # `{ 2.16.840.1.101.3.4.1.6, aes-128-gcm, AES-128-GCM, id-aes128-GCM } @ default`, in any order and case.
+        # The line is like `{ 2.16.840.1.101.3.4.1.6, aes-128-gcm, AES-128-GCM, id-aes128-GCM } @ default`, with the names in any
+        # order and case.
         lines = [line.strip() for line in theirs.splitlines() if name in aliases(line)]
         mine = [line for line in ours if name in aliases(line)]
         same = len(mine) == 1 and lines and aliases(lines[0]) <= aliases(mine[0])
@@ -98,7 +100,7 @@ def aliases(line):
 
 
 def enc(test, openssl, mode, bits, plains):
-    """`openssl enc` with one cipher."""
+    """Tests `openssl enc` with one cipher."""
     cipher = f"-aes-{bits}-{mode}"
     secret = ["-K", RANDOM.randbytes(bits // 8).hex()] + (["-iv", RANDOM.randbytes(16).hex()] if mode != "ecb" else [])
     trace = test.trace()
@@ -145,7 +147,8 @@ def enc(test, openssl, mode, bits, plains):
             )
         fixed = ("-pbkdf2", "-iter", "50", "-S", "0123456789abcdef")
         sealed = run("-e", *fixed, "-pass", "pass:right", subject=False, data=plains[100_000]).stdout
-        # One wrong password in 256 yields valid padding, so a password is chosen that the default provider refuses.
+        # With one of 256 wrong passwords, the padding is valid by chance. So the test uses a password that the default provider
+        # refuses.
         wrong = next(
             each for each in ("wrong", "bad", "false")
             if run("-d", *fixed, "-pass", f"pass:{each}", subject=False, data=sealed).returncode
@@ -177,7 +180,7 @@ def by_command_line(test, openssl, plains, certificate):
     """Tests the provider named on the command line instead of in a configuration."""
     if not test.proof:
         return
-    # `-provider lockstep` looks for a file of that name.
+    # `-provider lockstep` searches for a file with the name `lockstep.so`.
     folder = test.path("modules")
     os.mkdir(folder)
     os.symlink(test.module, os.path.join(folder, "lockstep.so"))
@@ -215,8 +218,8 @@ def speed(test, openssl, arguments, algorithm, direction):
     rate = re.search(rb"(?mi)^(?:evp|aes-\S+) +([0-9.]+)k", output or b"")
     errors = [line for line in done.said.splitlines() if "rror" in line]
     if any(argument.endswith("ccm") for argument in arguments):
-        # The one of 3.0.2 sets an IV for the first message only. Its default provider encrypts further messages with the
-        # same nonce, which ours refuses.
+        # `openssl speed` of 3.0.2 sets an IV for the first message only. The default provider encrypts further messages with the
+        # same nonce, which our provider refuses.
         errors = [line for line in errors if "no iv set for this message" not in line]
     good = rate and float(rate[1]) > 0 and not errors
     test.check(good, f"{name}: shows a rate and no error", done.said + (output or b"").decode())
@@ -224,7 +227,7 @@ def speed(test, openssl, arguments, algorithm, direction):
 
 
 def seals(test, openssl, name, algorithm, seal, open_, plain, damage=False):
-    """`seal` and `open_` are arguments of openssl. Each provider must open what the other one has sealed."""
+    """Checks that each provider opens what the other one has sealed. `seal` and `open_` are arguments of openssl."""
     for subject in (True, False):
         way = f"{name}, sealed by {'default ours'.split()[subject]}"
         trace = test.trace()
@@ -264,7 +267,7 @@ def cms(test, openssl, plains, key, certificate):
                     mode == "gcm",
                 )
     plain = plains[100_000]
-    # The content's key is wrapped by AES key wrap. With a password, a mode of CBC wraps it (RFC 3211).
+    # AES key wrap wraps the key of the content. With a password, a CBC mode wraps it (RFC 3211).
     command = ["cms", "-encrypt", *binary, "-aes-256-cbc", *secret]
     seals(test, openssl, "cms -secretkey, -aes-256-cbc", CBC256, command, [*opens, *secret], plain)
     password = ["-pwri_password", "over the hills"]
@@ -375,7 +378,7 @@ def tls(test, openssl, identity, suite, server_is_ours):
     trace = test.trace()
     datagrams = protocol.startswith("dtls")
     size = DATAGRAM_TRANSFER if datagrams else TRANSFER
-    # The programs interpret some letters at the start of a piece of input as commands, so the data contain other letters.
+    # The programs interpret some letters at the start of a piece of input as commands. The data do not contain these letters.
     source = random.Random(name)
     there, back = (source.randbytes(size // 2).hex().encode() + b"\n" for _ in range(2))
     common_options = [f"-{protocol}", *options]
@@ -421,19 +424,20 @@ def tls(test, openssl, identity, suite, server_is_ours):
             used = re.search(rb"CIPHER is (\S+)", server.out)
             test.check(used and used[1].decode() == cipher, f"{name}: the cipher suite", used and used[1])
             test.check(client.end() == 0, f"{name}: the client ends well", client.said)
-            # With datagrams s_server does not end, but waits for more.
+            # With datagrams, s_server does not end by itself, because it waits for more datagrams.
             if not datagrams:
                 code = server.wait_for(lambda it: b"CONNECTION CLOSED" in it.out) and server.end()
                 test.check(code == 0, f"{name}: the server ends well", f"{code}: {server.said}")
     if algorithm:
         for direction in ("encrypt", "decrypt"):
-            # A datagram server is ended by a signal, and prints no totals.
+            # A datagram server is ended by a signal, so it prints no totals.
             least = 0 if datagrams else 2 * size
             test.proved(trace, algorithm, direction, name, at_least=least)
 
 
 def bad_settings(test, openssl):
-    """Invalid settings give a message that names the problem, and no crash. Invalid settings of the environment are ignored."""
+    """Tests that invalid settings give a message that names the problem, without a crash. Invalid settings in the
+    environment are ignored."""
     if not test.proof:
         return
     cases = [
@@ -450,12 +454,12 @@ def bad_settings(test, openssl):
 
 
 def snippet(test, openssl, command):
-    """`lockstep openssl-conf` prints a configuration that works."""
+    """Tests that the configuration that `lockstep openssl-conf` prints works."""
     done = test.run(command, "openssl-conf", subject=False)
     output = test.ran(done, "lockstep openssl-conf")
     if output is None or not test.proof:
         return
-    # The module of this run, wherever the command expects it to be installed.
+    # In the configuration, the path of an installed module is replaced by the module of this run.
     text = re.sub(r"(?m)^[ \t#]*module[ \t]*=.*$", lambda _: f"module = {test.module}", output.decode())
     trace = test.trace()
     conf = test.write("snippet.cnf", text)

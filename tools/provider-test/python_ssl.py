@@ -27,7 +27,8 @@ import threading
 CONNECTIONS = 16
 MESSAGES = 12
 LONGEST = 200_000
-# Version, cipher suite (in TLS 1.3 the first one of the library), and the cipher of our provider that is used.
+# For each suite: the TLS version, the name (in TLS 1.3 the library uses its first suite), and the cipher of our provider that is
+# used.
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256", "AES-128-GCM"),
     ("TLSv1_2", "ECDHE-RSA-AES256-SHA384", "AES-256-CBC"),
@@ -57,7 +58,7 @@ def main():
 
 
 def pair(test, common, name, arguments, server_is_ours, client_is_ours, algorithm):
-    """Runs a process that serves and one that connects."""
+    """Runs two processes: one serves, and the other one connects."""
     server_trace, client_trace = test.trace(), test.trace()
     command = [sys.executable, __file__]
     environment = test.environment(server_is_ours, server_trace)
@@ -79,7 +80,7 @@ def forks(test, identity):
     trace = test.trace()
     done = test.run(sys.executable, __file__, "forks", *identity, trace=trace)
     test.ran(done, "forked processes")
-    # The random generator uses the preferred provider.
+    # The random generator of forked processes uses the preferred provider.
     test.proved(trace, "AES-256-CTR", "encrypt", "forked processes: random bytes")
     if test.proof:
         users = trace.users("AES-256-GCM", "encrypt")
@@ -90,7 +91,7 @@ def forks(test, identity):
 
 
 def contexts(version, suite, certificate, key):
-    """Settings of a server and of a client."""
+    """The TLS contexts of a server and of a client."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
     client = ssl.create_default_context(cafile=certificate)
@@ -102,7 +103,7 @@ def contexts(version, suite, certificate, key):
 
 
 def send(connection, message):
-    """Sends the length, the digest and the message, in one piece."""
+    """Sends the length, the digest and the message in one call."""
     connection.sendall(struct.pack(">I", len(message)) + hashlib.sha256(message).digest() + message)
 
 
@@ -146,7 +147,7 @@ def in_threads(count, function):
 
 
 def lengths(number):
-    """The lengths of the messages of a connection: the maximum, 0, and random lengths."""
+    """The lengths of the messages of a connection: the maximum length, 0, and random lengths."""
     source = random.Random(number)
     return [LONGEST, 0, 1, *(source.randrange(LONGEST) for _ in range(MESSAGES - 3))]
 
@@ -162,7 +163,7 @@ def serve(version, suite, key, certificate):
             plain.settimeout(60)
             with settings.wrap_socket(plain, server_side=True) as connection:
                 for _ in range(MESSAGES):
-                    # The answer is the message reversed, so that an echo is detected.
+                    # The answer is the message in reverse, so that a mere echo is detected.
                     send(connection, receive(connection)[::-1])
                 receive(connection)
 
@@ -206,7 +207,7 @@ def exchange(server, client, length):
     for sender, receiver in ((server, client), (client, server)):
         message = os.urandom(length)
         got = b""
-        # In single records, since the other end does not read in between.
+        # The message is sent in single records, because the other end reads only after each of them.
         for at in range(0, length, 10_000):
             sender.write(message[at : at + 10_000])
             got += receiver.read(10_000)
@@ -225,11 +226,11 @@ def forks_(key, certificate):
         child = os.fork()
         if child == 0:
             os.close(reading)
-            # In threads, uses the connection of the parent, made before the fork, and a new connection.
+            # Threads of the child use the parent's connection, which was made before the fork, and a new connection.
             exchange(*ends, 100_000)
             in_threads(4, lambda _: exchange(*connection_in_memory(*settings), 100_000))
             os.write(writing, ssl.RAND_bytes(32) + hashlib.sha256(b"").digest())
-            # One process ends without exit handlers and one with them.
+            # One child ends without exit handlers, and the other one with them.
             if number % 2:
                 os._exit(0)
             sys.exit(0)
@@ -248,7 +249,7 @@ def forks_(key, certificate):
 
 
 def exits(key, certificate):
-    # A global variable, which still exists when the interpreter ends.
+    # The variable is global, so it still exists when the interpreter ends.
     global alive
     alive = connection_in_memory(*contexts("TLSv1_2", "AES256-GCM-SHA384", certificate, key))
     exchange(*alive, 100_000)

@@ -31,10 +31,10 @@ import common
 
 OBJECTS = {"35k": 35_000, "150k": 150_000, "100m": 100 << 20}
 UPLOAD = 5_000_000
-# The user of the workers if this script runs as root.
+# The users that the workers may have if this script runs as root.
 USERS = ("www-data", "nobody")
-# TLS version, suite, and the cipher of our provider that is used.
-# The servers' first port offers encrypt-then-MAC, the second does not.
+# For each suite: the TLS version, the name, and the cipher of our provider that is used. The servers offer encrypt-then-MAC on
+# their first port but not on the second.
 SUITES = (
     ("1.2", "ECDHE-RSA-AES128-GCM-SHA256", "AES-128-GCM"),
     ("1.2", "AES256-GCM-SHA384", "AES-256-GCM"),
@@ -135,29 +135,29 @@ APACHE_MODULES = ("mpm_event", "unixd", "authz_core", "authz_host", "alias", "cg
 
 
 def user():
-    """The user of the workers."""
+    """The user that the workers have."""
     known = {entry.pw_name for entry in pwd.getpwall()}
     return next((name for name in USERS if name in known), None) or common.fail(f"no user {' or '.join(USERS)}")
 
 
 def group():
-    """The first group of that user."""
+    """The first group of the user that the workers have."""
     return grp.getgrgid(pwd.getpwnam(user()).pw_gid).gr_name
 
 
 def nginx(test, values):
-    """Configuration and command line."""
+    """Writes the configuration of nginx, and returns the command line."""
     line = f"user {user()} {group()};" if os.geteuid() == 0 else ""
     conf = test.write("nginx.conf", NGINX.format(user=line, **values))
     return [common.program("nginx"), "-p", test.folder, "-e", test.path("nginx.log"), "-c", conf]
 
 
 def apache(test, values):
-    """Configuration and command line."""
+    """Writes the configuration of Apache, and returns the command line."""
     folder = common.first_of("/usr/lib/apache2/modules", "/usr/lib*/httpd/modules", "/usr/libexec/apache2")
     if not folder:
         common.fail("no folder of Apache's modules: run tools/setup.sh programs")
-    # Where a module is part of the program there is no file.
+    # A module that is a part of the program has no file.
     files = [(name, os.path.join(folder, f"mod_{name}.so")) for name in APACHE_MODULES]
     modules = "\n".join(f"LoadModule {name}_module {file}" for name, file in files if os.path.exists(file))
     line = f"User {user()}\nGroup {group()}" if os.geteuid() == 0 else ""
@@ -197,7 +197,7 @@ def started(test, make, values, trace):
 
 
 def log(test):
-    """The end of the server's own log."""
+    """The end of the log that the server itself writes."""
     text = ""
     for name in ("nginx.log", "apache.log"):
         if os.path.exists(test.path(name)):
@@ -288,7 +288,7 @@ def load(test, server, running, values):
         ]
         with common.Process(*command, environment=test.environment(False)) as asking:
             if not kept:
-                # Approximately in the middle of the load.
+                # The reload begins approximately in the middle of the load.
                 time.sleep(0.3)
                 running.running.send_signal(signal.SIGHUP if server == "nginx" else signal.SIGUSR1)
             code = asking.end()
@@ -333,7 +333,7 @@ def serve(test, server, make, values, expected):
     with running:
         sent, received = fetch(test, curl, server, values, expected)
         load(test, server, running, values)
-        # nginx ends gracefully by SIGQUIT, Apache by SIGWINCH.
+        # SIGQUIT ends nginx gracefully, and SIGWINCH ends Apache gracefully.
         running.running.send_signal(signal.SIGQUIT if server == "nginx" else signal.SIGWINCH)
         code = running.end()
     test.check(code == 0, f"{server} ends well", f"exit code {code}: {running.said}\n{log(test)}")
@@ -341,8 +341,8 @@ def serve(test, server, make, values, expected):
     test.check(not crashes, f"{server}: no worker crashed", "\n".join(crashes))
     for direction, sums in (("encrypt", sent), ("decrypt", received)):
         for algorithm, size in sums.items():
-            # Apache's workers end without freeing their ciphers, so OpenSSL never unloads our provider. The trace has no totals, only first
-            # uses.
+            # Apache's workers end without freeing their ciphers, so OpenSSL never unloads our provider. Their trace contains first
+            # uses but no totals.
             least = size if server == "nginx" else 0
             test.proved(trace, algorithm, direction, f"{server}'s workers", at_least=least, not_by=(master,))
     if test.proof:

@@ -21,7 +21,7 @@ import random
 import shutil
 import subprocess
 
-# The same data in each run; they are not secret.
+# The seed is fixed, so each run has the same data. The data are not secret.
 RANDOM = random.Random(0x10C57E9)
 KEYS = {bits: RANDOM.randbytes(bits // 8) for bits in (128, 192, 256)}
 NONCE, AAD = RANDOM.randbytes(12), b"associated data"
@@ -30,7 +30,7 @@ CONTEXT = b"backups/monday"
 FORGED_MODES = ("GCM", "CCM", "OCB", "GCM-SIV", "SIV")
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
-# The bytes that a process must have passed to our provider: those of all messages with one key length, or of a file.
+# The number of bytes that a process must have passed to our provider: of all messages with one length of key, and of a file.
 PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
 
 
@@ -72,7 +72,8 @@ for (const [name, [cipher, ivBytes, options, bytes]] of Object.entries(tries)) {
 
 
 def node(test):
-    """The codes of errors of Node for forged messages and wrong lengths are those of its own OpenSSL."""
+    """Tests that Node reports forged messages and wrong lengths on our provider by the same error codes as on its own
+    OpenSSL."""
     if not shutil.which("node"):
         print("NOT TESTED: errors of Node: node is not installed")
         return
@@ -89,7 +90,7 @@ def node(test):
 
 
 def exchange(test, python, package, writer_is_ours, reader_is_ours):
-    """Runs a process that encrypts, and one that decrypts."""
+    """Runs a process that encrypts, and then one that decrypts."""
     folder = test.path(f"{package}-{writer_is_ours}-{reader_is_ours}")
     os.mkdir(folder)
     for step, is_ours in (("encrypt", writer_is_ours), ("decrypt", reader_is_ours)):
@@ -160,7 +161,7 @@ def pyca_messages():
 
 
 def forged_messages():
-    """Functions that decrypt a forged message: all kinds of pyca, and its incremental GCM."""
+    """Functions that decrypt a forged message: by all modes of pyca, and by its incremental GCM."""
     from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
 
     key = KEYS[256]

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 
 MIB = 1 << 20
-# For each unit: the kind of quantity that it measures, and the factor to bytes, seconds or dollars.
+# For each unit, the quantity that it measures, and the factor by which a value is converted to bytes, seconds or dollars.
 UNITS = {
     "GB/s": ("rate", 1e9),
     "Gb/s": ("rate", 1e9 / 8),
@@ -43,13 +43,14 @@ class Figure:
 
     @property
     def base(self):
-        """The value in bytes, seconds and dollars."""
+        """A value converted to bytes, seconds or dollars."""
         return self.value * UNITS[self.unit][1]
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A resource that every byte uses. The times of the figures in `rate` are added, as for work in sequence on one processor."""
+    """A resource that every byte uses. The times of the figures in `rate` are added, because one processor does their
+    work in sequence."""
 
     name: str
     rate: float
@@ -67,8 +68,8 @@ class Configuration:
     price: float
     capacity: float
     object_store: bool
-    # The parts of the page that show the configuration. "all": tables and plot. "table": tables, but not the plot.
-    # "hidden": only the other tables.
+    # Where the page shows the configuration. "all": in tables and plot. "table": in tables only. "hidden": only in tables that do
+    # not list all configurations.
     show: str
 
 

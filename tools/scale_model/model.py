@@ -8,12 +8,12 @@ START = "start"
 
 
 def rate_of(configuration, stage):
-    """Bytes a second of a stage, all nodes together."""
+    """The rate of a stage in bytes per second, for all nodes together."""
     return stage.rate * (1 if stage.shared else configuration.nodes)
 
 
 def slowest(configuration):
-    """The stage that determines the rate: the first one of equally slow stages."""
+    """The stage that determines the rate. If several stages are equally slow, it is the first of them."""
     return min(configuration.stages, key=lambda stage: rate_of(configuration, stage))
 
 
@@ -26,7 +26,7 @@ def seconds(configuration, work):
 
 
 def bottleneck(configuration, work):
-    """What takes the most time: the start, or the slowest stage."""
+    """The name of the part that takes the most time: the start, or the slowest stage."""
     return START if configuration.start > work / rate(configuration) else slowest(configuration).name
 
 
@@ -43,7 +43,7 @@ def nodes_until_shared(configuration):
 
 
 def dollars(configuration, work, store=None):
-    """The price of the machines for the time of the work, and that of the requests to the object store."""
+    """The cost of the machines for the time of the work, plus the cost of the requests to the object store."""
     if configuration.price is None:
         return None
     machines = configuration.price * seconds(configuration, work)
@@ -54,11 +54,11 @@ def dollars(configuration, work, store=None):
 
 
 def error(point):
-    """The predicted time less the measured one, as a fraction of the measured time."""
+    """The predicted time minus the measured time, as a fraction of the measured time."""
     return seconds(point.configuration, point.work) / point.seconds - 1
 
 
 def units_to_match(target, one):
-    """The least number of units with the rate `one` that together reach the rate `target`."""
+    """The minimum number of units that together reach the rate `target`, if each has the rate `one`."""
     count = int(target // one)
     return count if count * one >= target else count + 1

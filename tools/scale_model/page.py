@@ -82,7 +82,7 @@ def money(model):
 
 
 def socket(model):
-    """How the rate of one socket grows with the cores that work."""
+    """A table that shows how the rate of one socket grows with the number of working cores."""
     core, moved = model.value("gcm_core"), model.value("moved_in_place")
     memory, each = model.value("memory_socket") / moved, model.value("memory_core") / moved
     rows = []
@@ -94,7 +94,8 @@ def socket(model):
 
 
 def store(model):
-    """The number of nodes from which on the object store limits the rate, by size of parts and number of prefixes."""
+    """A table of the number of nodes from which on the object store limits the rate, by the size of parts and the
+    number of prefixes."""
     node = m.rate(model.configuration("node-200"))
     slower = min(model.object_store["get_rate"], model.object_store["put_rate"])
     rows = []
@@ -107,7 +108,7 @@ def store(model):
 
 
 def gpu(model):
-    """The number of cores that are as fast as a GPU, by the path of the data to the GPU."""
+    """A table of the number of cores that are as fast as a GPU, by the path of the data to the GPU."""
     rows = []
     for name in ("gpu-memory", "gpu-nvlink", "gpu-c2c", "gpu-pcie"):
         one = model.configuration(name)
@@ -137,7 +138,7 @@ def check(model):
 
 
 def spread(model):
-    """A sentence on the errors of the model."""
+    """A sentence about the errors of the model."""
     quiet = [point for point in model.points if not point.disturbed]
     errors = sorted(abs(m.error(point)) for point in quiet)
     worst = max(quiet, key=lambda point: abs(m.error(point)))
@@ -203,7 +204,8 @@ def sources(model):
 
 
 def replaced(text, generated, path):
-    """A page with its generated parts exchanged: `<!-- NAME: begin -->` to `<!-- NAME: end -->`."""
+    """The page, in which each generated part is replaced by its new text. A part is from `<!-- NAME: begin -->` to
+    `<!-- NAME: end -->`."""
     for name, part in generated.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):

@@ -10,8 +10,8 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 840, 84, 22, 34, 520
 FIRST, LAST = 6, 15  # powers of ten of the work in bytes
 LOWEST, HIGHEST = -5, 6  # powers of ten of the time in seconds
 STEPS = 120
-# For each line: its colour on a light background, its colour on a dark background, and its pattern. The patterns
-# differ, so that colours are not required.
+# For each line of the plot: the colour on a light background, the colour on a dark background, and the pattern. Each line has a
+# different pattern, so the plot is readable without colours.
 LINES = (
     ("#2f7d46", "#6fce8c", ""),
     ("#2f7d46", "#6fce8c", "8 3"),
@@ -76,7 +76,7 @@ def axes():
 
 
 def path(configuration, first, last):
-    """The line of a configuration between two powers of ten of the work."""
+    """The line of a configuration between two amounts of work, which are given as powers of ten."""
     points = []
     for step in range(STEPS + 1):
         work = 10 ** (first + (last - first) * step / STEPS)
@@ -97,14 +97,14 @@ def line(index, configuration):
 
 
 def mark(x, y, disturbed):
-    """A measured point: a circle, or a cross for a busy machine."""
+    """A measured point. It is a circle, or a cross if the machine was busy."""
     if disturbed:
         return f'<path class="mark" d="M{x - 3.5:.1f} {y - 3.5:.1f}l7 7m0 -7l-7 7"/>'
     return f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
 
 
 def place(row):
-    """Where an entry of the key begins."""
+    """The position of an entry of the key."""
     return LEFT + row % 2 * 375, BOTTOM + 46 + row // 2 * 19
 
 

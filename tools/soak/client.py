@@ -20,14 +20,14 @@ import socket
 import ssl
 import time
 
-# The number of the faulty request.
+# A client with flaws makes its faulty request as the request with this number.
 FLAWED = 5
 # The numbers of uploads and of fetches with each suite in one round of requests.
 UPLOADS, FETCHES = 1, 4
 LEAK = 4 << 20
 UPLOAD = 120_000
-# Requests to a server whose device fails fit into one record, and are rarely aborted, or into two records, and a third of them is
-# aborted. Most of the longer requests would be aborted.
+# Requests to a server whose device fails have one of two lengths. The shorter ones fit into one record and are rarely aborted. The
+# longer ones take two records, and a third of them is aborted. Most requests that are even longer would be aborted.
 UPLOADS_TO_FAILING = (15_000, 30_000)
 
 
@@ -68,10 +68,8 @@ def context(settings, version, suite):
 
 
 def converse(made, port, request, deadline, cut):
-    """Sends a request on a connection of its own; the status and the body of the answer.
-
-    `cut` injects a flaw: the connection ends after the handshake.
-    """
+    """Sends a request on a new connection. Returns the status and the body of the answer. `cut` injects a flaw: the
+    connection ends after the handshake."""
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))
         with plain:
@@ -85,14 +83,14 @@ def converse(made, port, request, deadline, cut):
     head, _, body = answer.partition(b"\r\n\r\n")
     lines = head.decode("latin-1").split("\r\n")
     lengths = [int(line.split(":")[1]) for line in lines if line.lower().startswith("content-length:")]
-    # A 204 has no body and no length.
+    # An answer with the status 204 has no body and no length.
     if not head or len(body) < (lengths or [0])[0]:
         raise Ended(f"the answer ended after {len(head)} and {len(body)} bytes of {lengths}")
     return int(lines[0].split()[1]), body
 
 
 def exchange(connection, request, deadline):
-    """Sends a request on a connection whose handshake is complete, and receives until its end."""
+    """Sends a request on a connection whose handshake is complete, and receives until the server ends the connection."""
     answer = bytearray()
     try:
         deadline.set(connection)
@@ -106,7 +104,7 @@ def exchange(connection, request, deadline):
     except TimeoutError:
         raise
     except ssl.SSLError as problem:
-        # This client has detected the error. An alert of the server would have another reason.
+        # With this reason, the client itself has detected the error. An alert from the server would have another reason.
         if problem.reason == "DECRYPTION_FAILED_OR_BAD_RECORD_MAC":
             raise NotAuthentic(f"a record after {len(answer)} bytes is not authentic") from problem
         raise Ended(repr(problem)) from problem
@@ -138,7 +136,7 @@ class Client:
         print(f"{kind}: {what}", file=sys.stderr, flush=True)
 
     def deal(self):
-        """The suite and the direction of the next request: in random order, and equally often."""
+        """Chooses the suite and the direction of the next request in random order. All suites are equally frequent."""
         if not self.dealt:
             ways = [False] * FETCHES + [True] * UPLOADS
             self.dealt = [(*each, uploads) for each in self.contexts for uploads in ways]
@@ -146,7 +144,7 @@ class Client:
         return self.dealt.pop()
 
     def ask(self):
-        """One request of random kind."""
+        """Makes one request of a random kind."""
         (version, suite), made, uploads = self.deal()
         server = self.random.choice(self.settings["servers"])
         may_abort = server["fails"]
@@ -156,7 +154,7 @@ class Client:
         kind = self.kinds[f"{suite} {'upload' if uploads else 'fetch'}"]
         begun = time.monotonic()
         deadline = Deadline(self.settings["patience"])
-        # A device may abort requests of these kinds, but not in this way.
+        # A failing device may abort this request, but it cannot refuse the connection. So the flaw must be reported.
         refused = self.settings["flaw"] == "refused" and may_abort
         silent = socket.create_server(("127.0.0.1", 0)) if self.flaw("hang") or refused else None
         if silent:
@@ -174,8 +172,8 @@ class Client:
         except Hung:
             self.problem("hung", what)
         except (WrongBytes, Ended) as problem:
-            # A device that fails in a record, which is ciphered in place, ends the connection. OpenSSL counts a record of GCM and CCM
-            # before it is encrypted, so the client cannot authenticate the alert.
+            # A record is ciphered in place, so a device that fails in it ends the connection. OpenSSL counts a record of GCM and
+            # CCM before the record is encrypted, so the client cannot authenticate the alert that follows.
             is_alert = isinstance(problem, NotAuthentic) and ("GCM" in suite or "CCM" in suite or version == "TLSv1_3")
             if isinstance(problem, WrongBytes) and not (may_abort and is_alert):
                 self.problem("wrong", f"{what}: {problem}")

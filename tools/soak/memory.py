@@ -2,13 +2,13 @@
 
 import statistics
 
-# Growth up to this size is not a leak, because allocators and caches grow for some time.
+# The maximum growth in bytes that does not count as a leak: allocators and caches grow for some time.
 TOLERANCE_BYTES = 2 << 20
 TOLERANCE_SHARE = 0.05
-# A run of less than this many seconds is still warming up in its second quarter.
+# If a run takes less than this number of seconds, its second quarter is still a part of the warm-up.
 SETTLED_SECONDS = 300
 UNSETTLED_BYTES = 16 << 20
-# A quarter with fewer samples is not significant.
+# The minimum number of samples of a quarter. With fewer samples the result is not significant.
 LEAST_SAMPLES = 4
 
 
@@ -37,7 +37,8 @@ class Series:
             self.samples.append(sum(sizes) / len(sizes))
 
     def figures(self, seconds):
-        """First and last sample, medians of the second and the last quarter, the tolerance, and whether it is flat."""
+        """The first and the last sample, the medians of the second and of the last quarter, the tolerance, and whether
+        the series did not grow."""
         quarter = len(self.samples) // 4
         if quarter < LEAST_SAMPLES:
             return {"samples": len(self.samples), "flat": False}

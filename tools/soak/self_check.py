@@ -31,7 +31,8 @@ import time
 import soak
 
 SECONDS = "8"
-# Requests on the emulator take seconds on a loaded machine, so the time limit is not shorter. One client waits until this limit is exceeded.
+# The time limit of requests in a soak with flaws. It cannot be shorter, because requests on the emulator take seconds on a loaded
+# machine. One client waits until this limit is exceeded.
 FLAWED_SECONDS, FLAWED_PATIENCE = "12", "12"
 CLIENT, FORKS = "client that must fail: ", "forks that must fail: "
 FLAWS = {
@@ -46,7 +47,7 @@ FLAWS = {
     (FORKS + "code", "failed"),
     (FORKS + "early", "early"),
     (FORKS + "refused", "refused"),
-    # This soak reports that no device has failed.
+    # In this soak no device fails, which the soak must report.
     ("soak", "idle"),
 }
 
@@ -61,7 +62,7 @@ LOGGED = {
 # The minimum number of processes of a soak: servers with their workers, clients, and forking programs.
 PROCESSES = 12
 PATIENCE = 60
-# A soak has started all of its processes after some two seconds.
+# After this number of seconds, a soak is still starting processes. It needs about two seconds for all of them.
 EARLY_SECONDS = 3
 EARLY_RUNS = 6
 PR_SET_CHILD_SUBREAPER = 36
@@ -72,7 +73,7 @@ def command(module):
 
 
 def descendants(pid):
-    """The processes that a process has started, and theirs."""
+    """The processes that a process has started, directly or indirectly."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             children = [int(child) for child in file.read().split()]
@@ -107,7 +108,8 @@ def name(pid):
 
 
 def interrupted(module, number, seconds):
-    """Ends a soak by a signal, after some seconds or when it has started all of its processes. Returns what is wrong afterwards."""
+    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. Returns a
+    message about what is wrong afterwards."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
     with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -132,7 +134,7 @@ def interrupted(module, number, seconds):
 
 
 def interruptions(module):
-    """True if no process remains of interrupted soaks, at any time of the interruption."""
+    """Interrupts soaks at different times. Returns true if none of their processes remains."""
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
     cases = [(number, None) for number in signals]
     cases += [(signals[run % 3], random.uniform(0, EARLY_SECONDS)) for run in range(EARLY_RUNS)]
@@ -146,7 +148,7 @@ def interruptions(module):
 
 
 def short(module, **more):
-    """Exit code and figures of a short soak."""
+    """Runs a short soak. Returns its exit code and its figures."""
     environment = {**os.environ, "SOAK_SECONDS": SECONDS, **more}
     with subprocess.Popen(
         command(module), env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -154,7 +156,7 @@ def short(module, **more):
         try:
             out, err = running.communicate()
         except BaseException:
-            # The soak ends the processes that it has started.
+            # When the soak is ended, it ends the processes that it has started.
             running.terminate()
             raise
     lines = out.splitlines()
@@ -174,16 +176,16 @@ def main():
     for line, crash in LOGGED.items():
         if bool(soak.CRASH.search(line)) != crash:
             sys.exit(f"is this line of nginx a crash? {line}")
-    # A killed soak leaves its folder.
+    # A soak that is killed does not remove its folder, so this folder contains it.
     with tempfile.TemporaryDirectory(prefix="lockstep-soak-") as folder:
-        # Workers without root's rights read what lies below.
+        # Workers without root's rights must read the files in this folder.
         os.chmod(folder, 0o755)
         os.environ["TMPDIR"] = folder
         return checked(sys.argv[1])
 
 
 def checked(module):
-    """The exit code."""
+    """Runs all checks, and returns the exit code."""
     code, figures, err = short(module)
     if code != 0:
         print(f"the short soak failed:\n{err}", file=sys.stderr)

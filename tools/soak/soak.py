@@ -45,10 +45,10 @@ import common
 import memory
 import servers
 
-# Short objects, because the emulator is slow.
+# The objects that clients fetch. They are short, because the emulator is slow.
 OBJECTS = {"1k": 1000, "35k": 35_000, "150k": 150_000}
-# Version and suite. The device processes records with CBC and CCM, and the CTR part of records with GCM (docs/provider.md), so a
-# failing device may end a connection of any suite.
+# The TLS versions and suites. The device processes records with CBC and CCM, and the CTR part of records with GCM
+# (docs/provider.md). So a failing device may end a connection of any suite.
 SUITES = (
     ("TLSv1_2", "ECDHE-RSA-AES128-GCM-SHA256"),
     ("TLSv1_2", "AES256-GCM-SHA384"),
@@ -63,10 +63,10 @@ DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
-# The largest accepted share of aborted requests, and of refused rounds in place. In most runs 12 % of the fetches and 20 % of the
+# The maximum share of aborted requests, and of rounds in place that are refused. In most runs 12 % of the fetches and 20 % of the
 # uploads are aborted, and 4 % of the rounds are refused.
 ABORTED_SHARE = 0.6
-# With fewer requests or rounds, the share is not significant.
+# The minimum number of requests or rounds for which a share is checked. With fewer of them, the share is not significant.
 LEAST_TRIES = 20
 # The number of worker processes of a server, as in tools/provider-test/servers.py.
 WORKERS = 3
@@ -86,7 +86,7 @@ class Server:
         self.trace = test.trace() if traced else None
         self.values = {**values, "folder": self.test.folder}
         self.faults = faults
-        # True if the device does not fail and the workers live as long as the soak.
+        # True if the device does not fail, so that the workers live as long as the soak.
         self.lasts = lasts
         self.reloads = 0
         self.workers = None
@@ -109,7 +109,7 @@ class Server:
         with open(command[-1], "r+", encoding="utf-8") as file:
             text = file.read()
             file.seek(0)
-            # nginx clears its workers' environment.
+            # nginx removes all environment variables of its workers except the variables that its configuration names.
             file.write(f"env LOCKSTEP_TEST_FAULTS;\n{text}")
         return command
 
@@ -237,7 +237,7 @@ class Soak:
         self.forks(2, None, OPENSSL_CONF=self.processor_conf)
 
     def watch(self):
-        """Reloads and samples until the time is over or a process has ended."""
+        """Reloads servers and takes samples until the time is over or a process has ended."""
         begun = time.monotonic()
         pause = min(1.0, self.seconds / 60)
         reloading = [server for server in self.servers if not server.lasts]
@@ -259,7 +259,7 @@ class Soak:
     def finish(self):
         """Ends all processes; returns the sums of their counts."""
         sums = {}
-        # Servers end last: clients may be waiting for them.
+        # Servers end last, because clients may wait for their answers.
         for name, process in reversed(self.running.items()):
             if not name.startswith("client"):
                 process.running.send_signal(signal.SIGQUIT if name.startswith("server") else signal.SIGTERM)
@@ -290,7 +290,7 @@ class Soak:
         self.limit(name, "refused", counts.get("inplace", 0), counts.get("refused", 0))
 
     def limit(self, name, kind, tries, ended):
-        """A device that fails may end some requests or rounds, but not most of them."""
+        """Checks that a failing device has ended only a part of the requests or rounds, and not most of them."""
         if tries >= LEAST_TRIES and ended > ABORTED_SHARE * tries:
             self.problem(name, kind, f"{ended} of {tries}, more than {ABORTED_SHARE:.0%}")
 

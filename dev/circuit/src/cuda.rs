@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::{Circuit, Place, place};
 
-/// The CUDA header, with one function for each circuit. The arguments of a function are bytes of 32 blocks as bit planes.
-/// The function replaces them by the results.
+/// The CUDA header, with one function for each circuit. The arguments of a function are the bit planes of bytes of 32 blocks. The function
+/// overwrites its arguments with its results.
 pub fn cuda(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from dev/circuit/aes.circuit: do not edit. devices/cuda/tests/cuda/circuit.rs makes it anew.\n\

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-/// The last operation of an expression that combines three bits by `&`, `|`, `^` and `~`. A `u8` is the truth table of an
-/// operand of this operation.
+/// The last operation of an expression in which `&`, `|`, `^` and `~` combine three bits. A `u8` is the truth table of an operand of this
+/// operation.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Operand(usize),

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use crate::{Circuit, Place, cheapest, place};
 
-/// Shader code with one function for each circuit that processes a single byte, such as the S-box. A function maps a state
-/// of bit planes to a new one. Circuits that process a column and a round key are left out.
+/// Shader code with one function for each circuit that processes a single byte, such as the S-box. A function takes and returns a state of
+/// bit planes. Circuits that process a column and a round key are left out.
 pub fn glsl(circuits: &[Circuit]) -> String {
     let mut out = String::from(
         "// Made from dev/circuit/aes.circuit: do not edit. devices/opengl/tests/opengl/circuit.rs makes it anew.\n\

@@ -56,7 +56,7 @@ fn keys(has_column: bool) -> Keys {
 /// Decrypts the whole file, and parts of it, which must equal the parts of the whole.
 fn read_all(file: &[u8], keys: &Keys, options: ReadOptions<'_>) -> Result<Vec<u8>> {
     let view = PlainView::open(&ENGINE, File(file), keys, options)?;
-    // A column without a key takes some additional bytes in the plain form.
+    // The plain form may be longer than the file, because it has some additional bytes for each column whose key is missing.
     assert!(view.len() < 4 * file.len() as u64 + (1 << 20), "{} bytes of {}", view.len(), file.len());
     let mut plain = vec![0; view.len() as usize];
     view.read_at(0, &mut plain)?;
@@ -124,8 +124,8 @@ fn round_trip(plain: &[u8], choice: u8) {
     };
     if policy.plain_columns.is_empty() {
         match encrypt(&*ENGINE, &File(&view), Vec::new(), &policy) {
-            // A page header is padded by an additional field. Its number is the number of the last field plus one,
-            // which may not exist.
+            // To pad a page header, the writer appends a field, whose number is the number of the last field plus one. Some last fields
+            // have the largest possible number.
             Err(Error::Malformed(what)) if what.contains("no room for another field") => {}
             outcome => outcome.expect("the plain form can be encrypted"),
         }

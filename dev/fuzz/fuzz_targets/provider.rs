@@ -281,8 +281,8 @@ impl Call {
                 let outcome = run(state, all.wrapping_add(to), all.wrapping_add(from));
                 assert!(memory[..to] == before[..to], "written before the output");
                 assert!(memory[to + room..] == before[to + room..], "written behind the output");
-                // The call may write as many bytes as it returns, and as many as the input has, because padding and
-                // overlapping data are moved.
+                // The call may overwrite as many bytes as it returns, or as the input has if this is more: it also uses the output buffer
+                // to move overlapping data and to remove padding.
                 let most = match outcome {
                     Ok(written) => written.max(input.len()),
                     Err(_) => input.len(),
@@ -591,8 +591,8 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
         let at = u.choose_index(16)?;
         tag[at] ^= 1 << u.int_in_range(0..=7u8)?;
         let refused = message.run(first, cipher, false, &sealed, &cuts, Some(&mut tag), u)?;
-        // As in OpenSSL's default provider, a wrong tag has no reason code in the final call of GCM, but it has one
-        // of OpenSSL in the update of CCM.
+        // As in OpenSSL's default provider, the reason code of a wrong tag depends on the mode: the final call of GCM gives none, and the
+        // update of CCM gives one of OpenSSL's codes.
         let Refused(reason) = refused.expect_err("the tag is wrong");
         assert_eq!(reason, if mode == "GCM" { 0 } else { 57 << 23 | 102 });
     }

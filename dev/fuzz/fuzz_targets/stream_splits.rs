@@ -1,4 +1,5 @@
-//! Every cipher with every kernel, in any split, with seeks and resets: the result equals the reference.
+//! Processes a message with any cipher, kernel and split into pieces, then again after a seek and after a reset. Each result must equal the
+//! result of the reference implementation.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -13,7 +14,7 @@ use lockstep_core::{Block, Error};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_reference as reference;
 
-/// One for each available kernel that supports passes.
+/// One planner for each available kernel that supports passes.
 static PLANNERS: LazyLock<Vec<Arc<Planner>>> = LazyLock::new(|| {
     let device: Arc<dyn Device> = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let kernels = device.kernels().iter().filter(|info| info.missing.is_none() && info.name != "cpu/aws-lc");

@@ -1,7 +1,7 @@
-//! Imported functions, whose effects follow from their contracts in the C standard and POSIX.
+//! The effects of imported functions, by their contracts in the C standard and in POSIX.
 //!
-//! It is assumed that the C library keeps these contracts, that its functions for copying, setting and allocating memory take a time
-//! that depends on lengths and addresses only, and that they leave no copy of what they copy in registers or on the stack.
+//! The following is assumed of the C library: It keeps these contracts. The time of its functions for copying, setting and allocating
+//! memory depends on lengths and addresses only. These functions leave no copy of the copied bytes in registers or on the stack.
 
 use iced_x86::Register;
 
@@ -73,8 +73,8 @@ fn argument<D: Domain>(m: &mut Machine<D>, index: usize) -> Result<u64, Stop> {
     m.public(Kind::Address, "address or length", &bytes[..8])
 }
 
-/// The registers that a function need not preserve have unknown values after a call, and flags are undefined. Secret bytes
-/// of such a register may still be there, and stay. Vector registers are kept as they are.
+/// Models the end of a call. The registers that a function need not preserve get unknown values, and the flags are undefined. Secret bytes
+/// of these registers may survive the call, so they are kept. Vector registers do not change.
 fn clobber_scratch_registers<D: Domain>(m: &mut Machine<D>) {
     use Register::{R8, R9, R10, R11, RAX, RCX, RDI, RDX, RSI};
     m.flags = Flags::UNDEFINED;
@@ -104,7 +104,7 @@ fn fill<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
     Ok(to)
 }
 
-/// Equality of public bytes. The time of the C library's comparison depends on the bytes.
+/// Compares public bytes. They must be public because the time of the C library's comparison depends on the bytes.
 fn compare<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
     let (x, y, len) = (argument(m, 0)?, argument(m, 1)?, argument(m, 2)?);
     for index in 0..len {
@@ -135,7 +135,7 @@ fn allocate<D: Domain>(
     Ok(base)
 }
 
-/// A block of another size with the content of a block, which is freed.
+/// Allocates a block of another size, moves the content of a block to it, and frees the old block.
 fn reallocate<D: Domain>(m: &mut Machine<D>) -> Result<u64, Stop> {
     let (old, size) = (argument(m, 0)?, argument(m, 1)?);
     let new = allocate(m, size, 16, None)?;

@@ -9,10 +9,11 @@ use object::{Endianness, Object, ObjectSymbol, RelocationTarget, SymbolKind};
 
 /// The address at which images are laid out.
 const BASE: u64 = 0x1000_0000;
-/// The addresses of imported symbols, one for each 16 bytes. No memory is there: the machine answers calls by contract.
+/// The address of the first imported symbol. The symbols are 16 bytes apart. No memory is there: the machine answers calls of these
+/// addresses by contract.
 pub const IMPORTS: u64 = 0x7f00_0000_0000;
 
-/// A part of the image.
+/// A range of memory that the file fills, with its permissions.
 pub struct Segment {
     /// The address of the first byte.
     pub address: u64,
@@ -26,13 +27,13 @@ pub struct Segment {
 
 /// A named function or object.
 pub struct Symbol {
-    /// The address.
+    /// The address in memory.
     pub address: u64,
     /// Number of bytes; 0 if the file does not state it.
     pub size: u64,
     /// The name, without mangling.
     pub name: String,
-    /// True for functions.
+    /// True if the symbol is a function.
     pub is_function: bool,
 }
 
@@ -170,7 +171,7 @@ fn relocations(file: &ElfFile64<'_>, imports: &mut BTreeMap<u64, String>) -> Res
                     BASE + symbol.address() + addend
                 }
             }
-            // Data of a thread, which no kernel uses: an access to this address is reported.
+            // Thread-local data, which no kernel uses. An access to address 0 is reported.
             (elf::R_X86_64_DTPMOD64 | elf::R_X86_64_DTPOFF64 | elf::R_X86_64_TPOFF64, _) => 0,
             (other, _) => return Err(format!("a relocation of type {other:?}, which is not supported")),
         };

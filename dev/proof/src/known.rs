@@ -2,7 +2,7 @@
 
 use crate::machine::Finding;
 
-/// A line of the list: the kind of a finding, the most bytes, and the beginning and the end of the name of its function.
+/// A line of the list: the kind of a finding, the maximum number of bytes, and the start and the end of the name of the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Known {
     /// The text of the line.
@@ -21,7 +21,8 @@ impl Known {
         finding.bytes <= self.most && self.matches(&finding.kind.to_string(), &finding.function)
     }
 
-    /// True if the line describes why a run could not go on. Its kind is `stopped`, and its function is the place with the reason.
+    /// True if the line describes a reason why runs stopped. The kind of such a line is `stopped`, and its function is the place and the
+    /// reason.
     pub fn describes_stop(&self, stop: &str) -> bool {
         stop.strip_prefix("stopped at ").is_some_and(|stop| self.matches("stopped", stop))
     }

@@ -25,7 +25,7 @@ const STACK_END: u64 = 0x7e00_0000_0000;
 const CALLER: u64 = STACK_END - 4096;
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
-/// A run of more instructions is stopped: no case needs as many.
+/// Maximum number of instructions of a run. No case needs as many, so a run that exceeds it has an error and is stopped.
 const MOST_STEPS: u64 = 200_000_000;
 
 /// A fault of constant time or of memory safety, or a secret that is left behind.
@@ -70,10 +70,10 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A finding.
+/// A fault that the analysis has found.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of the fault.
     pub kind: Kind,
     /// The function whose instruction is the cause.
     pub function: String,
@@ -81,7 +81,7 @@ pub struct Finding {
     pub bytes: usize,
     /// For the stack: the distance in bytes from the stack pointer after the return down to the lowest secret byte; 0 for other kinds.
     pub depth: usize,
-    /// The instruction and its operands, or what is left where.
+    /// The instruction and its operands, or the places of the secret bytes that are left behind.
     pub detail: String,
 }
 
@@ -100,13 +100,13 @@ impl fmt::Display for Stop {
     }
 }
 
-/// The result of an instruction.
+/// The outcome of an instruction: success, or the reason why the run stops.
 pub type Step = Result<(), Stop>;
 
 /// The function that executes an instruction.
 pub type Run<D> = fn(&mut Machine<D>, &Instruction) -> Step;
 
-/// A decoded instruction and its semantics.
+/// A decoded instruction, and the function that executes it.
 struct Decoded<D: Domain> {
     instruction: Instruction,
     run: Option<Run<D>>,
@@ -119,7 +119,7 @@ type Place<D> = OnceCell<Box<Decoded<D>>>;
 
 /// A program and its decoded instructions. Only executed instructions are decoded.
 pub struct Program<D: Domain> {
-    /// The image.
+    /// The program as it is laid out in memory.
     pub image: Arc<Image>,
     /// The table of instructions.
     semantics: fn(Mnemonic) -> Option<Run<D>>,
@@ -180,7 +180,7 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Flags that have not been set.
+    /// The flags at the start of a run, when no instruction has set them.
     pub const UNDEFINED: Flags = {
         let undefined = Flag::UNDEFINED;
         Flags { carry: undefined, parity: undefined, zero: undefined, sign: undefined, overflow: undefined }
@@ -190,25 +190,25 @@ impl Flags {
 /// The blocks of the allocator.
 #[derive(Clone, Default)]
 pub struct Heap {
-    /// Number of bytes of addresses that have been handed out.
+    /// Number of bytes of the address space that allocations have used so far.
     pub used: u64,
 }
 
 /// The state of a run.
 pub struct Machine<D: Domain> {
-    /// The operations on values.
+    /// The domain, which computes with values.
     pub domain: D,
-    /// The memory.
+    /// The regions that the program can access.
     pub memory: Memory<D>,
     /// The blocks of the allocator.
     pub heap: Heap,
-    /// The flags.
+    /// The flags of the processor.
     pub flags: Flags,
-    /// The mask registers.
+    /// The mask registers k0 to k7, each with eight bytes.
     pub masks: [[D::Byte; 8]; 8],
     /// The address of the next instruction.
     pub next: u64,
-    /// What has been found.
+    /// The findings so far, each with the number of times that it occurred.
     pub findings: BTreeMap<Finding, u64>,
     /// Number of executed instructions.
     pub steps: u64,
@@ -218,9 +218,9 @@ pub struct Machine<D: Domain> {
     general_writers: [Writer; 16],
     vector_writers: [Writer; 32],
     at: u64,
-    /// The last instruction of the program: a function of the C library writes in its name.
+    /// The last executed instruction of the program. It counts as the writer of the bytes that a function of the C library writes.
     writer: Writer,
-    /// The lowest address of the stack that has been written.
+    /// The lowest address of the stack that the program has written.
     lowest: u64,
 }
 
@@ -237,7 +237,7 @@ impl<D: Domain> Clone for Machine<D> {
     }
 }
 
-/// The number of a general register.
+/// The number of a general register, from 0 for RAX to 15 for R15. Parts of a register have its number.
 fn number(register: Register) -> usize {
     register.full_register().number()
 }
@@ -395,7 +395,8 @@ impl<D: Domain> Machine<D> {
         *self.findings.entry(Finding { kind, function, bytes: 0, depth: 0, detail }).or_default() += 1;
     }
 
-    /// A flag that an instruction reads. The value and the mark of an undefined flag are not known.
+    /// Returns a flag that an instruction reads. An undefined flag is an error, because neither its value nor whether it is secret is
+    /// known.
     ///
     /// # Errors
     /// If the flag is undefined.
@@ -403,10 +404,11 @@ impl<D: Domain> Machine<D> {
         if flag.defined { Ok(flag) } else { Err(self.stop("the instruction reads an undefined flag")) }
     }
 
-    /// The outcome of a branch or of another choice that is visible from outside. A secret is reported; a domain without values stops.
+    /// The outcome of a branch, or of another choice that an observer can see. A secret flag is reported. A domain without values then
+    /// cannot continue.
     ///
     /// # Errors
-    /// If the flag is undefined, or has no value.
+    /// If the flag is undefined, or is secret and has no value.
     pub fn decide(&mut self, flag: Flag) -> Result<bool, Stop> {
         let flag = self.defined(flag)?;
         if flag.secret {
@@ -418,10 +420,10 @@ impl<D: Domain> Machine<D> {
         Ok(flag.value)
     }
 
-    /// A number that is visible from outside, such as an address.
+    /// A number that an observer can see, such as an address. A secret number is reported.
     ///
     /// # Errors
-    /// If it has no value.
+    /// If the number is secret and has no value.
     pub fn public(&mut self, kind: Kind, what: &str, bytes: &[D::Byte]) -> Result<u64, Stop> {
         let number = Number::of::<D>(bytes);
         if number.is_secret() {
@@ -458,7 +460,7 @@ impl<D: Domain> Machine<D> {
         self.general_writers[index] = self.writer;
     }
 
-    /// Sets a vector register, and clears the bytes above it unless they are kept.
+    /// Sets a vector register. If `keeps_rest` is false, clears the bytes above the written ones.
     pub fn set_vector(&mut self, register: Register, bytes: &Bytes<D>, keeps_rest: bool) {
         let (index, size) = (register.number(), register.size());
         self.vectors[index][..size].copy_from_slice(&bytes[..size]);
@@ -498,13 +500,13 @@ impl<D: Domain> Machine<D> {
         self.memory.write(address, bytes, self.writer).map_err(|denied| self.deny(&denied))
     }
 
-    /// True in the function of the crate `subtle` through which the result of each comparison of secrets passes. It is public.
+    /// True inside the function of the crate `subtle` that returns the result of each comparison of secrets. This result is public.
     fn is_verdict(&self) -> bool {
         let name = self.program.image.verdict;
         name.is_some_and(|(start, end)| (start..end).contains(&self.at))
     }
 
-    /// Reports an access.
+    /// Reports an access that is a fault.
     pub fn deny(&mut self, denied: &Denied) -> Stop {
         let Denied { address, len, writes, near } = denied;
         let what = if *writes { "write" } else { "read" };
@@ -548,7 +550,7 @@ impl<D: Domain> Machine<D> {
         Ok(bytes)
     }
 
-    /// Sets all registers and the stack to public values, as they are when an unrelated program has run.
+    /// Sets all registers and the stack to public values, as if an unrelated program had run.
     pub fn clear_scratch(&mut self) {
         let zero = D::constant(0);
         (self.general, self.vectors, self.masks) = ([[zero; 8]; 16], [[zero; 64]; 32], [[zero; 8]; 8]);

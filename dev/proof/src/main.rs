@@ -94,8 +94,8 @@ impl Total {
         self.outcome.merge(outcome);
     }
 
-    /// Prints a line for each kind and function, in the form of the list of known findings, with the most bytes of all runs. For the
-    /// stack, the greatest depth follows.
+    /// Prints a line for each kind and function, in the format of the list of known findings, with the maximum number of bytes of all runs.
+    /// For the stack, the greatest depth follows.
     fn summarise(&self) {
         let mut most: BTreeMap<(Kind, &str), (usize, usize)> = BTreeMap::new();
         for finding in self.outcome.findings.keys() {

@@ -1,4 +1,4 @@
-//! Memory as regions with gaps between them. An access that is not inside of one region is out of bounds.
+//! Memory as regions with gaps between them. An access must be inside one region. Any other access is out of bounds.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ pub enum Role {
     Buffer,
 }
 
-/// The instruction that wrote a byte, as its address; 0 if none has.
+/// The address of the instruction that wrote a byte, or 0 if no instruction has written it.
 pub type Writer = u32;
 
 /// A range of addresses.
@@ -43,13 +43,13 @@ impl<D: Domain> Clone for Region<D> {
 }
 
 impl<D: Domain> Region<D> {
-    /// A region with this content.
+    /// Makes a region that starts at `base` and contains `bytes`.
     pub fn new(name: &str, role: Role, base: u64, is_writable: bool, bytes: Vec<D::Byte>) -> Self {
         let writers = Rc::new(vec![0; bytes.len()]);
         Region { name: name.into(), role, base, is_writable, bytes: Rc::new(bytes), writers }
     }
 
-    /// The content.
+    /// The bytes of the region.
     pub fn bytes(&self) -> &[D::Byte] {
         &self.bytes
     }
@@ -65,16 +65,16 @@ impl<D: Domain> Region<D> {
     }
 }
 
-/// Why an access is a fault.
+/// The reason why an access is a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denied {
     /// The address of the first byte.
     pub address: u64,
     /// Number of bytes.
     pub len: usize,
-    /// True for a write.
+    /// True if the access is a write.
     pub writes: bool,
-    /// The region that has the first byte, or the nearest region below it.
+    /// The region that contains the first byte or, if there is none, the nearest region below this byte.
     pub near: Option<(Rc<str>, u64)>,
 }
 
@@ -149,10 +149,10 @@ impl<D: Domain> Memory<D> {
         Ok(())
     }
 
-    /// Writes bytes in the name of an instruction.
+    /// Writes bytes, and stores `writer` as the instruction that wrote them.
     ///
     /// # Errors
-    /// If they are not inside of one region that is writable.
+    /// If the bytes are not inside one writable region.
     pub fn write(&mut self, address: u64, from: &[D::Byte], writer: Writer) -> Result<(), Denied> {
         let (index, offset) = self.find(address, from.len(), true)?;
         let region = &mut self.regions[index];

@@ -23,7 +23,7 @@ impl Tainted {
 #[derive(Clone, Copy, Default)]
 pub struct Taint;
 
-/// All bits at and above the lowest bit of `mask`: to these a carry can spread.
+/// The lowest bit of `mask` and all bits above it, because a carry can spread to all of them.
 fn upwards(mask: u64) -> u64 {
     if mask == 0 { 0 } else { u64::MAX << mask.trailing_zeros() }
 }

@@ -1,7 +1,7 @@
-//! Values: what a byte of a register or of memory is during an analysis.
+//! Values: the state of a byte of a register or of memory during an analysis.
 //!
 //! The machine is generic over a [`Domain`]. [`Taint`](crate::taint::Taint) is the domain of bytes with a value and a mask of secret bits.
-//! It is the only domain of this repository. The trait permits a domain whose secret bytes have no values ([`Domain::HAS_VALUES`]).
+//! It is the only domain of this repository. The trait also permits a domain whose secret bytes have no values ([`Domain::HAS_VALUES`]).
 
 use std::fmt::Debug;
 
@@ -19,7 +19,7 @@ pub enum Shift {
 /// A bit of the processor's flags.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flag {
-    /// The value; of no meaning if the bit is secret and the domain has no values behind symbols.
+    /// The value. It has no meaning if the bit is secret and the domain has no values for secrets.
     pub value: bool,
     /// True if the bit depends on a secret.
     pub secret: bool,
@@ -86,8 +86,8 @@ pub trait Domain: Clone + Default {
     /// `x` if the flag is set, otherwise `y`.
     fn select(&mut self, flag: Flag, x: Self::Byte, y: Self::Byte) -> Self::Byte;
 
-    /// The result of an operation that the domain does not describe more closely. `value` is its value for the concrete values of the
-    /// operands; `secret` has the bits that may depend on secrets.
+    /// The result of an operation for which the domain has no method. `value` is the result for the concrete values of the operands.
+    /// `secret` is the mask of the bits that may depend on secrets.
     fn opaque(&mut self, value: u8, secret: u8) -> Self::Byte;
 
     /// The bits of `x` OR those of `y`.

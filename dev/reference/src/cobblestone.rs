@@ -12,7 +12,7 @@ const COMMITMENT: usize = 32;
 const CHUNK: usize = 16384;
 const TAG: usize = 16;
 
-/// The two instances (C2SP chunked encryption).
+/// The two instances of C2SP chunked encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aead {
     /// AES-128-GCM, and an input key of 16 bytes.

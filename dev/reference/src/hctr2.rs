@@ -59,8 +59,9 @@ impl Keys {
         Keys { h: aes.encrypt(bin(0)), l: aes.encrypt(bin(1)) }
     }
 
-    /// H_h(T, M): POLYVAL of the length of the tweak in bits, with one bit that states whether the message is whole blocks,
-    /// the padded tweak, and the message. A partial message is padded with one bit of 1 and zeros.
+    /// H_h(T, M): POLYVAL of the concatenation of a block, the padded tweak and the message. The block contains the length of the tweak in
+    /// bits, and one bit that states whether the message consists of whole blocks. A partial last block is padded with a bit of 1 and
+    /// zeros.
     fn hash(&self, t: &[u8], m: &[u8]) -> Block {
         let t_bits = 8 * t.len() as u128;
         let hashed = if m.len().is_multiple_of(16) {

@@ -71,8 +71,8 @@ fn hash(aes: &Aes, a: &[u8]) -> Block {
     sum
 }
 
-/// Tag before truncation, ENCIPHER(K, Checksum ^ Offset ^ L_$) ^ HASH(K, A), where `offset` is the offset of the last
-/// block, whole or partial (RFC 7253, section 4.2).
+/// The tag before truncation: ENCIPHER(K, Checksum ^ Offset ^ L_$) ^ HASH(K, A) (RFC 7253, section 4.2). `offset` is the offset of the last
+/// block, whole or partial.
 fn tag(aes: &Aes, offset: Block, aad: &[u8], plaintext: &[u8]) -> Block {
     let (blocks, rest) = plaintext.as_chunks();
     let mut checksum = [0; 16];

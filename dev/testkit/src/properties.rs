@@ -225,8 +225,8 @@ pub fn seeking_is_skipping(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// Seeks to positions that are too large to be reached by processing data. The expected counter and tweak are computed
-/// directly.
+/// Seeks to positions that are too large to be reached by processing data. The test computes the expected counter and tweak from the
+/// position.
 pub fn seeking_far(planner: &Arc<Planner>, cases: u32) {
     let strategy = (select(vec![16usize, 32]), material(), iv(), any::<u64>(), 0u32..64, bytes(1..80));
     // Positions are smaller on slow devices, such as the mock device: its oracle processes all blocks before the position.

@@ -1,4 +1,4 @@
-//! A machine as a device of `lockstep-core`.
+//! The implementation of `Device` of `lockstep-core` for a GPU or the emulator, which are both a `Machine`.
 
 use std::sync::Arc;
 

@@ -274,7 +274,7 @@ fn chunks_that_read_the_block_before_them_run_from_the_end() {
     assert_eq!(starts, [128, 64, 0]);
 }
 
-/// The caller's stream may be busy, so chunks of host memory do not wait for it.
+/// Chunks of host memory do not wait for chunks of device memory, because the latter wait for the caller's stream, which may be busy.
 #[test]
 fn chunks_of_host_memory_do_not_wait_for_those_on_the_device() {
     let (pool, key) = device();
@@ -348,7 +348,7 @@ fn messages_have_statuses_and_tags_or_neither() {
         let expected_tag = match fails {
             None => 9,
             Some((Step::Wait, _)) => 0,
-            // Nothing was delivered.
+            // The first launch failed, so no result was delivered and the tags are unchanged.
             Some(_) => 7,
         };
         assert_eq!(tags, [[expected_tag; 16]; 7]);

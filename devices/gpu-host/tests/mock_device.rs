@@ -1,4 +1,4 @@
-//! Tables read by the host, on the mock device.
+//! Tests of `run_on_host`, which processes a table of messages on the host, with the memory of the mock device.
 
 use lockstep_core::backend::{Device, DeviceBuffer, DeviceMemory, KernelId};
 use lockstep_core::work::{FusedAead, Operation, Pass, Stream, Table, Task};
@@ -71,7 +71,7 @@ fn a_table_is_done_by_the_host() {
             }
         }
         assert_eq!(download(memory, &*to), expected);
-        // Work that fails leaves no statuses of an earlier call.
+        // If work fails, all statuses are pending, also those that an earlier call has set.
         let failed = |_: Messages<'_, '_>| Err(Error::NotSealed);
         assert_eq!(run_on_host(memory, operation, &table, Stream::default(), failed), Err(Error::NotSealed));
         assert_eq!(download(memory, &*status), [0; 4]);

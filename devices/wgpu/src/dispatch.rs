@@ -75,19 +75,19 @@ pub(crate) struct Work<'a, 'w, 'd> {
     pub(crate) family: &'static Family,
     pub(crate) pieces: &'a [Piece],
     pub(crate) messages: &'a Messages<'w, 'd>,
-    /// The numbers of the key and of the tweak key of each piece.
+    /// For each piece, the index of its key and the index of its tweak key.
     pub(crate) numbers: &'a [(u32, u32)],
     pub(crate) keys: usize,
     pub(crate) places: &'a Places,
 }
 
-/// The launches of GCM.
+/// Adds the launches of fused GCM to the list of a chunk.
 pub(crate) struct Gcm<'g, 'a, 'w, 'd> {
     work: &'g Work<'a, 'w, 'd>,
     list: &'g mut DispatchList,
     layout: &'g mut Layout,
     opens: bool,
-    /// The first block of the hashes of the messages.
+    /// The position of the first message's hash in the buffer, in blocks. The hashes of the other messages follow.
     hashes: usize,
 }
 

@@ -35,7 +35,7 @@ enum Paper {
     Qpu(qpu::Qpu),
 }
 
-/// How a report is written: as text unless one of these is given.
+/// The form of a report. The default is text.
 #[derive(Args)]
 struct ReportForm {
     /// Print JSON
@@ -101,7 +101,8 @@ impl Source {
 
 /// Reads a file of a program, or standard input if it is `-`.
 fn read_data(file: &Path) -> Result<Vec<u8>> {
-    // A file of one MiB at most, such as a key or the local store, is not moved while it is read, so no copy of it stays in memory.
+    // The buffer has room for 1 MiB, so a shorter file, such as a key or the local store, is never moved in memory while it is read, and no
+    // copy remains.
     let mut data = Vec::with_capacity(1 << 20);
     Read::take(&Input::open(file)?, MAX_LEN + 1).read_to_end(&mut data).map_err(lockstep::Error::Read)?;
     if data.len() as u64 > MAX_LEN {

@@ -1,4 +1,5 @@
-//! Pictures of two pipes over time: a column for each cycle, the first pipe above the second, many columns in a row.
+//! Pictures of two pipes over time. A column stands for a cycle, and the first pipe is above the second. A picture has several rows of
+//! columns.
 
 use std::fmt::Write;
 
@@ -26,7 +27,7 @@ pub(crate) struct Column {
 /// The bar between the pipes of a column.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Bar {
-    /// Both pipes have work.
+    /// The bar shows that both pipes have work.
     Dual,
     /// The bar has this colour, an index of [`Picture::colours`].
     Colour(usize),
@@ -127,7 +128,7 @@ fn rectangle(path: &mut String, x: usize, y: usize, width: usize, height: usize)
     let _ = write!(path, "M{x} {y}h{width}v{height}h-{width}z");
 }
 
-/// Runs of equal neighbours; columns without a value are skipped.
+/// The runs of neighbouring columns with equal values. Columns without a value are skipped.
 fn runs<T: PartialEq>(columns: &[Column], of: impl Fn(&Column) -> Option<T>) -> Vec<(usize, usize, T)> {
     let mut runs: Vec<(usize, usize, T)> = Vec::new();
     for (at, column) in columns.iter().enumerate() {

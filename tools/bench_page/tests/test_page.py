@@ -13,7 +13,7 @@ import png
 
 
 def picture(rows, colour=2):
-    """A PNG of rows of a filter and bytes."""
+    """A PNG with these rows. Each row consists of the number of its filter and of its bytes."""
     size = 3 if colour == 2 else 4
 
     def chunk(kind, body):

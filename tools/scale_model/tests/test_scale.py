@@ -25,7 +25,7 @@ def figure(value, unit):
 
 
 def small():
-    """A file of figures: one machine, and a cluster of four with an object store."""
+    """A small file of figures, with one machine and a cluster of four machines with an object store."""
     return {
         "figures": {
             "kernel": figure(10, "GB/s"),

@@ -10,7 +10,7 @@ use crate::{bytes, span};
 /// A place for OCB3, which [`proof_ocb_set`] fills.
 pub type OcbPlace = MaybeUninit<Option<InlineOcb>>;
 
-/// GCM with a key of `len` bytes; null if memory cannot be allocated.
+/// Makes GCM with a key of `len` bytes. Returns null if memory cannot be allocated.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn proof_gcm_drop(gcm: *mut InlineGcm) {
     drop(unsafe { Box::from_raw(gcm) });
 }
 
-/// A copy of GCM with its state; null if memory cannot be allocated.
+/// Copies GCM with its state. Returns null if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_gcm_copy(gcm: &InlineGcm) -> *mut InlineGcm {
     gcm.duplicate().map_or(std::ptr::null_mut(), |gcm| Box::into_raw(Box::new(gcm)))
@@ -87,14 +87,14 @@ pub unsafe extern "C" fn proof_gcm_update(
     gcm.update(unsafe { span(src, dst, len) })
 }
 
-/// Writes the tag of an encryption.
+/// Ends an encryption and writes its tag.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_gcm_seal(gcm: &mut InlineGcm, tag: &mut Block) -> bool {
     let computed = gcm.finish_seal();
     computed.map(|computed| *tag = computed).is_some()
 }
 
-/// Compares the tag of a decryption.
+/// Ends a decryption and compares its tag. Returns true if the tag is right.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_gcm_open(gcm: &mut InlineGcm, tag: &Block) -> bool {
     gcm.finish_open(tag)
@@ -126,13 +126,13 @@ pub unsafe extern "C" fn proof_gcm_message(gcm: &mut InlineGcm, message: &mut Me
     gcm.message(message.iv, aad, data, tag) == Some(true)
 }
 
-/// A place for OCB3.
+/// Allocates memory for OCB3, which [`proof_ocb_set`] fills.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_place() -> *mut OcbPlace {
     Box::into_raw(Box::new(MaybeUninit::uninit()))
 }
 
-/// OCB3 with a key of `len` bytes. Returns false if memory cannot be allocated.
+/// Sets the key of OCB3, of `len` bytes. Returns false if memory cannot be allocated.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn proof_ocb_drop(place: *mut Option<InlineOcb>) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// A copy of OCB3 with its state in another place. Returns false if memory cannot be allocated.
+/// Copies OCB3 with its state to another place. Returns false if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_copy(place: &mut OcbPlace, ocb: &InlineOcb) -> bool {
     place.write(ocb.duplicate()).is_some()
@@ -209,13 +209,13 @@ pub unsafe extern "C" fn proof_ocb_last(ocb: &mut InlineOcb, src: *const u8, dst
     ocb.last(unsafe { span(src, dst, len) });
 }
 
-/// Writes the tag of an encryption.
+/// Ends an encryption and writes its tag.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_ocb_seal(ocb: &mut InlineOcb, tag: &mut Block) {
     *tag = ocb.finish_seal();
 }
 
-/// Compares the tag of a decryption.
+/// Ends a decryption and compares its tag. Returns true if the tag is right.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.

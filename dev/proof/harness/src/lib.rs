@@ -39,7 +39,7 @@ unsafe fn span<'a>(src: *const u8, dst: *mut u8, len: usize) -> Span<'a> {
     unsafe { Span::from_raw(src, dst, len) }
 }
 
-/// The kernel of a name, or null if the processor cannot run it. `cpu/soft` has the width of this index.
+/// The kernel with this name, or null if the processor cannot run it. For `cpu/soft`, `width` is the index of the width of its registers.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn proof_kernel(name: *const u8, len: usize, width: usize)
     name.and_then(InlineKernel::by_name).map_or(std::ptr::null(), |kernel| Box::into_raw(Box::new(kernel)))
 }
 
-/// A place for a key.
+/// Allocates memory for a key, which [`proof_key_set`] fills.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_key_place() -> *mut KeyPlace {
     Box::into_raw(Box::new(MaybeUninit::uninit()))
@@ -84,17 +84,17 @@ pub unsafe extern "C" fn proof_key_drop(place: *mut Option<InlineKey>) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// A copy of a key in another place. Returns false if memory cannot be allocated.
+/// Copies a key to another place. Returns false if memory cannot be allocated.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_key_copy(place: &mut KeyPlace, key: &InlineKey) -> bool {
     place.write(key.duplicate()).is_some()
 }
 
-/// Defines functions that call a mode of a key. A mode has no chaining register, or it has one and updates it.
+/// Defines a function for each mode of a key. Some modes have a chaining register, which the function updates.
 macro_rules! modes {
     ($($function:ident = $mode:ident($($register:ident)?);)*) => {
         $(
-            /// The mode of this name over data of a caller.
+            /// Processes data of a caller with the mode.
             ///
             /// # Safety
             /// The pointers are valid for `len` bytes, and are equal or do not overlap.
@@ -167,7 +167,7 @@ pub extern "C" fn proof_block(key: &InlineKey, block: &mut Block) {
     key.encrypt_block(block);
 }
 
-/// CBC-MAC of whole blocks.
+/// Continues CBC-MAC over whole blocks.
 ///
 /// # Safety
 /// The pointer is valid for `len` bytes.
@@ -187,7 +187,7 @@ pub struct Unit<'a> {
     encrypts: usize,
 }
 
-/// XTS of a data unit of whole blocks.
+/// Encrypts or decrypts a data unit of XTS, which consists of whole blocks.
 ///
 /// # Safety
 /// The pointers are valid for `len` bytes, and are equal or do not overlap.

@@ -41,7 +41,7 @@ unsafe fn data<'a>(message: &Message, reads_only: bool) -> Result<Data<'a>, Erro
     }
 }
 
-/// A segment under its keys.
+/// The segment that consists of a message with its keys.
 ///
 /// # Safety
 /// As for [`data`].

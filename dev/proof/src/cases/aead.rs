@@ -14,24 +14,24 @@ const INPUT: Buffer = Buffer(20);
 const OUTPUT: Buffer = Buffer(21);
 const MESSAGE: Buffer = Buffer(1);
 
-/// How a message runs.
+/// A way to process a message.
 #[derive(Clone, Copy)]
 struct Form {
     in_place: bool,
     /// True if the tag to compare with is wrong.
     is_forged: bool,
-    /// True if a copy of the object goes on after the additional data.
+    /// True if a copy of the object continues the message after the additional data.
     is_copied: bool,
     iv_len: usize,
     /// Number of bytes of the tag of OCB3 in a decryption.
     tag_len: usize,
 }
 
-/// The forms of the message of this index.
+/// The ways in which the message with this index is processed.
 fn forms(operation: Operation, index: usize) -> Vec<Form> {
     let plain = Form { in_place: true, is_forged: false, is_copied: false, iv_len: 12, tag_len: 16 };
     let (is_ocb, opens) = (matches!(operation, Operation::Ocb(_)), !encrypts(operation));
-    // A counter that follows from an IV of another length than 12 bytes is secret.
+    // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
         Operation::Gcm(_) => [12, 1, 16, 60][index % 4],
         Operation::Ocb(_) => [12, 1, 15][index % 3],
@@ -80,7 +80,7 @@ impl Message {
     }
 }
 
-/// Runs an AEAD.
+/// Runs the AEAD of a group with each length.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
     let key = sample(group.key_len, 5);
     let aes = Aes::new(&key);
@@ -96,7 +96,8 @@ pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut
     let (from, step) = group.kernel.gcm;
     let most = if is_ocb { 3 * group.kernel.step + 48 } else { from + 2 * step + 48 };
     for (index, len) in lengths(group.kernel, extent, 1, most).into_iter().enumerate() {
-        // Additional data of several lengths, up to more than eight blocks, at no further cost.
+        // The length of the additional data changes with the length of the data, so that no additional run is needed. The longest have more
+        // than eight blocks.
         let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
         for form in forms(group.operation, index) {
             let mut session = keyed.clone();

@@ -1,4 +1,4 @@
-//! The functions that leak on purpose. An analysis that does not report each of them shows nothing.
+//! The functions that leak on purpose. If the analysis does not report each of them, its other results prove nothing.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::machine::{Kind, Machine, Program};
 use crate::semantics;
 use crate::taint::Taint;
 
-/// The controls, with what each must be reported for.
+/// The controls, each with the kind of finding that the analysis must report.
 const CONTROLS: [(&str, Kind); 12] = [
     ("proof_control_branch", Kind::Branch),
     ("proof_control_address", Kind::Address),
@@ -26,7 +26,7 @@ const CONTROLS: [(&str, Kind); 12] = [
     ("proof_control_unfreed", Kind::Heap),
 ];
 
-/// Runs the controls. Returns the names of those that are not reported for their fault.
+/// Runs the controls. Returns the names of the controls for which the analysis does not report the expected finding.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
     let is_missed = |(function, kind): &(&str, Kind)| {

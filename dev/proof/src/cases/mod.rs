@@ -1,6 +1,7 @@
-//! What runs: each public function of the kernels with each key size, in both directions, in place and not, over a range of lengths.
+//! The cases of the analysis: each public function of the kernels with each key size, in both directions, in place and out of place, over a
+//! range of lengths.
 //!
-//! A [`Group`] is a kernel, a key size and an operation. It makes its keys once, and runs the operation with each length.
+//! A [`Group`] is a kernel, a key size and an operation. It sets its keys once, and runs the operation with each length.
 
 mod aead;
 pub mod controls;
@@ -30,7 +31,7 @@ pub struct Kernel {
     pub width: Option<(u64, &'static str)>,
     /// Bytes of the widest step of a parallel pass.
     pub step: usize,
-    /// Bytes from which the fused loop of GCM processes data, and bytes of its step.
+    /// The number of bytes from which the fused loop of GCM is used, and the number of bytes that an iteration processes.
     pub gcm: (usize, usize),
 }
 
@@ -52,19 +53,19 @@ pub const KERNELS: [Kernel; 7] = [
     Kernel { name: "cpu/soft", width: Some((0, "portable")), step: 128, gcm: (0, 128) },
 ];
 
-/// How many lengths run.
+/// The lengths that are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Extent {
     /// Every length that the documentation names.
     Full,
-    /// Each number of blocks, with some partial blocks.
+    /// Every number of whole blocks, and a few lengths with a partial block.
     Short,
 }
 
-/// What a group runs.
+/// The operation of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// Expansion, and the end of a key.
+    /// Expansion of a key, and wiping of the key at its end.
     Key,
     /// A mode of a key, by its index in `modes::MODES`.
     Mode(usize),
@@ -159,7 +160,7 @@ impl Operation {
     }
 }
 
-/// What the runs of a group, or of several groups, have found.
+/// The findings and totals of the runs of one or more groups.
 #[derive(Default)]
 pub struct Outcome {
     /// Number of runs.
@@ -168,7 +169,7 @@ pub struct Outcome {
     pub steps: u64,
     /// Each finding, with the number of runs that have it and the first of them.
     pub findings: BTreeMap<Finding, (u64, String)>,
-    /// Runs that could not go on.
+    /// The places and reasons of stops, each with the first run that stopped there.
     pub stops: BTreeMap<String, String>,
     /// The addresses of instructions that have been executed.
     pub visited: BTreeSet<u64>,
@@ -188,7 +189,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a run.
+    /// Adds the findings and the totals of a run.
     fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
         self.runs += 1;
         self.steps += session.machine.steps;
@@ -201,8 +202,8 @@ impl Outcome {
     }
 }
 
-/// The lengths of a range: multiples of `unit`. A short analysis of `cpu/soft`, whose code takes the most instructions, has each fourth
-/// number of blocks.
+/// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every fourth number of blocks
+/// only, because its code takes the most instructions.
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {
@@ -240,7 +241,7 @@ fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
     counter
 }
 
-/// Runs a group.
+/// Runs the operation of a group with each length.
 pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
     let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
     let mut outcome = Outcome::default();

@@ -1,4 +1,4 @@
-//! The modes of one key.
+//! Cases of the modes that need only one key.
 
 use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
 
@@ -6,15 +6,15 @@ use super::session::{Buffer, Session, sample};
 use super::{Extent, Group, Operation, Outcome, counter_after, last_block, last_difference, lengths};
 use crate::machine::Stop;
 
-/// A mode of a key.
+/// A mode that needs only one key.
 pub(super) struct Mode {
     pub(super) name: &'static str,
     function: &'static str,
-    /// What the chaining register is.
+    /// Whether the mode has a chaining register, and whether the register is secret.
     register: Register,
     /// Lengths are multiples of this number of bytes.
     unit: usize,
-    /// The most bytes; 0 stands for two steps of the kernel and all tails.
+    /// The maximum length in bytes. 0 means two steps of the kernel and every length of the rest.
     most: usize,
     /// The result of the reference implementation.
     expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,
@@ -83,7 +83,7 @@ fn xts_blocks(cipher: impl Fn(Block) -> Block, tweak: &Block, data: &[u8]) -> Ve
     result
 }
 
-/// The buffers of a call.
+/// The buffers of a call, by their numbers.
 const KEY: Buffer = Buffer(16);
 const TWEAK_KEY: Buffer = Buffer(17);
 const REGISTER: Buffer = Buffer(18);
@@ -275,7 +275,7 @@ fn run_units(
     }
 }
 
-/// One block, and CBC-MAC.
+/// Runs the encryption of one block, or CBC-MAC.
 fn run_serial(session: &mut Session, group: Group, (key, aes): (u64, &Aes), len: usize) -> Result<(), Stop> {
     if group.operation == Operation::Block {
         let block: Block = sample(16, 3).try_into().expect("16 bytes");

@@ -26,19 +26,19 @@ impl Buffer {
     }
 }
 
-/// A machine with a kernel.
+/// A machine in which the harness has made a kernel, and the public results of the next call.
 #[derive(Clone)]
 pub struct Session {
-    /// The machine.
+    /// The machine that executes the functions of the harness.
     pub machine: Machine<Taint>,
-    /// The address of the `InlineKernel`.
+    /// The address of the `InlineKernel` that the harness has made.
     pub kernel: u64,
-    /// Public results: ciphertext and, when sealing, the tag. They may be left in registers and on the stack. For a function that encrypts
-    /// and decrypts by the same code there are none.
+    /// Public results: the ciphertext and, when sealing, the tag. A function may leave them in registers and on the stack. The list is
+    /// empty for a function that encrypts and decrypts by the same code, whose output may be plaintext.
     pub results: Vec<Vec<u8>>,
 }
 
-/// Bytes of no special value.
+/// Pseudo-random bytes that are not special for any function.
 pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
     (0..len)
         .map(|i| (i.wrapping_mul(167) ^ (i >> 3).wrapping_mul(29) ^ seed.wrapping_mul(91)) as u8)
@@ -94,7 +94,8 @@ impl Session {
         self.machine.memory.remove(buffer.address());
     }
 
-    /// Input and output of a call: one secret buffer, or a read-only one and one that is written. Returns both addresses.
+    /// Adds the input and the output of a call, and returns both addresses. In place, they are one secret buffer. Out of place, the input
+    /// is a secret, read-only buffer, and the output is another buffer.
     pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[u8], in_place: bool) -> (u64, u64) {
         if in_place {
             let address = self.secret(output, bytes, true);
@@ -104,7 +105,8 @@ impl Session {
         (from, self.public(output, &vec![0xee; bytes.len()], true))
     }
 
-    /// Calls a function, checks what it leaves, and returns the value of RAX. A result in RAX is public: an address, or a verdict.
+    /// Calls a function, searches for secrets that it leaves behind, and returns the value of RAX. This value is public: an address, or a
+    /// verdict.
     ///
     /// # Errors
     /// If the run cannot go on.
@@ -146,7 +148,7 @@ impl Session {
         self.check_values(buffer, what, expected);
     }
 
-    /// Checks the values of a buffer. The call may keep a part of the buffer.
+    /// Compares the values of a buffer with the expected ones. The call need not write all bytes of the buffer.
     pub fn check_values(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
         if self.values(buffer) != expected {
             self.found(Kind::Result, format!("{what} differs from that of the reference implementation"));

@@ -8,14 +8,14 @@ use super::session::{Buffer, Session, sample};
 use super::{Extent, Group, Operation, Outcome};
 use crate::machine::{Kind, Stop};
 
-/// A pass: the results are the data and, for a pass that only reads, the chaining state.
+/// A pass. Its result is the output. If the pass only reads, its result is the chaining state.
 pub(super) struct Pass {
     pub(super) name: &'static str,
     /// Lengths are multiples of this number of bytes.
     unit: usize,
     /// True if each block depends on the block before, so that messages are interleaved and short messages suffice.
     is_serial: bool,
-    /// The result of the reference implementation: of the data, or of the state for a pass that only reads.
+    /// The result of the reference implementation: the output, or the state after a pass that only reads.
     expected: fn(&[u8], &Block, &[u8]) -> Vec<u8>,
 }
 
@@ -136,8 +136,8 @@ fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec
     shapes
 }
 
-/// The chaining state after a pass; `None` for a pass that has none, whose state is not specified after a partial block, or for XTS, whose
-/// state is checked by the modes of a key.
+/// The chaining state after a pass. `None` if the pass has no chaining state, if its state is not specified after a partial block, or for
+/// XTS, whose state the cases of the modes check.
 fn next_state(pass: &str, state: &Block, input: &[u8], output: &[u8]) -> Option<Block> {
     match pass {
         "Ctr" => Some(super::counter_after(state, input.len(), 16)),
@@ -152,7 +152,7 @@ fn next_state(pass: &str, state: &Block, input: &[u8], output: &[u8]) -> Option<
     }
 }
 
-/// Runs a pass or a fused AEAD.
+/// Runs the pass or the fused AEAD of a group.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
     let (is_serial, unit) = match group.operation {
         Operation::Pass(index) => (PASSES[index].is_serial, PASSES[index].unit),

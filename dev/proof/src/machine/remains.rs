@@ -9,8 +9,8 @@ use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
-    /// Adds a finding for each register and each byte of memory that is not a buffer or a living block and depends on a secret.
-    /// Copies of at least four bytes of a public result are no finding.
+    /// Adds a finding for each function that has left secret bytes in registers, on the stack or in static variables. Copies of at least
+    /// four bytes of a public result are not reported.
     pub fn find_left(&mut self, results: &[&[u8]]) {
         let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
         let mut depths: BTreeMap<String, usize> = BTreeMap::new();
@@ -48,7 +48,7 @@ impl<D: Domain> Machine<D> {
             let place = self.image().place(writer.into());
             let (bytes, places) = by_function.entry((kind, function)).or_default();
             *bytes += count;
-            // Three places are enough for a report.
+            // A report lists at most three places for each function.
             if places.matches(", written at").count() < 3 {
                 let separator = if places.is_empty() { "" } else { "; " };
                 let name = if name.is_empty() { name } else { format!("{name}: ") };

@@ -19,7 +19,8 @@ impl<D: Domain> Machine<D> {
         self.flags.parity = Flag::new(low.count_ones() % 2 == 0, low_secret != 0);
     }
 
-    /// The sum of x, y and a carry with its flags; for a difference, `y` is inverted and so are both carries.
+    /// Computes the sum of `x`, `y` and a carry, and sets the flags. If `inverts` is true, computes the difference: `y`, the carry before
+    /// and the carry after the addition are inverted.
     fn sum(&mut self, x: &[D::Byte], y: &[D::Byte], carry: Flag, inverts: bool) -> Bytes<D> {
         let size = x.len();
         let mut inverted = [D::constant(0); 8];
@@ -40,7 +41,7 @@ impl<D: Domain> Machine<D> {
         bytes
     }
 
-    /// The numbers of two operands of the size of the first.
+    /// The values of operands 0 and 1, and the size of operand 0 in bytes.
     fn pair(&mut self, i: &Instruction) -> Result<(Bytes<D>, Bytes<D>, usize), Stop> {
         let size = self.size(i, 0);
         Ok((self.read(i, 0)?, self.read(i, 1)?, size))

@@ -35,7 +35,8 @@ pub(super) fn invert<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &result)
 }
 
-/// A number of bits to shift by, modulo 32 or 64. It must be public, although shifts by a register take the same time for all numbers.
+/// The number of bits by which an instruction shifts, modulo 32 or 64. The analysis demands that it is public, although shifts by a
+/// register take the same time for all numbers.
 fn shift_count<D: Domain>(
     m: &mut Machine<D>,
     i: &Instruction,
@@ -182,7 +183,7 @@ pub(super) fn test<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     m.write(i, 0, &x)
 }
 
-/// Bits that are found or counted: BSF, BSR, TZCNT, LZCNT and POPCNT.
+/// BSF, BSR, TZCNT, LZCNT and POPCNT: the position of a set bit, or a number of bits.
 pub(super) fn count<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let size = m.size(i, 0);
     let bits = 8 * size as u32;

@@ -106,7 +106,7 @@ pub(super) fn cpuid<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
         // The highest leaf, and the name "GenuineIntel".
         0 => [0x20, 0x756e_6547, 0x6c65_746e, 0x4965_6e69],
         0x8000_0000 => [0x8000_0008, 0, 0, 0],
-        // A family and a model of no importance; all features.
+        // The family and the model are arbitrary. All bits of features are set.
         1 => [0x0008_06f8, 0, all, all],
         7 => [1, all, all, all],
         0xd | 0x14 | 0x19 | 0x1e | 0x24 | 0x8000_0001 => [all; 4],
@@ -119,7 +119,7 @@ pub(super) fn cpuid<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     Ok(())
 }
 
-/// The operating system keeps the state of all registers.
+/// XGETBV: the operating system saves the state of all registers.
 pub(super) fn xgetbv<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
     m.set_number(Register::RAX, 0xe7);
     m.set_number(Register::RDX, 0);

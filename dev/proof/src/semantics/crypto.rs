@@ -56,7 +56,7 @@ pub(super) fn inverse_mix_columns<D: Domain>(m: &mut Machine<D>, i: &Instruction
     m.write(i, 0, &x)
 }
 
-/// AESKEYGENASSIST: SubWord of the doublewords 1 and 3, and these rotated and XORed with the constant.
+/// AESKEYGENASSIST: SubWord of doublewords 1 and 3; and the rotation of each of these two results, XORed with the constant.
 pub(super) fn key_assist<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let x = m.read(i, 1)?;
     let constant = D::constant(m.constant(i)? as u8);

@@ -95,7 +95,7 @@ pub(super) fn subtract<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instru
     })
 }
 
-/// A lane of ones or zeros, by a comparison of two numbers with their signs extended.
+/// Sets a lane to all ones if the comparison of two signed numbers holds, otherwise to all zeros.
 fn compare<D: Domain>(domain: &mut D, x: &mut [D::Byte], y: &[D::Byte], holds: impl Fn(i64, i64) -> bool) {
     let unused = 64 - 8 * x.len();
     let (a, b) = (Number::of::<D>(x), Number::of::<D>(y));
@@ -221,8 +221,8 @@ pub(super) fn multiply<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     })
 }
 
-/// PACKUSWB and PACKSSDW: signed lanes of N bytes become lanes of half as many, as near as the range `LOW..=HIGH` permits; 8 bytes
-/// from each source for each 16 bytes.
+/// PACKUSWB and PACKSSDW: each signed lane of N bytes becomes a lane of N / 2 bytes. A number outside `LOW..=HIGH` becomes the nearest
+/// number of this range. Each 16 bytes of the result have 8 bytes from each source.
 pub(super) fn pack<D: Domain, const N: usize, const LOW: i64, const HIGH: i64>(
     m: &mut Machine<D>,
     i: &Instruction,
@@ -237,7 +237,7 @@ pub(super) fn pack<D: Domain, const N: usize, const LOW: i64, const HIGH: i64>(
         let number = Number::of::<D>(lane);
         let unused = 64 - 8 * N as u32;
         let nearest = ((number.value << unused) as i64 >> unused).clamp(LOW, HIGH);
-        // Every number without secret upper bits and with the same lower bits stays as it is.
+        // If no value of the secret bits exceeds the range, packing changes no bit, and the lower bytes are copied.
         let is_kept = (number.value | number.secret) as i64 <= HIGH;
         for (place, byte) in packed.iter_mut().enumerate() {
             *byte = if is_kept {
@@ -250,7 +250,7 @@ pub(super) fn pack<D: Domain, const N: usize, const LOW: i64, const HIGH: i64>(
     m.write(i, 0, &result)
 }
 
-/// The smaller of two numbers without signs.
+/// The smaller of two unsigned numbers.
 pub(super) fn minimum<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     each_lane::<D, N>(m, i, |domain, x, y| {
         let (a, b) = (Number::of::<D>(x), Number::of::<D>(y));

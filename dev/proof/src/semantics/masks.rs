@@ -80,7 +80,7 @@ fn mask_of_lanes<D: Domain, const N: usize>(
     Ok(())
 }
 
-/// VPCMPUD and VPCMPUQ: the comparison without signs that the constant selects.
+/// VPCMPUD and VPCMPUQ: compare unsigned numbers. The constant selects the kind of comparison.
 pub(super) fn compare<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let predicate = m.constant(i)? & 7;
     mask_of_lanes::<D, N>(m, i, |x, y| {
@@ -90,12 +90,12 @@ pub(super) fn compare<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruc
             2 => x <= y,
             _ => false,
         };
-        // Predicates from 4 on are the opposites.
+        // Predicate p + 4 holds if predicate p does not.
         holds != (predicate >= 4)
     })
 }
 
-/// VPTESTM and VPTESTNM: whether two lanes have a common bit, or have none.
+/// VPTESTM sets the mask bit if two lanes have a common bit. VPTESTNM sets it if they have none.
 pub(super) fn test_lanes<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let negates = matches!(i.mnemonic(), Mnemonic::Vptestnmd | Mnemonic::Vptestnmq);
     mask_of_lanes::<D, N>(m, i, |x, y| (x & y != 0) != negates)

@@ -214,7 +214,7 @@ fn masked<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     Ok(())
 }
 
-/// MOVD, MOVQ, and MOVSS and MOVSD of memory: the low bytes, with zeros above them in a vector register.
+/// MOVD, MOVQ, and MOVSS and MOVSD with a memory operand: move the low bytes. In a vector register, the bytes above them are cleared.
 pub(super) fn low<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let single =
         matches!(i.mnemonic(), Mnemonic::Movss | Mnemonic::Vmovss | Mnemonic::Movsd | Mnemonic::Vmovsd);

@@ -6,7 +6,7 @@ use crate::machine::{Bytes, Kind, Machine, Step, Stop};
 use crate::value::{Domain, Flag, Shift};
 
 impl<D: Domain> Machine<D> {
-    /// The sum that an address consists of, before truncation.
+    /// The sum of the parts of an address, before truncation to the address size.
     fn address_sum(
         &mut self,
         base: &[D::Byte],

@@ -16,7 +16,7 @@ pub(super) fn bytes<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     for place in 0..size {
         let (lane, index) = (place / 16 * 16, indexes[place]);
         let found = m.domain.look_up(&x[lane..lane + 16], index);
-        // A secret top bit is not separate from the other bits: the byte is then secret as a whole.
+        // If the top bit is secret, the domain does not separate it from the other bits. The whole byte is then secret.
         let is_zero = D::value(index) & 0x80 != 0;
         result[place] = match (is_zero, D::secret(index)) {
             (false, _) => found,
@@ -115,7 +115,7 @@ pub(super) fn interleave<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Inst
     m.write(i, 0, &result)
 }
 
-/// VSHUFI64X2 and similar: 16 bytes each, the low half from the first source and the high half from the second.
+/// VSHUFI64X2 and similar: lanes of 16 bytes. The low half comes from the first source, and the high half from the second.
 pub(super) fn vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let ((x, y), size, order) = (m.sources(i)?, m.size(i, 0), m.constant(i)?);
     let (lanes, bits) = (size / 16, if size == 64 { 2 } else { 1 });

@@ -70,6 +70,6 @@ fn logic_with_public_bits_is_exact() {
     assert_eq!(Taint.and(secret, Taint::constant(0x0f)).secret, 0x0f);
     assert_eq!(Taint.or(secret, Taint::constant(0x0f)).secret, 0xf0);
     assert_eq!(Taint.ternary(0xff, secret, secret, secret), Taint::constant(0xff));
-    // x, if the secret bit is set, otherwise x.
+    // The table 0xcc returns the second operand, which is public, for all values of the secret operands.
     assert_eq!(Taint.ternary(0xcc, secret, Taint::constant(3), secret), Taint::constant(3));
 }

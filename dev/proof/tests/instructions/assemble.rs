@@ -4,8 +4,8 @@ use iced_x86::{Code, Encoder, Instruction, Mnemonic, OpCodeOperandKind, OpKind, 
 use lockstep_proof::semantics;
 use lockstep_proof::taint::Taint;
 
-/// Instructions that need a stack, a target or a certain state of registers. `secrets.rs` tests divisions; only analyses of kernels execute
-/// the others.
+/// True for an instruction that needs a stack, a target or certain values in registers. The test in `secrets.rs` executes divisions. Only
+/// the analysis of kernels executes the other instructions.
 fn needs_more(mnemonic: Mnemonic) -> bool {
     use Mnemonic::*;
     matches!(
@@ -33,14 +33,14 @@ fn is_jump_on_condition(mnemonic: Mnemonic) -> bool {
     format!("{mnemonic:?}").starts_with('J')
 }
 
-/// What an operand of an encoding becomes.
+/// The operand that is chosen for an operand of an encoding.
 enum Operand {
     Register(Register),
     Memory,
     Constant(OpKind),
 }
 
-/// The operand of this kind; `None` if it is not one of the table's.
+/// Chooses an operand of this kind. Returns `None` if the table has no instruction with such an operand.
 fn operand(kind: OpCodeOperandKind, index: u32, prefers_memory: bool) -> Option<Operand> {
     use OpCodeOperandKind::*;
     let either = |register| if prefers_memory { Operand::Memory } else { Operand::Register(register) };

@@ -20,13 +20,14 @@ fn difference(page: &Page, instruction: &Instruction, code: &[u8], random: &mut 
     let before = native.clone();
     let mut machine = machine(code, &before, &State::ZERO);
     if let Err(stop) = execute(&mut machine) {
-        // The table refuses some operands, whose result is undefined or which no kernel has.
+        // The table refuses operands with an undefined result, and operands that no kernel has.
         let is_refused = stop.reason.contains("undefined") || stop.reason.contains("has no semantics");
         return (!is_refused).then(|| stop.to_string());
     }
     page.execute(code, &mut native);
     let mut table = read(&machine, memory, Taint::value, |flag| flag.value);
-    // The processor's state has neither upper halves of vectors nor masks, and undefined flags have any value.
+    // The upper halves of vectors and the masks are not compared, because the processor's state does not contain them. Undefined flags may
+    // have any value.
     for (table, native) in table.vectors.iter_mut().zip(&mut native.vectors) {
         table[32..].fill(0);
         native[32..].fill(0);

@@ -57,7 +57,7 @@ fn other_secrets_change_secret_bits_only() {
             if execute(&mut first).is_err() || execute(&mut second).is_err() {
                 continue;
             }
-            // A secret where the table demands a public number is reported.
+            // If the table demands a public number and gets a secret, it reports this. Such cases are counted and not compared.
             let is_reported = |kind: Kind| matches!(kind, Kind::Time | Kind::Address | Kind::Branch);
             if first.findings.keys().any(|finding| is_reported(finding.kind)) {
                 reported += 1;
@@ -124,7 +124,7 @@ fn a_masked_move_keeps_the_marks_of_the_bytes_that_it_selects_and_reports_a_secr
     for zeroing in [false, true] {
         instruction.set_zeroing_masking(zeroing);
         let mut secret = State::ZERO;
-        // The source is secret in even bytes, the destination in its second half.
+        // The upper bits of every even byte of the source are secret, and the lower bits of the second half of the destination.
         secret.vectors[4] = std::array::from_fn(|place| if place % 2 == 0 { 0xf0 } else { 0 });
         secret.vectors[1] = std::array::from_fn(|place| if place >= 32 { 0x0f } else { 0 });
         let mut first = machine(&bytes_of(&instruction), &values, &secret);

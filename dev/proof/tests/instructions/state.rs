@@ -25,7 +25,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// As a state of secret bits: nothing is secret.
+    /// A state of zeros. As a mask of secret bits, it means that nothing is secret.
     pub(crate) const ZERO: State =
         State { general: [0; 16], vectors: [[0; 64]; 16], memory: [0; 64], masks: [0; 8], flags: 0 };
 }

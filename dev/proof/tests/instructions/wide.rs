@@ -119,7 +119,7 @@ fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
             assert_eq!(*found, expected, "byte {byte}");
         }
     }
-    // The mask selects the first byte only, and the memory ends after one byte.
+    // The mask selects the first byte only, and the memory ends after this byte. The other bytes must not be accessed.
     state.masks[3] = 1;
     let mut encoder = iced_x86::Encoder::new(64);
     instruction.set_memory_displ_size(1);
@@ -186,7 +186,8 @@ fn masks_are_shifted_joined_and_tested() {
     }
 }
 
-/// An instruction of 512 bits that works on each 16 bytes separately gives in each lane what its form of 128 bits gives.
+/// Some instructions of 512 bits process each 16 bytes separately. For each 16 bytes, their result equals the result of their form of 128
+/// bits.
 #[test]
 fn forms_of_512_bits_agree_with_forms_of_128_bits() {
     let mut compared = 0;
@@ -194,7 +195,7 @@ fn forms_of_512_bits_agree_with_forms_of_128_bits() {
         let name = format!("{wide:?}");
         let narrow = name.replace("zmm", "xmm").replace("m512", "m128");
         let Some(narrow) = encodings().find(|code| format!("{code:?}") == narrow) else { continue };
-        // These move data between lanes, or have a mask as their result.
+        // These instructions move data between lanes of 16 bytes, or have a mask as their result, so they are not compared.
         if ["Valign", "Vshuf", "Vbroadcast", "Vpbroadcast", "Vpmovz", "Vpmovs", "Vperm", "_kr_"]
             .iter()
             .any(|part| name.contains(part))
@@ -209,7 +210,7 @@ fn forms_of_512_bits_agree_with_forms_of_128_bits() {
             for lane in 0..4 {
                 let mut moved = state.clone();
                 for (index, register) in moved.vectors.iter_mut().enumerate() {
-                    // A number of bits to shift by is in the low lane of the last operand.
+                    // The last operand of a shift is not moved: the number of bits to shift by is in its low lane.
                     if !(is_shift(&name) && index == 7) {
                         register.copy_within(16 * lane..16 * lane + 16, 0);
                     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two blocks of output: the second is chained to the first.
+/// Two blocks of output are chained: the second block depends on the first.
 #[test]
 fn blocks_are_chained() {
     let okm = expand(b"key", b"info", 100);

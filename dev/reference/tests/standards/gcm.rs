@@ -15,7 +15,8 @@ const IV_8: &str = "cafebabefacedbad";
 const IV_60: &str = "9313225df88406e555909c5aff5269aa6a7a9538534f7da1e4c303d2a318
                        a728c3c0c95156809539fcf0e2429a6b525416aedbf5a0de6a57a637b39b";
 
-/// `plaintext_len` bytes of the plaintext; additional data in the last three cases of each key size.
+/// Checks a test case. Its plaintext is the first `plaintext_len` bytes of [`PLAINTEXT`], but zeros if `plaintext_len` is 16. The last
+/// three cases of each key size have additional data.
 fn check(key: &str, iv: &str, plaintext_len: usize, ciphertext: &str, tag: &str) {
     let aes = Aes::new(&hex(key));
     let iv = hex(iv);

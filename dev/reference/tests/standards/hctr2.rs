@@ -10,7 +10,7 @@ fn check(key: &str, tweak: &str, plaintext: &str, ciphertext: &str) {
     assert_eq!(hctr2::decrypt(&aes, &tweak, &ciphertext), plaintext);
 }
 
-/// 16, 31 and 255 bytes, with tweaks of 0 to 47 bytes.
+/// Messages of 16, 31 and 255 bytes, with tweaks of 0 to 47 bytes.
 #[test]
 fn aes_128() {
     check(
@@ -61,7 +61,7 @@ fn aes_128() {
     );
 }
 
-/// 17 and 48 bytes, with tweaks of 0 to 47 bytes.
+/// Messages of 17 and 48 bytes, with tweaks of 0 to 47 bytes.
 #[test]
 fn aes_192() {
     check(
@@ -90,7 +90,7 @@ fn aes_192() {
     );
 }
 
-/// 16, 17, 31 and 48 bytes, with tweaks of 0 to 47 bytes.
+/// Messages of 16, 17, 31 and 48 bytes, with tweaks of 0 to 47 bytes.
 #[test]
 fn aes_256() {
     check(

@@ -68,7 +68,7 @@ fn rfc_5649() {
     check_kwp(Direction::Forward, key, "466f7250617369", "afbeb0f07dfbf5419200f2ccb50bb24f");
 }
 
-/// NIST's files KW_AE_128_inv to KW_AE_256_inv, and KW_AD_128_inv: in these vectors, wrapping uses the AES decryption function and unwrapping uses encryption.
+/// NIST's files KW_AE_128_inv to KW_AE_256_inv, and KW_AD_128_inv. In these vectors, AES decryption wraps and AES encryption unwraps.
 #[test]
 fn inverse_kw() {
     for (key, plaintext, ciphertext) in [
@@ -101,7 +101,7 @@ fn inverse_kw() {
     assert_eq!(unwrap(&aes, Direction::Inverse, &ICV1, &wrong), None);
 }
 
-/// NIST's files KWP_AE_128_inv to KWP_AE_256_inv, and KWP_AD_256_inv: in these vectors, wrapping uses the AES decryption function and unwrapping uses encryption.
+/// NIST's files KWP_AE_128_inv to KWP_AE_256_inv, and KWP_AD_256_inv. In these vectors, AES decryption wraps and AES encryption unwraps.
 #[test]
 fn inverse_kwp() {
     for (key, plaintext, ciphertext) in [
@@ -171,7 +171,7 @@ fn lengths_and_padding() {
     }
 }
 
-/// Ciphertexts of lengths that wrapping cannot produce.
+/// Ciphertexts whose lengths wrapping cannot produce are refused.
 #[test]
 fn wrong_ciphertext_lengths() {
     let aes = Aes::new(&counting(16));

@@ -17,7 +17,7 @@ fn example() -> (Aes, Block, Vec<u8>) {
     (Aes::new(&key), [0xa5; 16], (0..96).map(|i| (i * i) as u8).collect())
 }
 
-/// E(P_j ^ P_(j-1) ^ C_(j-1)) = C_j, where P_0 ^ C_0 is the IV.
+/// Checks the definition: E(P_j ^ P_(j-1) ^ C_(j-1)) = C_j, where P_0 ^ C_0 is the IV.
 #[test]
 fn definition() {
     let (aes, iv, plaintext) = example();

@@ -22,7 +22,7 @@ fn examples(ciphertexts: [&str; 3]) -> impl Iterator<Item = (Aes, Vec<u8>)> {
     KEYS.into_iter().zip(ciphertexts).map(|(key, ciphertext)| (Aes::new(&hex(key)), hex(ciphertext)))
 }
 
-/// F.1
+/// Appendix F.1.
 #[test]
 fn ecb_examples() {
     for (aes, ciphertext) in examples([
@@ -38,7 +38,7 @@ fn ecb_examples() {
     }
 }
 
-/// F.2
+/// Appendix F.2.
 #[test]
 fn cbc_examples() {
     for (aes, ciphertext) in examples([
@@ -54,7 +54,7 @@ fn cbc_examples() {
     }
 }
 
-/// F.3.1 to F.3.6: 16 bits.
+/// Appendices F.3.1 to F.3.6, with 16 bits of data.
 #[test]
 fn cfb1_examples() {
     for (aes, ciphertext) in examples(["68b3", "9359", "9029"]) {
@@ -64,7 +64,7 @@ fn cfb1_examples() {
     }
 }
 
-/// F.3.7 to F.3.12: 18 bytes.
+/// Appendices F.3.7 to F.3.12, with 18 bytes of data.
 #[test]
 fn cfb8_examples() {
     for (aes, ciphertext) in examples([
@@ -78,7 +78,7 @@ fn cfb8_examples() {
     }
 }
 
-/// F.3.13 to F.3.18
+/// Appendices F.3.13 to F.3.18.
 #[test]
 fn cfb128_examples() {
     for (aes, ciphertext) in examples([
@@ -94,7 +94,7 @@ fn cfb128_examples() {
     }
 }
 
-/// F.4
+/// Appendix F.4.
 #[test]
 fn ofb_examples() {
     for (aes, ciphertext) in examples([
@@ -110,7 +110,7 @@ fn ofb_examples() {
     }
 }
 
-/// F.5: the counter does not overflow its last 32 bits, so both increment functions give the same result.
+/// Appendix F.5. The counter does not overflow its last 32 bits, so both increment functions give the same result.
 #[test]
 fn ctr_examples() {
     let counter = block("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");

@@ -95,7 +95,7 @@ fn aes_128() {
          b9a37adb3e8291eca04d66520d229e60401e7282bef486ae059aa70696e0e305d777140a7a883ecdcb69b9ff938e8a42
          31864c69ca2c2043bed007ff3e605e014bcf518138dc3a25c5e236171a2d01d6",
     );
-    // Each sector is the encryption of the previous one; the annex omits those between 2 and 0xfd.
+    // The plaintext of each sector is the ciphertext of the previous sector. The annex does not print the sectors between 2 and 0xfd.
     let [data_key, tweak_key] = keys.map(|key| Aes::new(&hex(key)));
     let chain = (3..=0xfc).fold(c6, |c, unit| xts::encrypt(&data_key, &tweak_key, &tweak(unit), &c));
     let c7 = check(

@@ -1,4 +1,4 @@
-//! A mock CPU: the results of other devices are compared with its results.
+//! A trusted device for tests. The results of other devices are compared with its results.
 
 use super::MockAsyncDevice;
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};

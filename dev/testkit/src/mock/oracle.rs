@@ -121,8 +121,8 @@ fn xts(pass: Pass, aes: &Aes, (tweak_key, position): (&[u8], u64), state: &Block
     };
     unit[start..].to_vec()
 }
-/// Runs a fused AEAD on one message. If it seals, `tag` gives the length of the tag. Returns the output, the tag with zeros behind
-/// it, and the status.
+/// Runs a fused AEAD on one message. If the AEAD seals, the length of `tag` is the length of the result's tag. Returns the output, the tag
+/// followed by zeros, and the status.
 pub(crate) fn fused(
     fused: FusedAead,
     key: &[u8],

@@ -147,7 +147,7 @@ fn check_lengths(
     }
 }
 
-/// Nonces that are not 96 bits, and every tag length.
+/// GCM accepts nonces that do not have 96 bits, and every length of the tag.
 pub fn gcm_nonces_of_any_length(subject: &Subject) {
     for size in gcm_sizes(subject) {
         if !subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {

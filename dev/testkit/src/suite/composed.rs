@@ -138,8 +138,8 @@ pub fn composed_aeads_agree(subject: &Subject) {
     }
 }
 
-/// In a batch, each message with a change in its tag, ciphertext, nonce or associated data is refused and its output zeroed.
-/// The other messages are valid.
+/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. They are refused and their outputs are
+/// zeroed. The other messages are opened.
 pub fn composed_forgeries_are_refused(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
@@ -174,7 +174,7 @@ pub fn composed_forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// Nonces and tags of all lengths of OCB3; all other lengths are refused before anything is written.
+/// OCB3 accepts nonces and tags of all lengths that it allows. Other lengths are refused before anything is written.
 pub fn lengths_of_nonces_and_tags(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
@@ -260,7 +260,7 @@ pub fn siv_agrees(subject: &Subject) {
     assert!(matches!(AeadKey::new(SIV, &[1; 16]), Err(Error::ModeKey { .. })));
 }
 
-/// HCTR2 both ways, with tweaks of any length, in place and out of place.
+/// HCTR2 encrypts and decrypts with tweaks of any length, in place and out of place.
 pub fn hctr2_agrees(subject: &Subject) {
     for size in KeySize::ALL {
         let passes = [Pass::EcbEncrypt, Pass::EcbDecrypt];

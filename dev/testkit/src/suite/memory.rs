@@ -81,7 +81,7 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
-    // A part that begins and ends at odd addresses, and is longer than a piece of the default implementation.
+    // A part of a buffer that begins and ends at odd addresses. It is longer than a piece of the default implementation.
     let buffer = upload(memory, &[7; 200_000]);
     memory.zero(&buffer.slice().slice(3..150_000), Stream::default()).unwrap();
     let expected = [&[7; 3][..], &[0; 149_997], &[7; 50_000]].concat();
@@ -154,7 +154,7 @@ pub fn pinned_memory(subject: &Subject) {
     }
 }
 
-/// Keys, chaining states, offsets, lengths, tags and statuses as arrays on the device.
+/// Processes messages whose keys, chaining states, offsets, lengths, tags and statuses are arrays in device memory.
 pub fn tables(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     let size = KeySize::Aes256;

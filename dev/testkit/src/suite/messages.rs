@@ -96,7 +96,7 @@ pub fn every_cipher_every_length(subject: &Subject) {
     }
 }
 
-/// Ciphertext stealing out of place: the tail is read before it is overwritten, and the input does not change.
+/// XTS with ciphertext stealing out of place. The output is right, and the input does not change.
 pub fn xts_steals(subject: &Subject) {
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         let sizes = sizes(subject, Cipher::Xts, direction);
@@ -117,7 +117,7 @@ pub fn xts_steals(subject: &Subject) {
     }
 }
 
-/// Messages of all lengths and key sizes in one call.
+/// Encrypts messages of all lengths and key sizes in one call.
 pub fn batches_of_mixed_sizes(subject: &Subject) {
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {

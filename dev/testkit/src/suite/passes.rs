@@ -7,15 +7,15 @@ use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep_planner::selftest;
 
-/// At least one operation must be supported: the other checks skip operations that the kernel does not support, and would
-/// all pass.
+/// The kernel must support at least one operation. The other checks skip unsupported operations, so without this check they would all pass
+/// for a kernel that supports nothing.
 pub fn it_does_something(subject: &Subject) {
     let supported = Operation::all()
         .filter(|&operation| KeySize::ALL.iter().any(|&size| subject.planner.supports(operation, size)));
     assert!(supported.count() > 0);
 }
 
-/// The known-answer tests that run before a kernel is used.
+/// Runs the known-answer tests that a planner runs before it uses a kernel.
 pub fn proves_itself(subject: &Subject) {
     for operation in Operation::all() {
         selftest::run(&*subject.device, subject.kernel, operation).unwrap();

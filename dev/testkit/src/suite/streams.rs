@@ -16,8 +16,8 @@ fn aead_key(mode: Aead, key: &Key) -> AeadKey {
     AeadKey::new(mode, key.bytes()).unwrap()
 }
 
-/// Splits of a message in at most 300 pieces: single bytes, whole blocks, odd sizes across block boundaries, empty pieces, and one
-/// piece.
+/// Ways to split a message into at most 300 pieces: single bytes, whole blocks, pieces of odd sizes that cross block boundaries, empty
+/// pieces, and one piece.
 fn splits(subject: &Subject, len: usize) -> Vec<Vec<usize>> {
     let by = |sizes: &[usize]| {
         let mut left = len;
@@ -186,7 +186,7 @@ pub fn seek_goes_anywhere(subject: &Subject) {
     }
 }
 
-/// GCM and CCM in any split, and the rejection of wrong tags and lengths.
+/// GCM and CCM of a message in any split into pieces, and the rejection of wrong tags and lengths.
 pub fn aead_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
@@ -284,7 +284,7 @@ fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
     assert!(matches!(short.update(&[], &mut []), Err(Error::Order { .. })));
 }
 
-/// CMAC in any split.
+/// CMAC of a message in any split into pieces.
 pub fn cmac_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if !subject.does(Pass::CbcMac, size) {

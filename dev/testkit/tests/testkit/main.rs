@@ -1,4 +1,4 @@
-//! The mock devices, tested by the shared suite and the stream properties.
+//! Tests of the mock devices by the shared suite and by the stream properties.
 
 mod mock_device;
 mod streams;

@@ -78,7 +78,7 @@ fn only_archives_are_parsed() {
     assert!(Archive::parse(b"lockstep-kernels 1\n\n").unwrap().modules.is_empty());
 }
 
-/// Prints how long each module of an archive takes to unpack, with those before it in its unit: docs/cuda.md has the command.
+/// Prints the time to unpack each module of an archive, including the modules before it in its unit. docs/cuda.md has the command.
 #[test]
 #[ignore = "a measurement"]
 fn unpacking_is_measured() {

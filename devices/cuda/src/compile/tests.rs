@@ -55,7 +55,7 @@ fn archive(module: &str, target: &str) -> &'static Archive {
 const NO_NVRTC: Compiler =
     Compiler { nvrtc: |_| Err(NoNvrtc { why: "no libnvrtc.so.13".into(), is_found: false }), cache: || None };
 
-/// A compiler for compute capability 9.0 and older ones.
+/// A compiler that supports compute capabilities up to 9.0.
 const NVRTC: Compiler = Compiler { nvrtc: |_| Ok(compiler((0, 0), &[60, 80, 90])), ..NO_NVRTC };
 
 #[test]
@@ -86,7 +86,7 @@ fn code_that_the_driver_compiles_is_not_at_hand() {
     assert!(is_at_hand("sm_90") && !is_at_hand("ptx") && !is_at_hand("sm_80"));
 }
 
-/// A compilation takes up to minutes, so NVRTC that has failed is not tried again, also for modules without PTX.
+/// A compilation can take minutes. After a failure NVRTC is not tried again, not even for a module without PTX.
 #[test]
 fn nvrtc_that_failed_is_not_tried_again() {
     const FAILING: Compiler = Compiler { nvrtc: |_| Ok(failing_compiler((12, 2), &[90])), ..NO_NVRTC };
@@ -100,7 +100,7 @@ fn nvrtc_that_failed_is_not_tried_again() {
     assert!(!code.has_tensor_bits());
 }
 
-/// The products of bits are in code for compute capability 8.0 to 9.0 only.
+/// Only code for compute capability 8.0 to 9.0 contains the products of bits that tensor units compute.
 #[test]
 fn tensor_units_are_used_with_code_for_this_gpu_only() {
     let has = |target, compiler, major, minor| {

@@ -94,7 +94,7 @@ fn a_library_that_is_not_there_or_does_not_load_is_named() {
     assert_eq!(opened("libno-such-nvrtc.so", false), ("no libno-such-nvrtc.so".into(), false));
     let (why, is_found) = opened("libno-such-nvrtc.so", true);
     assert!(is_found && why.contains(ENV_NVRTC) && why.contains("libno-such-nvrtc.so"), "{why}");
-    // A library without the functions, and a file that is no library.
+    // The first library lacks the functions of NVRTC. The second file is not a library.
     let (why, is_found) = opened("libc.so.6", false);
     assert!(!cfg!(target_env = "gnu") || is_found && why.contains("install NVRTC 12 or 13"), "{why}");
     let (why, is_found) = opened(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), false);

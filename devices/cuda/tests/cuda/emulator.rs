@@ -60,7 +60,7 @@ fn divergence_is_an_error_not_a_hang() {
         assert_eq!(code, DIVERGENCE, "{words}");
         assert!(words.contains("selftest.cpp"), "{words}");
     }
-    // The next launch is not affected.
+    // The failure does not affect the next launch.
     barriers_order_the_threads_of_a_block();
 }
 

@@ -23,8 +23,8 @@ fn bytes(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|i| ((i + seed) * 31 % 251 + i / 4096) as u8).collect()
 }
 
-/// More than two wide tiles, in place and out of place. In place, the block before a tile must be saved before the
-/// work on the previous tile overwrites it.
+/// Decryption in CBC and CFB mode over several tiles and chunks is right, in place and out of place. In place, the block before a tile must
+/// be saved before the work on the previous tile overwrites it.
 #[test]
 fn chained_decryption_over_tiles_and_chunks() {
     let key = bytes(16, 3);
@@ -78,7 +78,7 @@ fn run(
     Ok(messages.iter().map(|message| message.status).collect())
 }
 
-/// GHASH in two levels for long messages, and by one thread for each message if there are many short messages.
+/// GCM is right for long messages, whose GHASH has two levels, and for many short messages, each of which one thread hashes.
 #[test]
 fn gcm_of_long_messages_and_of_many() {
     let planner = planner("cuda/bitslice");
@@ -110,8 +110,8 @@ fn gcm_of_long_messages_and_of_many() {
     }
 }
 
-/// GCM of a table, with several tiles and two levels of GHASH. All messages share a key, or each has its own key. One
-/// message is forged, and one is outside of the data.
+/// GCM over a table of messages, with several tiles and two levels of GHASH. All messages share a key, or each message has a separate key.
+/// One message is forged, and the length of another exceeds the data.
 #[test]
 fn gcm_of_long_messages_of_a_table() {
     let device = lockstep_cuda::emulator();
@@ -188,7 +188,7 @@ fn gcm_of_long_messages_of_a_table() {
     }
 }
 
-/// Two GPUs share one message, which is divided, and the chunks of a file.
+/// Two GPUs together process one message, which is divided, and the chunks of a file.
 #[test]
 fn two_devices_work_together() {
     let gpus = [0, 1].map(|_| Arc::new(lockstep_cuda::emulator()));

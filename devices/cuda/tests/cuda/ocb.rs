@@ -1,4 +1,4 @@
-//! OCB3 on the device: messages with several tiles, and a tile that is far after the beginning of a message.
+//! OCB3 on the device: messages with several tiles, and tiles at high positions of very long messages.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};
@@ -24,7 +24,7 @@ struct Case {
 
 fn cases(keys: &[Key], shapes: &[(usize, usize, usize, usize)]) -> Vec<Case> {
     let case = |(index, &(nonce, aad, len, tag)): (usize, &(usize, usize, usize, usize))| {
-        // Two neighbours share a key.
+        // Messages 2k and 2k + 1 have the same key.
         let (number, seed) = (index / 2 % keys.len(), index as u64);
         let (nonce, aad, plaintext) = (noise(nonce, seed), noise(aad, seed + 100), noise(len, seed + 200));
         let aes = Aes::new(keys[number].bytes());
@@ -128,7 +128,7 @@ fn messages_over_several_tiles() {
                 assert_eq!(statuses[i], Status::Done);
             }
         }
-        // A tag, a ciphertext, associated data and a nonce are changed.
+        // The forged messages: one has a changed tag, one a changed ciphertext, one changed associated data, and one a changed nonce.
         let forged = [2, 3, 5, 7];
         cases[2].tag[0] ^= 1;
         cases[3].ciphertext[15] ^= 0x80;
@@ -148,7 +148,7 @@ fn messages_over_several_tiles() {
     }
 }
 
-/// One tile that is far after the beginning of a message, so that masks with high numbers are used.
+/// Processes one tile at a high position of a long message, so that masks with high numbers are used.
 #[test]
 fn tiles_far_behind_the_beginning() {
     #[repr(C)]
@@ -204,7 +204,7 @@ fn tiles_far_behind_the_beginning() {
                 let mut segment =
                     Segment { from: start, to: start, bytes, state: first, ..Segment::default() };
                 let mut scratch = Memory::new(16);
-                // The first tile of the launch has number 0, and its number within the message is `before`.
+                // `first_tile` is such that the launched tile, which is number 0 of the launch, has the number `before` within the message.
                 let first_tile = [0u64.wrapping_sub(before), 1];
                 let parameters = Launch {
                     segments: &mut segment,
@@ -252,8 +252,8 @@ struct Extra {
     padding: [u32; 3],
 }
 
-/// Runs `ocb_begin` for the last of `count` messages alone. Returns the first offset of the message and the block that is
-/// encrypted to the pad of its partial block. `star` is L_*.
+/// Runs `ocb_begin` for the last of `count` messages only. Returns the first offset of the message, and the block that is encrypted to get
+/// the pad of the message's partial block. `star` is L_*.
 fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bottom: u32) -> [[u8; 16]; 2] {
     #[repr(C)]
     struct MakeMasks(*mut u8, *const u8, u32);
@@ -271,7 +271,8 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
         bottom,
         ..Extra::default()
     };
-    // Only the elements with the index `count - 1` exist, so the pointers to the starts of the arrays are before them.
+    // Only the elements with the index `count - 1` exist. So each pointer to the start of an array is `count - 1` elements before the
+    // existing element.
     let begin = Begin {
         segments: (&raw mut segment).wrapping_sub(count - 1),
         extras: (&raw const extra).wrapping_sub(count - 1),
@@ -288,7 +289,7 @@ fn last_message(count: usize, bytes: u64, star: &[u8; 16], ktop: &[u8; 16], bott
     [segment.state, (&*region.bytes()).try_into().unwrap()]
 }
 
-/// The offset of a partial block, for all masks. The message is not processed, so it may have any length.
+/// The offset of a partial block is right for all masks. No kernel reads the data, so the message may have any length.
 #[test]
 fn offsets_of_partial_blocks_far_behind_the_beginning() {
     let (star, ktop) = (block(3), block(4));
@@ -311,7 +312,7 @@ fn threads_of_many_messages_have_different_numbers() {
     assert_eq!(first, first_offset(&ktop, 9));
 }
 
-/// Bad lengths are errors, even if no mode has checked the lengths before.
+/// Lengths that OCB3 does not allow are errors, even if the caller submits the task without a mode that checks them.
 #[test]
 fn lengths_are_checked() {
     let device = lockstep_cuda::emulator();

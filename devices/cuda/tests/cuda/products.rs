@@ -1,4 +1,4 @@
-//! The ways to multiply in GHASH: each can be chosen for measurements, and all have the same results.
+//! The ways to compute products in GHASH. Each can be selected for measurements, and all give the same hash.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};

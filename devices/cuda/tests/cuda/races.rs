@@ -82,12 +82,12 @@ fn every_kernel_runs() {
     ocb::every_kernel();
     let key = Key::new(&key(128, 0)).unwrap();
     for device in [&*device, &lockstep_cuda::emulator_with_carry_less()] {
-        // Short messages, which are hashed by another kernel than the messages of the self-test.
+        // The messages are so short that a different kernel hashes them than the messages of the self-test.
         let mut states = [[1; 16]; 3];
         let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
         let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
         device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
-        // A long message, which is hashed by matrices if products are not carry-less.
+        // The message is so long that matrices hash it, unless the products are carry-less.
         let (long, mut state) = (vec![3; 400 << 10], [1; 16]);
         let mut segments =
             [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&long) }];

@@ -152,22 +152,22 @@ struct Extra {
     place: u64,
     tag_bytes: u32,
     opens: u32,
-    /// For OCB3: the number of bits by which Ktop is shifted, from 0 to 63. Otherwise not used.
+    /// For OCB3, the number of bits by which Ktop is shifted, from 0 to 63. Other modes ignore it.
     bottom: u32,
 }
 
-/// The parameters by which segments are hashed: the function, and the ways to multiply.
+/// The way in which segments are hashed: GHASH or POLYVAL, and the method that computes products.
 #[derive(Debug, Clone, Copy)]
 struct How {
     polyval: bool,
-    /// If true, level 0 is hashed by matrices.
+    /// If true, matrices hash level 0.
     matrices: bool,
-    /// If true, products are made by the carry-less multiply-add.
+    /// If true, carry-less multiply-add instructions compute the products.
     carry_less: bool,
 }
 
 impl How {
-    /// The name of the kernel for this way to multiply.
+    /// The name of the kernel for the part `part` of the hash, with this method for products.
     fn kernel(&self, part: &str) -> String {
         format!("ghash{}_{part}", if self.carry_less { "_carry_less" } else { "" })
     }

@@ -19,7 +19,7 @@ fn device() -> Arc<dyn Device> {
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator))
 }
 
-/// The emulator without the kernels for short messages. Otherwise these kernels would run most of the suite.
+/// The emulator without the kernels for short messages. With these kernels, most of the suite would not run the kernels for long messages.
 fn wide() -> Arc<dyn Device> {
     let options = LaunchOptions { always_wide: true, ..LaunchOptions::default() };
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
@@ -34,8 +34,8 @@ lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
 
-/// The checks that use hashes, with GHASH and POLYVAL by the carry-less multiply-add, which the default build does not have. A
-/// named device uses the instruction if the build includes the kernels and the device supports it.
+/// Runs the checks of modes that hash, with the carry-less multiply-add in GHASH and POLYVAL. The default build does not contain these
+/// kernels. A named device uses them if the build contains them and the device supports the instruction.
 #[test]
 fn carry_less_products() {
     let device = Arc::new(named().unwrap_or_else(lockstep_cuda::emulator_with_carry_less));

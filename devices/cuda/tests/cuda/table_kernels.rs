@@ -84,7 +84,7 @@ fn expansion_equals_the_standard() {
     }
 }
 
-/// The trace of a launch has the accesses of each thread of the papers' kernels, and none of other kernels.
+/// The trace of a launch contains the accesses of each thread of the papers' kernels. The other kernels leave no trace.
 #[test]
 fn traces_of_the_papers_kernels() {
     let (device, trace) = lockstep_cuda::emulator_with_trace();

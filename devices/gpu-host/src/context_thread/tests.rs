@@ -90,8 +90,7 @@ fn contexts_with_a_lock_are_used_one_at_a_time() {
 #[test]
 fn a_lock_of_a_parent_process_is_not_waited_for() {
     static LOCK: Exclusive = Exclusive::new();
-    // This is the state that a child process finds: another process has used the lock, and a thread that does not exist
-    // holds it.
+    // A child process finds the lock in this state: it belongs to another process, and a thread that does not exist holds it.
     LOCK.process.set(std::process::id().wrapping_add(1)).unwrap();
     let _held = LOCK.lock();
     let opened = ContextThread::<()>::start(DEVICE, Some(&LOCK), || Ok(()));

@@ -91,6 +91,6 @@ fn serial_segments_stay_whole() {
         |least_room, segments: &[usize]| lengths(Pass::CbcEncrypt, Limits { least_room, ..LIMITS }, segments);
     let none_larger = [vec![3008, 1008], vec![1008], vec![9008], vec![16]];
     assert_eq!(lengths(usize::MAX, &[3008, 1008, 1008, 9008, 16]), none_larger);
-    // A chunk with much room left takes one more segment, even if this segment exceeds the limit.
+    // The chunk has more than `least_room` bytes left, so it takes the next segment whole, although the chunk then exceeds the limit.
     assert_eq!(lengths(1024, &[3008, 9008, 16]), [vec![3008, 9008], vec![16]]);
 }

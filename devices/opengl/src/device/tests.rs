@@ -46,7 +46,8 @@ fn the_edge_of_textures_is_a_launch_option() {
     let blocks = [7; 16 * 100];
     let expected = lockstep_reference::ecb::encrypt(&lockstep_reference::Aes::new(&[1; 16]), &blocks);
     for kernel in ["opengl/6800", "opengl/6800-mix2", "opengl/6800-xor2"] {
-        // 100 textures of one block each, or one texture. Each texture needs several draws. The device then allows 99 draws in all.
+        // With `edge=1`, the 100 blocks are 100 textures of one block each. With `edge=16`, they are one texture. Each texture needs
+        // several draws, so 99 draws are enough for one texture only.
         for (text, is_enough) in [("edge=1", false), ("edge=16", true)] {
             let launch: launch::Launch = edge(text, Some(kernel)).unwrap();
             let mut data = blocks;

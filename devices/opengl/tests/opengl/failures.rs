@@ -1,4 +1,4 @@
-//! Chunks of other sizes, OpenGL ES, and contexts that are lost.
+//! Tests with small chunks, with OpenGL ES, and with contexts that are lost.
 
 use crate::software;
 
@@ -86,7 +86,7 @@ fn no_bytes_are_no_work() {
     ctr(&device, &mut []).unwrap();
 }
 
-/// A context that is lost before any result has been delivered.
+/// If a context is lost before any result has been delivered, the data are unchanged.
 #[test]
 fn a_lost_context_leaves_the_input() {
     let Some(device) = software::device() else { return };
@@ -98,8 +98,7 @@ fn a_lost_context_leaves_the_input() {
     }
 }
 
-/// A context that is lost after some chunks have been delivered. If the call works in place, the input of these chunks is
-/// overwritten.
+/// If a context is lost after some chunks have been delivered in place, their input is lost too, so all data are zeroed.
 #[test]
 fn a_context_that_is_lost_midway_leaves_zeros() {
     for kernel in KERNELS {
@@ -112,7 +111,7 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
     }
 }
 
-/// A driver that states a larger limit than it supports, or a smaller limit than OpenGL requires.
+/// A driver may state a larger limit than it supports, or a smaller limit than OpenGL requires.
 #[test]
 fn a_driver_that_states_a_wrong_limit() {
     // More than 16384 rows of 512 blocks in one texture. 16384 is the limit of llvmpipe.
@@ -169,7 +168,8 @@ fn keys_and_data_are_wiped() {
     }
 }
 
-/// Whole passes, as the engine for the GeForce 6800 draws them, and draws without encryption, in which CTR adds the counters.
+/// Experiments have defined results: whole passes, which the engine for the GeForce 6800 draws, and draws without encryption, in which CTR
+/// adds the counters to the data.
 #[test]
 fn experiments_have_defined_results() {
     use lockstep_opengl::{Experiment, Steps};

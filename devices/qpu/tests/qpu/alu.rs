@@ -20,7 +20,7 @@ fn integers() {
         (AddOp::Add, 1, 2, (3, false)),
         (AddOp::Sub, 1, 2, (0xffff_ffff, true)),
         (AddOp::Sub, 2, 1, (1, false)),
-        // The last bit that is moved out is the carry.
+        // The carry of a shift is the last bit that the shift removes.
         (AddOp::Shr, 0b110, 2, (1, true)),
         (AddOp::Shr, 0b110, 1, (3, false)),
         (AddOp::Shr, 0b111, 32, (0b111, false)),
@@ -44,8 +44,8 @@ fn integers() {
     assert_eq!(mul(MulOp::V8max, 0x0102_0304, 0x0403_0201), (0x0403_0304, false));
 }
 
-/// Byte operations for AES. For doubling in its field, 0x80 * 0xFD must be rounded up. For shifts, products of powers of two
-/// and bytes whose lower bits are zero must be exact.
+/// The product of bytes, as AES uses it. Doubling in the field of AES needs 0x80 * 0xFD to be rounded up. Shifts need exact products of a
+/// power of two and a byte whose lower bits are zero.
 #[test]
 fn products_of_bytes() {
     assert_eq!(mul(MulOp::V8muld, 0x80ff_0001, 0xfdff_ff7f).0, 0x7fff_0000);
@@ -83,7 +83,7 @@ fn unpacking() {
     for (mode, expected) in (0..).zip(integers) {
         assert_eq!(unpack(mode, value, false), expected, "{mode}");
     }
-    // The halves are 1.0 and -2.0, and the byte is 255.
+    // The low half of the word is 1.0 and the high half is -2.0, as floats of 16 bits. The byte 255 is unpacked to 1.0.
     assert_eq!([1, 2].map(|mode| f32::from_bits(unpack(mode, 0xc000_3c00, true))), [1.0, -2.0]);
     assert_eq!(f32::from_bits(unpack(4, 0xff, true)), 1.0);
     // Bytes of r4 become floats even for integer operations, so r4 cannot be used for tables of bytes.

@@ -354,7 +354,7 @@ fn failures_have_reasons_and_remedies() {
     };
     for (failure, reason, remedy) in [
         (Failure::Call(io::ErrorKind::TimedOut), "the mailbox of the firmware fails: timed out", "try again"),
-        // The kernel reports a message that the firmware refuses by this error.
+        // If the firmware refuses a message, the kernel of Linux returns this error.
         (
             Failure::Call(io::ErrorKind::InvalidInput),
             "cannot switch the QPUs on: the firmware refuses the message",
@@ -381,7 +381,8 @@ fn failures_have_reasons_and_remedies() {
         ),
         (Failure::Value(0x3000c, 0), "bytes of memory for the GPU", "gpu_mem"),
         (Failure::Value(0x3000d, 0), "cannot lock memory", "try again"),
-        // The addresses are: the first page of the kernel, an address within a page, and the address of registers.
+        // None of these addresses can be memory of the GPU: the first page of physical memory, which the kernel of Linux uses; an address
+        // that does not start a page; and the address of registers.
         (Failure::Value(0x3000d, UNCACHED), "at 0xc0000000, which is no memory of the GPU", "update"),
         (Failure::Value(0x3000d, 0xde00_0010), "at 0xde000010, which is no memory of the GPU", "update"),
         (Failure::Value(0x3000d, 0xfeff_f000), "at 0xfefff000, which is no memory of the GPU", "update"),
@@ -392,7 +393,7 @@ fn failures_have_reasons_and_remedies() {
     }
 }
 
-/// The Raspberry Pi 1 has less memory, and its processor uses the cache of level 2.
+/// Programs run on each model of the board. On a Raspberry Pi 1, which has less memory, a higher address is refused.
 #[test]
 fn memory_of_each_model() {
     for model in [Model::Bcm2835, Model::Bcm2836, Model::Bcm2837] {

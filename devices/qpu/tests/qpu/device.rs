@@ -30,7 +30,7 @@ fn xor(block: &[u8], other: &[u8]) -> Block {
 
 const KEYS: [[u8; 16]; 2] = [[3; 16], [4; 16]];
 
-/// More chains than lanes, with different lengths. One chain is longer than the chains of one run can be.
+/// All messages are right if there are more chains than lanes, if the chains have different lengths, and if one chain takes several runs.
 #[test]
 fn chains_of_many_messages() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -60,7 +60,7 @@ fn chains_of_many_messages() {
     }
 }
 
-/// 384 messages take as long as one message.
+/// 384 chains fill all lanes of all QPUs, so 384 messages take as long as one message.
 #[test]
 fn chains_fill_the_lanes() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -70,13 +70,13 @@ fn chains_fill_the_lanes() {
     };
     let (one, all) = (clocks(1), clocks(384));
     assert!(all < one + one / 10, "{one} and {all}");
-    // The thesis expects that each chain uses a quarter of a vector. That is a byte in 4 x 85 clocks of a QPU.
+    // The thesis expects that each chain uses a quarter of a vector, which would take 4 x 85 clocks of a QPU for a byte.
     let each = all as f64 * 12.0 / (384.0 * 16.0 * 20.0);
     assert!(each < 20.0, "{each} clocks a byte and QPU");
 }
 
-/// Messages that are longer than a run. Each run continues where the previous run ended. The last 32 bits of the counter overflow
-/// in the first run.
+/// A message that is longer than a run has the right result: each run continues where the previous run ended, also if the last 32 bits of
+/// the counter overflow in the first run.
 #[test]
 fn messages_of_several_runs() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());
@@ -108,7 +108,7 @@ fn messages_of_several_runs() {
     }
 }
 
-/// Sectors whose ends are not the ends of units of 32 blocks.
+/// Sectors of XTS have the right results if they do not end at the ends of units of 32 blocks.
 #[test]
 fn sectors_of_many_lengths() {
     let keys = KEYS.map(|key| Key::new(&key).unwrap());

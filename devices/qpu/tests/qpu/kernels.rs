@@ -1,4 +1,4 @@
-//! Kernels compute AES, and their clocks are those that were measured or derived.
+//! Kernels compute AES, and their clocks equal the measured or derived clocks.
 
 use lockstep_core::key::Key;
 use lockstep_qpu::chip::{Chip, ChipError, ProgramRun, Simulator};
@@ -52,7 +52,7 @@ fn run_on(
     let key = Key::new(&key(bits)).unwrap();
     let job = Job { keys: key.round_keys(), counter: COUNTER, input, other };
     let (output, run) = launch.run(chip, &job, qpus).unwrap_or_else(|error| panic!("{error}"));
-    // On a board, the next program would receive the leftovers.
+    // A program must leave nothing behind: on a board, the next program would receive it.
     assert_eq!(run.leftovers, Leftovers::default(), "{launch:?} on {qpus} QPUs");
     (output.to_vec(), run)
 }
@@ -111,7 +111,8 @@ fn packed_as_published() {
     }
 }
 
-/// Table 5.2 of the thesis includes copies by the host. They are assumed to take 10 ns per byte, as for encryption.
+/// The kernel computes the right result at the rates of Table 5.2 of the thesis. These rates include copies by the host, which are assumed
+/// to take 10 ns per byte, as for encryption.
 #[test]
 fn packed_decryption_as_published() {
     let launch = Launch::Packed { decrypts: true };
@@ -143,7 +144,8 @@ fn packed_fast_decryption() {
     assert!(decryption < 1.35 * encryption);
 }
 
-/// The thesis's first kernel. Table 7.4 of the thesis has 6732 clocks per block with one QPU, and 6720 with twelve.
+/// The thesis's first kernel computes AES in the clocks of the thesis. Table 7.4 has 6732 clocks per block with one QPU, and 6720 with
+/// twelve.
 #[test]
 fn naive_as_published() {
     let launch = Launch::Naive { decrypts: false };
@@ -263,8 +265,9 @@ fn expected(kind: Blocks, bits: usize, input: &[u8], other: &[u8]) -> Vec<u8> {
 
 #[test]
 fn bitslice_blocks() {
-    // The maximum number of clocks per byte of a QPU with a key of 128 bits, and the minimum scaling. Two more loads per unit occupy
-    // the DMA engine for more than two thirds of the time of twelve QPUs.
+    // For each program: the maximum number of clocks per byte of a QPU with a key of 128 bits, and the minimum speed-up by 12 QPUs. The
+    // speed-up of programs with two more loads per unit is less than 11, because the loads occupy the DMA engine for more than two thirds
+    // of the time.
     for (name, most, scaling) in [
         ("encrypt", 16.0, 11.0),
         ("decrypt", 19.0, 11.0),

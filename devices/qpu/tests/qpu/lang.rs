@@ -82,7 +82,7 @@ fn times(byte: u32, number: u32) -> u32 {
     product
 }
 
-/// The program has conditions within loops.
+/// Computes products by loops with conditions in them.
 #[test]
 fn products_in_the_field_of_aes() {
     check(
@@ -184,7 +184,7 @@ fn special_functions_and_requests_share_a_register() {
                 [Special::Reciprocal, Special::ReciprocalSquareRoot, Special::Exponent, Special::Logarithm]
                     .map(|function| k.special(function, two * two));
             let word = k.receive::<Int>();
-            // 1/4, 1/2, 16 and 2.
+            // The four values are 1/4, 1/2, 16 and 2.
             let sum = k.var(half + root + power + log);
             let result = k.var((sum * 4.0).to_int() + word);
             k.var(result + element())

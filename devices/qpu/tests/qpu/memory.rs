@@ -63,7 +63,7 @@ fn texture_units_load_words_in_order() {
 fn a_request_occupies_its_unit_for_16_clocks_and_takes_66() {
     // The request starts at clock 4, which is after one instruction.
     assert_eq!(clocks(1, "mov r0, 0\nmov t0s, r0\nnop; ldtmu0"), 4 + 66 + 4);
-    // A later load of the result does not wait.
+    // If the result is loaded after the unit has delivered it, the load does not wait.
     let late =
         |nops: usize| clocks(1, &format!("mov r0, 0\nmov t0s, r0\n{}nop; ldtmu0", "nop\n".repeat(nops)));
     assert_eq!((late(14), late(15), late(16), late(20)), (74, 74, 76, 92));
@@ -203,7 +203,7 @@ fn blocks_are_loaded_and_stored() {
     assert_eq!(after.accumulators[0], elements(|index| if (4..7).contains(&index) { index - 2 } else { 0 }));
     assert_eq!(after.accumulators[1], elements(|index| if (4..7).contains(&index) { index + 30 } else { 0 }));
     assert_eq!(after.accumulators[2], [0; 16]);
-    // A store with bytes between the rows.
+    // A store that leaves 32 bytes of memory unchanged between two rows.
     let after = run(&format!(
         "{}mov -, vr_wait\nldi vw_setup, 0xc0000020\n{}mov -, vw_wait",
         load(2),
@@ -227,7 +227,7 @@ fn leftovers_of_programs_are_counted() {
     assert_eq!(left(1, &load(4)), Leftovers { transfers: 1, ..none });
     let other_row = "ldi vw_setup, 0x80904400\nldi vw_addr, 4096\n";
     assert_eq!(left(1, &format!("{}{other_row}", load(4))), Leftovers { transfers: 2, ..none });
-    // The interrupt is before the end of the store, and then after it.
+    // In the first program, the interrupt comes before the end of the store. In the second program, it comes after the end.
     let late = format!("{}mov irq, 1\nmov -, vw_wait", store(3, 4096));
     assert_eq!(left(1, &late), Leftovers { late_store: true, ..none });
     assert_eq!(left(1, &format!("{}mov -, vw_wait\nmov irq, 1", store(3, 4096))), none);
@@ -252,7 +252,8 @@ fn columns_are_loaded_and_stored() {
 
 #[test]
 fn clocks_of_transfers() {
-    // The clocks are the sum of two instructions before the start, the transfer, and the wait.
+    // The sum of: the clocks of the instructions before the transfer starts, the clocks of the transfer, and the clock of the instruction
+    // that waits.
     let loads = |rows: u32| clocks(1, &format!("{}mov -, vr_wait", load(rows)));
     assert_eq!((loads(1), loads(4)), (4 + 135 + 15 + 4, 4 + 135 + 60 + 4));
     let stores = |rows: u32| clocks(1, &format!("{}mov -, vw_wait", store(rows, 4096)));

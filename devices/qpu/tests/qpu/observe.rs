@@ -1,4 +1,4 @@
-//! Events of runs.
+//! Tests of the events that an observer receives during a run.
 
 use lockstep_core::Key;
 use lockstep_qpu::asm::assemble;

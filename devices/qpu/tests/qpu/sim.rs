@@ -80,8 +80,8 @@ fn rotations() {
 
 #[test]
 fn conditions_and_flags() {
-    // A shift by n sets N to bit 31 - n of its input, and C to bit 32 - n. These bits select the rows of a state with one
-    // element for each byte.
+    // A shift by n sets N to bit 31 - n of its input, and C to bit 32 - n. With these flags, a program selects the rows of an AES state
+    // whose elements are single bytes.
     let (machine, _) = run("ldi r0, 0\nldi r1, 0\nshl.setf -, elem_num, -1\nmov.ifn r0, 1; mov.ifc r1, 1\n\
          and.setf -, elem_num, 3\nmov.ifz r2, 1\nmov.ifnz r2, 2");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| index & 1));
@@ -140,7 +140,7 @@ fn bytes_are_doubled_in_the_field_of_aes() {
 
 #[test]
 fn semaphores_and_interrupts() {
-    // The first QPU waits for all others.
+    // QPU 0 waits until the three other QPUs have incremented the semaphore.
     let source = "mov.setf -, qpu_num\nbrr.allz -, :first\nnop\nnop\nnop\nsrel -, 3\nbrr -, :end\nnop\nnop\nnop\n\
                   :first sacq -, 3\nsacq -, 3\nsacq -, 3\nmov irq, 1\n:end nop";
     let (_, run) = run_on(4, source, &[]).unwrap();
@@ -149,7 +149,7 @@ fn semaphores_and_interrupts() {
         run_on(3, source, &[]).err().map(|fault| (fault.qpu, fault.kind)),
         Some((0, FaultKind::Deadlock))
     );
-    // A value of zero causes no interrupt. Sixteen increments of a semaphore wait for a QPU that decrements it.
+    // Writing zero to `irq` causes no interrupt. The sixteenth increment of a semaphore waits for a decrement, which never comes.
     assert_eq!(run_on(1, "mov irq, 0", &[]).unwrap().1.interrupts, 0);
     assert_eq!(fault(&"srel -, 1\n".repeat(16)).kind, FaultKind::Deadlock);
     assert!(std::panic::catch_unwind(|| run_on(usize::from(QPUS) + 1, "nop", &[])).is_err());
@@ -196,7 +196,7 @@ fn faults_state_where_and_why() {
     assert_eq!(machine.run(&mut [], 100).err().map(|fault| fault.address), Some(8));
 }
 
-/// On hardware, a program finds the values that the previous program has left.
+/// The initial values of registers can be set, because on hardware a program finds the values that the previous program has left.
 #[test]
 fn registers_may_have_any_value_at_the_start() {
     let program =

@@ -34,7 +34,7 @@ fn only_a_success_is_kept() {
     assert_eq!(kept(&place, failed), Ok(7));
 }
 
-/// wgpu reports a loss by a panic in the waiting thread.
+/// If a device is lost, wgpu panics in the waiting thread. The panic becomes an error, and later calls also fail.
 #[test]
 fn a_panic_of_wgpu_is_an_error() {
     let small = LaunchOptions { chunk: Some(4096), ..LaunchOptions::default() };

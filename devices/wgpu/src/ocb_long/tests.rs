@@ -8,7 +8,7 @@ use lockstep_gpu_host::Kind;
 use lockstep_reference::Aes;
 use lockstep_testkit::suite::{noise, test_block, test_key};
 
-/// Chunks that are so far after the beginning of a message that all masks are used.
+/// A chunk may start at any tile of a message, also so far after its beginning that all masks are used.
 #[test]
 fn chunks_can_start_at_any_tile() {
     let Some(device) = software::device() else { return };
@@ -48,7 +48,7 @@ fn chunks_can_start_at_any_tile() {
                 offsets: Some(Arc::clone(&offsets)),
             };
             let (mut output, state) = (input, &mut Block::default());
-            // ECB has no tweak, but a piece counts the blocks before it from this position.
+            // ECB has no tweak, but the position in the tweak states how many blocks of the message come before the piece.
             let tweak = Some(Tweak { key: &key, position: before * blocks });
             let data = Data::in_place(&mut output);
             let mut segments = [Segment { key: &key, tweak, state, data }];

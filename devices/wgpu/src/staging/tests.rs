@@ -1,7 +1,7 @@
 use super::*;
 use crate::software;
 
-/// A staging buffer that was filled and not submitted is wiped too.
+/// A staging buffer is also wiped if it was filled but its work was not submitted.
 #[test]
 fn an_unsubmitted_staging_buffer_is_wiped() {
     let Some(device) = software::device() else { return };
@@ -12,7 +12,7 @@ fn an_unsubmitted_staging_buffer_is_wiped() {
     staging.fill(&gpu, len, |view| view.slice(..).fill(7)).unwrap();
     let upload = staging.upload.buffer.clone().unwrap();
     gpu.discard(staging);
-    // The upload buffer can be mapped for writing only, so the device copies it to another buffer.
+    // The upload buffer can be mapped for writing only. The device therefore copies it to another buffer, which the test reads.
     let (size, usage) = (len as u64, BufferUsages::MAP_READ | BufferUsages::COPY_DST);
     let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
     upload.unmap();

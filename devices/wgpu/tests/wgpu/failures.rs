@@ -1,4 +1,4 @@
-//! Failures: a device that does not open, a device that is lost, and work that a device cannot do.
+//! Failures: a device that cannot be opened, a device that is lost, and work that a device does not support.
 
 use crate::software;
 
@@ -40,7 +40,7 @@ fn a_lost_device_is_an_error() {
     let mut data = plain.clone();
     run(&device, &key, &mut data, || ()).unwrap();
     assert!(data != plain);
-    // The device is lost while work is in flight. Some of this work has been delivered.
+    // The device is lost after it has delivered some of the submitted work.
     let mut data = plain.clone();
     is_lost(run(&device, &key, &mut data, || device.lose().unwrap()));
     assert!(data.iter().all(|&byte| byte == 0), "a part of a result");
@@ -81,7 +81,7 @@ fn more_than_a_buffer_holds_is_an_error() {
     run(&device, &key, &mut data[..1000], || ()).unwrap();
 }
 
-/// The driver refuses to open a device if the limit for the size of buffers is larger than the driver supports.
+/// If the requested size of buffers exceeds the driver's limit, the driver refuses to open the device.
 #[test]
 fn a_device_that_does_not_open_is_an_error() {
     let Some(device) = software::device() else { return };
@@ -97,12 +97,12 @@ fn a_device_that_does_not_open_is_an_error() {
     assert!(data == noise(1, 100));
 }
 
-/// A device that the driver refuses to open, because the limit for the size of a buffer is too large.
+/// A device that the driver refuses to open, because the requested size of buffers exceeds the driver's limit.
 fn unopened(device: WgpuDevice) -> WgpuDevice {
     device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
 }
 
-/// A device for planners: a GPU with low costs, or a CPU with high costs. The GPU may be lost in the middle of a call.
+/// A device whose costs a planner sees: a GPU with low costs, or a CPU with high costs. The GPU can be lost in the middle of a call.
 struct Seen {
     device: Kind,
     kernels: Vec<KernelInfo>,
@@ -187,7 +187,7 @@ fn work_of_a_lost_device_is_done_again() {
     encrypt(&planner, &mut data).unwrap();
     assert!(data == expected(len) && planner.incidents().is_empty());
     fails.store(true, Ordering::SeqCst);
-    // The device is first lost in the middle of the call, and then before the call.
+    // In the first turn the device is lost in the middle of the call. In the second turn it has already been lost.
     for incidents in 1..3 {
         let mut data = noise(5, len);
         encrypt(&planner, &mut data).unwrap();

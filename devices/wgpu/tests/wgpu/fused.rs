@@ -102,7 +102,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES);
 }
 
-/// Several chunks in flight, and messages that are too long for one chunk.
+/// Messages of all lengths have the right results, with several chunks in flight and with messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -112,7 +112,7 @@ fn messages_of_any_length() {
     check(&device, KeySize::Aes256, &shapes);
 }
 
-/// Many messages of 16 KiB under one key, as in a file of Cobblestone.
+/// 130 messages of 16 KiB under one key, as in a file of Cobblestone, take at most three submissions.
 #[test]
 fn a_batch_takes_few_submissions() {
     let Some(device) = software::device() else { return };
@@ -138,7 +138,7 @@ fn a_batch_takes_few_submissions() {
     assert!(launches("bitslice_lane_ctr").unwrap() <= 3, "{:?}", device.counters());
 }
 
-/// Page-locked memory whose first access after `device` is set makes the device fail.
+/// Page-locked memory that makes the device fail: the first access to the memory after `device` is set loses the device.
 struct Trap {
     bytes: Vec<u8>,
     device: Arc<OnceLock<Arc<WgpuDevice>>>,
@@ -160,8 +160,8 @@ impl DerefMut for Trap {
     }
 }
 
-/// Runs a call with a message that is too long for one chunk, and then a short message in the pinned memory. Returns the statuses and
-/// the tags, which have been 7s, and the data of the long message.
+/// Makes a call with two messages: one that is too long for one chunk, and a short one in the pinned memory. Returns the outcome, the
+/// statuses, the tags, which are sevens before the call, and the data of the long message.
 fn with_pinned(
     device: &WgpuDevice,
     fused: FusedAead,

@@ -93,7 +93,7 @@ fn neighbouring_bytes_do_not_change() {
     }
 }
 
-/// GCM in device memory: short and long messages, valid and forged ones.
+/// Short and long messages of GCM in device memory are sealed and opened, and forged messages are refused.
 #[test]
 fn gcm_in_device_memory() {
     let Some(device) = device() else { return };
@@ -122,7 +122,7 @@ fn gcm_in_device_memory() {
     }
 }
 
-/// Copies to and from any place, of any length. The bytes around them do not change.
+/// Copies may start anywhere and have any length. The bytes around them do not change.
 #[test]
 fn copies_go_anywhere() {
     let Some(device) = device() else { return };
@@ -169,7 +169,7 @@ fn bytes_of_one_word_have_several_owners() {
     }
 }
 
-/// Uploads by several threads into words that they share, while one of the threads runs a kernel that writes these words.
+/// A thread uploads bytes to a word while another thread runs a kernel that writes the other bytes of this word. Neither result is lost.
 #[test]
 fn results_share_words_with_what_is_uploaded() {
     let Some(device) = device() else { return };
@@ -258,7 +258,7 @@ fn work_that_cannot_begin_leaves_its_data() {
             drop(messages);
             for ((index, plain), buffer) in plains().enumerate().zip(&buffers) {
                 let left = if on_device { download(memory, &**buffer) } else { hosts[index].clone() };
-                // The short message is zeroed if it has already been submitted.
+                // A short message before the long one has already been submitted, so its output is zeroed.
                 let begun = on_device && lengths[..=index] == [500];
                 assert!(left == if begun { vec![0; 500] } else { plain.clone() }, "{lengths:?} {on_device}");
             }
@@ -266,7 +266,7 @@ fn work_that_cannot_begin_leaves_its_data() {
     }
 }
 
-/// Messages of GCM without data need no memory.
+/// A message of GCM without data may have a null slice, or a slice of freed memory.
 #[test]
 fn empty_data_may_be_anywhere() {
     let Some(device) = device() else { return };
@@ -302,7 +302,7 @@ fn empty_data_may_be_anywhere() {
     }
 }
 
-/// An adapter that is opened twice has one name but two memories.
+/// If an adapter is opened twice, both devices have the same name, but each has its own memory, which the other cannot access.
 #[test]
 fn memory_of_another_instance_is_out_of_reach() {
     let (Some(one), Some(two)) = (device(), device()) else { return };
@@ -322,7 +322,7 @@ fn memory_of_another_instance_is_out_of_reach() {
     assert_eq!((download(memory, &*buffer), download(other, &*others)), (vec![1; 64], vec![2; 64]));
 }
 
-/// A slice may state any length, and an address instead of a handle.
+/// A slice may state a length beyond its buffer, or an address instead of a handle. Both are errors.
 #[test]
 fn a_slice_beyond_its_buffer_is_out_of_reach() {
     let Some(device) = device() else { return };
@@ -338,7 +338,7 @@ fn a_slice_beyond_its_buffer_is_out_of_reach() {
     }
 }
 
-/// Allocations that are too large, and allocations on a device that is lost.
+/// Allocations that are too large are errors, and so is every use of the memory of a lost device.
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {
     let Some(device) = device() else { return };

@@ -23,7 +23,7 @@ struct Case {
 /// Messages with these lengths of nonce, associated data, data and tag.
 fn cases(keys: &[Key], shapes: &[(usize, usize, usize, usize)]) -> Vec<Case> {
     let case = |(index, &(nonce, aad, len, tag)): (usize, &(usize, usize, usize, usize))| {
-        // Two neighbours share a key.
+        // Messages 2k and 2k + 1 have the same key.
         let (number, seed) = (index / 2 % keys.len(), index as u64);
         let (nonce, aad, plaintext) = (noise(seed, nonce), noise(seed + 100, aad), noise(seed + 200, len));
         let aes = Aes::new(keys[number].bytes());
@@ -174,7 +174,7 @@ fn invocations_share_tiles() {
     check(&device, KeySize::Aes192, &SHAPES, &[Where::InPlace, Where::OnDevice]);
 }
 
-/// Several chunks in flight, and messages that are too long for one chunk.
+/// Messages of all lengths have the right results, with several chunks in flight and with messages that are too long for one chunk.
 #[test]
 fn messages_of_any_length() {
     let Some(device) = software::device() else { return };
@@ -202,7 +202,7 @@ fn opengl_gives_the_same_results() {
     check(&device, KeySize::Aes128, &SHAPES[8..11], &[Where::InPlace]);
 }
 
-/// The first offset depends on the last six bits of the nonce, which are the number of bits of a shift.
+/// The first offset depends on the last six bits of the nonce, which state by how many bits Ktop is shifted. All values are tested.
 #[test]
 fn all_shifts_of_the_nonce() {
     let Some(device) = software::device() else { return };
@@ -219,8 +219,7 @@ fn all_shifts_of_the_nonce() {
     }
 }
 
-/// Bad lengths are errors, even if no mode has checked the lengths before. Kernels that are not constant-time do not offer
-/// OCB3.
+/// Lengths that OCB3 does not allow are errors, even if no mode has checked them. Kernels that are not constant time do not offer OCB3.
 #[test]
 fn what_is_refused() {
     let Some(device) = software::device() else { return };

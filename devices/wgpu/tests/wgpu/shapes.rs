@@ -98,7 +98,7 @@ fn several_chunks_are_in_flight() {
             &[100_000, 16, 70_000 + tail, 48].map(|len| len / 16 * 16 + tail),
         );
     }
-    // More messages than one invocation processes, and messages that a serial mode processes in several launches.
+    // More messages than one invocation processes, and messages of serial modes that need several launches.
     check(&device, Pass::CbcEncrypt, KeySize::Aes128, &[40_000, 16, 70_000, 32]);
     check(&device, Pass::CbcMac, KeySize::Aes128, &[32 * 1024 + 16; 40]);
     check(&device, Pass::Cfb8Decrypt, KeySize::Aes128, &[1500, 3]);

@@ -43,7 +43,7 @@ fn masks_up_to_the_last_are_doubled() {
     }
 }
 
-/// RFC 7253, section 4.2: the nonce is preceded by the length of the tag in bits modulo 128, zeros and a one.
+/// The nonce of RFC 7253, section 4.2, starts with the length of the tag in bits modulo 128. Zeros, a one and the caller's nonce follow.
 #[test]
 fn nonces_of_all_lengths() {
     assert_eq!(

@@ -17,7 +17,7 @@ fn by_definition(x: u8) -> u8 {
     (1..5).fold(inverse ^ AFFINE, |sum, n| sum ^ inverse.rotate_left(n))
 }
 
-/// A byte as eight planes of one lane each.
+/// Splits a byte into its eight bits. Each bit is a plane with one lane.
 fn spread(x: u8) -> [u8; 8] {
     std::array::from_fn(|bit| (x >> bit) & 1)
 }

@@ -34,7 +34,7 @@ impl Random {
     }
 }
 
-/// The kernel that is tested; prints a notice if this processor lacks its instructions.
+/// Returns `kernel`. Prints a notice if it is `None`, which means that this processor lacks the kernel's instructions.
 pub(crate) fn found<K: Kernel>(kernel: Option<K>, name: &str) -> Option<K> {
     if kernel.is_none() {
         // `eprintln!` is not used, because the test harness captures its output.

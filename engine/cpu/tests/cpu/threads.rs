@@ -85,7 +85,7 @@ fn part(seed: u64, len: usize) -> Part {
 
 const MIB: usize = 1 << 20;
 
-/// One long segment: split if the pass allows it, else processed by one thread.
+/// One long segment has the same result on several threads. It is split if the pass allows this.
 #[test]
 fn one_long_segment() {
     for pass in Pass::ALL {
@@ -102,7 +102,7 @@ fn one_long_segment() {
     }
 }
 
-/// Segments of different sizes: some are split, some share a thread, some are empty.
+/// Segments of different lengths have the same results on several threads. Some are split, some share a thread, and some are empty.
 #[test]
 fn segments_of_all_sizes() {
     for pass in Pass::ALL {
@@ -118,7 +118,7 @@ fn segments_of_all_sizes() {
     }
 }
 
-/// Counters that wrap within a piece, at a split, and one block before or after it.
+/// Counters may wrap anywhere: within a piece, at a split, and one block before or after it.
 #[test]
 fn counters_wrap_at_cuts() {
     // Splits are at multiples of 4096 bytes. With 2 threads the data is split in the middle, at block 65536.
@@ -138,7 +138,7 @@ fn counters_wrap_at_cuts() {
     }
 }
 
-/// A batch of GCM messages, some of them forged, on several threads.
+/// A batch of GCM messages, some of which are forged, has the same results on several threads.
 #[test]
 fn batches_of_gcm() {
     const COUNT: usize = 700;

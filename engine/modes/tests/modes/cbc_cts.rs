@@ -18,7 +18,7 @@ pub(crate) fn planner() -> Planner {
     Planner::new(vec![device], &Selection { device: Some("mock:0".into()), kernel: None }).unwrap()
 }
 
-/// The examples of RFC 3962, appendix B, and the IV of the next message.
+/// Checks the examples of RFC 3962, appendix B, with the IV of the next message.
 #[test]
 fn examples_of_rfc_3962() {
     let planner = planner();

@@ -140,7 +140,7 @@ fn a_kernel_that_fails_its_self_test_is_not_used() {
     assert!(matches!(forced.plan(CTR, KeySize::Aes128, 16, None).err(), Some(Error::SelfTest { .. })));
 }
 
-/// The kernel that runs each of two calls of the executor, on a trusted device.
+/// The index of the kernel that runs in each of two calls, on a trusted device with two kernels.
 fn run_by(costs: [Cost; 2], broken: &[usize], bytes: usize) -> [usize; 2] {
     let kernels = [("mock-cpu/first", false, costs[0]), ("mock-cpu/second", false, costs[1])];
     let device = Pretend { is_trusted: true, ..Pretend::new("mock-cpu", &kernels, broken) };
@@ -230,8 +230,8 @@ fn a_kernel_of_another_device_is_refused() {
     assert!(planner(devices(), Some("gpu"), Some("gpu/bitslice")).is_ok());
 }
 
-/// The names of the devices of a planner that is limited to `device`. The machine has a device for each name of a
-/// backend, numbered from 0.
+/// The names of a planner's devices if the planner is limited to `device`. The machine has one device for each element of `names`, which is
+/// the device's backend. Devices are numbered from 0, across backends.
 fn several(names: &[&str], device: &str) -> Result<Vec<String>> {
     let devices = names.iter().enumerate().map(|(number, &backend)| {
         let backend: &'static str = if backend == "gpu" { "gpu" } else { "other" };
@@ -273,8 +273,8 @@ fn a_group_does_large_work_and_one_device_the_rest() {
     assert_eq!(there.device.id(), second);
 }
 
-/// The devices that `auto` chooses from. Each of the given devices has a backend, a number, a model, a PCI address
-/// and a kernel.
+/// The devices among which `auto` chooses. Each element of `devices` states the backend, the number, the model, the PCI address and the
+/// kernel of a device of the machine.
 fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<String> {
     let devices = devices.iter().map(|&(backend, number, model, pci, kernel)| {
         let id = DeviceId { backend, unit: Unit::Number(number) };
@@ -329,11 +329,11 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
     let (planner, outcome, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ghash);
     outcome.unwrap();
     assert_eq!(planner.assisted(), [(Operation::Pass(Pass::Ghash), 48)]);
-    // A pass that writes data is refused, and its data stay.
+    // A pass that writes data is refused, and its data are unchanged.
     let (planner, outcome, data) = run_without(Pass::Ctr, Some("gpu"), Pass::Ctr);
     assert!(matches!(outcome, Err(Error::Unsupported { .. })));
     assert_eq!((data, planner.assisted()), ([1; 48], vec![]));
-    // Of a MAC nothing would be left for the device.
+    // The CPU does not compute a whole MAC for a named device, because the device would then do no work.
     let (planner, ..) = run_without(Pass::CbcMac, Some("gpu"), Pass::Ctr);
     let (key, mut mac) = (Key::new(&[7; 16]).unwrap(), [9; 16]);
     let mut messages = [CmacMessage { key: &key, data: b"data", mac: &mut mac }];
@@ -346,13 +346,13 @@ fn the_cpu_computes_a_pass_without_output_that_a_named_device_lacks() {
     let refused = gmac(&planner, &key, &[1; 12], b"data", &mut mac);
     assert!(matches!(refused, Err(Error::Unsupported { .. })));
     assert_eq!((mac, planner.assisted()), ([9; 16], vec![]));
-    // Work that the device supports, and work without a named device, is not assisted.
+    // The CPU gives no assistance if the device supports the pass, or if no device is named.
     for (device, pass) in [(Some("gpu"), Pass::Ctr), (None, Pass::Ghash), (Some("mock-cpu"), Pass::Ghash)] {
         let (planner, outcome, _) = run_without(Pass::Ghash, device, pass);
         outcome.unwrap();
         assert_eq!(planner.assisted(), [], "{device:?} {pass:?}");
     }
-    // Bytes of passes on the device are counted for the device.
+    // `worked` counts the bytes of a pass for the device that ran it.
     let (planner, _, _) = run_without(Pass::Ghash, Some("gpu"), Pass::Ctr);
     let worked: Vec<_> = planner.worked().into_iter().map(|(id, bytes)| (id.backend, bytes)).collect();
     assert_eq!(worked, [("gpu", 48)]);

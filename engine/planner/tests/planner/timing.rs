@@ -42,7 +42,8 @@ fn each_message_has_a_cost() {
 fn serial_messages_run_in_parallel() {
     let timing = timing(&[(0.0, 100.0), (1000.0, 10_100.0)], 0.0, Some(0.1));
     assert_eq!(timing.ns(1000.into()), 10_100.0);
-    // For many messages of one length, the time of one message is the limit at first, and later the throughput.
+    // Messages of one length run in parallel. 50 messages take as long as one message. The time of 500 messages follows from the
+    // throughput.
     assert_eq!(timing.ns(Shape { messages: 50, bytes: 50_000, longest: 1000 }), 10_100.0);
     assert_eq!(timing.ns(Shape { messages: 500, bytes: 500_000, longest: 1000 }), 50_100.0);
     assert_eq!(timing.ns(Shape { messages: 2, bytes: 1016, longest: 1000 }), 10_100.0);

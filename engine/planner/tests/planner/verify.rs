@@ -195,7 +195,7 @@ fn samples_find_periodic_errors() {
     let inputs = [data(1 << 20)];
     run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
     behaviour.store(BROKEN_LANE, Ordering::Relaxed);
-    // A call has 16 samples. If all had the same place in a tile, only one call in 32 would find errors.
+    // Each call compares 16 blocks. If they all had the same place in a tile, only one call in 32 would find the broken lane.
     for _ in 0..8 {
         run(&planner, Cipher::Ctr, Direction::Encrypt, &inputs, true).unwrap();
     }
@@ -228,11 +228,11 @@ fn failed_work_is_repeated_unless_the_device_was_named() {
     }
 }
 
-/// A wrong byte that only some samples cover is found after some calls.
+/// A wrong byte that only some samples cover is found in some calls, because the samples differ from call to call.
 #[test]
 fn samples_move() {
     let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
-    // A longer call than those whose blocks are all compared.
+    // 20 blocks: in calls of at most 16 blocks, all blocks are compared.
     let inputs = [data(320)];
     let right = run(&planner, Cipher::Ecb, Direction::Encrypt, &inputs, true).unwrap();
     behaviour.store(ALMOST_RIGHT, Ordering::Relaxed);
@@ -244,8 +244,8 @@ fn samples_move() {
 
 #[test]
 fn macs_of_long_messages_are_verified() {
-    // The MAC of a message that has more than a 16th of the bytes is always verified: of a single message, of some, and of one
-    // among many short ones.
+    // The MAC of each message that has more than a 16th of all bytes is verified. The cases are a single message, several such messages,
+    // and one such message among many short ones.
     let among_short_ones = [vec![16; 40], vec![4096], vec![0; 40]].concat();
     for lengths in [vec![16], vec![4096], vec![4096; 5], among_short_ones] {
         for (verify, seen) in [(Verify::Off, false), (Verify::Sample, true), (Verify::Full, true)] {
@@ -301,7 +301,7 @@ fn a_wrong_mac_gives_no_wrong_tag() {
     }
 }
 
-/// A sample of many MACs is computed again.
+/// If a pass has many MACs, some of them are computed again.
 #[test]
 fn macs_of_many_messages_are_sampled() {
     let (planner, behaviour) = planner(Verify::Sample, None);

@@ -12,7 +12,8 @@ use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice, MockCpu, offers};
 
-/// A planner over a device that computes the work of this number wrongly.
+/// A planner for a device, and this device. The result of the submission with the number `corrupt_at` has a wrong byte. Submissions are
+/// counted from 0, self-tests included.
 fn planner(verify: Verify, corrupt_at: Option<u64>) -> (Planner, Arc<MockAsyncDevice>) {
     let device = Arc::new(MockAsyncDevice::new(Behaviour { corrupt_at, ocb: true, ..Behaviour::default() }));
     let devices: Vec<Arc<dyn Device>> = vec![Arc::clone(&device) as _, Arc::<MockCpu>::default()];
@@ -136,8 +137,8 @@ fn wrong_results_are_detected_and_zeroed() {
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The self-test came before the work, so the last submission was the work. In the next run, its
-                // result is wrong.
+                // The self-test came before the work, so the last submission was the work. The next device returns a wrong result for this
+                // submission.
                 let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(
@@ -271,7 +272,7 @@ fn off_is_off() {
     assert_eq!(run(&wrong, Operation::Pass(Pass::EcbEncrypt), 16, Place::Apart).0, Ok(()));
 }
 
-/// The zeroed output of a refused message is not a wrong result. The zeroed output of an opened message is a wrong result.
+/// A refused message has zeroed output, which is correct. If an opened message has zeroed output, the result is wrong.
 #[test]
 fn only_refused_messages_may_be_zeroed() {
     for (fused, verify) in

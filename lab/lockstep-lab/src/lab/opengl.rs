@@ -58,7 +58,7 @@ pub(super) struct OpenGl {
 /// Limits of the option `--total`, in bytes.
 const MIN_SIZE: u64 = 4096;
 const MAX_SIZE: u64 = 1 << 30;
-/// Size of the plaintext for a software device, which takes minutes for the chapter's size.
+/// Size of the plaintext for a software device. The chapter's size would take minutes.
 const SOFTWARE_TOTAL: u64 = 4 << 20;
 
 pub(super) fn run(args: &OpenGl) -> Result<()> {

@@ -1,4 +1,4 @@
-//! The options by which programs get data.
+//! Options that give data to programs.
 
 use std::path::Path;
 

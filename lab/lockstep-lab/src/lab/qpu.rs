@@ -159,7 +159,7 @@ const QPUS: i64 = 12;
 /// Maximum number of clocks of a QPU to show: its instructions are kept in memory.
 const MAX_CLOCKS: i64 = 1_000_000;
 
-/// Maximum number of instructions to show: as many of each QPU are kept in memory.
+/// Maximum number of instructions to show. This number of instructions of each QPU is kept in memory.
 const MAX_INSTRUCTIONS: i64 = 100_000;
 
 pub(super) fn run(args: &Qpu) -> Result<()> {
@@ -219,7 +219,7 @@ fn run_kernel(args: &Run) -> Result<()> {
     }
     let (shown, budget) = (args.instructions as usize, args.budget.into());
     let finished = qpu::run_kernel(&name, &text, &data, args.qpus, shown, budget).map_err(failure)?;
-    // What the kernel has printed helps to find the fault.
+    // The text is printed even if there is a fault: what the kernel has printed helps to find the mistake.
     print(&finished.text)?;
     if let Some(fault) = finished.fault {
         return Err(failure(fault));

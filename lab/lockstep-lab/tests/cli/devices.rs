@@ -98,7 +98,7 @@ fn the_qpus_as_a_device() {
     folder
         .run(["devices", "--device", "qpu:0"])
         .failed(2, "no Raspberry Pi 1 to 3 with Linux: use another device");
-    // The simulator with another number of QPUs, whose name is no number.
+    // A simulator with a different number of QPUs has the name `qpu:sim8`. Names like `qpu:8` are for boards.
     let report = folder.run(["devices", "--device", "qpu:sim8"]).succeeded().text().to_string();
     assert!(report.contains("\nqpu:sim8: VideoCore IV with 8 QPUs (simulated"), "{report}");
     let four = ["--device", "qpu:sim4", "--verify", "off"];
@@ -189,7 +189,7 @@ fn launch_options_are_checked_and_change_no_result() {
             &["--device", "cuda:emu", "--kernel", "cuda/coarse-shared", "--launch", "threads=30"],
             "from 8 to 512, a multiple of 4",
         ),
-        // Before the driver is started, which this machine may lack.
+        // The option is refused before the driver is loaded, so this also works on a machine without a driver.
         (
             &["--device", "cuda:0", "--kernel", "cuda/coarse-shared", "--launch", "threads=30"],
             "from 8 to 512, a multiple of 4",

@@ -17,7 +17,7 @@ fn unknown_processors_are_refused() {
 #[test]
 fn sections_are_written_as_they_are_measured() {
     let folder = Folder::new();
-    // Each datagram contains the data of one write. So the division of the text does not depend on the speed.
+    // A datagram contains the data of one write, so the text is divided in the same way at any speed.
     let (here, there) = UnixDatagram::pair().unwrap();
     here.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut child = folder.command(["lab", "cell"]).stdout(OwnedFd::from(there)).spawn().unwrap();
@@ -62,7 +62,7 @@ fn the_tables_of_videocore() {
     for title in ["Table 5.1", "Table 5.2", "500 MHz", "Section 5.3", "Table 7.1", "Table 7.4", "Chains"] {
         assert!(text.text().contains(title), "{title}");
     }
-    // The tests of the lab compute the JSON and the page, which take seconds.
+    // The page is refused before it is computed. The tests of `lockstep-papers` compute the JSON and the page, which takes seconds.
     folder.run(["lab", "qpu", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "qpu", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
     folder.run(["lab", "qpu", "--json", "trace", "packed"]).failed_as_json(2, "trace");
@@ -122,10 +122,12 @@ fn programs_for_qpus_are_assembled_and_run() {
         .failed_usage("--instructions");
 }
 
-/// Uniforms of each QPU, data in memory, special functions, parts of 16 bits, and a dump.
+/// A program gets uniforms for each QPU and data in memory, uses special functions and parts of 16 bits, and its memory is written to a
+/// file.
 fn qpu_programs_have_data(folder: &Folder) {
     folder.write("words", [4u32, 0x3e80_0000].map(u32::to_le_bytes).concat());
-    // Each QPU adds the word, the signed lower half of its third uniform and the reciprocal of a quarter, and stores 16 words.
+    // Each QPU stores 16 words with the sum of: the integer in memory; the signed lower half of its third uniform; and the reciprocal of
+    // the float in memory, which is 0.25.
     folder.write(
         "data.qasm",
         ".include \"vc4.qinc\"\nmov t0s, unif\nnop; ldtmu0\nmov r0, r4\nmov t0s, unif\nnop; ldtmu0\nmov r1, r4\nmov ra2, unif\n\
@@ -137,7 +139,7 @@ fn qpu_programs_have_data(folder: &Folder) {
     let with = |more: &[&'static str]| folder.run([&run[..], more].concat());
     with(&["--uniforms", "0=0x1000,0x1004,0x1fffe,0x2000", "--dump", "0x2000:64=sums"]).succeeded();
     assert_eq!(folder.read("sums"), 6u32.to_le_bytes().repeat(16));
-    // The second QPU has uniforms of its own. The third uniform is the number of QPUs, and the number of the second QPU.
+    // QPU 1 has separate uniforms. The third uniform of QPU 0 is the number of QPUs. The third uniform of QPU 1 is the number of the QPU.
     let two = [
         "--qpus",
         "2",
@@ -148,7 +150,7 @@ fn qpu_programs_have_data(folder: &Folder) {
     ];
     with(&[&two[..], &["--dump", "0x2000:4=first", "--dump", "0x3000:4=second"]].concat()).succeeded();
     assert_eq!((folder.read("first"), folder.read("second")), (vec![10, 0, 0, 0], vec![9, 0, 0, 0]));
-    // The first word of round key 1 of the key of zeros.
+    // If all bytes of the key are zero, the first word of round key 1 is 62 63 63 63.
     folder.write("key", [0; 16]);
     with(&[
         "--round-keys",
@@ -243,7 +245,7 @@ fn the_model_of_the_geforce_6800() {
     fits("lab geforce", text.text());
     let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
     assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
-    // The tests of the lab compute the page, which takes seconds.
+    // The page is refused before it is computed. The tests of `lockstep-papers` compute it, which takes seconds.
     folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
@@ -256,7 +258,7 @@ fn the_model_of_the_g80() {
     fits("lab g80", text.text());
     let report = folder.run(["lab", "g80", "--json"]).succeeded().json();
     assert_eq!(report["table_1"][0]["status"], "fitted");
-    // The tests of the lab compute the page, which takes seconds.
+    // The page is refused before it is computed. The tests of `lockstep-papers` compute it, which takes seconds.
     folder.run(["lab", "g80", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "g80", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
@@ -270,8 +272,8 @@ fn the_files_of_the_geforce_thesis() {
     let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
     let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
     let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
-    // Eight files with the CPU, eight files with each of two edges, four files of Table A7, and eight files with each
-    // of three configurations of the 8800.
+    // The rows are: eight files on the CPU; eight files for each of two edges; four files of Table A7; and eight files for each of three
+    // configurations of the 8800.
     let rows = |name: &str| report[name].as_array().unwrap().len();
     assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
     assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);
@@ -334,7 +336,8 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
 }
 
-/// A call with a round key from a file, data in the local store and in main storage, and dumps.
+/// A program calls a function, uses a round key from a file and data in the local store and in main storage, and both memories are written
+/// to files.
 fn programs_have_data(folder: &Folder) {
     folder.write("key", [0; 16]);
     folder.write("data", [0xff; 32]);
@@ -348,7 +351,7 @@ fn programs_have_data(folder: &Folder) {
     let data = ["--memory", "0x1000=data", "--round-keys", "0x2000=key", "--main", "main"];
     let dumps = ["--dump", "0x1000:32=after", "--dump-main", "main-after"];
     folder.run([&run[..], &data, &dumps].concat()).succeeded();
-    // Round key 1 of the key of zeros, with all bits inverted.
+    // The bytes of round key 1 of a key of zeros, with all bits inverted.
     let sum = [0x9d, 0x9c, 0x9c, 0x9c].repeat(4);
     assert_eq!(folder.read("after"), [&sum[..], &[0xff; 16]].concat());
     assert_eq!(folder.read("main-after"), [&sum[..], &[0; 48]].concat());
@@ -378,7 +381,7 @@ fn the_cuda_paper() {
     assert_eq!(report["on_device"].as_array().unwrap().len(), 24);
     assert_eq!(report["threads"].as_array().unwrap().len(), 28);
     assert_eq!(report["host_to_host"].as_array().unwrap().len(), 7);
-    // The paper's kernels have the launch that was the fastest on the device.
+    // The host-to-host measurements of the paper's kernels use the launch that was the fastest on the device.
     let threads = |of: &serde_json::Value| of["threads"].clone();
     let sizes = report["on_device"].as_array().unwrap();
     let best = sizes.iter().find(|point| point["kernel"] == "cuda/fine-shared" && point["bytes"] == 32768);

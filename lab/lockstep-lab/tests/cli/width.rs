@@ -2,8 +2,7 @@
 
 use crate::common::*;
 
-/// Panics if a line of `text` has more than 80 characters. A report that takes long to make is checked by the test
-/// that makes it.
+/// Panics if a line of `text` has more than 80 characters. Reports that take long are checked by the tests that make them.
 #[track_caller]
 pub(crate) fn fits(what: &str, text: &str) {
     assert!(!text.is_empty(), "{what} prints nothing");

@@ -17,14 +17,13 @@ pub struct Measured {
     pub pass: Pass,
     /// The loop.
     pub of: Loop,
-    /// Blocks in flight: blocks of an iteration, times the iterations that overlap.
+    /// Number of blocks in flight: the blocks of an iteration, times the number of iterations that overlap.
     pub in_flight: u64,
     /// Clocks per block.
     pub clocks: Clocks,
     /// Totals of a call with a 128-bit key.
     pub summary: Summary,
-    /// Bytes that are loaded before the first call with a 128-bit key: first those of code, constants and keys, then those
-    /// of tables.
+    /// Number of bytes that are loaded before the first call with a 128-bit key: first of code, constants and keys, then of tables.
     pub loaded: [usize; 2],
 }
 
@@ -50,7 +49,7 @@ impl Measured {
         })
     }
 
-    /// Clocks of a call that do not belong to a block: start and end.
+    /// Clocks of a call that do not belong to a block: the start and the end of the call.
     pub fn once_a_call(&self) -> f64 {
         self.summary.cycles() as f64 - self.clocks.block[0] * BLOCKS as f64
     }
@@ -66,7 +65,7 @@ impl Measured {
     }
 }
 
-/// Every loop of every kernel, without repetitions within a kernel.
+/// The loops of each kernel, without repetitions within a kernel. Several kernels may have the same loop.
 pub(super) fn loops() -> Vec<(&'static Named, Pass, Loop)> {
     let mut all: Vec<(&'static Named, Pass, Loop)> = Vec::new();
     for kernel in KERNELS {

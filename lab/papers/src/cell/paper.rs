@@ -12,15 +12,15 @@ pub struct Row {
     pub name: &'static str,
     /// Gigabits per second of one SPE, for keys of 128, 192 and 256 bits.
     pub gigabits: [f64; 3],
-    /// The paper's model: blocks in parallel.
+    /// The number of parallel blocks, by the paper's model.
     pub blocks: u32,
-    /// The paper's model: clocks per round of a block.
+    /// Clocks per round of a block, by the paper's model.
     pub round: f64,
-    /// The paper's model: additional clocks per block.
+    /// Additional clocks per block, by the paper's model.
     pub last: f64,
-    /// Lockstep's kernel for the comparison.
+    /// The name of Lockstep's kernel with which the row is compared.
     pub kernel: &'static str,
-    /// The pass of that kernel.
+    /// The pass of Lockstep's kernel.
     pub pass: Pass,
 }
 

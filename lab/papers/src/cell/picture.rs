@@ -1,4 +1,4 @@
-//! Pipe diagrams as pictures: a row for each round, a column for each cycle, the even pipe above the odd one.
+//! Pipe diagrams as pictures. A row stands for a round and a column for a cycle. The even pipe is above the odd one.
 
 use lockstep_spu::isa::Class;
 
@@ -18,7 +18,7 @@ const COLOURS: [(&str, &str); 9] = [
     ("#7b3f6e", "lost: branch"),
 ];
 
-/// The colour of a class. No picture has byte operations, products or channels.
+/// The colour of a class. The classes of byte operations, products and channels have no colour, because no picture contains them.
 fn colour(class: Class) -> usize {
     match class {
         Class::Fx | Class::Bo | Class::Fi => 0,

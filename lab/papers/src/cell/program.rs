@@ -1,4 +1,4 @@
-//! User programs: assembled, listed, run.
+//! Assembles programs of users, lists their instructions, and runs them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,7 +32,7 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The bytes of a word in hex; the last word of the data may be incomplete.
+/// The bytes of a word in hexadecimal. The last word of the data may be incomplete.
 fn word(image: &Image, at: u32) -> String {
     let start = (at - image.origin) as usize;
     let bytes = &image.bytes[start..image.bytes.len().min(start + 4)];
@@ -40,7 +40,7 @@ fn word(image: &Image, at: u32) -> String {
     format!("{hex:<8}")
 }
 
-/// What a program finds when it starts. Addresses are numbers or labels of the program.
+/// The data that a program finds when it starts. Addresses are numbers, or labels of the program.
 #[derive(Default)]
 pub struct Setup {
     /// Addresses in the local store, and the bytes there.
@@ -60,7 +60,7 @@ pub struct Finished {
     image: Image,
 }
 
-/// Data may be keys.
+/// The data are wiped, because they may contain keys.
 impl Drop for Setup {
     fn drop(&mut self) {
         self.memory.iter_mut().for_each(|(_, bytes)| bytes.zeroize());
@@ -105,7 +105,7 @@ fn value(image: &Image, text: &str) -> Result<u128, Error> {
     }
 }
 
-/// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The text has `shown` cycles.
+/// Assembles a program and runs it to its `stop`, for at most `budget` cycles. The returned text shows `shown` cycles.
 ///
 /// # Errors
 /// [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.

@@ -1,4 +1,4 @@
-//! The paper's kernels with the paper's operations: the steps from the paper's rows to Lockstep's kernels.
+//! The paper's kernels with the paper's operations. They show which changes lead from a row of the paper to a kernel of Lockstep.
 
 use lockstep_report::Table;
 use lockstep_spu::kernels::measure::{Clocks, clocks};
@@ -10,12 +10,12 @@ use super::Error;
 use super::measured::Measured;
 use super::paper::{Row, TABLE_2};
 
-/// A row of Table 2 and the kernels between it and Lockstep's kernel.
+/// A row of Table 2, and the kernels that lead from it to Lockstep's kernel.
 pub(super) struct Published {
     row: &'static Row,
-    /// The paper's operations, arranged by Lockstep's scheduler.
+    /// The clocks of the paper's operations, if Lockstep's scheduler arranges them.
     clocks: Clocks,
-    /// With Lockstep's SubBytes in addition; `None` for kernels by tables.
+    /// The clocks if Lockstep's SubBytes also replaces the paper's. `None` for kernels by tables.
     with_own_substitution: Option<Clocks>,
 }
 
@@ -35,7 +35,7 @@ impl Published {
         let clocks = |of| clocks(of, Effort::Full).map_err(Error::Kernel);
         let own = match of.way {
             Way::Published(_, columns) => {
-                // The SubBytes of Lockstep's kernel of this row.
+                // Selects the SubBytes of Lockstep's kernel for this row.
                 let balanced = super::kernel(row.kernel)?.loops[0].1.way == Way::LookupBalanced;
                 let own = if balanced { Substitution::LookupBalanced } else { Substitution::Lookup };
                 Some(clocks(Loop { way: Way::Published(own, columns), ..of })?)
@@ -54,7 +54,7 @@ impl Published {
     }
 }
 
-/// The steps, each with the change of the clocks in percent.
+/// A table of the steps, each with the percentage by which it changes the clocks.
 pub(super) fn table<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> Table {
     let head = [
         "",

@@ -44,7 +44,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True for a loop that another kernel has too: all loops of `spu/gcm` except GHASH.
+/// True for a loop that another kernel also has. This is the case for all loops of `spu/gcm` except GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -100,7 +100,7 @@ impl Report {
         self.measure_loops(|kernel, pass| rows.iter().any(|row| row.kernel == kernel && row.pass == pass))
     }
 
-    /// Measures the loops of these kernels and passes, without those already measured.
+    /// Measures the loops of these kernels and passes, except the loops that are already measured.
     fn measure_loops(&mut self, is_wanted: impl Fn(&str, Pass) -> bool) -> Result<(), Error> {
         let loops = measured::loops();
         for &one in &loops {
@@ -132,12 +132,12 @@ impl Report {
         self.measured.iter().find(|one| one.kernel.name == kernel && one.pass == pass)
     }
 
-    /// Table 1.
+    /// Table 1 of the paper (IBM's kernels), with Lockstep's kernels.
     pub fn table_1(&self) -> Table {
         self.rates("Table 1: IBM's rates, and Lockstep's default kernels", TABLE_1, "IBM")
     }
 
-    /// Table 2.
+    /// Table 2 of the paper (the paper's own kernels), with Lockstep's kernels.
     pub fn table_2(&self) -> Table {
         self.rates("Table 2: the paper's kernels, and Lockstep's of the same design", TABLE_2, "paper")
     }
@@ -171,7 +171,7 @@ impl Report {
         table
     }
 
-    /// Kernels without a counterpart in the paper.
+    /// A table of the kernels that have no counterpart in the paper.
     pub fn further(&self) -> Table {
         let mut head = RATES.to_vec();
         head.remove(11);
@@ -194,7 +194,7 @@ impl Report {
         table
     }
 
-    /// Modes of several passes: clocks per block in the steady state.
+    /// A table of the modes that consist of several passes, with clocks per block in the steady state.
     pub fn composed(&self) -> Table {
         let head = [
             "",
@@ -231,7 +231,7 @@ impl Report {
         std::array::from_fn(|size| passes.iter().map(|&pass| one(pass)[size]).sum())
     }
 
-    /// Costs that do not belong to a block: loading, start and end of a call.
+    /// A table of the costs that do not belong to a block: loading, and the start and the end of a call.
     pub fn besides(&self) -> Table {
         let head = ["kernel", "", "code, constants, keys", "tables", "clocks to load", "once a call", "in %"];
         let mut table = Table::new("Loading and fixed costs: bytes and clocks, 128-bit keys", &head, 2);
@@ -253,7 +253,7 @@ impl Report {
         table
     }
 
-    /// A breakdown of the cycles.
+    /// A table that divides the cycles of each kernel by use.
     pub fn cycles(&self) -> Table {
         let head = [
             "kernel",
@@ -293,12 +293,12 @@ impl Report {
         table
     }
 
-    /// Loops over the rounds compared with unrolled ones.
+    /// A table that compares loops over the rounds with unrolled loops.
     pub fn rolled(&self) -> Table {
         variants::rolled_table(&self.rolled)
     }
 
-    /// The effect of timing rules other than the SPU's.
+    /// A table of the clocks with timing rules other than the SPU's.
     pub fn other_rules(&self) -> Table {
         variants::other_rules_table(&self.other_rules)
     }

@@ -32,8 +32,8 @@ static TABLES: [Section; 10] = [
     Section { measure: Report::measure_other_rules, table: Report::other_rules },
 ];
 
-/// Iterator over the sections of the report for a terminal. A section is computed when it is requested: the first one
-/// explains the columns and needs no measurement; each table only needs its own measurements.
+/// An iterator over the sections of the report for a terminal. A section is computed when it is requested. The first section explains the
+/// columns and needs no measurement. Each table needs its own measurements only.
 pub struct Sections {
     report: Report,
     introduced: bool,
@@ -53,7 +53,7 @@ impl Sections {
 }
 
 impl Iterator for Sections {
-    /// Lines of at most [`WIDTH`] characters, or [`Error::Kernel`] if a kernel does not run, which is a bug.
+    /// A section, in lines of at most [`WIDTH`] characters; or [`Error::Kernel`] if a kernel does not run, which is a bug.
     type Item = Result<String, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

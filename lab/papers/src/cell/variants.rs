@@ -1,4 +1,4 @@
-//! Variants of kernels with a loop over the rounds, and of the SPU with other timing rules.
+//! Variants: kernels with a loop over the rounds, and an SPU with other timing rules.
 
 use lockstep_spu::isa::Class;
 use lockstep_spu::kernels::measure::{clocks, clocks_by};

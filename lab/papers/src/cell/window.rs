@@ -37,14 +37,14 @@ impl fmt::Display for Lost {
     }
 }
 
-/// A cycle.
+/// A cycle, and the instructions that are issued in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Cycle {
     /// The number of the cycle, from 1 at the start of the call.
     pub number: u64,
     /// The instructions issued on the even and on the odd pipe.
     pub pipes: [Option<Issue>; 2],
-    /// The cause, if none is issued.
+    /// The cause of the loss, if no instruction is issued.
     pub lost: Option<Lost>,
 }
 
@@ -61,9 +61,9 @@ fn is_useful(issue: &Issue) -> bool {
 
 /// Cycles of a program.
 pub struct Window {
-    /// The title.
+    /// The title of the window in texts and pictures.
     pub title: String,
-    /// The cycles.
+    /// The cycles of the window, in order.
     pub cycles: Vec<Cycle>,
     image: Image,
 }
@@ -77,7 +77,7 @@ struct Steady {
 /// Length in bytes of the call in which the steady state is searched for.
 const ENOUGH: usize = 128 * 16;
 
-/// Cycles that are observed after a window; no stall is longer.
+/// Number of cycles that are observed after a window. No stall is longer, so the cause of the last lost cycles is found.
 const AFTER: u64 = 64;
 
 impl Window {
@@ -201,8 +201,8 @@ fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut next = range.start.max(1);
     let mut before = Class::Br;
     for issue in issues {
-        // The last lost cycles before an issue are the stall of the issued instruction. The instruction before it, a
-        // branch or an access to a channel, caused the lost cycles before them.
+        // The last lost cycles before an issue are the stall of the issued instruction. Earlier lost cycles were caused by the previous
+        // instruction, which is a branch or an access to a channel.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
                 if before == Class::Ch { Lost::Channel } else { Lost::Branch }

@@ -13,10 +13,10 @@ use lockstep_planner::{Planner, Selection};
 use super::{Error, paper};
 use crate::data::random_bytes;
 
-/// The time of a kernel for a plaintext of one length.
+/// The time in which a kernel encrypts a plaintext of one length.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// The kernel; `cpu` for the fastest CPU kernel, on one thread.
+    /// The name of the kernel. `cpu` stands for the fastest CPU kernel, on one thread.
     pub kernel: &'static str,
     /// Bytes of the plaintext.
     pub bytes: usize,
@@ -45,7 +45,7 @@ pub struct Measured {
     pub sizes: Vec<Point>,
     /// Figure 7: data in device memory.
     pub threads: Vec<Point>,
-    /// Table 1: host to host, with the number of threads that is best with data in device memory.
+    /// Table 1: rates from host to host. The number of threads is the best one for data in device memory.
     pub hosts: Vec<Point>,
 }
 
@@ -138,7 +138,7 @@ pub fn measure(cuda: &Cuda, largest: usize, mut progress: impl FnMut(String)) ->
     for &bytes in paper::SIZES.iter().filter(fitting) {
         progress(format!("host to host, {bytes} bytes"));
         for kernel in paper::KERNELS.into_iter().chain(OURS) {
-            // The launch that was the fastest with the data on the device.
+            // Uses the launch that was the fastest with the data in device memory.
             let known = measured.sizes.iter().find(|point| (point.kernel, point.bytes) == (kernel, bytes));
             let threads = known.and_then(|point| point.threads);
             measured.hosts.push(bench.host_to_host(kernel, bytes, threads)?);

@@ -191,7 +191,7 @@ impl Report {
         })
     }
 
-    /// The title of a table or plot with rates, with a warning if they are the emulator's.
+    /// The title of a table or plot of rates. If the rates are from the emulator, the title has a warning.
     fn title(&self, title: &str) -> String {
         format!("{title}{}", if self.measured.is_emulated { EMULATED } else { "" })
     }

@@ -3,13 +3,13 @@
 /// A graphics card.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Board {
-    /// The name.
+    /// The name of the card.
     pub name: &'static str,
-    /// Multiprocessors, of eight processors each.
+    /// The number of multiprocessors, each of which has eight processors.
     pub multiprocessors: u32,
     /// The clock of the processors in Hz.
     pub clock: f64,
-    /// Bytes per second of the memory.
+    /// The throughput of the memory in bytes per second.
     pub memory: f64,
 }
 

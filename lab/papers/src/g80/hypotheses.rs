@@ -1,4 +1,4 @@
-//! Explanations of the papers, and others, each with the figure that confirms or refutes it.
+//! Possible explanations of the measured times, and the figures that confirm or refute each of them.
 
 use super::boards::{GS, GS_G98, GT};
 use super::model::{Fit, Machine, Traces, table_1};
@@ -7,54 +7,57 @@ use super::program::{ASSUMPTIONS, Assumptions, Grain, KERNELS, Kernel, Tables};
 use super::thesis::Traffic;
 use crate::cuda::paper::{FIGURE_7, SIZES};
 
-/// What the model says of an explanation.
+/// An explanation, and the verdict that follows from the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hypothesis {
-    /// The explanation.
+    /// The explanation as a sentence.
     pub words: &'static str,
-    /// Who states it: the paper, the thesis, or nobody.
+    /// Who states the explanation: `paper`, `-` for nobody, or `not stated` for a question that the paper leaves open.
     pub stated_by: &'static str,
     /// `confirmed`, `refuted`, `in part` or `open`.
     pub verdict: &'static str,
-    /// The figures behind the verdict.
+    /// The figures of the paper and of the model from which the verdict follows, as a sentence.
     pub reason: String,
 }
 
-/// Bytes per second of a copy from pageable memory, at most, and from page-locked memory on PCI Express 2.0.
+/// The rates of copies over PCI Express 2.0 in bytes per second: the highest rate from pageable memory, and the rate from page-locked
+/// memory.
 pub const COPY_RATES: [f64; 2] = [3e9, 6e9];
 
 /// Bytes of Table 1's largest message.
 const LARGE: f64 = SIZES[3] as f64;
 
-/// Seconds of the 8800 GT for the largest message of Table 1.
+/// Seconds in which the 8800 GT encrypts the largest message of Table 1.
 pub fn whole_run() -> f64 {
     8e-6 * LARGE / table_1(&GT)[3]
 }
 
-/// Seconds of the copies of that message to the card and back.
+/// Seconds of the copies of the largest message to the card and back, at a rate in bytes per second.
 pub fn copies(rate: f64) -> f64 {
     2.0 * LARGE / rate
 }
 
-/// Clocks of a multiprocessor of the 8800 GT for an AES block that remain of the whole run after page-locked copies.
+/// The clocks of a multiprocessor of the 8800 GT that remain for an AES block if the time in Table 1 includes copies of page-locked memory.
 fn clocks_after_copies() -> f64 {
     (whole_run() - copies(COPY_RATES[1])) * GT.clock * f64::from(GT.multiprocessors) / (LARGE / 16.0)
 }
 
-/// Clocks of a multiprocessor for the 160 lookups of an AES block, each with three other instructions, and their conflicts.
+/// The clocks that a multiprocessor needs for the 160 lookups of an AES block and their bank conflicts, if each lookup has three other
+/// instructions.
 fn clocks_of_lookups(traces: &Traces) -> f64 {
     let passes = traces.of(KERNELS[1]).mean(256, ASSUMPTIONS.broadcast);
     160.0 * (3.0 * ISSUE as f64 + 4.0 * passes) / 32.0
 }
 
-/// The largest ratios of the boards by processors and clock, by bandwidth, and by the number of multiprocessors, which bounds what waits
-/// for latency.
+/// By how much the 8800 GT can be faster than the 8400 GS: in computation (processors and clock), in bandwidth, and in waiting for latency
+/// (number of multiprocessors).
 pub fn ratios() -> [f64; 3] {
     let processors = f64::from(GT.multiprocessors) * GT.clock / (f64::from(GS.multiprocessors) * GS.clock);
     [processors, GT.memory / GS.memory, f64::from(GT.multiprocessors) / f64::from(GS.multiprocessors)]
 }
 
-/// Differences in percent of a line (a fixed time and a rate, fitted to 32 KiB and 128 MiB) at 128 KiB and 32 MiB, for both boards.
+/// For each board, a line through its times for 32 KiB and for 128 MiB: a fixed time and a rate. Returns by how many percent the times for
+/// 128 KiB and for 32 MiB differ from this line.
 pub fn line_errors() -> [[f64; 2]; 2] {
     [GT, GS].map(|board| {
         let rates = table_1(&board);

@@ -39,29 +39,30 @@ use crate::cuda::paper::FIGURE_7;
 pub struct Results {
     /// The fitted constants.
     pub fit: Fit,
-    /// For each of [`KERNELS`]: mean passes of a lookup by half-warps of 16 and of 8 threads.
+    /// For each of [`KERNELS`], the mean number of passes of a lookup: with half-warps of 16 threads, and with half-warps of 8 threads.
     pub passes: [[f64; 2]; 4],
-    /// What the paper states about Figure 7.
+    /// The statements of the paper about Figure 7, each with the figure of the model.
     pub figure_7: Vec<Row>,
-    /// What the paper states about Figures 5 and 6.
+    /// The statements of the paper about Figures 5 and 6, each with the figure of the model.
     pub figures_5_and_6: Vec<Row>,
-    /// Table 1.
+    /// Table 1, each figure with that of the model.
     pub table_1: Vec<Row>,
-    /// Table 1 of the 8400 GS without the fitted clock.
+    /// Table 1 of the 8400 GS, with the nominal clock in the model instead of the fitted one.
     pub nominal: Vec<Row>,
     /// For each of [`FIGURE_7`] and of [`KERNELS`]: Mbit/s by threads per block.
     pub by_threads: [[Vec<(u32, f64)>; 4]; 2],
     /// For the 8400 GS and the 8800 GT, and each of [`KERNELS`]: Mbit/s at each of [`FIGURE_SIZES`].
     pub by_size: [[Vec<f64>; 4]; 2],
-    /// Mbit/s of fine and coarse grain on the 8800 GT by size in bytes, in steps that show whole blocks of threads.
+    /// Mbit/s of fine and of coarse grain on the 8800 GT, by size in bytes. The sizes are so close to each other that each additional block
+    /// of threads is visible.
     pub steps: Vec<(u64, [f64; 2])>,
-    /// The explanations.
+    /// The explanations with their verdicts.
     pub hypotheses: Vec<Hypothesis>,
-    /// The traffic of the thesis's kernel.
+    /// The memory traffic of the thesis's kernel.
     pub traffic: Traffic,
-    /// Tables A1 to A4.
+    /// Tables A1 to A4 of the thesis, each figure with that of the model.
     pub thesis: Vec<thesis::Row>,
-    /// Other assumptions.
+    /// The model with other assumptions.
     pub variants: Vec<Variant>,
 }
 

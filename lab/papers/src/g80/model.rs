@@ -10,7 +10,7 @@ use super::multiprocessor::clocks;
 use super::program::{Assumptions, Grain, KERNELS, Kernel, Lookups, Tables};
 use crate::cuda::paper::{SIZES, TABLE_1};
 
-/// Threads per block from which the best is taken.
+/// The numbers of threads per block among which the fastest is chosen.
 pub const CHOICES: [u32; 3] = [64, 128, 256];
 
 /// The traces of the four kernels, in the order of [`KERNELS`].
@@ -37,7 +37,7 @@ impl Traces {
 pub struct Fit {
     /// Instructions of coarse grain for an AES block.
     pub instructions: u32,
-    /// Seconds of a call in addition to the kernel.
+    /// Seconds that a call takes in addition to the kernel.
     pub call: f64,
     /// The clock of the 8400 GS, divided by the nominal clock.
     pub clock: f64,
@@ -46,11 +46,11 @@ pub struct Fit {
 /// The machine with its assumptions and fitted constants.
 pub struct Machine<'t> {
     traces: &'t Traces,
-    /// The assumptions.
+    /// The assumptions about the machine and the programs.
     pub with: Assumptions,
-    /// The constants.
+    /// The constants that are fitted.
     pub fit: Fit,
-    /// Clocks by kernel, threads per block and blocks of a multiprocessor.
+    /// Clocks of simulated runs, by kernel, threads per block and number of blocks of a multiprocessor.
     known: RefCell<HashMap<(Kernel, u32, u32), u64>>,
 }
 
@@ -82,7 +82,8 @@ impl<'t> Machine<'t> {
         machine
     }
 
-    /// Sets the number of instructions with which the 8800 GT encrypts 128 MiB in this time. The time is nearly linear in them.
+    /// Sets the number of instructions such that the kernel takes `wanted` seconds for 128 MiB on the 8800 GT. The time is nearly linear in
+    /// the number of instructions.
     fn fit_instructions(&mut self, wanted: f64) {
         const STEP: u32 = 50;
         let start = self.fit.instructions;
@@ -93,7 +94,7 @@ impl<'t> Machine<'t> {
         };
         let (low, high) = (at(start), at(start + STEP));
         let more = (wanted - low) / (high - low) * f64::from(STEP);
-        // Each of the 160 lookups is an instruction.
+        // The minimum is 160, because each of the 160 lookups is an instruction.
         self.fit.instructions = (f64::from(start) + more).round().max(160.0) as u32;
         self.known.borrow_mut().clear();
     }
@@ -103,9 +104,9 @@ impl<'t> Machine<'t> {
         Machine { traces: self.traces, with: self.with, fit, known: RefCell::default() }
     }
 
-    /// Clocks until a multiprocessor has executed this number of blocks.
+    /// Clocks in which a multiprocessor executes this number of blocks. `None` if a block does not fit on a multiprocessor.
     ///
-    /// Long runs are periodic: the clocks of more blocks than are simulated are extrapolated.
+    /// Long runs are periodic, so only their start is simulated, and the clocks of the remaining blocks are extrapolated.
     fn clocks(&self, kernel: Kernel, threads: u32, blocks: u32) -> Option<f64> {
         let lookups = self.traces.of(kernel);
         let resident = lookups.resident(threads, &self.with);
@@ -130,8 +131,8 @@ impl<'t> Machine<'t> {
         Some(last + (last - simulated(some)) / f64::from(some) * f64::from(blocks - twice))
     }
 
-    /// Seconds of a kernel with this number of threads per block: those of the multiprocessor with the most blocks. `None` if a block
-    /// does not fit on a multiprocessor.
+    /// Seconds of a kernel with this number of threads per block. The multiprocessor with the most blocks determines the time. `None` if a
+    /// block does not fit on a multiprocessor.
     pub fn kernel_seconds_with(
         &self,
         board: &Board,
@@ -178,7 +179,7 @@ impl<'t> Machine<'t> {
         Some(self.rate(bytes, seconds))
     }
 
-    /// The smallest of the sizes from which on coarse grain is at least as fast as fine grain, with T-boxes in shared memory.
+    /// The smallest of [`FIGURE_SIZES`] from which on coarse grain is at least as fast as fine grain, with T-boxes in shared memory.
     pub fn break_even(&self, board: &Board) -> u64 {
         let is_behind = |bytes: &u64| {
             let of = |grain| self.by_size(board, Kernel { grain, tables: Tables::Shared }, *bytes);

@@ -1,7 +1,7 @@
-//! A multiprocessor of a G80, event by event: warps take turns at one issue port.
+//! An event-driven simulation of a multiprocessor of a G80, whose warps take turns at one issue port.
 //!
-//! A warp issues its instructions in order, and each instruction needs the result of the one before it. Blocks of threads are resident
-//! until all of their warps have ended; then the next block takes their place.
+//! A warp issues its instructions in order. Each instruction needs the result of the previous one. A block of threads is resident until all
+//! of its warps have ended. Then the next block takes its place.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,14 +15,14 @@ pub const LATENCY: u64 = 24;
 /// An instruction of a warp, or a row of equal instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// This number of instructions, each with [`LATENCY`].
+    /// A number of instructions without access to memory. Each has the latency [`LATENCY`].
     Compute(u32),
-    /// An instruction that occupies the port for `port` clocks, and whose result is there `latency` clocks after its last
-    /// [`ISSUE`] clocks have begun.
+    /// An access to memory. It occupies the port for `port` clocks. The result is ready `latency` clocks after the start of the last
+    /// [`ISSUE`] clocks at the port.
     Access {
         /// Clocks of the issue port.
         port: u64,
-        /// Clocks from the last part of the issue to the result.
+        /// Clocks from the start of the last [`ISSUE`] clocks at the port to the result.
         latency: u64,
     },
     /// The warp waits for all warps of its block.
@@ -44,7 +44,7 @@ pub struct Limits {
 pub const LIMITS: Limits = Limits { blocks: 8, warps: 24, shared: 16 << 10 };
 
 impl Limits {
-    /// Blocks that are resident at once, each with this number of warps and bytes of shared memory.
+    /// The number of blocks that are resident at the same time if each has this number of warps and of bytes of shared memory.
     pub fn resident(&self, warps: u32, shared: u32) -> u32 {
         self.blocks.min(self.warps / warps).min(self.shared.checked_div(shared).unwrap_or(self.blocks))
     }
@@ -56,7 +56,7 @@ struct Warp {
     steps: usize,
     /// The index of the next step.
     at: usize,
-    /// Instructions of the step that have been issued.
+    /// The number of instructions of the current step that have been issued.
     issued: u32,
 }
 
@@ -67,10 +67,10 @@ struct Block {
     waiting: Vec<usize>,
 }
 
-/// Clocks until all blocks have ended.
+/// Clocks in which all blocks are executed.
 ///
-/// `resident` blocks of `warps` warps are resident at once, and `blocks` are executed. `steps` are the programs of the warps: warp w of
-/// block b runs number b * warps + w, modulo their number.
+/// `blocks` blocks of `warps` warps are executed, of which `resident` are resident at the same time. `steps` contains the programs of the
+/// warps. Warp w of block b executes the program with the index b * warps + w, modulo the number of programs.
 pub fn clocks(steps: &[Vec<Step>], warps: u32, resident: u32, blocks: u32) -> u64 {
     let mut state = State {
         steps,
@@ -103,12 +103,12 @@ struct State<'s> {
     blocks: u32,
     running: Vec<Warp>,
     resident: Vec<Block>,
-    /// The times from which on warps can issue, with the numbers of the warps.
+    /// For each warp that can issue, the time of its next issue and its index in `running`.
     ready: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
 impl State<'_> {
-    /// Starts the next block, if there is one, in place of a resident one.
+    /// Starts the next block, if there is one, in the place of a resident block that has ended.
     fn start(&mut self, place: usize, time: u64) {
         if self.next == self.blocks {
             return;
@@ -128,7 +128,8 @@ impl State<'_> {
         self.next += 1;
     }
 
-    /// Issues the next instruction of a warp. Returns the clocks of the port, and the time of the result.
+    /// Issues the next instruction of a warp. Returns the number of clocks that the port is busy, and the time at which the result is
+    /// ready.
     fn issue(&mut self, index: usize, time: u64) -> (u64, u64) {
         let warp = &mut self.running[index];
         let Some(&step) = self.steps[warp.steps].get(warp.at) else {

@@ -33,10 +33,11 @@ pub fn page(results: &Results, folder: &str) -> Page {
 /// Words of the state that a thread of coarse grain reads and writes for an AES block: four of each in each round.
 const STATE_ACCESSES: f64 = 80.0;
 
-/// The clocks of the issue port that a layout of the state with this number of passes adds to coarse grain, as a part of all clocks.
+/// The clocks of the issue port that coarse grain takes in addition if an access to the state has this number of passes, as a fraction of
+/// all clocks.
 fn more_clocks(results: &Results, passes: u32) -> f64 {
     let port = ISSUE as f64;
-    // A pass of both halves of a warp takes as long as the issue of an instruction.
+    // A pass of both half-warps takes as many clocks as the issue of an instruction.
     let lookups = 160.0 * port * (results.passes[1][0] - 1.0);
     let all = f64::from(results.fit.instructions) * port + lookups;
     STATE_ACCESSES * port * f64::from(passes - 1) / all

@@ -53,7 +53,7 @@ fn by_size(results: &Results, at: usize, board: &Board, break_even: usize) -> Pl
         let points = FIGURE_SIZES.iter().zip(rates).map(|(&bytes, &rate)| (bytes as f64, rate));
         plot.lines.push(line(kernel.words(), points));
     }
-    // Table 1 has no sizes between 128 KiB and 32 MiB.
+    // Table 1 has no sizes between 128 KiB and 32 MiB, so its points are two separate lines.
     let points = SIZES.map(|bytes| bytes as f64).into_iter().zip(table_1(board));
     plot.lines.push(line("paper: Table 1, small", points.clone().take(2)));
     plot.lines.push(line("paper: Table 1, large", points.skip(2)));

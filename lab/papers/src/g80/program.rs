@@ -1,4 +1,4 @@
-//! The programs of the warps of the paper's four kernels: instructions between the accesses of a trace.
+//! The programs that the warps of the paper's four kernels execute: the accesses of a trace, and the instructions between them.
 
 use lockstep_core::Error;
 use lockstep_core::work::Pass;
@@ -8,7 +8,7 @@ use super::multiprocessor::{ISSUE, LATENCY, LIMITS, Step};
 use super::rules::{constant_passes, shared_passes, shared_passes_with_broadcasts};
 use super::trace::trace;
 
-/// Threads for an AES block.
+/// The number of threads that encrypt an AES block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Grain {
     /// Four threads, with a barrier in each round.
@@ -29,7 +29,7 @@ pub enum Tables {
 /// A kernel of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Kernel {
-    /// Threads for an AES block.
+    /// The number of threads that encrypt an AES block.
     pub grain: Grain,
     /// The memory of the T-boxes.
     pub tables: Tables,
@@ -44,7 +44,7 @@ pub const KERNELS: [Kernel; 4] = [
 ];
 
 impl Kernel {
-    /// The name of Lockstep's kernel of this design.
+    /// The name of the kernel of Lockstep that has this design.
     pub fn name(self) -> &'static str {
         match (self.grain, self.tables) {
             (Grain::Fine, Tables::Shared) => "cuda/fine-shared",
@@ -73,19 +73,19 @@ impl Kernel {
     }
 }
 
-/// How shared memory serves threads that read the same word.
+/// What shared memory does if several threads read the same word in a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broadcast {
-    /// One word of each pass is broadcast: NVIDIA's programming guide.
+    /// One word of each pass is sent to all threads that read it, as NVIDIA's programming guide states.
     OneWord,
-    /// All threads that read the word of a bank are served in one pass.
+    /// Each bank sends one word in a pass to all threads that read it.
     EveryBank,
 }
 
 /// The assumptions about the machine and about the paper's programs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Assumptions {
-    /// Instructions of all threads of fine grain for an AES block, divided by those of coarse grain.
+    /// The instructions of fine grain for an AES block, summed over its four threads, divided by the instructions of coarse grain.
     pub fine_instructions: f64,
     /// Loads that a thread has in flight while a block copies the T-boxes to shared memory.
     pub loads_in_flight: u32,
@@ -97,9 +97,9 @@ pub struct Assumptions {
     pub global: u64,
     /// Clocks of a lookup in shared memory or in the constant cache.
     pub lookup: u64,
-    /// Clocks of the constant cache for a word.
+    /// Clocks in which the constant cache serves one word.
     pub constant_word: u64,
-    /// Bytes of shared memory for the state of a thread: fine, coarse.
+    /// Bytes of shared memory that the state of a thread takes: first with fine grain, then with coarse grain.
     pub state: [u32; 2],
     /// How shared memory serves threads that read the same word.
     pub broadcast: Broadcast,
@@ -118,26 +118,26 @@ pub const ASSUMPTIONS: Assumptions = Assumptions {
     broadcast: Broadcast::OneWord,
 };
 
-/// Shared memory of a block without its data, in bytes: a header of 16, and the parameters.
+/// Bytes of shared memory that a block takes in addition to tables and state: a header of 16 bytes, and the parameters.
 const HEADER: u32 = 64;
 
 /// Clocks of a pass of shared memory for a half-warp.
 const PASS: u64 = 2;
 
-/// Words of the T-boxes.
+/// The number of words of the T-boxes.
 const WORDS: u32 = 1024;
 
 /// The length of the traced message in bytes.
 pub const TRACED: usize = 32 << 10;
 
-/// Different warps that the programs of a launch have at most.
+/// Maximum number of different programs of warps. Further warps repeat them.
 const WARPS: usize = 64;
 
 /// The passes of the lookups of a kernel.
 pub struct Lookups {
     kernel: Kernel,
-    /// For half-warps of 16 and of 8 threads: for each half-warp and lookup, passes by each rule of broadcast. Constant memory has only
-    /// one rule.
+    /// The number of passes by each rule of [`Broadcast`], for each half-warp and lookup: first from a trace with half-warps of 16 threads,
+    /// then from one with half-warps of 8 threads. For constant memory both rules have the same number.
     passes: [Vec<Vec<[u32; 2]>>; 2],
 }
 
@@ -162,7 +162,7 @@ impl Lookups {
         Ok(Lookups { kernel, passes: [traced(256)?, traced(8)?] })
     }
 
-    /// Mean passes of a lookup, by half-warps of 16 or 8 threads.
+    /// The mean number of passes of a lookup, in blocks of `threads` threads.
     pub fn mean(&self, threads: u32, broadcast: Broadcast) -> f64 {
         let all = self.passes[usize::from(threads < 16)].iter().flatten();
         let (sum, count) =
@@ -170,8 +170,8 @@ impl Lookups {
         f64::from(sum) / f64::from(count)
     }
 
-    /// The programs of the warps of a launch with this number of threads per block, if an AES block takes this number of instructions
-    /// by coarse grain. Instructions are spread evenly between the lookups.
+    /// The programs of the warps of a launch with this number of threads per block. `instructions` is the number of instructions of coarse
+    /// grain for an AES block. They are distributed evenly between the lookups.
     pub fn programs(&self, threads: u32, instructions: u32, with: &Assumptions) -> Vec<Vec<Step>> {
         let half_warps = &self.passes[usize::from(threads < 16)];
         let halves = if threads >= 32 { 2 } else { 1 };
@@ -212,7 +212,7 @@ impl Lookups {
             let passes: u32 = halves.iter().map(|half| half[lookup][with.broadcast as usize]).sum();
             let pass = if tables == Tables::Shared { PASS } else { with.constant_word };
             steps.push(Step::Access { port: ISSUE.max(pass * u64::from(passes)), latency: with.lookup });
-            // Four lookups of a thread make a round.
+            // A round has four lookups of each thread.
             if is_synchronised && lookup % 4 == 3 && lookup + 1 < lookups {
                 steps.push(Step::Barrier);
             }
@@ -221,7 +221,7 @@ impl Lookups {
         steps
     }
 
-    /// Blocks of this number of threads that are resident on a multiprocessor; 0 if a block does not fit.
+    /// The number of blocks with this number of threads that are resident on a multiprocessor. It is 0 if a block does not fit.
     pub fn resident(&self, threads: u32, with: &Assumptions) -> u32 {
         let tables = if self.kernel.tables == Tables::Shared { 4 * WORDS } else { 0 };
         let state = with.state[usize::from(self.kernel.grain == Grain::Coarse)];
@@ -229,7 +229,7 @@ impl Lookups {
     }
 }
 
-/// The threads of a block copy the T-boxes from global memory together, and wait for each other.
+/// Adds the steps in which the threads of a block together copy the T-boxes from global memory, and the barrier after them.
 fn copy_tables(threads: u32, with: &Assumptions, steps: &mut Vec<Step>) {
     let mut left = WORDS.div_ceil(threads);
     while left > 0 {

@@ -1,4 +1,4 @@
-//! The papers' figures, each with the model's and its status.
+//! Figures of the papers, each with the figure of the model and the relation of both.
 
 use super::boards::{Board, GS, GT};
 use super::model::{Fit, Machine, table_1};
@@ -44,7 +44,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// A figure on which no constant depends: refuted if it differs by more than `limit` percent.
+    /// A figure on which no constant depends. It is refuted if the model differs from the paper by more than `limit` percent.
     fn new(what: &str, paper: f64, model: f64, limit: f64) -> Row {
         let mut row = Row { what: what.into(), paper, model, status: Status::Predicted };
         if row.percent().abs() > limit {
@@ -65,7 +65,7 @@ pub const LIMIT_OF_TABLE_1: f64 = 4.0;
 /// The limit for all other figures, in percent.
 pub const LIMIT: f64 = 15.0;
 
-/// Sizes as in the paper's text.
+/// A size in bytes as text, in the units of the paper.
 pub fn size(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KB", bytes >> 10) } else { format!("{} MB", bytes >> 20) }
 }
@@ -109,7 +109,7 @@ pub fn by_threads(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> Vec<(u
     threads.filter_map(rate).collect()
 }
 
-/// How much faster the best number of threads up to 256 is than 8 threads, and how much faster 256 threads are.
+/// Two speed-ups over 8 threads per block: by the best number of threads up to 256, and by 256 threads.
 fn growth(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> [f64; 2] {
     let rates = by_threads(machine, kernel, bytes);
     let of =
@@ -118,13 +118,13 @@ fn growth(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> [f64; 2] {
     [best / of(8), of(256) / of(8)]
 }
 
-/// Growth of throughput from 8 to 256 threads, at both sizes of Figure 7: the paper's text.
+/// The paper's speed-ups by 256 threads over 8 threads, for both sizes of Figure 7, with T-boxes in shared memory.
 pub const GROWTH: [f64; 2] = [8.0, 16.0];
 
-/// The same with T-boxes in constant memory.
+/// The paper's speed-up by 256 threads over 8 threads, with T-boxes in constant memory.
 const GROWTH_OF_CONSTANT: f64 = 2.0;
 
-/// Figure 7: what the paper's text states.
+/// The statements of the paper's text about Figure 7.
 pub fn of_figure_7(machine: &Machine<'_>) -> Vec<Row> {
     let kernel = |grain, tables| Kernel { grain, tables };
     let mut rows = Vec::new();
@@ -157,7 +157,7 @@ fn fine_is_ahead_from(machine: &Machine<'_>, bytes: usize) -> u32 {
     behind.map_or(THREADS[0], |(fine, _)| 2 * fine.0)
 }
 
-/// Figures 5 and 6: what the paper's text states.
+/// The statements of the paper's text about Figures 5 and 6.
 pub fn of_figures_5_and_6(machine: &Machine<'_>) -> Vec<Row> {
     let break_even = |board: &Board, paper: usize| {
         let name = format!("break-even of coarse grain, {}, KB", board.name);
@@ -172,7 +172,8 @@ pub fn of_figures_5_and_6(machine: &Machine<'_>) -> Vec<Row> {
     vec![
         break_even(&GT, BREAK_EVEN[1]),
         break_even(&GS, BREAK_EVEN[0]),
-        // Section 5 of the paper: [22], with T-boxes in constant memory, has half of the throughput of the others.
+        // Section 5 of the paper states that the implementation [22], with T-boxes in constant memory, has half of the throughput of the
+        // other implementations.
         Row::new("constant / shared, large sizes", 0.5, constant, LIMIT),
     ]
 }

@@ -1,18 +1,19 @@
 //! How the memories of compute capability 1.0 and 1.1 serve a half-warp, which is 16 threads.
 
-/// Threads whose accesses are served together.
+/// The number of threads whose accesses are served together.
 pub const HALF_WARP: usize = 16;
 
-/// Banks of shared memory. A bank has every 16th word of 32 bits.
+/// The number of banks of shared memory. Successive words of 32 bits are in successive banks.
 const BANKS: u32 = 16;
 
-/// Bytes that a transaction of global memory moves at least.
+/// The minimum size of a transaction of global memory, in bytes.
 pub const TRANSACTION: u64 = 32;
 
-/// Passes in which shared memory serves a read. `addresses` are those of words of 32 bits, in bytes.
+/// The number of passes in which shared memory serves a read. `addresses` are the addresses of words of 32 bits, in bytes, one for each
+/// thread.
 ///
-/// A pass serves one address of each bank, and all addresses of one word, which is broadcast. The hardware's choice of this word is not
-/// documented. Here it is a word of the bank with the most addresses left, and of this bank the word with the most addresses.
+/// A pass serves one word of the hardware's choice to all threads that read it, and one thread for each other bank. The choice is not
+/// documented. Here the word is the one with the most threads left, in the bank with the most threads left.
 pub fn shared_passes(addresses: &[u64]) -> u32 {
     let mut left: Vec<u32> = addresses.iter().map(|address| (address / 4) as u32).collect();
     let mut passes = 0;
@@ -32,14 +33,15 @@ pub fn shared_passes(addresses: &[u64]) -> u32 {
     passes
 }
 
-/// Passes in which shared memory would serve a read if each bank could broadcast its word: the most different words of a bank.
+/// The number of passes in which shared memory would serve a read if each bank served one word to all its threads: the maximum number of
+/// different words in a bank.
 pub fn shared_passes_with_broadcasts(addresses: &[u64]) -> u32 {
     let words = different_words(addresses);
     let of_bank = |bank| words.iter().filter(|word| *word % u64::from(BANKS) == u64::from(bank)).count();
     (0..BANKS).map(of_bank).max().unwrap_or(0) as u32
 }
 
-/// Passes in which the constant cache serves a read: one for each different word.
+/// The number of passes in which the constant cache serves a read, which is the number of different words.
 pub fn constant_passes(addresses: &[u64]) -> u32 {
     different_words(addresses).len() as u32
 }
@@ -51,10 +53,10 @@ fn different_words(addresses: &[u64]) -> Vec<u64> {
     words
 }
 
-/// Bytes that global memory moves for the access of a half-warp to `size` bytes per thread.
+/// The number of bytes that global memory moves if each thread of a half-warp accesses `size` bytes.
 ///
-/// The access is one of 16 times `size` bytes if thread i accesses element i of an aligned array of 4, 8 or 16 bytes per element.
-/// Otherwise each thread has a transaction of its own.
+/// If thread i accesses element i of an aligned array, whose elements have 4, 8 or 16 bytes, there is one transaction of 16 times `size`
+/// bytes. Otherwise each thread has a separate transaction.
 pub fn global_bytes(addresses: &[u64], size: u64) -> u64 {
     let threads = addresses.len() as u64;
     let Some(&first) = addresses.first() else { return 0 };

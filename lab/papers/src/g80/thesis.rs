@@ -1,4 +1,4 @@
-//! The kernel of the thesis on its 8800 GTS: Tables A1 to A4. Nothing is fitted.
+//! The kernel of the thesis on its 8800 GTS: Tables A1 to A4. No constant of this part of the model is fitted.
 
 use lockstep_core::Error;
 use lockstep_core::work::Pass;
@@ -15,9 +15,9 @@ use crate::geforce::paper::{A1_8800, A2_8800, A3_8800, A4_8800, A7_COPIES_8800, 
 pub struct Configuration {
     /// The name of the table.
     pub table: &'static str,
-    /// Bytes of a call: what all threads encrypt.
+    /// Number of bytes that all threads together encrypt in a call.
     pub buffer: u64,
-    /// The runs on files 1 to 4, and others.
+    /// The runs on files 1 to 4, and on other files if the table has them.
     pub runs: &'static [Runs],
 }
 
@@ -29,19 +29,19 @@ pub const CONFIGURATIONS: [Configuration; 4] = [
     Configuration { table: "A4", buffer: 58_982_400, runs: &A4_8800 },
 ];
 
-/// Seconds of the program on files 1 to 4 without the kernel: Table A7.
+/// Seconds of the program for each of files 1 to 4 without the kernel (Table A7).
 pub fn copies() -> f64 {
     runs(&A7_COPIES_8800, 1).mean()
 }
 
-/// Rates of the memory, as parts of the nominal one: all of it, and what NVIDIA's CUDA tutorial of 2008 measured for accesses that do not
-/// coalesce: 58 GB/s if each moves 32 bytes, of the 86.4 GB/s of an 8800 GTX.
+/// Rates of the memory as fractions of the nominal rate. The first is the full rate. The second is from NVIDIA's CUDA tutorial of 2008: on
+/// an 8800 GTX, which has 86.4 GB/s, accesses that do not coalesce reached 58 GB/s, if each moves 32 bytes.
 pub const MEMORY_RATES: [f64; 2] = [1.0, 0.67];
 
-/// Round keys that a thread reads for an AES block.
+/// Number of words of round keys that a thread reads for an AES block.
 const KEY_WORDS: u64 = 44;
 
-/// Memory partitions of the 8800 GTS: 320 bits, 64 each.
+/// Number of memory partitions of the 8800 GTS: its 320 bits are 5 times 64 bits.
 const PARTITIONS: f64 = 5.0;
 
 /// Seconds of the kernel in the thesis and by the model.
@@ -49,29 +49,29 @@ const PARTITIONS: f64 = 5.0;
 pub struct Row {
     /// The name of the thesis's table.
     pub table: &'static str,
-    /// The memory's rate, as a part of the nominal one.
+    /// The rate of the memory in the model, as a fraction of the nominal rate.
     pub memory: f64,
-    /// The mean of the runs on files 1 to 4, less the copies of Table A7.
+    /// Seconds of the kernel in the thesis: the mean of the runs on files 1 to 4, less the copies of Table A7.
     pub thesis: f64,
-    /// The same of the shortest and the longest run.
+    /// Seconds of the kernel in the thesis, from the shortest and from the longest run, less the copies.
     pub range: (f64, f64),
-    /// By the model: if the round keys are not in global memory, and if they are.
+    /// Seconds of the kernel by the model: without round keys in global memory, and with them.
     pub model: (f64, f64),
-    /// Refuted if the mean is more than [`LIMIT`] percent outside the model's range.
+    /// [`Status::Refuted`] if the mean of the thesis is more than [`LIMIT`] percent outside the range of the model.
     pub status: Status,
 }
 
-/// The transfers of the thesis's kernel for an AES block.
+/// The accesses of the thesis's kernel to global memory for an AES block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Traffic {
-    /// Accesses of a thread: lookups, loads and stores.
+    /// Number of accesses of a thread: lookups, loads and stores.
     pub accesses: u64,
-    /// Bytes that the memory moves for them.
+    /// Number of bytes that the memory moves for these accesses.
     pub bytes: u64,
 }
 
 impl Traffic {
-    /// By the trace of `cuda/global-sbox`, which was written from the thesis's description.
+    /// The traffic in the trace of `cuda/global-sbox`, which was written from the thesis's description.
     ///
     /// # Errors
     /// The emulator's error.
@@ -85,16 +85,18 @@ impl Traffic {
         Ok(Traffic { accesses: one.len() as u64, bytes: bytes / HALF_WARP as u64 })
     }
 
-    /// Seconds for files 1 to 4 at this part of the memory's rate: without and with round keys in global memory.
+    /// Seconds of the kernel for files 1 to 4 if the memory has this fraction of its nominal rate: without round keys in global memory, and
+    /// with them.
     fn seconds(&self, buffer: u64, memory: f64) -> (f64, f64) {
-        // The last call encrypts the padding: a whole buffer for 16 bytes.
+        // The last call encrypts the padding of 16 bytes. It takes as long as a whole buffer.
         let calls = File::of(1).bytes.div_ceil(buffer) + 1;
         let blocks = (calls * buffer / 16) as f64;
         let of = |bytes: u64| blocks * bytes as f64 / (memory * GTS.memory);
         (of(self.bytes), of(self.bytes + KEY_WORDS * TRANSACTION))
     }
 
-    /// Seconds of Table A1 if the S-box of 256 bytes is in one partition of the memory, and no reads are merged.
+    /// Seconds of Table A1 by the model if each lookup is a separate transaction and the S-box, which has 256 bytes, is in one memory
+    /// partition.
     pub fn seconds_in_one_partition(&self) -> f64 {
         let calls = File::of(1).bytes.div_ceil(CONFIGURATIONS[0].buffer) + 1;
         let lookups = (calls * CONFIGURATIONS[0].buffer / 16 * 160 * TRANSACTION) as f64;

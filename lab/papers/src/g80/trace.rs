@@ -1,4 +1,4 @@
-//! What each half-warp of the papers' kernels reads and writes, from a trace of the emulator.
+//! The accesses of each half-warp of the papers' kernels, from a trace of the emulator.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use lockstep_cuda::{Access, AccessKind, LaunchOptions, emulator_with_trace};
 use super::rules::HALF_WARP;
 use crate::data::random_bytes;
 
-/// The counter block before the message. Neighbouring counters differ in their last byte only.
+/// The first counter block. The counter blocks of neighbouring threads differ in their last byte only.
 const COUNTER: [u8; 16] = [0x24; 16];
 
 /// An instruction with an access to memory, as executed by a half-warp.
@@ -28,15 +28,15 @@ pub struct Instruction {
 /// The accesses of the threads of a half-warp to one tile, instruction by instruction.
 pub type HalfWarp = Vec<Instruction>;
 
-/// Encrypts a message of this length with AES-128 by a kernel with this number of threads per block, and returns its half-warps in the
-/// order of the data. The length must be a multiple of a tile, the data of a block of threads. A block with fewer than 16 threads has one
+/// Encrypts a message of this length with AES-128 by a kernel with this number of threads per block. Returns the half-warps in the order of
+/// the data. The length must be a multiple of a tile, which is the data of a block of threads. A block of fewer than 16 threads has one
 /// half-warp.
 ///
 /// # Errors
 /// The device's error.
 ///
 /// # Panics
-/// If the threads of a half-warp execute different instructions, which the papers' kernels do not do with whole tiles.
+/// If the threads of a half-warp execute different instructions. The papers' kernels never do this with whole tiles.
 pub fn trace(kernel: &str, threads: u32, pass: Pass, bytes: usize) -> Result<Vec<HalfWarp>, Error> {
     let (device, trace) = emulator_with_trace();
     let device = device.launched(LaunchOptions {
@@ -56,7 +56,7 @@ pub fn trace(kernel: &str, threads: u32, pass: Pass, bytes: usize) -> Result<Vec
 /// AES blocks that a thread of the thesis's kernel encrypts one after the other.
 pub const BLOCKS_PER_THREAD: u32 = 10;
 
-/// Joins the accesses of the threads of each half-warp.
+/// Combines the accesses of the threads of each half-warp.
 fn half_warps(accesses: &[Access]) -> Vec<HalfWarp> {
     let mut of_thread: BTreeMap<(u32, u32), Vec<Access>> = BTreeMap::new();
     for access in accesses {
@@ -67,12 +67,13 @@ fn half_warps(accesses: &[Access]) -> Vec<HalfWarp> {
         threads.entry((block, thread / HALF_WARP as u32)).or_default().push(accesses);
     }
     let mut all: Vec<HalfWarp> = threads.into_values().flat_map(|threads| tiles(&threads)).collect();
-    // Several tiles of a block follow each other in its trace. The address of the input gives the order of the data.
+    // In the trace, all tiles of a block of threads come before the next block. The half-warps are sorted by the address of their input,
+    // which gives the order of the data.
     all.sort_by_key(|half_warp| half_warp[0].addresses[0]);
     all
 }
 
-/// The accesses of a half-warp, tile by tile: each starts with a load and ends with a store.
+/// The accesses of a half-warp, divided into tiles. The accesses to a tile start with a load and end with a store.
 fn tiles(threads: &[Vec<Access>]) -> Vec<HalfWarp> {
     let instruction = |at: usize| {
         let Access { kind, bytes, .. } = threads[0][at];

@@ -1,4 +1,4 @@
-//! The same machine with other assumptions, each with its own fit: which of the paper's figures depend on them.
+//! The model with other assumptions. Each variant is fitted separately, and shows which figures depend on an assumption.
 
 use super::boards::{Board, GS, GT};
 use super::model::{Fit, Machine, Traces};

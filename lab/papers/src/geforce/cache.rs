@@ -41,13 +41,13 @@ fn spread(byte: u8) -> u32 {
 #[derive(Debug, Clone)]
 pub struct Cache {
     ways: usize,
-    /// The bits of a line's number that select the set.
+    /// A mask: these bits of a line's number select the set.
     set: u32,
     /// The lines of each set, the most recently used first.
     lines: Vec<u32>,
 }
 
-/// The number of no line.
+/// A number that no line has. It marks an empty place.
 const EMPTY: u32 = u32::MAX;
 
 impl Cache {
@@ -62,7 +62,7 @@ impl Cache {
         Cache { ways: geometry.ways as usize, set: sets - 1, lines: vec![EMPTY; lines as usize] }
     }
 
-    /// Reads a line, given by its address divided by the bytes of a line. Returns whether the line was absent.
+    /// Reads a line, given by its address divided by the size of a line. Returns true if the line was absent.
     pub fn misses(&mut self, line: u32) -> bool {
         let first = (line & self.set) as usize * self.ways;
         // The line moves to the front of its set. The lines that were before it move back by one place; if the line

@@ -1,5 +1,5 @@
-//! The eight files of the thesis (Table 6.2.1). A block of a file is computed from its number, so that any part of a file is
-//! available without the rest.
+//! The eight files of the thesis (Table 6.2.1). Each block of a file is computed from its number, so a part of a file can be made without
+//! the rest.
 
 use lockstep_core::Block;
 
@@ -15,7 +15,7 @@ pub enum Content {
     Growing,
     /// Random bytes, each from 0 to 255.
     Random,
-    /// This number of different random blocks, repeated; not in the thesis.
+    /// This number of different random blocks, repeated. The thesis has no such file.
     Repeating(u64),
 }
 
@@ -56,8 +56,7 @@ impl File {
         self.bytes / 16
     }
 
-    /// The block with this index. Random files have different contents. Beyond the end of the file, the contents
-    /// continue.
+    /// The block with this index. Files of random bytes differ from each other. The contents continue beyond the end of the file.
     pub fn block(&self, index: u64) -> Block {
         self.content.block(u64::from(self.number), index, self.blocks())
     }

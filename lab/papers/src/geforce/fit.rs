@@ -1,4 +1,4 @@
-//! The parameters of the model: fitted and tuned on files 1, 2 and 4 of the thesis. Nothing else of the thesis is used.
+//! The parameters of the model. They are fitted and tuned on files 1, 2 and 4 of the thesis. No other time of the thesis is used.
 
 use super::files::{Content, File};
 use super::model::{Cost, Distribution, Machine, Sample, Traces};
@@ -18,8 +18,8 @@ fn same_length(file: u32) -> u32 {
     }
 }
 
-/// The statistic of three runs by which times are compared: the mean for files 1 to 4, whose means the thesis prints; the
-/// median for the others, since one run of Table A7 took four times as long as the other two.
+/// The time that stands for three runs of a file. For files 1 to 4 it is the mean, which the thesis prints. For the other files it is the
+/// median, because one run of Table A7 took four times as long as the other two.
 fn typical(file: u32, runs: &Runs) -> f64 {
     if file <= 4 { runs.mean() } else { runs.median() }
 }
@@ -45,8 +45,8 @@ fn copies(file: u32) -> f64 {
     typical(file, &runs(&A7_COPIES_6800, same_length(file)))
 }
 
-/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the time of the program
-/// without a cipher, and of copies that take as long per byte as in Table A7.
+/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the time of the program without a cipher, and the
+/// time of the copies, which per byte is that of Table A7.
 pub fn around_the_shader(edge: u32) -> f64 {
     let texels = |edge: u32| File::of(1).passes(edge) as f64 * f64::from(edge).powi(2);
     let null = runs(&A7_NULL, 1).mean();
@@ -65,7 +65,7 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// Fits the costs on files 2 and 4, of these misses per lookup.
+    /// Fits the costs on files 2 and 4. The third argument has the misses per lookup of both files.
     pub fn new(machine: Machine, start: f64, [constant, random]: [f64; 2]) -> Fit {
         let unit = Cost { base: 1.0, miss: 0.0 }.seconds(&File::of(2), EDGE, 0.0);
         let (fast, slow) = (measured(2) - start, measured(4) - start);
@@ -85,7 +85,7 @@ impl Fit {
     }
 }
 
-/// Traces of files 1, 2 and 4 for tuning.
+/// The traces of files 1, 2 and 4, on which machines are tuned.
 pub struct Tuning {
     files: [Traces; 3],
 }
@@ -113,7 +113,7 @@ impl Tuning {
         Tuning { files: [1, 2, 4].map(|file| Traces::new(&File::of(file), EDGE, distribution, TUNING)) }
     }
 
-    /// The fit for a machine as it is.
+    /// The fit for this machine.
     pub fn fit(&self, machine: Machine) -> Tuned {
         self.fit_rates(machine, |traces| traces.misses(&machine).rate())
     }
@@ -124,7 +124,7 @@ impl Tuning {
         self.fit_rates(machine, |traces| traces.misses_of_groups(&machine, MOST_QUADS).rate())
     }
 
-    /// The fit for quads that share no lines, neither with each other nor between their lookups.
+    /// The fit if each quad loads its lines separately: neither other quads nor other lookups use them again.
     pub fn fit_divergence(&self, machine: Machine) -> Tuned {
         self.fit_rates(machine, |traces| traces.divergence(&machine))
     }
@@ -135,8 +135,8 @@ impl Tuning {
         Tuned { fit, seconds: fit.seconds(&File::of(1), EDGE, counting) }
     }
 
-    /// The machine whose number of quads in flight yields the time of file 1 that is closest to `target` seconds. If the
-    /// time with [`MOST_QUADS`] is longer, returns the machine with [`MOST_QUADS`].
+    /// Tunes the number of quads in flight such that the time of file 1 is as close as possible to `target` seconds. The maximum is
+    /// [`MOST_QUADS`].
     pub fn tune(&self, machine: Machine, target: f64) -> Tuned {
         let with = |quads| self.fit(Machine { quads, ..machine });
         let quads = |tuned: &Tuned| f64::from(tuned.fit.machine.quads);
@@ -149,7 +149,7 @@ impl Tuning {
             fast = with(2 * fast.fit.machine.quads);
         }
         while quads(&fast) - quads(&slow) > 1.0 {
-            // The time is nearly linear in the reciprocal of the number of quads, since fragments of a group share lines.
+            // The time is nearly a linear function of 1 / (number of quads), because the fragments of a group share lines.
             let share = (target - fast.seconds) / (slow.seconds - fast.seconds);
             let guess = 1.0 / (share / quads(&slow) + (1.0 - share) / quads(&fast));
             let next = with(guess.clamp(quads(&slow) + 1.0, quads(&fast) - 1.0) as u32);

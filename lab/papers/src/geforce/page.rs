@@ -116,7 +116,7 @@ fn repeated(model: &Model) -> Plot {
 /// A plot of the misses by the size of the cache.
 fn sizes(sweep: &Sweep) -> Plot {
     let of = |sizes: &Sizes| {
-        // A logarithmic axis has no place for caches that hold everything.
+        // Caches that hold everything have no misses, which a logarithmic axis cannot show.
         let points = sizes.points.iter().filter(|(_, rate)| *rate > 1e-4);
         let name = format!("file {}, lines of {} bytes", sizes.file, sizes.line);
         line(&name, points.map(|&(bytes, rate)| (f64::from(bytes), rate)).collect())

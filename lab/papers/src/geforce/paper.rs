@@ -19,8 +19,8 @@ pub const EDGE: u32 = 512;
 /// The edge of the data texture in Table A6.
 pub const LARGE_EDGE: u32 = 1024;
 
-/// The key of the experiments: of the password `abcd` without salt (section 4), by OpenSSL's derivation at that time, which
-/// is MD5.
+/// The key of the experiments. The thesis derives it from the password `abcd` without salt (section 4). OpenSSL's derivation at that time
+/// was MD5.
 pub const KEY: [u8; 16] = 0xe2fc_714c_4727_ee93_95f3_24cd_2e7f_331f_u128.to_be_bytes();
 
 /// Three runs on a file.
@@ -33,7 +33,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// The mean, in seconds: what the thesis prints for files 1 to 4.
+    /// The mean in seconds. The thesis prints it for files 1 to 4.
     pub fn mean(&self) -> f64 {
         self.seconds.iter().sum::<f64>() / 3.0
     }
@@ -127,7 +127,7 @@ pub const A4_8800: [Runs; 8] = [
     on(8, [1.557, 1.922, 2.684]),
 ];
 
-/// Table A7: an engine that does nothing. The thesis measured files 1 to 4 together; they are file 1 here.
+/// Table A7: an engine that does nothing. The thesis states one measurement for files 1 to 4 together, which is the row of file 1 here.
 pub const A7_NULL: [Runs; 4] = [
     on(1, [34.073, 34.855, 35.891]),
     on(5, [14.920, 15.495, 14.918]),

@@ -10,7 +10,7 @@ use super::paper::{A6_6800, EDGE, LARGE_EDGE, runs};
 /// Groups of a file that are simulated.
 const GROUPS: u32 = 8;
 
-/// Groups of file 3, whose contents are different in each of its parts.
+/// Number of groups of file 3 that are simulated. It is larger, because the contents of the file differ from part to part.
 const GROUPS_OF_FILE_3: u32 = 32;
 
 /// Groups of a file that repeats blocks.
@@ -70,7 +70,7 @@ impl Row {
     }
 }
 
-/// Another mechanism than the cache of the model, with costs fitted on files 2 and 4.
+/// A mechanism other than the cache of the model, with costs that are fitted on files 2 and 4.
 #[derive(Debug, Clone)]
 pub struct Other {
     /// A short description of the mechanism.
@@ -155,13 +155,14 @@ fn seconds_of(fit: &Fit, file: &File, groups: u32) -> f64 {
     fit.seconds(file, EDGE, simulate(&fit.machine, file, groups).rate())
 }
 
-/// The times of the thesis. Misses are those with textures of 512 x 512 texels, for larger textures as well.
+/// The times of the thesis, each with the time of the model. The misses are simulated with textures of 512 x 512 texels. They are also used
+/// for larger textures.
 fn rows(fit: &Fit, misses: &[Misses]) -> Vec<Row> {
     let seconds = |file: u32, edge| fit.seconds(&File::of(file), edge, misses[file as usize - 1].rate());
     let basis = |file| match file {
         2 | 4 => Basis::Fitted,
         1 => Basis::Tuned,
-        // The time of start-up is fitted on this file.
+        // In the fit with a time of start-up, this time is fitted on file 7.
         7 if fit.start > 0.0 => Basis::Fitted,
         _ => Basis::Predicted,
     };

@@ -1,4 +1,4 @@
-//! Other machines: which of them explain the thesis as well as [`MACHINE`] does.
+//! Other machines, and whether they explain the thesis as well as [`MACHINE`] does.
 
 use super::cache::{Geometry, Order};
 use super::files::File;
@@ -97,7 +97,7 @@ impl Inputs {
     }
 }
 
-/// Machines, with their differences from [`MACHINE`], which is the first.
+/// The machines that are compared, each with its differences from [`MACHINE`]. The first one is [`MACHINE`].
 fn machines() -> Vec<(String, Machine)> {
     let mut all = vec![("as in the model".into(), MACHINE)];
     let mut add = |name: &str, machine| all.push((name.into(), machine));

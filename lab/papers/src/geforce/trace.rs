@@ -82,7 +82,7 @@ pub fn encrypt(block: Block, round_keys: &[Block], mut seen: impl FnMut(Lookup))
     let mut state = add_key(block, &round_keys[0], &mut fetch);
     for (round, key) in round_keys.iter().enumerate().skip(1) {
         state = state.map(|byte| fetch(Step::Sbox, byte, 0));
-        // ShiftRows renames components of vectors.
+        // ShiftRows costs no lookups, because the shader only reorders components of vectors.
         state = std::array::from_fn(|at| state[(at + 4 * (at % 4)) % 16]);
         if round < last {
             for column in state.as_chunks_mut().0 {
@@ -105,7 +105,7 @@ fn add_key(state: Block, key: &Block, fetch: &mut impl FnMut(Step, u8, u8) -> u8
     std::array::from_fn(|at| fetch(Step::Key, state[at], key[at]))
 }
 
-/// Four lookups of xtime and sixteen of XOR.
+/// MixColumns of one column, which takes four lookups of xtime and sixteen of XOR.
 fn mix_column(a: [u8; 4], fetch: &mut impl FnMut(Step, u8, u8) -> u8) -> [u8; 4] {
     let b = a.map(|byte| fetch(Step::Xtime, byte, 0));
     std::array::from_fn(|row| {

@@ -17,7 +17,7 @@ pub struct Point {
     pub name: String,
     /// Number of bytes of a batch.
     pub batch: usize,
-    /// 10^6 bytes per second: the total divided by the mean time of the runs.
+    /// The rate in 10^6 bytes per second: the total divided by the mean time of the runs.
     pub rate: f64,
     /// The lowest and the highest rate of a run.
     pub spread: (f64, f64),
@@ -26,7 +26,7 @@ pub struct Point {
 /// The sizes and the number of runs of a measurement.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// Bytes of the plaintext; a run encrypts all of them, batch by batch.
+    /// Number of bytes of the plaintext. A run encrypts all of it, batch by batch.
     pub total: usize,
     /// Number of runs, of which the mean is reported.
     pub runs: usize,

@@ -9,10 +9,10 @@ use super::model::CLOCK_HZ;
 use super::programs::{Access, Multiplication, clocks_of_turn, multiplication, products, sums};
 use super::{Error, paper};
 
-/// Milliseconds by 1 to 12 QPUs, for each column of a table.
+/// Milliseconds for each column of a table, with 1 to 12 QPUs.
 pub type Times<const COLUMNS: usize> = [[f64; COLUMNS]; 12];
 
-/// Milliseconds of the processing of `vectors` vectors, if each QPU processes one vector in `clocks` clocks.
+/// Milliseconds in which `qpus` QPUs process `vectors` vectors, if each QPU takes `clocks` clocks for a vector.
 fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
     clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
 }
@@ -43,12 +43,13 @@ pub(super) fn table_7_3() -> Result<Times<3>, Error> {
     times([Any, Exchanged, Small].map(multiplication), paper::VECTORS)
 }
 
-/// Table 7.4: milliseconds and clocks of a block, of the instructions alone and with the waits for the texture units.
+/// A row of Table 7.4 by the model. Each figure is first computed from the instructions alone, and then with the waits for the texture
+/// units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FirstKernel {
-    /// Milliseconds of the instructions, and with the waits.
+    /// Milliseconds without and with the waits.
     pub milliseconds: [f64; 2],
-    /// Clocks in which a QPU encrypts a block, in the same order.
+    /// Clocks in which a QPU encrypts a block, without and with the waits.
     pub clocks: [f64; 2],
 }
 

@@ -1,5 +1,4 @@
-//! The times that the compiler takes for the kernels. The times depend on the machine, so the page of the lab does not
-//! contain them.
+//! The times of the compilers for the kernels. These times depend on the machine, so the page of the lab does not contain them.
 
 use std::time::Instant;
 

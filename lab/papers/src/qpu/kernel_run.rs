@@ -1,4 +1,4 @@
-//! Kernels written as text: compiled, listed, run.
+//! Compiles kernels that are written as text, lists their instructions, and runs them.
 
 use lockstep_qpu::sim::{self, Event, Leftovers, Machine, Observer, QPUS, Vector};
 use lockstep_report::{WIDTH, wrap};
@@ -21,21 +21,21 @@ const ALIGNMENT: usize = 64;
 /// Maximum number of printed vectors.
 const MAX_PRINTS: usize = 10_000;
 
-/// The data of a run. Names are those of the parameters of `kernel`.
+/// The data of a run. The names are those of parameters of the function `kernel`.
 #[derive(Default)]
 pub struct Data {
     /// The contents of buffers before the run.
     pub inputs: Vec<(String, Vec<u8>)>,
-    /// The buffers whose content is read after the run, and the numbers of bytes. If a number is missing, it is that of the buffer's
-    /// input, or else that of the first input.
+    /// The buffers that are read after the run, with their lengths in bytes. A missing length is the length of the buffer's input or, if
+    /// the buffer has no input, of the first input.
     pub outputs: Vec<(String, Option<usize>)>,
-    /// The values of the parameters that are no pointers.
+    /// The values of the parameters that are not pointers.
     pub values: Vec<(String, String)>,
-    /// The buffers in which each byte of the input and of the output is a word.
+    /// The buffers whose files have one byte for each word of the buffer.
     pub bytes: Vec<String>,
 }
 
-/// Data may be keys.
+/// The data are wiped, because they may contain keys.
 impl Drop for Data {
     fn drop(&mut self) {
         self.inputs.iter_mut().for_each(|(_, bytes)| bytes.zeroize());
@@ -59,12 +59,12 @@ struct Buffer<'d> {
     address: usize,
     input: &'d [u8],
     output: usize,
-    /// True if each byte is a word.
+    /// True if the buffer has a word for each byte of its file.
     is_bytes: bool,
 }
 
 impl Buffer<'_> {
-    /// Bytes of memory for a number of bytes of a file.
+    /// The number of bytes of memory for each byte of a file.
     fn stride(&self) -> usize {
         if self.is_bytes { 4 } else { 1 }
     }
@@ -98,7 +98,7 @@ pub fn kernel_listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(lockstep_qpu::isa::disassemble(&words))
 }
 
-/// Compiles a kernel and runs it, for at most `budget` clocks. The text has `shown` instructions.
+/// Compiles a kernel and runs it for at most `budget` clocks. The returned text shows the first `shown` instructions.
 ///
 /// # Errors
 /// [`Error::Text`], and [`Error::Setup`] if the data do not fit the parameters of the kernel.
@@ -149,7 +149,7 @@ pub fn run_kernel(
     Ok(Finished { text, outputs: data.outputs.iter().map(output).collect(), fault: None })
 }
 
-/// Bytes from the uniforms of a QPU to those of the next one.
+/// The distance in bytes from the uniforms of a QPU to the uniforms of the next QPU.
 fn uniforms_stride(program: &Program) -> usize {
     (4 * (2 + program.parameters.len())).next_multiple_of(ALIGNMENT)
 }
@@ -184,7 +184,7 @@ fn filled(
     Ok((memory, starts))
 }
 
-/// Every name of the data is that of a parameter of the right kind, and has one value.
+/// Checks that each name in the data is the name of a parameter of the right kind, and that each parameter has one value.
 fn check_names(program: &Program, data: &Data) -> Result<(), Error> {
     let lists: [(&str, Vec<&String>, bool); 4] = [
         ("two inputs", data.inputs.iter().map(|(name, _)| name).collect(), true),
@@ -212,7 +212,7 @@ fn check_names(program: &Program, data: &Data) -> Result<(), Error> {
     Ok(())
 }
 
-/// The buffers of the pointers. They come after the uniforms.
+/// The buffers to which the parameters point. In memory, they come after the uniforms.
 fn buffers<'d>(program: &'d Program, data: &'d Data, qpus: u8) -> Result<Vec<Buffer<'d>>, Error> {
     let mut buffers: Vec<Buffer<'_>> = Vec::new();
     let mut address = uniforms_stride(program) * usize::from(qpus);
@@ -248,7 +248,7 @@ fn buffers<'d>(program: &'d Program, data: &'d Data, qpus: u8) -> Result<Vec<Buf
     Ok(buffers)
 }
 
-/// The uniform of a parameter that is no pointer.
+/// The uniform of a parameter that is not a pointer.
 fn value(kind: Type, name: &str, data: &Data) -> Result<u32, Error> {
     let found = data.values.iter().find(|(value, _)| value == name);
     let (_, text) = found.ok_or_else(|| {
@@ -261,7 +261,7 @@ fn value(kind: Type, name: &str, data: &Data) -> Result<u32, Error> {
     value.ok_or_else(|| setup(format!("--set {name}: `{}` is no {kind}", printable(text))))
 }
 
-/// Notes the first instructions and the printed vectors.
+/// Records the first instructions and the printed vectors of a run.
 struct Watch {
     recorded: Recorded<fn(&Event) -> bool>,
     prints: Vec<(u8, u32, Vector)>,
@@ -273,7 +273,7 @@ impl Observer for Watch {
     }
 
     fn printed(&mut self, qpu: u8, address: u32, vector: &Vector) {
-        // One more than are shown, so that the text can say that there are more.
+        // One vector more than the maximum is stored, so that the text can state that there are more.
         if self.prints.len() <= MAX_PRINTS {
             self.prints.push((qpu, address, *vector));
         }
@@ -307,7 +307,7 @@ fn element(bits: u32, kind: Type) -> String {
     }
 }
 
-/// Work that the kernel has left unfinished. On a board, it would disturb the next program.
+/// A warning about work that the kernel has left unfinished. On a board, this work would disturb the next program.
 fn warning(left: &Leftovers) -> String {
     match left.requests {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Clocks of the kernels, and what they are spent on.
+//! The clocks of the kernels, and how the QPUs spend them.
 
 use std::ops::Sub;
 
@@ -16,7 +16,7 @@ pub const KEY_BITS: [u32; 3] = [128, 192, 256];
 /// The numbers of QPUs with which kernels are measured.
 pub const QPU_COUNTS: [u8; 2] = [1, 12];
 
-/// Clocks of all QPUs together, by what they are spent on.
+/// The clocks of all QPUs together, divided by use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spent {
     /// Instructions with an operation of both ALUs.
@@ -47,7 +47,7 @@ impl Sub for Spent {
     type Output = Spent;
 
     fn sub(self, other: Spent) -> Spent {
-        // The longer run may wait less at its end.
+        // A difference may be negative, because the longer run may wait less at its end. It then counts as zero.
         let difference = |one: u64, other: u64| one.saturating_sub(other);
         Spent {
             both: difference(self.both, other.both),
@@ -61,8 +61,8 @@ impl Sub for Spent {
     }
 }
 
-/// The number of operations of an instruction: 0 to 2 operations of the ALUs. A constant, a semaphore and a branch
-/// count as one. So does the load of a result of a texture unit, if the instruction has no operation.
+/// The number of operations of an instruction, from 0 to 2. An operation of an ALU counts as one, as does a constant, a semaphore or a
+/// branch. If an ALU instruction without operations loads a result of a texture unit, this load counts as one.
 pub(super) fn operations(instruction: &Instruction) -> usize {
     let Instruction::Alu(alu) = instruction else { return 1 };
     let of_alus = usize::from(alu.add != AddOp::Nop) + usize::from(alu.mul != MulOp::Nop);
@@ -80,7 +80,7 @@ pub struct Measured {
     pub qpus: u8,
     /// Clocks of an iteration of each QPU in the steady state.
     pub clocks_of_turn: f64,
-    /// Clocks of all QPUs in the steady state, for a number of iterations.
+    /// Clocks of all QPUs in the steady state, for a certain number of iterations.
     pub spent: Spent,
 }
 
@@ -95,7 +95,7 @@ impl Measured {
         f64::from(self.qpus) * CLOCK_HZ / self.clocks_per_byte() / 1e6
     }
 
-    /// Measures a kernel by the difference of two runs, so that start and end do not count.
+    /// Measures a kernel by the difference of two runs, so that the start and the end of a run do not count.
     pub(super) fn of(named: &'static Named, bits: u32, qpus: u8) -> Result<Measured, Error> {
         let words = named.words(bits)?;
         let [short, long] = named.turns;
@@ -111,7 +111,7 @@ impl Measured {
     }
 }
 
-/// Clocks of a run of a number of iterations, and what all QPUs spent them on.
+/// The clocks of a run of `turns` iterations, and the clocks of all QPUs by use.
 fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Result<(u64, Spent), Error> {
     let mut counts = Counts { executed: vec![0; words.len()], stalls: Stalls::default() };
     let run = named.observe(bits, qpus, turns * usize::from(qpus) * named.unit, &mut counts)?;
@@ -134,7 +134,7 @@ fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Re
     Ok((run.clocks, spent))
 }
 
-/// For each instruction, how often it was executed; and the sum of all stalls.
+/// For each instruction, the number of its executions; and the sum of all stalls.
 struct Counts {
     executed: Vec<u64>,
     stalls: Stalls,

@@ -8,18 +8,18 @@ use super::kernels::Named;
 /// The clock of the QPUs of a Raspberry Pi 1 or 2, in Hz.
 pub const CLOCK_HZ: f64 = 250e6;
 
-/// Seconds of an invocation of the QPUs, in addition to the clocks of the QPUs. In Table 5.1, n / rate is the time of
-/// a call of n bytes without copies. Without the simulated clocks of 12 QPUs, its rows from 16 to 4096 bytes leave
-/// 73.4, 72.9, 74.8, 73.0 and 74.6 us, whose mean is 73.7 us. The least times of section 5.3, 97 and 270 us, confirm
-/// it: with the clocks of one QPU, 73.9 and 73.3 us are left.
+/// Seconds that an invocation of the QPUs takes in addition to the clocks of the QPUs.
+///
+/// The value is from Table 5.1, where n / rate is the time of a call of n bytes without copies. If the simulated clocks of 12 QPUs are
+/// subtracted, 73.4, 72.9, 74.8, 73.0 and 74.6 us remain in the rows from 16 to 4096 bytes. Their mean is 73.7 us. The shortest times of
+/// section 5.3, 97 and 270 us, confirm this value: without the clocks of one QPU, they are 73.9 and 73.3 us.
 pub const INVOCATION: f64 = 73.7e-6;
 
-/// Seconds that the host works for a call, without the copies of bytes: in the first row of Table 5.1, 16 bytes take
-/// 246 us with copies (65 kB/s), of which the call without copies takes 105 us (153 kB/s).
+/// Seconds of the host's work for a call, without the copies of bytes. In the first row of Table 5.1, a call of 16 bytes takes 246 us with
+/// copies (65 kB/s) and 105 us without them (153 kB/s), so the host takes 141 us.
 pub const HOST_CALL: f64 = 141e-6;
 
-/// Seconds of the host's copies of a byte, to the GPU and back: 1 / 25087 kB/s - 1 / 33481 kB/s = 10.0 ns, by the last row of
-/// Table 5.1.
+/// Seconds in which the host copies a byte to the GPU and back: 1 / 25087 kB/s - 1 / 33481 kB/s = 10.0 ns, from the last row of Table 5.1.
 pub const HOST_BYTE: f64 = 10e-9;
 
 /// Seconds of a call without copies.
@@ -37,10 +37,11 @@ pub(super) fn rate(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 / seconds / 1e3
 }
 
-/// Iterations of a QPU up to which a run is simulated completely. Longer runs are extrapolated: by then, the loop is periodic.
+/// Maximum number of iterations of a QPU in a run that is simulated completely. The loop is periodic by then, so longer runs are
+/// extrapolated.
 const SIMULATED: u64 = 48;
 
-/// Iterations before [`SIMULATED`], whose clocks give the clocks of the further ones.
+/// The clocks of this number of iterations before [`SIMULATED`] determine the clocks of the iterations that are not simulated.
 const PERIOD: u64 = 32;
 
 /// Clocks of runs of a kernel by length, with a key of 128 bits.

@@ -35,7 +35,7 @@ const PICTURES: [(Launch, &str, &str); 3] = [
     ),
 ];
 
-/// Columns of a row of the pictures.
+/// Number of columns in a row of a picture.
 const ROW: usize = 64;
 
 /// Generates the page. `folder` is the folder in the links to the pictures.
@@ -112,7 +112,7 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
         ("factor_of_12", format!("{factor:.2}")),
         ("bitslice_factor", format!("{:.1}", last.1.bitslice / last.0.kernel)),
         ("bitslice_ecb_rate", rate(ecb(false))),
-        // Seconds of the kernel and of the copies, for a byte.
+        // The seconds for a byte are the sum of the kernel's time and the time of the copies.
         ("bitslice_with_copies", format!("{:.0}", 1e-6 / (1e-3 / last.1.bitslice + HOST_BYTE))),
         ("packed_fast", clocks(Launch::PackedFastDecryption, 128, 12)),
         ("packed_fast_percent", {

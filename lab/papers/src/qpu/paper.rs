@@ -21,7 +21,7 @@ const fn encryption(power: u32, openssl: f64, one: f64, twelve: f64, kernel: f64
     Encryption { bytes: 1 << power, openssl: known(openssl), one: known(one), twelve, kernel }
 }
 
-/// The mark of a cell without a figure.
+/// The number that stands for an empty cell.
 const NONE: f64 = 0.0;
 
 const fn known(rate: f64) -> Option<f64> {
@@ -80,7 +80,7 @@ pub const TABLE_5_2: [Decryption; 11] = [
 /// The clock of the overclocked QPUs, in Hz.
 pub const FAST_CLOCK_HZ: f64 = 500e6;
 
-/// Bytes of the calls with that clock.
+/// Number of bytes of the calls with the overclocked QPUs.
 pub const FAST_BYTES: u64 = 1 << 26;
 
 /// Encryption and decryption with that clock: rates with the copies by the host and without them, in kB/s (section 5.2).
@@ -93,8 +93,8 @@ pub const TRANSFER_VECTORS: u32 = 100_000;
 /// bytes.
 pub const VECTORS: u32 = 62_500;
 
-/// Table 7.1: milliseconds of sums of two arrays by 1 to 12 QPUs, with blocking loads and stores, and with requests ahead and stores
-/// that are not waited for.
+/// Table 7.1: milliseconds of sums of two arrays by 1 to 12 QPUs. In the first column, the program waits for each load and store. In the
+/// second column, it requests loads in advance and does not wait for stores.
 pub const TABLE_7_1: [[f64; 2]; 12] = [
     [270.0, 73.0],
     [185.0, 63.0],
@@ -155,7 +155,7 @@ pub const TABLE_7_4_RATES: [f64; 12] =
 /// Milliseconds in which the board compiled the encryption and the decryption (section 5.3).
 pub const COMPILE_MILLISECONDS: [f64; 2] = [88.0, 288.0];
 
-/// The least microseconds of a call with one block, for encryption and decryption (section 5.3).
+/// The shortest times of a call with one block in microseconds, for encryption and decryption (section 5.3).
 pub const CALL_MICROSECONDS: [f64; 2] = [97.0, 270.0];
 
 /// The factor by which modes without parallel blocks are slower than one QPU in Table 5.1, as the thesis expects (chapter 6).

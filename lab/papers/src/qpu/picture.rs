@@ -1,4 +1,4 @@
-//! Windows as pictures: a column for four clocks, which an instruction takes; the add ALU above the mul ALU.
+//! Pictures of windows. A column stands for four clocks, which is the time of an instruction. The add ALU is above the mul ALU.
 
 use lockstep_qpu::isa::{AddOp, Alu, Instruction, MulOp, Signal, registers};
 use lockstep_qpu::sim::timing::CLOCKS_PER_INSTRUCTION;

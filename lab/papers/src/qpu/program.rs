@@ -1,4 +1,4 @@
-//! User programs: assembled, listed, run.
+//! Assembles programs of users, lists their instructions, and runs them.
 
 use std::ops::Range;
 
@@ -28,12 +28,12 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(lockstep_qpu::isa::disassemble(&program.words()))
 }
 
-/// What a program finds when it starts.
+/// The data that a program finds when it starts.
 #[derive(Default)]
 pub struct Setup {
     /// Addresses in the memory, and the bytes there. All other bytes are zero.
     pub memory: Vec<(String, Vec<u8>)>,
-    /// Uniforms of a QPU, or of each QPU without uniforms of its own. The uniforms of other QPUs start at address 0.
+    /// Uniforms of one QPU, or of each QPU that has no separate uniforms. For all other QPUs, the uniforms are the words from address 0 on.
     pub uniforms: Vec<(Option<u8>, Vec<Uniform>)>,
 }
 
@@ -54,7 +54,7 @@ impl Uniform {
         match text {
             "qpu" => Some(Uniform::Qpu),
             "qpus" => Some(Uniform::Qpus),
-            // A float has a point.
+            // A number with a decimal point is a float.
             text if text.contains('.') => {
                 text.parse::<f32>().ok().map(|value| Uniform::Word(value.to_bits()))
             }
@@ -63,16 +63,16 @@ impl Uniform {
     }
 }
 
-/// Data may be keys.
+/// The data are wiped, because they may contain keys.
 impl Drop for Setup {
     fn drop(&mut self) {
         self.memory.iter_mut().for_each(|(_, bytes)| bytes.zeroize());
     }
 }
 
-/// A program that has ended.
+/// The result of a program that has ended.
 pub struct Ran {
-    /// The first instructions, and totals.
+    /// A text with the first instructions and the totals.
     pub text: String,
     memory: Zeroizing<Vec<u8>>,
 }
@@ -94,8 +94,8 @@ fn range(start: &str, bytes: usize) -> Result<Range<usize>, Error> {
     memory::range(from, start, bytes, MEMORY_BYTES, "memory").map_err(Error::Setup)
 }
 
-/// The memory at the start, and the address of the first uniform of each QPU. Uniforms that are given come after the memory of the
-/// program.
+/// The memory at the start of a run, and the address of the first uniform of each QPU. Uniforms from `setup` are placed after the memory of
+/// the program.
 fn placed(setup: &Setup, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Vec<u32>), Error> {
     for (number, (qpu, _)) in setup.uniforms.iter().enumerate() {
         let shown = qpu.map_or_else(|| "all".into(), |qpu| qpu.to_string());
@@ -135,10 +135,10 @@ fn placed(setup: &Setup, qpus: u8) -> Result<(Zeroizing<Vec<u8>>, Vec<u32>), Err
     Ok((memory, addresses))
 }
 
-/// Assembles a program and runs it, for at most `budget` clocks. The text has `shown` instructions.
+/// Assembles a program and runs it for at most `budget` clocks. The returned text shows the first `shown` instructions.
 ///
 /// # Errors
-/// Those of [`listing`]; [`Error::Setup`]; [`Error::Fault`] for a fault outside of the instructions.
+/// The errors of [`listing`]; [`Error::Setup`]; [`Error::Fault`] for a fault at an address without an instruction.
 ///
 /// # Panics
 /// If there are more QPUs than the chip has.
@@ -174,7 +174,8 @@ fn at_line(file: &str, program: &asm::Program, fault: Fault) -> Error {
 /// Characters of a message that are printed.
 const MESSAGE_CHARS: usize = 200;
 
-/// A message that quotes the source, whose names may have any length and any characters.
+/// A message for a terminal: shortened, with control characters escaped. The message may quote names of the source, which may have any
+/// length and any characters.
 pub(super) fn printable(message: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),

@@ -14,9 +14,9 @@ use super::Error;
 /// The access of a program to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// By DMA loads and stores, each of which is waited for.
+    /// DMA loads and stores. The program waits for each of them.
     Blocking,
-    /// By requests to the texture unit one vector ahead, and by stores that are waited for before the next one.
+    /// The program requests the next vector from the texture unit in advance. It waits for a store only before the next store.
     Ahead,
 }
 
@@ -33,11 +33,11 @@ pub(super) fn products(access: Access) -> Code {
     over_arrays(access, any_product)
 }
 
-/// The programs of Table 7.3, which use no memory: each computes a product for each vector.
+/// The programs of Table 7.3. They compute one product for each vector, and do not access memory.
 pub(super) fn multiplication(of: Multiplication) -> Code {
     let mut k = Kernel::new();
     let [_, _, _, words] = std::array::from_fn(|_| k.var(uniform()));
-    // Bytes from 0 to 255, of which the largest needs all eight steps; and numbers from 0 to 3, as in MixColumns.
+    // `byte` has values from 0 to 255, the largest of which needs all eight steps. `number` has values from 0 to 3, as in MixColumns.
     let byte = k.var(element().mul24(17));
     let number = k.var(element() & 3);
     let sum = k.var::<Int>(0);
@@ -57,13 +57,13 @@ pub(super) fn multiplication(of: Multiplication) -> Code {
 pub enum Multiplication {
     /// The product of any bytes, with one step for each bit of the largest byte.
     Any,
-    /// [`Multiplication::Any`] with exchanged operands: one step for each bit of the largest factor, which is at most 3.
+    /// [`Multiplication::Any`] with exchanged operands. There is one step for each bit of the largest number, which is at most 3.
     Exchanged,
     /// The product of a number from 0 to 3 and a byte, without a loop.
     Small,
 }
 
-/// A product in the field of AES, by one step for each bit of the second operand.
+/// The product in the field of AES. Each step processes one bit of the second operand.
 fn any_product(k: &mut Kernel, left: Var<Int>, right: Var<Int>) -> Var<Int> {
     let (left, right) = (k.var(left), k.var(right));
     let product = k.var::<Int>(0);
@@ -77,7 +77,7 @@ fn any_product(k: &mut Kernel, left: Var<Int>, right: Var<Int>) -> Var<Int> {
     product
 }
 
-/// A loop over two arrays, which stores the result of an operation.
+/// A loop that loads vectors of two arrays, and stores the result of an operation on them.
 fn over_arrays(access: Access, operation: Operation) -> Code {
     let mut k = Kernel::new();
     let [a, b, c, words] = std::array::from_fn(|_| k.var(uniform()));
@@ -115,27 +115,27 @@ fn over_arrays(access: Access, operation: Operation) -> Code {
     k.finish()
 }
 
-/// A loop over vectors, whose body gets the number of the vector's first word.
+/// A loop over vectors. `body` gets the index of the vector's first word.
 fn over_vectors(k: &mut Kernel, words: Var<Int>, body: impl FnOnce(&mut Kernel, Var<Int>)) {
     let increment = k.var(k.qpus() << 4);
     k.for_(0, words, increment, body);
 }
 
-/// Turns of the two runs whose difference gives the clocks of a turn.
+/// Numbers of iterations of the two runs whose difference gives the clocks of an iteration.
 const TURNS: [u32; 2] = [10, 30];
 
 /// The address of the first array.
 const ARRAYS: u32 = 4096;
 
-/// Clocks of a turn of the program's loop, in which each QPU processes a vector.
+/// Clocks of an iteration of the program's loop, in which each QPU processes one vector.
 pub(super) fn clocks_of_turn(code: &Code, qpus: u32) -> Result<f64, Error> {
     let instructions = sequential::compile(code).map_err(|error| Error::Kernel(error.to_string()))?;
     let program = Program::new(&instructions);
     let clocks = |turns: u32| {
-        // The memory includes the vectors that are requested in advance.
+        // The memory must also contain the vectors that the last iterations request in advance.
         let bytes = 64 * qpus * (turns + 2);
         let mut memory = vec![0; (ARRAYS + 3 * bytes) as usize];
-        // Each word of the arrays is a byte. In the bytes of the second array, all bits are set.
+        // Each word of the arrays contains one byte. All bytes of the second array are 255.
         let arrays = memory[ARRAYS as usize..].chunks_exact_mut(4);
         arrays.zip(0u8..=255).for_each(|(word, value)| word[0] = value);
         memory[(ARRAYS + bytes) as usize..].chunks_exact_mut(4).for_each(|word| word[0] = 0xff);

@@ -1,4 +1,4 @@
-//! All measurements, and their JSON.
+//! All measurements, and their representation as JSON.
 
 use lockstep_qpu::launch::Launch;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION};
 use super::paper::{self, Decryption, Encryption};
 use super::throughput::{self, Rates};
 
-/// The measurements so far. A table that has not been needed yet is empty.
+/// The measurements so far. A table is empty until it is needed.
 #[derive(Debug, Default)]
 pub struct Report {
     pub(super) encryption: Vec<(Encryption, Rates)>,
@@ -153,7 +153,7 @@ impl Report {
         self.measured.iter().find(is_wanted).expect("the report has all kernels")
     }
 
-    /// Chains of the thesis's kernel: see [`Chain`].
+    /// The rates of chained modes by the thesis's kernel: see [`Chain`].
     ///
     /// # Panics
     /// If the kernels have not been measured.
@@ -210,12 +210,13 @@ impl Report {
     }
 }
 
-/// Messages whose blocks are encrypted one after the other by the thesis's kernel, one block of each message in a vector.
+/// Messages of a chained mode, which the thesis's kernel encrypts block by block. A vector contains one block of each of up to four
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Chain {
     /// The number of QPUs that process the messages.
     pub qpus: u8,
-    /// Messages in a vector, which has room for four.
+    /// Number of messages in a vector, at most four.
     pub in_vector: u32,
     /// The number of messages that all QPUs process at the same time.
     pub messages: u32,

@@ -22,7 +22,7 @@ fn introduction() -> String {
     )
 }
 
-/// A table, the measurements that it needs, and where it differs from the thesis.
+/// A table, the measurements that it needs, and a text about its differences from the thesis.
 struct Section {
     measure: fn(&mut Report) -> Result<(), Error>,
     table: fn(&Report) -> Table,
@@ -70,8 +70,8 @@ static TABLES: [Section; 12] = [
     },
 ];
 
-/// Iterator over the sections of the report for a terminal. A section is computed when it is requested: the first one
-/// explains the columns and needs no measurement; each table only needs its own measurements.
+/// An iterator over the sections of the report for a terminal. A section is computed when it is requested. The first section explains the
+/// columns and needs no measurement. Each table needs its own measurements only.
 pub struct Sections {
     report: Report,
     introduced: bool,
@@ -91,7 +91,7 @@ impl Sections {
 }
 
 impl Iterator for Sections {
-    /// Lines of at most [`WIDTH`] characters, or [`Error::Kernel`] if a kernel does not run, which is a bug.
+    /// A section, in lines of at most [`WIDTH`] characters; or [`Error::Kernel`] if a kernel does not run, which is a bug.
     type Item = Result<String, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -11,7 +11,7 @@ use super::{Named, paper};
 /// A difference from a figure of the thesis, in percent of that figure.
 fn difference(ours: f64, thesis: f64) -> String {
     match format!("{:+.1}", 100.0 * (ours / thesis - 1.0)) {
-        // A difference that is rounded to zero has no sign.
+        // A difference that is rounded to zero is shown without a sign.
         none if none == "-0.0" || none == "+0.0" => "0.0".into(),
         some => some,
     }
@@ -21,7 +21,7 @@ fn whole(value: f64) -> String {
     format!("{value:.0}")
 }
 
-/// A rate as text. A figure that is missing is a dash.
+/// A rate as text. A missing rate is shown as a dash.
 fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".into(), whole)
 }
@@ -196,7 +196,7 @@ impl Report {
         table
     }
 
-    /// Chains of messages by the thesis's kernel.
+    /// A table of the rates of chained modes by the thesis's kernel.
     pub fn chain_table(&self) -> Table {
         let head = ["QPUs", "messages in a vector", "messages", "kB/s of all", "kB/s of each", "/ 1 QPU"];
         let title = "Chains in the thesis's kernel: each message has one block in a vector";
@@ -217,7 +217,7 @@ impl Report {
         table
     }
 
-    /// The clocks of all kernels.
+    /// A table of the clocks of all kernels.
     pub fn kernel_table(&self) -> Table {
         let head = [
             "kernel",

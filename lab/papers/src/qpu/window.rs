@@ -1,4 +1,4 @@
-//! A window of clocks: the instructions that QPUs execute, and the causes of lost clocks.
+//! A window of clocks: the instructions that QPUs execute in it, and the causes of lost clocks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,8 +32,8 @@ const TURNS: usize = 16;
 const SHOWN: u8 = 0;
 
 impl Window {
-    /// The steady state of a kernel: `clocks` clocks of a QPU from the start of an iteration of its innermost loop in the middle of a
-    /// run, or until the run ends. If `clocks` is `None`, the window is one iteration.
+    /// The instructions of a kernel in the steady state, for `clocks` clocks of a QPU. The window starts with an iteration of the innermost
+    /// loop in the middle of a run, and ends at the latest with the run. If `clocks` is `None`, the window is one iteration.
     ///
     /// # Errors
     /// [`Error::KeySize`]; [`Error::Kernel`] if the kernel does not run, which is a bug.
@@ -106,7 +106,7 @@ impl Window {
     }
 }
 
-/// The clock at which an instruction starts to wait or, if it does not, to be executed.
+/// The clock at which the QPU starts to wait for an instruction. If it does not wait, the clock at which the instruction is executed.
 fn start_of(event: &Event) -> u64 {
     event.clock - event.stalls.total()
 }
@@ -116,7 +116,7 @@ fn decoded(words: &[u64]) -> Result<Vec<Instruction>, Error> {
     words.iter().map(decode).collect()
 }
 
-/// The events of an iteration of the loop with the most iterations, from the middle of a run.
+/// The events of one iteration, from the middle of a run, of the loop that is executed most often.
 fn iteration(events: &[Event]) -> Option<Range<usize>> {
     let mut starts: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
     for (at, pair) in (1..).zip(events.windows(2)) {
@@ -126,7 +126,8 @@ fn iteration(events: &[Event]) -> Option<Range<usize>> {
     }
     let most = starts.into_values().max_by_key(Vec::len)?;
     let turns = || most.windows(2).map(|pair| pair[0]..pair[1]);
-    // The last turn of an inner loop is followed by the rest of the outer one. Such pairs of starts are longer.
+    // The last iteration of an inner loop is followed by the rest of the outer loop, so the distance to the next start is longer. Only the
+    // shortest distances are iterations.
     let shortest = turns().map(|turn| turn.len()).min()?;
     let mut turns = turns().filter(|turn| turn.len() == shortest);
     turns.nth(turns.clone().count() / 2)
@@ -157,8 +158,8 @@ impl<F: Fn(&Event) -> bool> Observer for Recorded<F> {
 }
 
 impl fmt::Display for Window {
-    /// A line for each instruction: clock, QPU if there are several, address, operations; before it, a line for each cause of
-    /// lost clocks.
+    /// Writes a line for each instruction: the clock, the QPU if there are several, the address and the operations. Lines before it show
+    /// the causes of lost clocks.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let qpu = |event: &Event| match self.has_several {
             true => format!(" {:>3}", event.qpu),
@@ -191,7 +192,7 @@ impl fmt::Display for Window {
     }
 }
 
-/// An instruction in lines of at most a number of characters, broken between its operations.
+/// Divides an instruction into lines of at most `width` characters. Lines are broken between operations.
 fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.split_inclusive(";  ") {

@@ -17,7 +17,7 @@ fn every_figure_of_the_paper_is_reached() {
         let ours = report.ours(row).clocks;
         assert!(ours.block.iter().zip(row.clocks()).all(|(ours, theirs)| *ours <= theirs), "{}", row.name);
     }
-    // The kernel that calibrates the model equals the paper in every printed figure.
+    // The model is calibrated with this kernel, so it equals the paper in every printed figure.
     let table = report.table_2();
     let row = |whose| table.rows.iter().find(|row| row[..2] == ["CTR0", whose]).unwrap();
     let (theirs, ours) = (row("paper"), row("ours"));
@@ -57,7 +57,7 @@ fn the_first_section_needs_no_measurement() {
     let first = sections.next().unwrap().unwrap();
     assert!(first.starts_with("AES on one SPE"), "{first}");
     assert!(sections.report().measured().is_empty(), "measured before the first line");
-    // Table 1 needs only some of the kernels.
+    // Only the kernels that Table 1 needs have been measured.
     let second = sections.next().unwrap().unwrap();
     assert!(second.starts_with("\nTable 1"), "{second}");
     assert_eq!(sections.report().measured().len(), paper::TABLE_1.len());
@@ -119,14 +119,14 @@ fn text_and_json_contain_the_figures_of_the_page() {
     let rules = json["other_rules"].as_array().unwrap();
     let as_it_is = &rules[0]["clocks"];
     assert_eq!(as_it_is["spu/ctr0"], 824.0);
-    // Nine branches are taken without a hint: eight between rounds, one to the next block.
+    // Nine branches have no hint: eight between rounds, and one to the next block.
     assert_eq!(rules[1]["rules"], "a branch costs 19");
     assert_eq!(rules[1]["clocks"]["spu/ctr0"], 824.0 + 9.0);
 }
 
 #[test]
 fn an_iteration_takes_the_measured_cycles() {
-    // The number of cycles of a block with ten rounds. The clock counts of two calls have the same difference.
+    // The number of cycles of a block with ten rounds. It equals the difference between the clocks of two calls.
     for (name, cycles) in [("ctr0", 824), ("spu/cbc2", 312)] {
         let window = window(name, 128, None);
         assert_eq!(window.cycles.len(), cycles, "{}", window.title);
@@ -136,7 +136,7 @@ fn an_iteration_takes_the_measured_cycles() {
 
 #[test]
 fn causes_are_reported() {
-    // The eight branches to the next round and the one to the next block are taken, and none has a hint.
+    // Nine branches are taken, and none of them has a hint: eight to the next round, and one to the next block.
     let (_, lost) = window("ctr0", 128, None).totals();
     assert_eq!(lost[&Lost::Branch], 18 * 9);
     assert!(lost[&Lost::Dependency] > 300);

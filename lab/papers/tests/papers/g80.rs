@@ -1,4 +1,4 @@
-//! Tests of the model of the G80 family: what its page claims.
+//! Tests of the claims of the page about the model of the G80 family.
 
 use lockstep_papers::g80::hypotheses::{copies, line_errors, ratios, whole_run};
 use lockstep_papers::g80::program::KERNELS;
@@ -27,7 +27,7 @@ fn table_1_is_within_four_percent() {
         let limit = if row.status == Status::Fitted { 0.1 } else { LIMIT_OF_TABLE_1 };
         assert!(row.percent().abs() < limit, "{row:?}");
     }
-    // Three constants are fitted to three figures.
+    // Three figures of Table 1 determine the three fitted constants.
     assert_eq!([Status::Fitted, Status::Predicted].map(|status| count(&G80.table_1, status)), [3, 5]);
 }
 
@@ -49,7 +49,7 @@ fn figure_7() {
     }
 }
 
-/// The page leads with these rows, and explains them.
+/// The page starts with the rows that the model refutes, and explains them.
 #[test]
 fn what_the_model_refutes() {
     let refuted = |rows: &[Row]| -> Vec<String> {
@@ -62,7 +62,7 @@ fn what_the_model_refutes() {
     let break_evens = ["break-even of coarse grain, 8800 GT, KB", "break-even of coarse grain, 8400 GS, KB"];
     assert_eq!(refuted(&G80.figures_5_and_6), break_evens);
     assert_eq!(count(&G80.nominal, Status::Refuted), 5);
-    // At 128 threads and 128 KB, both grains are equal within half a percent.
+    // With 128 threads and 128 KB, the rates of both grains differ by less than half a percent.
     let at_128 =
         |kernel: usize| G80.by_threads[1][kernel].iter().find(|(threads, _)| *threads == 128).unwrap().1;
     let difference: f64 = at_128(0) / at_128(1) - 1.0;
@@ -85,7 +85,7 @@ fn transfers_take_longer_than_the_whole_run() {
     assert!(copies(6e9) < whole_run());
 }
 
-/// The page states how little Table 1 tests: a line for each board is as good.
+/// Table 1 tests the model only weakly, as the page states: a line for each board agrees with the table as well.
 #[test]
 fn a_line_explains_table_1_too() {
     let errors = line_errors();
@@ -100,7 +100,7 @@ fn lookups_of_the_kernels() {
     let [fine, coarse, fine_constant, coarse_constant] = G80.passes.map(|passes| passes[0]);
     assert!((2.9..3.1).contains(&fine) && (2.5..2.7).contains(&coarse), "{fine} {coarse}");
     assert!((13.4..13.8).contains(&fine_constant) && (13.0..13.3).contains(&coarse_constant));
-    // Half as many threads conflict less.
+    // Half-warps of 8 threads have fewer conflicts than half-warps of 16 threads.
     assert!(G80.passes.iter().all(|[full, half]| half < full));
 }
 
@@ -110,10 +110,10 @@ fn assumptions_that_figure_7_tests() {
     assert!(factor("1 load in flight", 0) > 1.5 * 8.0);
     assert!(factor("4 loads in flight", 0) < 8.0 / 1.4);
     assert!(factor("T-boxes not copied by each block", 1) < 6.0);
-    // Another rule of broadcasts makes fine grain ahead from 128 threads on at both sizes.
+    // If each bank can broadcast its word, fine grain is faster from 128 threads on, at both sizes.
     assert_eq!([4, 5].map(|at| factor("every bank broadcasts its word", at)), [128.0; 2]);
     for variant in &G80.variants {
-        // Table 1 agrees with all of them, and none explains the break-even of the 8400 GS.
+        // All variants agree with Table 1, and none explains the break-even of the 8400 GS.
         assert!(variant.worst < LIMIT_OF_TABLE_1, "{variant:?}");
         assert!(variant.break_even[1] < 64 << 10, "{variant:?}");
     }
@@ -131,7 +131,7 @@ fn the_kernel_of_the_thesis() {
     assert!(G80.traffic.seconds_in_one_partition() > 20.0);
 }
 
-/// 56 KB are a block of 4 KB for each multiprocessor of the 8800 GT; 60 KB need a second round.
+/// At 56 KB, each multiprocessor of the 8800 GT has one block of 4 KB. At 60 KB, one multiprocessor has a second block.
 #[test]
 fn coarse_grain_has_steps() {
     let rate = |kilobytes: u64| G80.steps.iter().find(|(bytes, _)| *bytes == kilobytes << 10).unwrap().1[1];

@@ -24,7 +24,7 @@ fn predictions_are_within_ten_percent() {
         }
     }
     assert_eq!(predicted, 6);
-    // The model also agrees with the means of files 5 to 7. The report compares their medians.
+    // The report compares medians of files 5 to 7. The model also agrees with their means.
     for row in MODEL.rows.iter().filter(|row| (5..=7).contains(&row.file)) {
         let means = measured_by_means(row.file);
         assert!((row.model / means - 1.0).abs() < 0.1, "{row:?} {means}");
@@ -42,7 +42,7 @@ fn the_parameters_are_those_of_the_hardware_notes() {
     assert!((3.8..3.95).contains(&fit.cost.base) && (22.0..23.0).contains(&fit.cost.miss), "{fit:?}");
     assert!((90..=100).contains(&fit.machine.quads), "{fit:?}");
     assert!(quads.0 < fit.machine.quads && fit.machine.quads < quads.1, "{quads:?}");
-    // The memory of the card can supply the lines at the rate of the model.
+    // The memory of the card is fast enough for the lines that the model loads.
     assert!(fit.line_throughput() < lockstep_papers::geforce::paper::MEMORY);
 }
 
@@ -114,7 +114,7 @@ fn sizes_and_lines_that_the_times_cannot_tell_apart() {
     for name in ["1 KB", "lines of 256 bytes", "1 way", "64 KB"] {
         assert!(!explains(name), "{name}");
     }
-    // All machines that explain the times predict the same time for file 3.
+    // All machines that explain the measured times predict the same time for file 3.
     let (low, high) = SWEEP.extent(|variant| variant.growing);
     assert!(low > 0.9 * measured(3) && high < 1.1 * measured(3), "{low} {high}");
 }
@@ -153,13 +153,13 @@ fn wrong_results_of_a_hot_card_are_noticed() {
         eprintln!("NOT TESTED: there is no opengl:software on this machine");
         return;
     };
-    // Each file has three calls. The first errors are in the second call.
+    // Each file takes three calls. The errors start in the second call.
     let device: Arc<dyn Device> = Arc::new(device);
     let [off, sample, full] = hot_card(&device, 64).unwrap().try_into().unwrap();
     let errors = (off.bytes - off.hot_from) / 16 / 16;
     assert_eq!((off.incident, off.wrong_blocks.abs_diff(errors) <= 1), (None, true));
-    // At most the errors of the second call remain. Those of the third call are detected: one block in 16 is wrong,
-    // and 39 samples are compared.
+    // At most the errors of the second call remain in the output. The errors of the third call are detected, because one block in 16 is
+    // wrong and 39 samples are compared.
     let of_second_call = ((8 << 20) - off.hot_from) / 16 / 16;
     assert!(sample.incident.is_some() && sample.wrong_blocks <= of_second_call + 1);
     assert!(full.incident.is_some() && full.wrong_blocks == 0);

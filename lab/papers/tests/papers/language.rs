@@ -1,4 +1,4 @@
-//! Kernels that are written as text.
+//! Tests of kernels that are written as text.
 
 use lockstep_papers::qpu::{Data, Error, Finished, kernel_listing, run_kernel};
 use lockstep_papers::round_keys;
@@ -61,7 +61,7 @@ fn aes_kernels_agree_with_the_oracle() {
     }
 }
 
-/// The page has the clocks in which a QPU encrypts a vector, in the steady state.
+/// The page states in how many clocks a QPU encrypts a vector in the steady state. The kernels take these clocks.
 #[test]
 fn the_clocks_of_the_page_are_those_of_the_kernels() {
     let page = include_str!("../../../../docs/qpu-language.md");
@@ -81,7 +81,7 @@ fn the_clocks_of_the_page_are_those_of_the_kernels() {
     }
 }
 
-/// Runs the statements on words 0 to 15 of `a`, whose values are 0 to 15. Returns the words of `b`.
+/// Runs statements on one vector. The words of `a` are 0 to 15. Returns the words of `b`.
 fn words(statements: &str) -> Vec<u32> {
     let source = format!(
         "void kernel(Ptr<Int> a, Ptr<Int> b, Int n, Float f) {{ {statements}
@@ -140,7 +140,7 @@ fn statements() {
     check("Ptr<Int> p = a + 2; p = p - 1; gather(p); Int x; receive(x); *b = x;", |_| 1);
     check("Int s = 0; For (Int i = 0; i < 4; i = i + 1) { s = s + i; } *b = s;", |_| 6);
     check("Int s = 9; While (all(s != 3)) { s = s - 1; } *b = s;", |_| 3);
-    // The condition of a loop is computed before each turn, also the parts that are functions or loads.
+    // The whole condition of a loop is computed before each iteration, including calls of functions and loads.
     check("Int s = 0; While (twice(s) < 7) { s = s + 1; } *b = s;", |_| 4);
     check("*b = 3; While (*b < 10) { add(2, b); }", |_| 11);
     check("Int s = 0; If (index() > 14) { s = 1; } Else { s = 2; } *b = s;", |_| 1);
@@ -153,12 +153,12 @@ fn statements() {
             _ => 4,
         },
     );
-    // A variable of an inner block has the name of an outer one.
+    // A variable of an inner block may have the name of a variable of an outer block, which stays unchanged.
     check("Int x = 1; If (x == 1) { Int x = 5; x = x + 1; } *b = x; /* a\n comment */ // another", |_| 1);
     check("Float x = 2.5; Print(x); Print(\"bytes\", asChar(7)); return;", |_| 0);
 }
 
-/// The content of the pointer `a`.
+/// Data whose only input is the content of the pointer `a`.
 fn only_input(content: Vec<u8>) -> Data {
     let mut data = Data::default();
     data.inputs.push(("a".into(), content));
@@ -196,7 +196,7 @@ fn faults_have_a_line_and_what_was_printed_before() {
     assert!(left.text.ends_with("warning: 2 vectors were requested by gather() and not received\n"));
 }
 
-/// Every kind of mistake, with line and column, the rule and the remedy.
+/// The message of each kind of mistake has the line and the column, the rule and the remedy.
 #[test]
 fn mistakes_have_a_line_a_column_and_a_reason() {
     let mut wrong = Vec::new();
@@ -322,7 +322,7 @@ fn mistakes_outside_of_statements() {
             "void kernel() { }\nInt again(Int x) { x = again(x); return x; }".into(),
             "2:24: `again` calls itself",
         ),
-        // Functions that are not called are checked, too.
+        // Functions that are not called are also checked.
         ("void kernel() { }\nInt f() { return 1.5; }".into(), "2:18: `return` needs Int but has Float"),
         (deep(60), "1:75: this is nested too deeply: at most 50 levels"),
         (deep(100_000), "1:75: this is nested too deeply"),

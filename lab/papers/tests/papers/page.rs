@@ -1,4 +1,4 @@
-//! The documentation pages are the generated ones.
+//! The documentation pages in `docs/papers` equal the generated pages.
 
 use std::path::Path;
 

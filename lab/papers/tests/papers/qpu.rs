@@ -83,12 +83,12 @@ fn small_programs_take_the_times_of_the_thesis() {
         assert_close(&format!("7.2 blocking, {qpus}"), row[0], thesis[0], 12.0);
         assert_close(&format!("7.2 ahead, {qpus}"), row[1], thesis[1], if qpus < 6 { 20.0 } else { 2.0 });
     }
-    // With 12 QPUs, the DMA engines limit both programs, so products take as long as sums.
+    // With 12 QPUs the DMA engines are the limit of both programs, so products take as long as sums.
     assert_eq!(products[11], [sums[11][0], sums[11][1]]);
     for (qpus, (row, thesis)) in (1..).zip(QPU_REPORT.multiplications().iter().zip(paper::TABLE_7_3)) {
         assert_close(&format!("7.3 any, {qpus}"), row[0], thesis[0], 5.0);
         for column in [1, 2] {
-            // The thesis has a longer time for nine QPUs than for eight.
+            // For nine QPUs the thesis has a longer time than for eight, which the model does not explain.
             if (column, qpus) != (1, 9) {
                 // The thesis prints whole milliseconds, and its programs for this table are not known.
                 let tolerance = 1.0 + 0.25 * thesis[column];
@@ -124,7 +124,7 @@ fn kernels_take_the_expected_clocks() {
     assert_close("packed, 1 QPU", of(PACKED, 128, 1), 5429.0 / 64.0, 1.0);
     assert_close("packed, 12 QPUs", of(PACKED, 128, 12), 5735.0 / 64.0, 1.0);
     for one in QPU_REPORT.measured() {
-        // All clocks of all QPUs are spent on something. Only waiting at the end of the two runs may differ.
+        // The uses add up to all clocks of all QPUs. Only waiting at the end of the two runs may differ.
         let turns = (one.named.turns[1] - one.named.turns[0]) as f64;
         let all = one.clocks_of_turn * turns * f64::from(one.qpus);
         assert_close(one.named.kernel, one.spent.total() as f64, all, 1.0);
@@ -141,8 +141,7 @@ fn json_has_the_figures_of_the_page() {
     let json = QPU_REPORT.json();
     let kernels = json["kernels"].as_array().unwrap();
     assert_eq!(kernels.len(), qpu::KERNELS.len() * 3 * 2);
-    // These fields identify a row. `argument` is the value for `trace --mode`. Two decryptions of one kernel differ
-    // only in this field.
+    // The fields identify a row. `argument` is the value for `trace --mode`. Two decryptions of one kernel differ in `argument` only.
     let names =
         kernels.iter().map(|row| ["kernel", "argument", "bits", "qpus"].map(|field| row[field].to_string()));
     assert_eq!(names.collect::<std::collections::HashSet<_>>().len(), kernels.len());
@@ -187,14 +186,14 @@ fn the_first_section_needs_no_measurement() {
 fn traces_show_an_iteration() {
     let window = Window::of_kernel(kernel("packed", None).unwrap(), 128, 12, None).unwrap();
     let [none, one, two] = window.operations();
-    // The published kernel is compiled like the thesis's (QPULib), with one operation in each instruction.
+    // The published kernel is compiled as by the thesis's compiler, QPULib: each instruction has at most one operation.
     assert_eq!((none + one, two), (window.events.len(), 0));
     assert!(window.stalls().texture > 0);
     let text = window.to_string();
     assert!(text.contains("add t0s, ") && text.contains("clocks lost: texture unit"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-    // In addition to the instructions and the causes of lost clocks, there are two lines of title, the names of the
-    // columns, and two lines of totals.
+    // The text has a line for each instruction, lines for causes of lost clocks, two lines of title, the names of the columns, and two
+    // lines of totals.
     assert!(text.lines().count() > window.events.len() + 5);
 
     let round = Window::of_kernel(kernel("qpu/bitslice", Some("ctr")).unwrap(), 128, 1, None).unwrap();
@@ -202,7 +201,7 @@ fn traces_show_an_iteration() {
     let long =
         Window::of_kernel(kernel("bitslice", Some("CFB-decrypt")).unwrap(), 128, 12, Some(10_000)).unwrap();
     assert!(long.to_string().contains("clocks lost: DMA load"));
-    // A window ends with the run.
+    // If more clocks are requested than are left, the window ends with the run.
     let all = Window::of_kernel(kernel("bitslice", None).unwrap(), 256, 1, Some(u64::MAX)).unwrap();
     assert!(all.events.len() > 1000);
 }
@@ -247,17 +246,16 @@ fn programs_with_mistakes_are_refused() {
     let run =
         |source: &str| qpu::run("a.qasm", source, &Setup::default(), 1, 10, 1000).err().unwrap().to_string();
     assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
-    // Names in the source may have any length and any characters. Messages shorten them and leave out control
-    // characters.
+    // Names in the source may have any length and any characters. Messages shorten them and escape control characters.
     assert!(listed(&format!("mov r0, {}\n", "1".repeat(100_000))).len() < 300);
     assert!(listed("frob\u{1b}\u{0}\n").chars().all(|letter| !letter.is_control()));
     let hazard = "nop\n\nmov ra0, 1\nmov r0, ra0\n";
     let expected = "a.qasm:4: the instruction has an undefined result: it reads ra0, which the instruction before it writes";
     assert_eq!(listed(hazard), expected);
     assert_eq!(run(hazard), expected);
-    // Instructions after a branch that is always taken are not executed after the branch.
+    // If a branch is always taken, the instructions after its delay slots are not executed next, so they cause no hazard.
     assert!(qpu::listing("a.qasm", "brr -, :b\nnop\nnop\nmov ra0, 1\n:a\nmov r0, ra0\n:b\nnop\n").is_ok());
-    // There is a hazard in the order of execution, but not in the order of the text.
+    // The hazard is in the order of execution only, not in the order of the text.
     let taken = "brr -, :a\nnop\nnop\nmov ra0, 1\nnop\n:a\nmov r0, ra0\nnop; thrend\nnop\nnop\n";
     let error = run(taken);
     assert!(error.starts_with("a.qasm:7: QPU 0 at 0x0028: ") && error.contains("reads ra0"), "{error}");

@@ -49,9 +49,9 @@ pub enum Way {
     VpermInverse,
     /// Tables in the local store.
     Tables,
-    /// Tables in the local store for one block in flight, as in the paper. `balanced`: addresses are computed by both pipes.
+    /// Tables in the local store for one block in flight, as in the paper. If `balanced` is true, both pipes compute addresses.
     PublishedTables {
-        /// False if each address has a rotation of its own.
+        /// False if each address has a separate rotation.
         balanced: bool,
     },
     /// The inverse cipher by tables in the local store.

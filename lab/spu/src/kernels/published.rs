@@ -1,8 +1,8 @@
-//! The cipher with the operations of the paper, for measurements beside this crate's own ciphers. The scheduler of this
-//! crate arranges them, and the rounds are not a loop.
+//! AES with the paper's operations, to compare with this crate's own ciphers. This crate's scheduler arranges the operations, and the
+//! rounds are unrolled.
 //!
-//! SubBytes is the table lookup of the Cell's programming handbook: eight lookups by five bits, and selections by the
-//! other three bits. The paper has several versions of MixColumns (its appendices A and D).
+//! SubBytes is the table lookup of the Cell's programming handbook: eight lookups by five bits, and selections by the other three bits. The
+//! paper has several versions of MixColumns (its appendices A and D).
 
 use super::aes::AesRounds;
 use super::field::sbox;
@@ -18,22 +18,21 @@ pub enum Columns {
     /// 2 (r0 + r1) + r1 + (r2 + r3), with the permutations of ShiftRows in the lookups of the rows: CTR2 and CTR4a
     /// (version 2).
     Rows,
-    /// [`Columns::Rows`] with fewer instructions of the even pipe: CTR4 and ECB4 (version 4). One block of four has its
-    /// own instructions.
+    /// [`Columns::Rows`] with fewer instructions of the even pipe: CTR4 and ECB4 (version 4). One of each four blocks has different
+    /// instructions, which use the even pipe even less.
     FewEven,
-    /// The shortest latency: the reduction of the product is added to the other rows before the product: CBC2
-    /// (appendix D).
+    /// The version with the shortest latency: CBC2 (appendix D). The reduction is added to the other rows first, and to the product last.
     Feedback,
 }
 
-/// SubBytes of [`super::Way::Published`].
+/// The SubBytes that [`super::Way::Published`] uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Substitution {
-    /// The paper's.
+    /// The paper's SubBytes.
     Selections,
-    /// That of [`super::Way::Lookup`].
+    /// The SubBytes of [`super::Way::Lookup`].
     Lookup,
-    /// That of [`super::Way::LookupBalanced`].
+    /// The SubBytes of [`super::Way::LookupBalanced`].
     LookupBalanced,
 }
 
@@ -50,7 +49,7 @@ impl Published {
     }
 }
 
-/// SubBytes, or InvSubBytes, by the programming handbook's lookup in a table of 256 bytes.
+/// SubBytes or InvSubBytes by the programming handbook's lookup. `table` gives the 256 bytes of the table.
 pub(super) fn selections(f: &mut Flow, x: Value, table: fn(u8) -> u8) -> Value {
     let index = f.and_bytes(x, 0x1f);
     let bit = |f: &mut Flow, bit: u8| {
@@ -72,7 +71,7 @@ pub(super) fn selections(f: &mut Flow, x: Value, table: fn(u8) -> u8) -> Value {
     parts[0]
 }
 
-/// Version 1.
+/// Version 1 of the paper: see [`Columns::Direct`].
 fn direct(f: &mut Flow, s: Value, key: Value) -> Value {
     let s = f.permute(s, SHIFT_ROWS);
     let low = f.and_bytes(s, 0x7f);
@@ -85,12 +84,12 @@ fn direct(f: &mut Flow, s: Value, key: Value) -> Value {
     f.sum(&[doubled, row2, row3, row1, key])
 }
 
-/// Row r of each column: the state after ShiftRows, with the columns rotated by r bytes.
+/// The state after ShiftRows, with each column rotated such that row `number` comes first.
 fn row(f: &mut Flow, s: Value, number: usize) -> Value {
     f.permute(s, after(&SHIFT_ROWS, &rotated(number)))
 }
 
-/// Version 2.
+/// Version 2 of the paper: see [`Columns::Rows`].
 fn rows(f: &mut Flow, s: Value, key: Value) -> Value {
     let (row1, row0) = (row(f, s, 1), row(f, s, 0));
     let row01 = f.xor(row0, row1);
@@ -104,7 +103,7 @@ fn rows(f: &mut Flow, s: Value, key: Value) -> Value {
     f.xor(keyed, doubled)
 }
 
-/// Version 4, for three blocks of four: 0x1B in the bytes of the reduction by two lookups.
+/// Version 4 of the paper, for three of each four blocks. Two lookups give 0x1B in the bytes that are reduced.
 fn few_even(f: &mut Flow, s: Value, key: Value) -> Value {
     let (row1, row0) = (row(f, s, 1), row(f, s, 0));
     let row01 = f.xor(row0, row1);
@@ -112,7 +111,7 @@ fn few_even(f: &mut Flow, s: Value, key: Value) -> Value {
     let keyed = f.sum(&[row1, key, row23]);
     let shifted = f.shift_left(row01, 1);
     let shifted = f.and_bytes(shifted, 0xfe);
-    // Two shuffles map FF to 80 to 00, and 00 to 1B to 1B.
+    // The two shuffles map FF to 80 and then to 00. They map 00 to 1B, and 1B to 1B.
     let clear = f.top_bit_clear(row01);
     let polynomial = f.bytes(0x1b);
     let once = f.shuffle(polynomial, polynomial, clear);
@@ -120,7 +119,7 @@ fn few_even(f: &mut Flow, s: Value, key: Value) -> Value {
     f.sum(&[keyed, shifted, reduction])
 }
 
-/// Version 4, for one block of four: the mask too comes from instructions of the odd pipe.
+/// Version 4 of the paper, for one of each four blocks. Instructions of the odd pipe also compute the mask.
 fn fewest_even(f: &mut Flow, s: Value, key: Value) -> Value {
     let (row1, row0) = (row(f, s, 1), row(f, s, 0));
     let row01 = f.xor(row0, row1);
@@ -132,7 +131,7 @@ fn fewest_even(f: &mut Flow, s: Value, key: Value) -> Value {
     let masks = f.spread_bits(bits);
     let set = f.rotate_bytes(masks, -1);
     let shifted = f.and_bytes(shifted, 0xfe);
-    // Three shuffles map FF to 80 to 00 to 1B, and 00 to 1B to 1B to 00.
+    // The three shuffles map FF to 80, then to 00 and then to 1B. They map 00 to 1B, then to 1B and then to 00.
     let (polynomial, zero) = (f.bytes(0x1b), f.bytes(0));
     let once = f.shuffle(polynomial, polynomial, set);
     let twice = f.shuffle(polynomial, polynomial, once);
@@ -140,7 +139,7 @@ fn fewest_even(f: &mut Flow, s: Value, key: Value) -> Value {
     f.sum(&[keyed, shifted, reduction])
 }
 
-/// The version of CBC2.
+/// The version of the paper's CBC2: see [`Columns::Feedback`].
 fn feedback(f: &mut Flow, s: Value, key: Value) -> Value {
     let [row1, row0, row2, row3] = [1, 0, 2, 3].map(|number| row(f, s, number));
     let keyed = f.xor(row1, key);

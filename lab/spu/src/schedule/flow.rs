@@ -244,7 +244,7 @@ impl Flow {
         self.shuffle(a, a, control)
     }
 
-    /// The low bits of the 16 bytes in the low 16 bits of the preferred slot, that of byte 0 leftmost.
+    /// Gathers the lowest bits of the 16 bytes into the low 16 bits of the preferred slot. The bit of byte 0 is leftmost.
     pub fn gather_low_bits(&mut self, a: Value) -> Value {
         self.node(Op::Gbb, [Some(a), None, None], 0)
     }

@@ -96,7 +96,7 @@ fn numbers_at_their_limits() {
     }
 }
 
-/// Definitions that grow exponentially, and many definitions that influence the layout. The result must come quickly.
+/// Neither definitions that grow exponentially nor many definitions that influence the layout make the assembler slow.
 #[test]
 fn definitions_do_not_explode() {
     // Each definition uses a later one. Definitions with known values are evaluated immediately.

@@ -51,7 +51,7 @@ fn kernels_stay_below_their_limits() {
     assert!(round("spu/cbc2", Pass::CbcEncrypt) <= 32.0);
 }
 
-/// Each loop once, together with the first kernel that has it.
+/// Each loop once, with the first kernel that has this loop.
 fn loops() -> Vec<(&'static Named, Loop)> {
     let mut all: Vec<(&'static Named, Loop)> = Vec::new();
     for (kernel, of) in

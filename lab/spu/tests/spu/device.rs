@@ -168,7 +168,7 @@ fn counters_name_the_kernels() {
     let counted: Vec<_> = device.counters().into_iter().filter(|counter| counter.launches > 0).collect();
     assert_eq!(counted.len(), 1);
     assert_eq!((counted[0].name, counted[0].launches, counted[0].bytes), ("spu/cbc2", 1, 48));
-    // An unsupported pass is an error.
+    // A pass that the kernel does not support is an error.
     let (mut data, mut register) = ([0; 48], [0; 16]);
     let data = Data::in_place(&mut data);
     let mut segments = [Segment { key: &key, tweak: None, state: &mut register, data }];

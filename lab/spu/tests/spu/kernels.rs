@@ -1,4 +1,4 @@
-//! Every loop, compared with the reference implementation.
+//! The result of every loop is compared with the reference implementation.
 
 use lockstep_core::sbox::sub_word;
 use lockstep_reference as reference;

@@ -44,16 +44,17 @@ fn latencies() {
 
 #[test]
 fn pairs() {
-    // An even instruction and then an odd one, aligned: both issue in one cycle, and the stop issues in the next.
+    // An aligned pair of an even and an odd instruction issues in one cycle, and the stop issues in the next.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
-    // An odd instruction and then an even one take two cycles.
+    // If the odd instruction comes first, the pair takes two cycles.
     assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
     // Two even instructions take two cycles, and so do two odd instructions.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
     // The second instruction needs the result of the first, so it issues when the result is ready.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$3,1\n stop 0"), 4);
-    // An even instruction and then an odd one in different groups: the even one is the second of its group.
+    // The even instruction is the second of its group, and the odd instruction is the first of the next group. So they do not issue
+    // together.
     assert_eq!(cycles("lnop\n xor $3,$4,$5\n rotqbyi $6,$7,1\n nop\n stop 0"), 5);
 }
 

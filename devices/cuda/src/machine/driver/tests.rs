@@ -160,7 +160,7 @@ fn ptx_that_does_not_load_is_an_error_with_a_remedy() {
     }
 }
 
-/// NVRTC that is there and fails: PTX of the archive is used instead, and the device states why, in one line.
+/// If NVRTC is installed and fails, the PTX of the archive is used, and the device states the reason in one line.
 #[test]
 fn nvrtc_that_fails_gives_way_to_ptx() {
     const TOO_NEW: Compiler = Compiler {
@@ -190,7 +190,8 @@ fn nvrtc_that_fails_gives_way_to_ptx() {
         assert!(notice.contains(why) && notice.contains("PTX of this program"), "{notice}");
         assert!(!notice.contains('\n') && loaded == loads, "{loaded}: {notice}");
     }
-    // Nothing has to be said if NVRTC works, if there is none, or if the archive has machine code: NVRTC is then not opened.
+    // The device has no notice if NVRTC works, if NVRTC is not installed, or if the archive has machine code. With machine code, NVRTC is
+    // not opened.
     let unused = Compiler { nvrtc: |_| panic!("NVRTC is opened"), ..NO_NVRTC };
     for (archive, compiler) in
         [(ptx, WORKING), (ptx, NO_NVRTC), (archive(|target| ["sm_80", "ptx"].contains(&target)), unused)]
@@ -198,7 +199,7 @@ fn nvrtc_that_fails_gives_way_to_ptx() {
         let (ended, notice, _) = run(archive, compiler, None);
         assert!(ended.is_ok() && notice.is_none(), "{notice:?}");
     }
-    // Without any other code, the error has the remedy.
+    // If there is no other code, the call fails, and the error contains the remedy.
     for (compiler, load, why, remedy) in [
         (FAILING_NVRTC, None, DOES_NOT_COMPILE, "install NVRTC 12 or 13"),
         (
@@ -215,7 +216,7 @@ fn nvrtc_that_fails_gives_way_to_ptx() {
     }
 }
 
-/// A number that the GPU does not allow is refused with the device, before any work.
+/// A launch option beyond the GPU's limit is refused when the device gets the option, before any work.
 #[test]
 fn launch_options_are_compared_with_the_gpu() {
     let _guard = install(Fake { block_threads: 256, ..good() });
@@ -226,7 +227,7 @@ fn launch_options_are_compared_with_the_gpu() {
     assert_eq!(driver(|fake| fake.loads), 0);
 }
 
-/// PTX for compute capability 6.0 has no products of bits: with it, tensor units would hash nothing.
+/// PTX is for compute capability 6.0, which has no products of bits. Kernels for tensor units would compute nothing, so they are not used.
 #[test]
 fn tensor_units_hash_only_with_machine_code() {
     let hash_key = lockstep_reference::Aes::new(&[1; 16]).encrypt([0; 16]);
@@ -251,7 +252,7 @@ fn tensor_units_hash_only_with_machine_code() {
     assert!(!hashes_with(archive(|target| target == "ptx"), FAILING_NVRTC), "NVRTC fails to compile them");
 }
 
-/// Memory that was lacking once, whichever module was loaded then, does not switch the tensor units off.
+/// If one module does not load because memory is lacking, whichever module it is, later calls still use the tensor units.
 #[test]
 fn tensor_units_are_tried_again_after_a_lack_of_memory() {
     for at in 0..4 {
@@ -294,7 +295,8 @@ fn plan_and_run(planner: &Planner, len: usize) -> (&'static str, Vec<u8>) {
     (name, data)
 }
 
-/// Without a selection, the planner uses a GPU if the program has machine code for it, and not if the driver would have to compile.
+/// If the user selects no device, the planner uses a GPU only if the program has machine code for this GPU. Otherwise the driver would have
+/// to compile the kernels, which takes minutes.
 #[test]
 fn auto_chooses_a_gpu_with_machine_code() {
     for (targets, chosen) in [
@@ -340,7 +342,7 @@ fn auto_needs_machine_code_of_all_modules() {
     assert!(starts_at_once("ghash_tensor", gcm), "integers are used instead");
 }
 
-/// A driver that does not load the machine code fails the self-test, and the work is done elsewhere.
+/// If the driver is too old for the machine code, the self-test of the GPU fails, and another device does the work.
 #[test]
 fn work_goes_elsewhere_if_the_driver_is_too_old() {
     let _guard = install(Fake { version: 11_040, load: Some((1, 209)), ..good() });

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Integer types, operators, functions and literals in a shader. A GeForce 6800 has none of them.
+/// The integer types, operators, functions and literals in the text of a shader. A GeForce 6800 supports none of them.
 fn integers(shader: &str) -> Vec<String> {
     let code: String =
         shader.lines().map(|line| line.split("//").next().unwrap_or("").to_owned() + "\n").collect();
@@ -22,7 +22,7 @@ fn integers(shader: &str) -> Vec<String> {
 fn shaders_have_no_integers() {
     for variant in [Variant::Tables, Variant::Mix2, Variant::Xor2] {
         let shader = Program { variant, size: KeySize::Aes256 }.fragment_shader();
-        // The locations of the results are integers, but they are not part of the computation.
+        // The locations of the results are integer literals, but the shader does not compute with them.
         let shader = shader.replace("layout(location = ", "");
         assert_eq!(integers(&shader), ["0", "1", "2", "3"], "{variant:?}");
     }

@@ -4,8 +4,8 @@ use super::*;
 use crate::memory::zero;
 use crate::{LaunchOptions, software};
 
-/// Zeroes and overwrites ranges that begin and end within words. The last range extends over several buffers and is
-/// copied in several parts.
+/// Zeroes and overwrites ranges that begin and end within words, and checks that the neighbouring bytes are unchanged. The last range
+/// extends over several buffers and is copied in several parts.
 #[test]
 fn ragged_ranges_do_not_change_their_neighbours() {
     let Some(device) = software::device() else { return };

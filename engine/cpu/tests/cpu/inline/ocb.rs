@@ -16,7 +16,7 @@ fn each_ocb(mut test: impl FnMut(&Aes, InlineOcb, &str)) {
     }
 }
 
-/// Processes data in pieces of whole blocks, and the partial block.
+/// Processes `data` in pieces of whole blocks, followed by the partial block. If `apart` is true, input and output are different buffers.
 fn feed(inline: &mut InlineOcb, seed: usize, data: &[u8], apart: bool) -> Vec<u8> {
     let whole = data.len() & !15;
     let mut out = if apart { vec![0; data.len()] } else { data.to_vec() };
@@ -27,7 +27,8 @@ fn feed(inline: &mut InlineOcb, seed: usize, data: &[u8], apart: bool) -> Vec<u8
             true => Span::copy(&data[range.clone()], &mut out[range]),
             false => Span::in_place(&mut out[range]),
         };
-        // Pieces of both kinds may alternate. The function of the caller gets all of these blocks at once, and leaves them to the kernel.
+        // Calls of `blocks_by` and `blocks` may alternate. The closure gets all blocks of the piece in one call and returns them, so the
+        // kernel processes them.
         if piece % 2 == 0 {
             inline.blocks_by(span, &mut |blocks| {
                 assert_eq!(blocks.len(), 16 * piece);
@@ -47,7 +48,7 @@ fn feed(inline: &mut InlineOcb, seed: usize, data: &[u8], apart: bool) -> Vec<u8
     out
 }
 
-/// The widest step has 32 blocks, so that pieces begin at each position in a step.
+/// The widest step of a kernel has 32 blocks. The random pieces are such that a piece begins at each position in a step.
 #[test]
 fn any_split_of_ocb() {
     let lengths: Vec<usize> = (0..=200).step_by(7).chain([512, 528, 1024, 1040, 1300, 2064]).collect();
@@ -83,7 +84,7 @@ fn any_split_of_ocb() {
     });
 }
 
-/// The function of the caller gets pieces of 4 MiB, so that the masks take little memory; it is not called without data.
+/// The closure gets pieces of at most 4 MiB, so that the masks take little memory. It is not called if there are no data.
 #[test]
 fn long_ocb_is_given_to_the_caller_in_pieces() {
     const PIECE: usize = 4 << 20;

@@ -15,7 +15,7 @@ use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 use lockstep_cpu::{Cpu, CpuOptions};
 
-/// The vector registers: at most 32 of 64 bytes; and nine general registers.
+/// The size of 32 vector registers of 64 bytes, the largest number of vector registers, and of nine general registers.
 const BYTES: usize = 32 * 64 + 9 * 8;
 
 /// Stores registers to consecutive places.
@@ -74,8 +74,8 @@ fn plaintext() -> Vec<u8> {
     bytes(7, LEN)
 }
 
-/// The halves of the round keys, H, the plaintext, and the plaintext XORed with the first and the last round key; also with the bytes
-/// of each block in reverse.
+/// The secrets, in halves of 8 bytes: the round keys, H, the plaintext, and the plaintext XORed with the first and with the last round key.
+/// The set also contains the halves of each block with its bytes in reverse order.
 fn secrets() -> HashSet<[u8; 8]> {
     let key = Key::new(&KEY).unwrap();
     let keys = key.round_keys().as_blocks();
@@ -171,7 +171,7 @@ fn gcm_and_ocb_leave_nothing() {
             search.check(kernel, "InlineGcm::finish_seal", || {
                 assert!(black_box(gcm.finish_seal()).is_some());
             });
-            // The right tag of a forged message is a secret.
+            // The message is forged, so its right tag is a secret, which `finish_open` must not leave in registers.
             assert!(gcm.start(false, &[7; 12]) && gcm.aad(&[8; 100]));
             assert!(gcm.update(Span::in_place(&mut data[..len])));
             let search_tag = Search(tag.as_chunks::<8>().0.iter().copied().collect());

@@ -1,4 +1,4 @@
-//! Functions that write keys to their place leave no copy of them on the stack.
+//! Functions that write a key directly to its destination leave no copy of the key on the stack.
 
 use std::arch::asm;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 /// Number of bytes of the stack below the caller's frame that are searched.
 const DEPTH: usize = 12 << 10;
 
-/// Copies bytes by an instruction, because the compiler does not allow reads of padding and of the stack below a function.
+/// Copies bytes with a machine instruction, because Rust does not allow reads of padding and of the stack below a function.
 fn copy(from: *const u8, to: &mut [u8]) {
     // SAFETY: the callers pass `to.len()` mapped bytes. The direction flag is clear at function boundaries.
     unsafe {
@@ -26,7 +26,7 @@ fn copy(from: *const u8, to: &mut [u8]) {
     }
 }
 
-/// The stack below the caller.
+/// Copies the part of the stack below the caller's frame.
 #[inline(never)]
 fn below(to: &mut [u8; DEPTH]) {
     let here = 0u8;

@@ -50,7 +50,7 @@ fn a_device_that_is_always_faster_is_always_chosen() {
 
 #[test]
 fn times_need_not_be_linear() {
-    // The rates change as with caches and threads: lower beyond 64 KiB, then twice as high from 1 MiB on.
+    // Caches and threads change the rate of a processor: here it is lower from 64 KiB on, and higher again from 1 MiB on.
     let cpu: Model = |_, shape: Shape| match shape.bytes {
         bytes if bytes <= 65_536 => line(bytes, 0.5, 8000.0),
         bytes if bytes <= 1 << 20 => line(65_536, 0.5, 8000.0) + line(bytes - 65_536, 0.0, 3000.0),
@@ -80,7 +80,7 @@ fn the_choice_between_equal_devices_is_stable() {
 
 #[test]
 fn many_messages_are_planned_apart_from_one() {
-    // The device has thousands of slow lanes.
+    // The GPU has thousands of slow lanes, so in serial passes it is faster for many messages only.
     let cpu: Model = |operation, shape| match operation {
         Operation::Pass(pass) if pass.is_serial() => line(shape.bytes, 1.0, 600.0),
         _ => line(shape.bytes, 1.0, 600.0),

@@ -1,4 +1,4 @@
-//! The record of choices.
+//! The planner's record of its choices.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn decisions_follow_measurements() {
     for _ in 0..1000 {
         let _ = planner.plan(CTR, KEY, 1 << 18, None).unwrap();
     }
-    // The first choice follows the stated costs, and the second the measurements.
+    // The planner first chooses by the stated costs, and after calibration by the measurements.
     let recorded: Vec<_> = planner
         .decisions()
         .into_iter()

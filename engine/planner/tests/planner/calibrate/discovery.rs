@@ -40,11 +40,11 @@ fn other_devices_are_discovered_after_enough_work() {
         planner.plan(CTR, KEY, bytes, None).unwrap().device.id().to_string()
     };
     let first = planner();
-    // Each call takes 2 ms by the stated cost, so all calls take less than two seconds.
+    // Each call takes 2 ms by the stated cost. Together the calls take less than two seconds, so the planner does not discover yet.
     for _ in 0..900 {
         assert_eq!(chosen(&first, 1 << 20), "mock-cpu");
     }
-    // Short calls do not count, whatever their number is.
+    // Short calls do not count towards discovery, however many there are.
     for _ in 0..100_000 {
         chosen(&first, 1024);
     }
@@ -97,14 +97,14 @@ fn work_that_is_not_planned_counts() {
             planner.run_pass(Pass::Ctr, &mut [Segment { key: &key, tweak: None, state, data }]).unwrap();
         }
     };
-    // As above, each call takes 2 ms by the stated cost.
+    // Each call takes 2 ms by the stated cost, and discovery starts after two seconds of work.
     run(900);
     assert_eq!(discovered.load(Ordering::Relaxed), 0);
     run(200);
     assert_eq!(discovered.load(Ordering::Relaxed), 1);
 }
 
-/// The time of the work that runs on a device is added for the next caller.
+/// While work runs on a device, the planner adds the time of this work to the device's time for other work.
 #[test]
 fn a_busy_device_is_avoided() {
     let (begun, has_begun) = std::sync::mpsc::channel();

@@ -131,7 +131,7 @@ impl Device for Timed {
 pub(crate) const CTR: Operation = Operation::Pass(Pass::Ctr);
 pub(crate) const KEY: KeySize = KeySize::Aes128;
 
-/// Nanoseconds at a rate in MB/s after a fixed time in microseconds.
+/// The nanoseconds of a call that takes `fixed_us` microseconds, and in addition the time for `bytes` bytes at the given rate.
 pub(crate) fn line(bytes: usize, fixed_us: f64, mb_per_s: f64) -> f64 {
     fixed_us * 1e3 + bytes as f64 * 1e3 / mb_per_s
 }
@@ -183,7 +183,7 @@ impl Machine {
         Machine { planner, fails, submitted }
     }
 
-    /// Plans work until the planner has measured, which it does after 50 ms of work.
+    /// Plans work until the planner has measured the operation. It measures after 50 ms of work.
     pub(crate) fn warmed(self, operation: Operation) -> Machine {
         for _ in 0..1000 {
             if self.is_measured(operation) {
@@ -218,7 +218,7 @@ pub(crate) fn ctr(planner: &Planner, clock: &Arc<Virtual>, bytes: usize) -> f64 
         .unwrap()
 }
 
-/// Lengths from 16 bytes, each a fifth longer than the one before.
+/// Lengths from 16 bytes up to `to`. Each is a fifth longer than the previous one.
 pub(crate) fn lengths(to: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(16.0f64), |bytes| Some(bytes * 1.2))
         .map(|bytes| bytes as usize)

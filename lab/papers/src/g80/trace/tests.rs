@@ -22,7 +22,7 @@ fn half_warps_of_the_paper_s_kernels() {
     }
 }
 
-/// Round 1 of CTR reads few different words, because the counters of a half-warp differ in one byte, unless there is a carry.
+/// The counters of a half-warp differ in one byte only, unless there is a carry. So the lookups of round 1 of CTR read few different words.
 #[test]
 fn the_first_round_of_ctr_has_few_conflicts() {
     let half_warps = trace("cuda/coarse-shared", 64, Pass::Ctr, 8192).unwrap();
@@ -32,9 +32,9 @@ fn the_first_round_of_ctr_has_few_conflicts() {
     };
     let all: Vec<Vec<u32>> = half_warps.iter().map(passes).collect();
     let without = all.iter().filter(|passes| passes[..16].iter().all(|passes| *passes == 1)).count();
-    // 512 counters have two carries.
+    // Two of the 32 half-warps have a carry within their 16 counters.
     assert_eq!((all.len(), without), (32, 30));
-    // From round 4 on, the lookups are those of random bytes.
+    // From round 4 on, the state is like random bytes, so lookups have conflicts.
     assert!(all.iter().all(|passes| passes[48..].iter().sum::<u32>() > 2 * 112));
 }
 
@@ -44,12 +44,12 @@ fn accesses_to_global_memory() {
         let one = half_warp.iter().find(|one| one.kind == kind).unwrap();
         global_bytes(&one.addresses, u64::from(one.bytes))
     };
-    // Coarse grain coalesces. The four threads of a block of fine grain load the same 16 bytes, which does not.
+    // Accesses of coarse grain coalesce. Loads of fine grain do not, because four threads load the same 16 bytes.
     let coarse = trace("cuda/coarse-shared", 64, Pass::Ctr, 8192).unwrap();
     assert_eq!([AccessKind::Load, AccessKind::Store].map(|kind| bytes(&coarse[3], kind)), [256, 256]);
     let fine = trace("cuda/fine-shared", 64, Pass::Ctr, 8192).unwrap();
     assert_eq!([AccessKind::Load, AccessKind::Store].map(|kind| bytes(&fine[3], kind)), [512, 64]);
-    // Threads of the thesis's kernel read 160 bytes apart, and bytes of the S-box.
+    // Threads of the thesis's kernel access data that are 160 bytes apart, and single bytes of the S-box. Neither coalesces.
     let thesis = trace("cuda/global-sbox", 64, Pass::EcbEncrypt, 64 * 160).unwrap();
     assert_eq!(thesis.len(), 4 * BLOCKS_PER_THREAD as usize);
     assert_eq!(kinds(&thesis[5]), [160, 1, 1]);

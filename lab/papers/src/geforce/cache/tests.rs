@@ -10,7 +10,7 @@ fn the_least_recently_used_line_of_a_set_is_replaced() {
     // Two sets of two lines: even and odd lines.
     let geometry = Geometry { bytes: 256, line: 64, ways: 2 };
     let lines = [0, 2, 0, 4, 0, 2, 1, 4, 1];
-    // 4 replaces 2, since 0 was read after it; 2 replaces 4; 1 is in the other set; 4 replaces 0.
+    // In the sequence, 4 replaces 2, because 0 was used later than 2. Then 2 replaces 4. Line 1 is in the other set. Then 4 replaces 0.
     let expected = [true, true, false, true, false, true, true, true, false];
     assert_eq!(misses(geometry, &lines), expected);
 }

@@ -18,7 +18,7 @@ use crate::geforce::files::FILES;
 
 /// The size of the file with wrong results.
 const BYTES: u64 = 700_000_000;
-/// Bytes after which results are wrong: no smaller file had errors.
+/// Number of bytes after which results are wrong. In the thesis, no file below this size had errors.
 const HOT_FROM: u64 = 500_000_000;
 /// One block in this number of blocks is wrong. The thesis does not state how many blocks were wrong.
 const BLOCKS_PER_ERROR: u64 = 16;

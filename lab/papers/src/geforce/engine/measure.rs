@@ -37,7 +37,7 @@ pub struct Launch {
     pub threads: u32,
     /// AES blocks that a thread encrypts one after the other: the thesis's rounds in a thread.
     pub rounds: u32,
-    /// Bytes of a call of the engine. A launch encrypts 16 `blocks` `threads` `rounds` bytes.
+    /// Number of bytes of a call of the engine. A launch encrypts 16 * `blocks` * `threads` * `rounds` bytes.
     pub buffer: usize,
 }
 
@@ -49,7 +49,7 @@ pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A3", blocks: 240, threads: 256, rounds: 10, buffer: 9_830_400 },
 ];
 
-/// The conditions of a measurement.
+/// The conditions under which the files are measured.
 #[derive(Debug, Clone)]
 pub struct Conditions {
     /// The sizes of Table 6.2.1 are divided by this number.
@@ -69,7 +69,7 @@ pub struct Time {
     pub bytes: u64,
     /// The mean of the seconds of all runs.
     pub seconds: f64,
-    /// Seconds of processors of this machine, of all threads of the process.
+    /// The CPU time in seconds that all threads of this process took.
     pub cpu_seconds: f64,
 }
 
@@ -85,16 +85,16 @@ impl Time {
     }
 }
 
-/// A file, by the kernel of the GeForce 6800.
+/// The times of a file with the kernel of the GeForce 6800.
 #[derive(Debug, Clone, Copy)]
 pub struct Geforce6800 {
     /// The number of the file.
     pub file: u32,
     /// The edge of the data texture.
     pub edge: usize,
-    /// Whole textures are drawn, also for the padding, as in the thesis.
+    /// The time if whole textures are drawn, also for the padding, as in the thesis.
     pub whole: Time,
-    /// The draws have the size of the data, which the thesis proposes as future work.
+    /// The time if each draw has the size of its data, which the thesis proposes as future work.
     pub resized: Time,
 }
 
@@ -103,11 +103,11 @@ pub struct Geforce6800 {
 pub struct Overhead {
     /// The number of the file.
     pub file: u32,
-    /// The engine does nothing, so this is the time of the calls.
+    /// The time of the calls of an engine that does nothing.
     pub nothing: Time,
-    /// The data are copied to the device and back.
+    /// The time if the data are copied to the device and back.
     pub copies: Time,
-    /// The data are copied and encrypted.
+    /// The time if the data are copied and encrypted.
     pub all: Time,
 }
 
@@ -229,7 +229,7 @@ pub fn measure(
     })
 }
 
-/// A fraction of a file: whole blocks, at least one.
+/// A file of about `1 / scale` of the length: whole blocks, and at least one.
 fn scaled(file: File, scale: u64) -> File {
     File { bytes: (file.bytes / scale / 16 * 16).max(16), ..file }
 }
@@ -241,12 +241,12 @@ pub(super) fn encrypt(device: &dyn Device, kernel: &str, key: &Key, data: Data<'
     device.submit(kernel_by_name(device, kernel)?, work)?.wait()
 }
 
-/// The key of the thesis's experiments.
+/// The key of the thesis's experiments as a [`Key`].
 pub(super) fn key() -> Result<Key> {
     Key::new(&paper::KEY)
 }
 
-/// The fastest kernel of one thread of the processor.
+/// A planner that uses the fastest kernel of the CPU on one thread.
 pub(super) fn processor() -> Result<Planner> {
     Planner::new(CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices, &Selection::default())
 }
@@ -291,7 +291,8 @@ impl Bench {
         })
     }
 
-    /// The time of a file with the buffer of an edge. If `computes` is false, the output is not compared.
+    /// The mean time of a file with the buffer of an edge. If `computes` is false, the device does not encrypt, so the output is not
+    /// compared.
     fn on_6800(
         &self,
         device: &OpenGlDevice,
@@ -366,7 +367,7 @@ impl Bench {
                     break;
                 }
                 done += len as u64;
-                // One call suffices to warm up.
+                // To warm up, one call is enough.
                 if run == 0 {
                     done = file.bytes;
                 }

@@ -2,13 +2,14 @@ use super::*;
 
 #[test]
 fn passes_include_the_padding() {
-    // 210.94 textures of 4 MiB, 52.7 of 16 MiB, 28.1 of 4 MiB, and the padding.
+    // File 1 has 210.94 textures of 4 MiB, or 52.7 of 16 MiB. File 7 has 28.1 textures of 4 MiB. The last texture counts as a whole one,
+    // and the padding as one more.
     assert_eq!(File::of(1).passes(512), 212);
     assert_eq!(File::of(1).passes(1024), 54);
     assert_eq!(File::of(1).passes(256), 845);
     assert_eq!(File::of(5).passes(512), 107);
     assert_eq!(File::of(7).passes(512), 30);
-    // A file of whole textures has no partial one.
+    // If the file consists of whole textures, there is no partial texture.
     assert_eq!(File { bytes: 2 << 22, ..File::of(2) }.passes(512), 3);
 }
 

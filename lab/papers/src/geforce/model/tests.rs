@@ -25,12 +25,12 @@ fn quads_fill_rows_and_textures() {
 #[test]
 fn lines_of_texels() {
     let lines = Lines::new(&MACHINE);
-    // 64 texels of one byte; tables follow each other.
+    // A line has 64 texels of one byte. The tables follow each other in memory.
     assert_eq!(lines.of(Texture::Xor, 0x00ff), 3);
     assert_eq!(lines.of(Texture::Xor, 0x0100), 4);
     assert_eq!(lines.of(Texture::Sbox, 0), 1024);
     assert_eq!(lines.of(Texture::Xtime, 64), 1029);
-    // 16 texels of four bytes: 4 x 4 texels in Morton order.
+    // A line has 16 texels of four bytes, which are 4 x 4 texels in Morton order.
     let lines = Lines::new(&Machine { texel: 4, order: Order::Morton, ..MACHINE });
     assert_eq!([0x0303, 0x0004, 0x0400].map(|texel| lines.of(Texture::Xor, texel)), [0, 1, 2]);
 }
@@ -51,7 +51,7 @@ fn fragments_with_equal_states_share_their_misses() {
 #[test]
 fn a_cache_for_all_tables_misses_only_at_the_start() {
     let large = Machine { cache: Geometry { bytes: 1 << 17, ..MACHINE.cache }, ..small(8) };
-    // The first group has been in the cache before.
+    // The first group of each stretch has no misses, because its lines are in the cache at the start.
     assert_eq!(misses(Content::Random, large).misses, [0; 4]);
     let traces = Traces::new(&File::of(4), EDGE, Distribution::Blocked, SAMPLE);
     let eight = traces.misses_of_groups(&Machine { quads: 1, ..large }, 8);
@@ -87,7 +87,7 @@ fn pipelines_have_every_fourth_quad_if_interleaved() {
 #[test]
 fn time_is_linear_in_misses_and_passes() {
     let cost = Cost { base: 4.0, miss: 20.0 };
-    // 212 passes of 512 x 512 blocks of 1056 lookups, at 16 lookups in 4 clocks of 350 MHz.
+    // 212 passes of 512 x 512 blocks, each with 1056 lookups. 16 pixel pipelines take 4 clocks for a lookup, at 350 MHz.
     let base = 212.0 * 262_144.0 * 1056.0 * 4.0 / 16.0 / 350e6;
     assert!((cost.seconds(&File::of(4), 512, 0.0) - base).abs() < 1e-9);
     assert!((cost.seconds(&File::of(4), 512, 0.2) - 2.0 * base).abs() < 1e-9);

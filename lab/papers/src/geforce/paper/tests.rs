@@ -15,7 +15,7 @@ fn the_means_are_those_that_the_thesis_prints() {
     ];
     for (table, means) in printed {
         for (runs, mean) in table.iter().zip(means) {
-            // Printed means are rounded, or truncated.
+            // The thesis rounds or truncates the means.
             assert!((runs.mean() - mean).abs() < 0.0011, "file {}: {} and {mean}", runs.file, runs.mean());
         }
     }

@@ -31,7 +31,7 @@ fn lookups_are_counted_by_step() {
     assert_eq!(steps[32..36], [Step::Xtime; 4]);
     assert_eq!(steps[36..52], [Step::Mix; 16]);
     assert_eq!(lookups[16].x, lookups[0].value());
-    // MixColumns starts with the sum 2 a0 + a3 + a2 + 2 a1 + a1, in this order.
+    // The first sum of MixColumns is 2 a0 + a3 + a2 + 2 a1 + a1, computed from left to right.
     let a: Vec<u8> = lookups[32..36].iter().map(|lookup| lookup.x).collect();
     let sums: Vec<(u8, u8)> = lookups[36..40].iter().map(|lookup| (lookup.x, lookup.y)).collect();
     let first = xtime(a[0]);

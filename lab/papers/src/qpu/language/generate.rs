@@ -1,4 +1,4 @@
-//! The program of a syntax tree, in the embedded language. Functions are inlined.
+//! Converts a syntax tree to a program in the embedded language. Calls of functions are inlined.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use super::{Mistake, Print};
 /// Maximum number of operations of a program.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum depth of blocks, expressions and calls in each other.
+/// Maximum nesting depth of blocks, expressions and calls.
 const MAX_DEPTH: usize = 150;
 
 /// The function that the QPUs execute.
@@ -22,25 +22,26 @@ const KERNEL: &str = "kernel";
 
 struct Variable {
     slot: Slot,
-    /// True after the first assignment in the order of the text.
+    /// True if an assignment to the variable comes before the current position in the text.
     is_assigned: bool,
 }
 
-/// The calls that are being inlined, and the variables of the innermost one.
+/// The state of the conversion: the functions whose calls are being inlined, and the variables of the innermost of them.
 pub(super) struct Generator<'t> {
     functions: &'t HashMap<&'t str, &'t Function>,
     calls: Vec<&'t str>,
-    /// The variables of each block around the statement, of this function only.
+    /// The variables of each block that contains the current statement. Variables of the calling functions are not included.
     scopes: Vec<HashMap<&'t str, Variable>>,
     is_in_where: bool,
     depth: usize,
-    /// The line of the operations from a number on.
+    /// Pairs of an operation's index and a line of the text. The line applies to this operation and all later ones, up to the index of the
+    /// next pair.
     pub(super) lines: Vec<(usize, usize)>,
-    /// The operations that print.
+    /// The operations that print, by their indices.
     pub(super) prints: Vec<(usize, Print)>,
 }
 
-/// A program, its parameters, and what [`Generator`] has noted about its operations.
+/// A program, its parameters, and the lines and prints of its operations.
 pub(super) struct Generated<'t> {
     pub(super) kernel: Kernel,
     pub(super) parameters: Vec<(Type, &'t Name)>,
@@ -48,7 +49,7 @@ pub(super) struct Generated<'t> {
     pub(super) prints: Vec<(usize, Print)>,
 }
 
-/// Generates the program of the function `kernel`, and checks the others.
+/// Generates the program of the function `kernel`, and checks all other functions.
 pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake> {
     let mut by_name = HashMap::new();
     for function in functions {
@@ -60,7 +61,7 @@ pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake>
             return Err(at.mistake(format!("the function `{text}` is defined twice: rename one of them")));
         }
     }
-    // A function that is not called is compiled, too, so that its mistakes are found.
+    // Functions that are not called are also compiled, so that their mistakes are found.
     for function in functions.iter().filter(|function| function.name.text != KERNEL) {
         let mut k = Kernel::new();
         let arguments = function.parameters.iter().map(|(kind, _)| Slot::unset(&mut k, *kind)).collect();
@@ -112,7 +113,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// Generates a part that may contain itself.
+    /// Calls `part`, which generates a part of the tree, one nesting level deeper. Refuses trees that are nested too deeply.
     fn nested<T>(
         &mut self,
         at: Position,
@@ -173,7 +174,7 @@ impl<'t> Generator<'t> {
         Ok(result)
     }
 
-    /// Notes the line of the next operations.
+    /// Records the line to which the next operations belong. Refuses programs with too many operations.
     fn mark(&mut self, k: &mut Kernel, at: Position) -> Result<(), Mistake> {
         let operations = k.code().items.len();
         if operations > MAX_OPERATIONS {
@@ -236,7 +237,8 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// `Where` chooses the elements of assignments. Other effects would be for all elements.
+    /// Checks that a statement may be inside of `Where`. `Where` restricts only assignments to the selected elements. All other statements
+    /// would affect every element.
     fn check_where(&self, statement: &Statement) -> Result<(), Mistake> {
         let is_allowed = match &statement.kind {
             StatementKind::Call(name, _) => !["gather", "receive", "store"].contains(&&*name.text),
@@ -278,7 +280,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// The variable of an assignment.
+    /// Finds the variable to which a statement assigns.
     fn variable(&mut self, name: &Name) -> Result<Slot, Mistake> {
         let found = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(name.text.as_str()));
         let Some(variable) = found else { return Err(unknown("variable", name.at, &name.text)) };
@@ -454,7 +456,7 @@ impl<'t> Generator<'t> {
         }
     }
 
-    /// Calls a function of the text or of the language.
+    /// Generates a call of a function that the text defines, or of a function of the language.
     fn call(
         &mut self,
         k: &mut Kernel,

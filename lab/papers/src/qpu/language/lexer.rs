@@ -1,10 +1,10 @@
-//! Tokens of the text.
+//! Divides a text into tokens.
 
 use std::fmt;
 
 use super::Mistake;
 
-/// A place in the text: line and column, both counted from 1. A column is a character.
+/// A position in the text: line and column, counted from 1. The column is counted in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) line: usize,
@@ -42,7 +42,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// A token with the positions of its first character and after its last one.
+/// A token, the position of its first character, and the position after its last character.
 #[derive(Debug, Clone)]
 pub(super) struct Placed {
     pub(super) token: Token,
@@ -50,13 +50,13 @@ pub(super) struct Placed {
     pub(super) end: Position,
 }
 
-/// Symbols. A symbol comes before the symbols with which it starts.
+/// The symbols of the language. A symbol that starts with a shorter symbol comes before it.
 const SYMBOLS: [&str; 28] = [
     "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "{", "}", "<", ">", ";", ",", "=", "+", "-",
     "*", "&", "|", "^", "~", "!", "[", "]", ".",
 ];
 
-/// The text that is left, and its position.
+/// The rest of the text, and its position.
 struct Lexer<'t> {
     rest: &'t str,
     at: Position,
@@ -81,7 +81,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Mistake> {
 }
 
 impl<'t> Lexer<'t> {
-    /// Takes a number of bytes.
+    /// Removes this number of bytes from the rest, and returns them.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(bytes);
         for letter in taken.chars() {
@@ -94,7 +94,7 @@ impl<'t> Lexer<'t> {
         taken
     }
 
-    /// Takes the characters up to the first one that does not belong to them.
+    /// Removes the characters for which `belongs` is true, up to the first other character, and returns them.
     fn take_while(&mut self, belongs: impl Fn(char) -> bool) -> &'t str {
         self.take(self.rest.find(|letter| !belongs(letter)).unwrap_or(self.rest.len()))
     }
@@ -148,7 +148,7 @@ impl<'t> Lexer<'t> {
     fn number(&mut self) -> Result<Token, Mistake> {
         let start = self.at;
         let mut text = self.take_while(|letter| letter.is_ascii_alphanumeric() || letter == '.').to_owned();
-        // The sign of an exponent: 1.5e-3.
+        // An exponent may have a sign, as in 1.5e-3.
         if text.contains('.') && text.ends_with(['e', 'E']) && self.rest.starts_with(['-', '+']) {
             text += self.take(1);
             text += self.take_while(|letter| letter.is_ascii_digit());
@@ -166,7 +166,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The message for an integer that is not an Int.
+/// The message for an integer outside of the range of Int.
 pub(super) fn out_of_range(text: &str) -> String {
     format!("{text} is out of range: an Int is from -2147483648 to 4294967295 (0xffffffff)")
 }

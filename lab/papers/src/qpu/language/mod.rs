@@ -30,7 +30,7 @@ pub struct Mistake {
     pub message: String,
 }
 
-/// A `Print` of a program.
+/// A statement `Print` of a program.
 #[derive(Debug, Clone)]
 pub struct Print {
     /// The number of the line, counted from 1.
@@ -41,14 +41,14 @@ pub struct Print {
     pub kind: Type,
 }
 
-/// A compiled program. Its first two uniforms are the number of the QPU in the run, and the number of QPUs; then come the parameters.
+/// A compiled program. Its first two uniforms are the number of the QPU in the run, and the number of QPUs. The parameters follow.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The types and names of the parameters of `kernel`.
     pub parameters: Vec<(Type, String)>,
     /// The instructions. The first one is at address 0.
     pub instructions: Vec<Instruction>,
-    /// The lines of the instructions, each from the index of an instruction on.
+    /// The first instruction of each stretch of instructions with the same line, by its index, and this line.
     lines: BTreeMap<usize, usize>,
     /// The instructions that print, by their addresses.
     prints: BTreeMap<u32, Print>,
@@ -68,10 +68,10 @@ impl Program {
     }
 }
 
-/// Compiles a text.
+/// Compiles the text of a kernel.
 ///
 /// # Errors
-/// The first mistake.
+/// The first mistake in the text.
 pub fn compile(text: &str) -> Result<Program, Mistake> {
     let functions = parser::parse(text)?;
     let generated = generate::generate(&functions)?;
@@ -86,12 +86,13 @@ pub fn compile(text: &str) -> Result<Program, Mistake> {
         };
         Mistake { line: 1, column: 1, message: message.into() }
     })?;
-    // The program starts with the setups of stores and loads, which are not in the text.
+    // The program starts with instructions that set up stores and loads. They do not belong to an operation of the text.
     let is_start = |item: &Item| matches!(item, Item::Op(op) if op.inputs[0] == Input::Read(Read::Uniform));
     let start = code.items.iter().position(is_start).unwrap_or(0);
     let place = |item: usize| places.get(start + item).copied();
     let lines = generated.lines.into_iter().filter_map(|(item, line)| Some((place(item)?, line))).collect();
-    // Instructions that do nothing may come before the one that prints, so it is the last one of its item.
+    // The compiler may insert instructions without effect before the instruction that prints. So the last instruction of the operation
+    // prints.
     let prints = generated.prints.into_iter().filter_map(|(item, print)| {
         let last = place(item + 1)? as u32 - 1;
         Some((last * INSTRUCTION_BYTES, print))

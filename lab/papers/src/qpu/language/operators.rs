@@ -1,4 +1,4 @@
-//! Operators, and the functions of the language whose calls are expressions.
+//! Operators, and the functions of the language that return a value.
 
 use lockstep_qpu::compiler::Special;
 use lockstep_qpu::lang::{Boolean, Expression, Float, Int, Kernel, element, rotate};
@@ -8,7 +8,7 @@ use super::lexer::Position;
 use super::tree::{Element, Name};
 use super::value::Value;
 
-/// The functions whose calls are expressions, with the numbers of their arguments.
+/// The functions of the language, each with the number of its arguments.
 pub(super) const FUNCTIONS: [(&str, usize); 23] = [
     ("index", 0),
     ("me", 0),
@@ -31,7 +31,7 @@ pub(super) const FUNCTIONS: [(&str, usize); 23] = [
     ("log", 1),
     ("any", 1),
     ("all", 1),
-    // Calls of these are statements.
+    // These functions return no value, so their calls are statements.
     ("gather", 1),
     ("store", 2),
 ];
@@ -56,7 +56,7 @@ pub(super) fn binary(
     Ok(match (left, right) {
         (Value::Pointer(element, pointer), right) => {
             let index = match right {
-                // The number of bytes is known before the run.
+                // A constant index is multiplied by the compiler, not by the QPU.
                 Value::Number(number) => Value::Number(number * 4).int(of_right, &what)?,
                 right => right.int(of_right, &what)? << 2,
             };
@@ -149,7 +149,7 @@ pub(super) fn unary(k: &mut Kernel, operator: &str, value: Value, at: Position) 
     Ok(match (operator, value) {
         ("-", Value::Float(value)) => Value::Float(Expression::<Float>::from(0.0) - value),
         ("-", value) => Value::Int(Expression::<Int>::from(0) - value.int(at, &what)?),
-        // The operand of `~` is used twice.
+        // The operand becomes a variable, because the operation uses it twice.
         ("~", Value::Char(value)) => Value::Char(!Expression::from(k.var(value))),
         ("~", value) => {
             let value = value.int(at, &what)?;
@@ -167,7 +167,7 @@ pub(super) fn unary(k: &mut Kernel, operator: &str, value: Value, at: Position) 
     })
 }
 
-/// The result of a function of the language. The number of arguments is right.
+/// The result of a function of the language. The caller has checked the number of arguments.
 pub(super) fn call(k: &mut Kernel, name: &Name, arguments: Vec<(Value, Position)>) -> Result<Value, Mistake> {
     let what = format!("`{}`", name.text);
     let mut arguments = arguments.into_iter();
@@ -180,7 +180,7 @@ pub(super) fn call(k: &mut Kernel, name: &Name, arguments: Vec<(Value, Position)
             let (value, at) = next();
             let by = constant(next(), 15, &what)?;
             match value {
-                // A rotation by no elements is the value.
+                // A rotation by zero elements returns its operand.
                 value if by == 0 => value,
                 Value::Float(value) => Value::Float(rotate(value, by)),
                 Value::Char(value) => Value::Char(rotate(value, by)),
@@ -227,7 +227,7 @@ pub(super) fn call(k: &mut Kernel, name: &Name, arguments: Vec<(Value, Position)
                 "byte" => variable.byte(constant(next(), 3, &what)?),
                 _ => variable.half(constant(next(), 1, &what)?),
             };
-            // A part of a variable cannot be the operand of every operation.
+            // The part is copied to a variable, because not every operation accepts a part of a variable as its operand.
             Value::Int(k.var(part).into())
         }
         "any" | "all" => {
@@ -270,7 +270,7 @@ fn minimum(
     })
 }
 
-/// A number that must be known before the run.
+/// An argument that must be a constant from 0 to `last`.
 fn constant((value, at): (Value, Position), last: u8, what: &str) -> Result<u8, Mistake> {
     match value {
         Value::Number(number) => match u8::try_from(number) {

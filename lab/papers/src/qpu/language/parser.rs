@@ -1,13 +1,13 @@
-//! A parser by recursive descent.
+//! A recursive descent parser.
 
 use super::Mistake;
 use super::lexer::{Placed, Position, Token, out_of_range, tokens};
 use super::tree::{Element, Expression, ExpressionKind, Function, Name, Statement, StatementKind, Type};
 
-/// Maximum depth of blocks in blocks, and of expressions in expressions.
+/// Maximum nesting depth of blocks and of expressions.
 const MAX_DEPTH: usize = 50;
 
-/// Binary operators, those that bind least first. Operators of a row associate to the left.
+/// Binary operators by precedence, lowest first. Operators of the same row associate to the left.
 const OPERATORS: [&[&str]; 9] = [
     &["||"],
     &["&&"],
@@ -20,14 +20,14 @@ const OPERATORS: [&[&str]; 9] = [
     &["*"],
 ];
 
-/// Names that have a meaning of their own.
+/// Words of the language, which cannot be names of variables and functions.
 const WORDS: [&str; 13] =
     ["void", "return", "If", "Else", "Where", "While", "For", "Print", "Int", "Float", "Char", "Ptr", "End"];
 
 struct Parser {
     tokens: Vec<Placed>,
     next: usize,
-    /// The number of blocks and expressions around the next token.
+    /// The number of blocks and expressions that contain the next token.
     depth: usize,
 }
 
@@ -50,7 +50,7 @@ impl Parser {
         self.tokens[self.next].start
     }
 
-    /// The token is not taken if it is the end of the text.
+    /// Moves to the next token. The last token, which is the end of the text, stays the current one.
     fn advance(&mut self) {
         self.next = (self.next + 1).min(self.tokens.len() - 1);
     }
@@ -90,7 +90,8 @@ impl Parser {
         }
     }
 
-    /// A semicolon is missed at the end of the statement, which may be on an earlier line than the next token.
+    /// Takes a semicolon. If it is missing, the mistake is at the end of the statement, which may be on an earlier line than the next
+    /// token.
     fn semicolon(&mut self) -> Result<(), Mistake> {
         let end = self.tokens[self.next.saturating_sub(1)].end;
         match self.takes(";") {
@@ -99,7 +100,7 @@ impl Parser {
         }
     }
 
-    /// Parses a part that may contain itself.
+    /// Calls `part`, which parses a block or an expression, one nesting level deeper. Refuses text that is nested too deeply.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Parser) -> Result<T, Mistake>) -> Result<T, Mistake> {
         if self.depth == MAX_DEPTH {
             return Err(too_deep(self.at()));
@@ -129,7 +130,7 @@ impl Parser {
         all.into_iter().find(|element| self.takes_word(&element.to_string()))
     }
 
-    /// A type, if the next token starts one.
+    /// Takes a type, if the next token starts one.
     fn takes_type(&mut self) -> Result<Option<Type>, Mistake> {
         if let Some(element) = self.takes_element() {
             return Ok(Some(Type::Vector(element)));
@@ -304,7 +305,7 @@ impl Parser {
         self.nested(|parser| parser.binary(0))
     }
 
-    /// An expression of operators of a row of [`OPERATORS`] or of later rows.
+    /// Parses an expression with operators of this row of [`OPERATORS`] or of later rows.
     fn binary(&mut self, row: usize) -> Result<Expression, Mistake> {
         let Some(operators) = OPERATORS.get(row) else { return self.unary() };
         let mut left = self.binary(row + 1)?;

@@ -20,7 +20,7 @@ pub enum Element {
 pub enum Type {
     /// A vector of 16 elements.
     Vector(Element),
-    /// The addresses of 16 words.
+    /// A vector of 16 addresses of words.
     Pointer(Element),
 }
 
@@ -81,13 +81,13 @@ pub(super) enum StatementKind {
     If(Expression, Vec<Statement>, Vec<Statement>),
     Where(Expression, Vec<Statement>, Vec<Statement>),
     While(Expression, Vec<Statement>),
-    /// The statement before the loop, the condition, the statement after each turn, and the body.
+    /// The statement before the loop, the condition, the statement after each iteration, and the body.
     For(Box<Statement>, Expression, Box<Statement>, Vec<Statement>),
     Return(Option<Expression>),
 }
 
 impl StatementKind {
-    /// The word with which the statement is written, for messages.
+    /// The name of the statement in messages.
     pub(super) fn word(&self) -> &str {
         match self {
             StatementKind::Declare(..) => "a declaration",
@@ -108,7 +108,7 @@ impl StatementKind {
 pub(super) struct Expression {
     pub(super) at: Position,
     pub(super) kind: ExpressionKind,
-    /// The length of the longest path to a leaf. It is limited, because functions that process the tree call themselves.
+    /// The length of the longest path from this node to a leaf. It is limited, because the functions that process the tree are recursive.
     pub(super) depth: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Values: expressions of the embedded language with their types.
+//! The values of expressions of the text: expressions of the embedded language with their types.
 
 use lockstep_qpu::lang::{Boolean, Char, Expression, Float, Int, Kernel, Test, Var};
 
@@ -8,7 +8,7 @@ use super::tree::{Element, Type};
 
 /// The value of an expression of the text.
 pub(super) enum Value {
-    /// A number without a point. Its type is that of its place: Int, or Char, whose four bytes then have this value.
+    /// A number without a decimal point. The context determines its type: an Int, or a Char in which all four bytes are this number.
     Number(i64),
     Int(Expression<Int>),
     Float(Expression<Float>),
@@ -28,7 +28,7 @@ pub(super) enum Slot {
 }
 
 impl Value {
-    /// The type for messages.
+    /// The name of the type, for messages.
     pub(super) fn name(&self) -> String {
         match self {
             Value::Number(_) | Value::Int(_) => Type::INT.to_string(),
@@ -40,7 +40,7 @@ impl Value {
         }
     }
 
-    /// An Int. `what` needs it.
+    /// The value as an Int. For messages, `what` is the operation that requires an Int.
     pub(super) fn int(self, at: Position, what: &str) -> Result<Expression<Int>, Mistake> {
         match self {
             Value::Int(value) => Ok(value),
@@ -88,7 +88,7 @@ impl Value {
         }
     }
 
-    /// The value as a value of this type.
+    /// The value, converted to this type.
     pub(super) fn converted(self, kind: Type, at: Position, what: &str) -> Result<Value, Mistake> {
         Ok(match kind {
             Type::Vector(Element::Int) => Value::Int(self.int(at, what)?),
@@ -123,7 +123,7 @@ impl Slot {
         }
     }
 
-    /// A new variable with a value, in all elements.
+    /// A new variable with a value. All elements get the value, also within `Where`.
     pub(super) fn new(
         k: &mut Kernel,
         kind: Type,
@@ -139,7 +139,7 @@ impl Slot {
         })
     }
 
-    /// Assigns a value, within `Where` only in the chosen elements.
+    /// Assigns a value to the variable. Within `Where`, only the selected elements change.
     pub(super) fn set(self, k: &mut Kernel, value: Value, at: Position, what: &str) -> Result<(), Mistake> {
         match self {
             Slot::Int(variable) => k.set(variable, value.int(at, what)?),
@@ -150,7 +150,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Assigns the words of the oldest request.
+    /// Assigns the result of the oldest request of `gather` to the variable.
     pub(super) fn receive(self, k: &mut Kernel) {
         match self {
             Slot::Int(variable) | Slot::Pointer(_, variable) => k.receive_into(variable),
