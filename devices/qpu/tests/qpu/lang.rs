@@ -177,7 +177,7 @@ fn a_variable_that_was_not_written_is_refused() {
 fn special_functions_and_requests_share_a_register() {
     check(
         |k| {
-            let address = k.var(element() & 0);
+            let address = k.var(Expression::<Int>::from(0));
             let two = k.var(Expression::<Float>::from(2.0));
             k.gather(address);
             let [half, root, power, log] =

@@ -47,7 +47,7 @@ pub type Aes256SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U64, U16, U
 /// the mode does not allow do not compile.
 pub struct AuthenticatedCipher<const MODE: usize, K, N, T> {
     key: Key,
-    lengths: PhantomData<fn() -> (K, N, T)>,
+    lengths: PhantomData<(K, N, T)>,
 }
 
 impl<const MODE: usize, K: ArraySize, N, T> KeySizeUser for AuthenticatedCipher<MODE, K, N, T> {
