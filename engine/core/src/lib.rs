@@ -48,7 +48,7 @@
 //! device wrote before it failed must not be plaintext of a message whose tag was not checked. A device never panics on
 //! input that this contract allows.
 //!
-//! **Secrets.** Expanded keys are held by [`Key::prepared`] or in device memory that is wiped. A kernel with
+//! **Secrets.** Expanded keys are stored by [`Key::prepared`] or in device memory, and are wiped. A kernel with
 //! [`constant_time`](backend::KernelInfo::constant_time) has no branch and no address that depends on keys or data.
 //!
 //! # A minimal backend

@@ -380,7 +380,8 @@ impl AeadKey {
         Ok(AeadKey { mode, key: Key::new(key)?, ctr })
     }
 
-    /// A key of GCM-SIV from any AES key. With 24 bytes it is a key of `AES-192-GCM-SIV`, which only OpenSSL has.
+    /// A key of GCM-SIV from any AES key. A key of 24 bytes, which [`AeadKey::new`] refuses, is outside RFC 8452: it makes
+    /// `AES-192-GCM-SIV` as OpenSSL has it. Other programs cannot open its messages.
     pub fn gcm_siv(key: Key) -> AeadKey {
         AeadKey { mode: Aead::GcmSiv, key, ctr: None }
     }

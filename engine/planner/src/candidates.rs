@@ -68,6 +68,8 @@ pub(crate) struct Wanted {
     pub(crate) shape: Shape,
     /// The device whose memory holds the data.
     pub(crate) resident: Option<DeviceId>,
+    /// True if only trusted devices are wanted.
+    pub(crate) trusted_only: bool,
 }
 
 /// A kernel that can do an operation.
@@ -193,13 +195,14 @@ impl CandidateTable {
 
     /// The candidate with the shortest time among those whose self-test has succeeded or has not run.
     fn estimate(&self, choice: &Choice, wanted: Wanted, gives_up: bool) -> Option<(usize, f64)> {
-        let Wanted { operation, shape, resident, .. } = wanted;
+        let Wanted { operation, shape, resident, trusted_only, .. } = wanted;
         let mut best: Option<(usize, f64)> = None;
         let mut best_entry = usize::MAX;
         for (index, candidate) in choice.candidates.iter().enumerate() {
             let entry = self.entry_of(candidate);
             if resident.is_some_and(|id| entry.device.id() != id)
                 || gives_up && self.is_given_up(candidate)
+                || trusted_only && !entry.is_trusted
                 || self.proof(candidate, operation).is_some_and(Result::is_err)
             {
                 continue;

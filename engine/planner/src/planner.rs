@@ -21,7 +21,7 @@ use crate::calibrate::{Calibrator, Finding, Measurable};
 use crate::candidates::{Candidate, CandidateTable, DeviceEntry, LAST_RESORT_NS, Wanted};
 use crate::selection::{self, Selection};
 use crate::timing::Shape;
-use crate::verify::{self, Verifier, Verify};
+use crate::verify::{self, Incident, Verifier, Verify};
 use lockstep_core::backend::{Completion, Device, DeviceId, KernelId};
 use lockstep_core::work::{Operation, Pass, Task, Work};
 use lockstep_core::{Error, KeySize, Result};
@@ -70,7 +70,8 @@ pub struct Planner {
     trusted: Option<Box<Planner>>,
     /// True if the user named a device or a kernel.
     is_narrowed: bool,
-    calls: AtomicUsize,
+    /// The calls whose results were verified, by operation.
+    calls: [AtomicUsize; Operation::COUNT],
     incidents: Mutex<Vec<Error>>,
     /// The passes that the CPU computed in place of the named devices, with the bytes of each.
     assisted: Mutex<BTreeMap<Pass, u64>>,
@@ -150,8 +151,9 @@ impl<'p> Plan<'p> {
         let work = work.into();
         let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
         let outcome = match self.verifier(&work.task) {
-            Some(verifier) => verify::run(verifier, work)
-                .map(|incident| incident.into_iter().for_each(|incident| self.planner.record(incident))),
+            Some(verifier) => verify::run(verifier, work).map(|incident| {
+                incident.into_iter().for_each(|it| self.planner.record(self.device.id(), it))
+            }),
             None => self.planner.finished(self.device.submit(self.kernel, work)),
         };
         if let (Ok(()), Some(queued)) = (&outcome, self.queued) {
@@ -170,7 +172,7 @@ impl<'p> Plan<'p> {
         let trusted = planner.trusted.as_deref()?;
         // The seeds are the fractional parts of multiples of the golden ratio, in units of 2^-32. They differ from call to
         // call, and the sampled places are spread evenly.
-        let calls = planner.calls.fetch_add(1, Ordering::Relaxed) as u64;
+        let calls = planner.calls[task.operation().index()].fetch_add(1, Ordering::Relaxed) as u64;
         let seed = (calls.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
         let (verify, repeats_failed_work) = (planner.verify, !planner.is_narrowed);
         Some(Verifier { device, kernel, executor: planner, trusted, verify, seed, repeats_failed_work })
@@ -230,7 +232,7 @@ impl Planner {
             verify: Verify::default(),
             trusted: None,
             is_narrowed: !selection.is_auto(),
-            calls: AtomicUsize::new(0),
+            calls: std::array::from_fn(|_| AtomicUsize::new(0)),
             incidents: Mutex::default(),
             assisted: Mutex::default(),
             decisions: None,
@@ -268,18 +270,19 @@ impl Planner {
         self.decisions.as_ref().map_or_else(Vec::new, Decisions::all)
     }
 
-    /// Records a failure or a wrong result of a device, after another device has done the work instead.
-    fn record(&self, incident: Error) {
-        if let Error::DeviceFailed { device, .. } | Error::WrongResult { device } = &incident {
-            self.table().count_failure(*device);
+    /// Records why another device has done the work of a device instead.
+    fn record(&self, device: DeviceId, Incident { error, is_failure }: Incident) {
+        if is_failure {
+            self.table().count_failure(device);
         }
         let mut incidents = self.incidents.lock().unwrap_or_else(PoisonError::into_inner);
         if incidents.len() < MAX_INCIDENTS {
-            incidents.push(incident);
+            incidents.push(error);
         }
     }
 
-    /// Failures and wrong results of devices whose work was then done by another device.
+    /// Failures and wrong results of devices whose work was then done by another device, and results that could not be verified
+    /// because the host had too little memory.
     pub fn incidents(&self) -> Vec<Error> {
         self.incidents.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -381,7 +384,7 @@ impl Planner {
         work: impl Into<Shape>,
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
-        let wanted = Wanted { operation, key, shape: work.into(), resident };
+        let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
         match self.sole_plan(wanted) {
             Some(plan) => Ok(plan),
             None => self.choose(wanted),
@@ -431,7 +434,7 @@ impl Planner {
     }
 
     fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
-        let Wanted { operation, key, shape, resident } = wanted;
+        let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
         if resident.is_some_and(|id| !table.has(id)) {
             table = self.all();
@@ -468,7 +471,20 @@ impl Planner {
     fn best(&self, table: &CandidateTable, wanted: Wanted) -> Option<(usize, f64)> {
         // If there is no other device, a device that has failed too often is still used.
         let gives_up = wanted.resident.is_none() && !self.is_narrowed && table.has_failures();
-        table.fastest(wanted, gives_up).or_else(|| table.fastest(wanted, false))
+        let trusted_only = self.repeats_macs(wanted);
+        let best = table.fastest(Wanted { trusted_only, ..wanted }, gives_up);
+        best.or_else(|| table.fastest(wanted, false))
+    }
+
+    /// True if the CPU computes all MACs of the work again to verify them, so that another device saves no time. A device that the
+    /// user named is used nevertheless.
+    fn repeats_macs(&self, Wanted { operation, shape, resident, .. }: Wanted) -> bool {
+        let repeats = match self.verify {
+            Verify::Off => false,
+            Verify::Sample => shape.messages == 1,
+            Verify::Full => true,
+        };
+        repeats && operation.is_read_only() && resident.is_none() && !self.is_narrowed
     }
 
     /// Adds the estimated time of work to the total times. Discovers devices or measures the operation if a limit is
@@ -535,12 +551,13 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Vec<Considered> {
         self.recall();
-        let (wanted, table) = (Wanted { operation, key, shape: work.into(), resident }, self.table());
+        let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
+        let table = self.table();
         self.considered(table, wanted, self.best(table, wanted).map(|(index, _)| index))
     }
 
     fn considered(&self, table: &CandidateTable, wanted: Wanted, chosen: Option<usize>) -> Vec<Considered> {
-        let Wanted { operation, key, shape, resident } = wanted;
+        let Wanted { operation, key, shape, resident, .. } = wanted;
         let choice = table.choice(operation, key);
         let mut all = Vec::new();
         for (index, candidate) in choice.candidates.iter().enumerate() {
@@ -551,12 +568,14 @@ impl Planner {
             let ns = choice.ns(index, shape, resident.is_some());
             let failed = table.proof(candidate, operation).and_then(|proof| proof.as_ref().err());
             let given_up = || table.is_given_up(candidate).then(|| "it has failed too often".to_owned());
+            let is_repeated = self.repeats_macs(wanted) && !table.entry_of(candidate).is_trusted;
+            let repeated = || is_repeated.then(|| "the CPU computes its MACs again".to_owned());
             all.push(Considered {
                 device,
                 kernel: table.kernel_name(candidate),
                 ns: if ns >= LAST_RESORT_NS { ns - LAST_RESORT_NS } else { ns },
                 is_measured: choice.is_measured(index, resident.is_some()),
-                passed_over: failed.map(ToString::to_string).or_else(given_up),
+                passed_over: failed.map(ToString::to_string).or_else(given_up).or_else(repeated),
                 is_chosen: chosen == Some(index),
             });
         }

@@ -10,7 +10,7 @@
 //! A sample of blocks does not verify MACs and tags. Therefore, one in 256 messages is computed again as a whole. A message
 //! that has more than a 16th of the bytes of its call, such as a single message, is not sampled: if the work is a MAC, the
 //! processor always computes it again, which takes as long as the MAC on the processor alone. If the work is a fused AEAD,
-//! the processor does all work on the message again in the first call and then in one of 256 calls.
+//! the processor does all work on the message again in the first call of the operation and then in one of 256 of its calls.
 //!
 //! For work on device memory and on page-locked memory, samples of blocks are compared too, but tags and MACs are not: see
 //! `resident.rs`.
@@ -39,8 +39,10 @@ use resident::Waits;
 pub enum Verify {
     /// No verification.
     Off,
-    /// One block in 64 KiB, at places that change from call to call, and all blocks of calls of at most 256 bytes; every MAC
-    /// of a long message; one in 256 of the other MACs and tags.
+    /// One block in 64 KiB, at places that change from call to call, and all whole blocks of messages that have at most 256 bytes of
+    /// them, up to 64 KiB in a call; one in 256 of the MACs and tags. A message that has more than a 16th of the bytes of its call is
+    /// not sampled: its MAC is always compared, and its tag of a fused AEAD in the first call of the operation and then in one of 256
+    /// of its calls.
     #[default]
     Sample,
     /// Everything is computed again.
@@ -87,11 +89,13 @@ impl Verifier<'_> {
     fn wrong_result(&self) -> Error {
         Error::WrongResult { device: self.device.id() }
     }
+}
 
-    fn no_memory(&self) -> Error {
-        let reason = "no memory to verify its results by".into();
-        Error::DeviceFailed { device: self.device.id(), reason }
-    }
+/// The reason why the trusted planner did the work.
+pub(crate) struct Incident {
+    pub(crate) error: Error,
+    /// True for a failure or a wrong result of the device, false if the host lacked the memory to verify the results.
+    pub(crate) is_failure: bool,
 }
 
 /// A copy of data. `None` if there is not enough memory.
@@ -172,9 +176,8 @@ fn checked<'w, 'd>(task: Task<'w, 'd>) -> Result<Messages<'w, 'd>> {
     Ok(messages)
 }
 
-/// Runs work and verifies the results. Returns the failure or the wrong result of the device if the trusted planner has repeated the
-/// work.
-pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Error>> {
+/// Runs work and verifies the results. Returns the reason if the trusted planner did the work.
+pub(crate) fn run(verifier: Verifier<'_>, work: Work<'_, '_>) -> Result<Option<Incident>> {
     let mut messages = checked(work.task)?;
     let (operation, states) = (messages.operation(), messages.states());
     let call = Call { verifier, operation, pass: pass_of(operation)?, states: &states };
@@ -223,12 +226,17 @@ impl Call<'_> {
         Err(verifier.wrong_result())
     }
 
-    /// Returns the failure or the wrong result of the device, if the work was repeated.
-    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Error>> {
+    /// Returns the reason if the trusted planner did the work.
+    fn run_on_host(&self, all: &mut Messages<'_, '_>) -> Result<Option<Incident>> {
         let verifier = &self.verifier;
+        let no_memory = || {
+            let reason = "no memory to verify its results by".into();
+            let error = Error::DeviceFailed { device: verifier.device.id(), reason };
+            Incident { error, is_failure: false }
+        };
+        let failure = |error| Incident { error, is_failure: true };
         let Some(originals) = Originals::keep(all) else {
-            self.run_trusted(all.reborrow())?;
-            return Ok(Some(verifier.no_memory()));
+            return self.run_trusted(all.reborrow()).map(|()| Some(no_memory()));
         };
         let outcome = verifier
             .device
@@ -236,9 +244,10 @@ impl Call<'_> {
             .and_then(Completion::wait)
             .and_then(|()| self.agrees(&originals, all));
         let incident = match outcome {
-            Ok(true) => return Ok(None),
-            Ok(false) => Ok(verifier.wrong_result()),
-            Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(error),
+            Ok(Some(true)) => return Ok(None),
+            Ok(Some(false)) => Ok(failure(verifier.wrong_result())),
+            Ok(None) => Ok(no_memory()),
+            Err(error @ Error::DeviceFailed { .. }) if verifier.repeats_failed_work => Ok(failure(error)),
             Err(error) => Err(error),
         };
         let repeated = incident.and_then(|incident| {
@@ -278,8 +287,8 @@ impl Call<'_> {
         }
     }
 
-    /// True if the results are right, as far as they are verified.
-    fn agrees(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<bool> {
+    /// True if the results are right, as far as they are verified. `None` if there is not enough memory.
+    fn agrees(&self, originals: &Originals, all: &mut Messages<'_, '_>) -> Result<Option<bool>> {
         let count = all.len();
         if self.verifier.verify == Verify::Full {
             return self.whole_messages_agree(originals, all, &(0..count).collect::<Vec<_>>());
@@ -288,15 +297,14 @@ impl Call<'_> {
         let lengths: Vec<usize> = (0..count).map(len).collect();
         let reads_only = self.operation.is_read_only();
         let some = pieces::sampled_messages(&self.verifier, &lengths, reads_only);
-        Ok(match self.operation {
-            Operation::Pass(_) if reads_only => self.whole_messages_agree(originals, all, &some)?,
-            Operation::Pass(_) => {
-                self.chaining_states_agree(originals, all) && self.samples_agree(originals, all)?
+        let samples_agree = reads_only || self.samples_agree(originals, all)?;
+        match self.operation {
+            Operation::Pass(_) if !reads_only => {
+                Ok(Some(samples_agree && self.chaining_states_agree(originals, all)))
             }
-            Operation::Fused(_) => {
-                self.samples_agree(originals, all)? && self.whole_messages_agree(originals, all, &some)?
-            }
-        })
+            _ if samples_agree => self.whole_messages_agree(originals, all, &some),
+            _ => Ok(Some(false)),
+        }
     }
 
     /// Compares the chaining states after whole blocks with the states that follow from input and output.
@@ -318,12 +326,12 @@ impl Call<'_> {
         let lengths: Vec<usize> =
             (0..all.len()).map(|i| if is_refused(all, i) { 0 } else { all.data(i).len() }).collect();
         let mut pieces = Vec::new();
-        let sampled = pieces::sampled_blocks(&self.verifier, &lengths);
-        // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece has at most two blocks.
-        let room = || Zeroizing::new(Vec::with_capacity(2 * 16 * sampled.len()));
-        let (mut input, mut found) = (room(), room());
-        for place in sampled.iter().copied() {
-            let piece = Piece::of(all, self.states[place.0], place, 16);
+        let sampled = pieces::sampled_pieces(&self.verifier, lengths);
+        // Vectors that grow would leave copies of plaintext behind, which are not wiped. A piece may need the block before it.
+        let room: usize = sampled.iter().map(|(_, bytes)| bytes + 16).sum();
+        let [mut input, mut found] = [0; 2].map(|_| Zeroizing::new(Vec::with_capacity(room)));
+        for (place, bytes) in sampled {
+            let piece = Piece::of(all, self.states[place.0], place, bytes);
             input.extend_from_slice(&originals.input(all, place.0)[piece.range()]);
             found.extend_from_slice(&output(all, place.0)[piece.range()]);
             pieces.push(piece);
@@ -331,18 +339,19 @@ impl Call<'_> {
         Ok(pieces::compare(&self.verifier, self.pass, &pieces, &input, &found)?.is_empty())
     }
 
-    /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses.
+    /// Computes the chosen messages again, each as a whole, with their chaining states, tags and statuses. `None` if there is not
+    /// enough memory.
     fn whole_messages_agree(
         &self,
         originals: &Originals,
         all: &mut Messages<'_, '_>,
         chosen: &[usize],
-    ) -> Result<bool> {
+    ) -> Result<Option<bool>> {
         let reads_only = self.operation.is_read_only();
         // Input that is only read is not copied.
         let copy = |&index| copy_of(if reads_only { &[] } else { originals.input(all, index) });
         let copies: Option<Vec<_>> = chosen.iter().map(copy).collect();
-        let mut copies = copies.ok_or_else(|| self.verifier.no_memory())?;
+        let Some(mut copies) = copies else { return Ok(None) };
         // The chaining states of segments, or the tags of messages.
         let mut blocks =
             Zeroizing::new(chosen.iter().map(|&index| self.states[index]).collect::<Vec<Block>>());
@@ -377,7 +386,8 @@ impl Call<'_> {
                 statuses.extend(again.iter().map(|message| message.status));
             }
         }
-        Ok(chosen.iter().zip(&copies).zip(blocks.iter()).enumerate().all(|(i, ((&index, copy), block))| {
+        let mut computed = chosen.iter().zip(&copies).zip(blocks.iter()).enumerate();
+        Ok(Some(computed.all(|(i, ((&index, copy), block))| {
             let block_agrees = match all.aead(index) {
                 None => all.state(index) == *block,
                 Some(message) => {
@@ -389,6 +399,6 @@ impl Call<'_> {
                 }
             };
             block_agrees && (reads_only || output(all, index) == &copy[..])
-        }))
+        })))
     }
 }

@@ -149,7 +149,7 @@ pub extern "C" fn lockstep_strerror(code: c_int) -> *const c_char {
 /// this thread, or the end of the thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn lockstep_last_error_message() -> *const c_char {
-    let message = LAST.try_with(|last| last.borrow().as_ref().map(|message| message.as_ptr()));
+    let message = LAST.try_with(|last| last.try_borrow().ok()?.as_ref().map(|message| message.as_ptr()));
     // An error means that the thread is ending: its message has been freed.
     message.ok().flatten().unwrap_or(c"".as_ptr())
 }
@@ -185,7 +185,8 @@ impl Failure {
         // A path or a name cannot contain a null byte. In C such a byte would end the message.
         message.retain(|c| c != '\0');
         // If the thread is ending, there is no place for the message.
-        let _ = LAST.try_with(|last| last.replace(CString::new(message).ok()));
+        let _ =
+            LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = CString::new(message).ok()));
         code
     }
 

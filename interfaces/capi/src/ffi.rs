@@ -156,9 +156,10 @@ impl<'a> Call<'a> {
         count: usize,
         name: &str,
     ) -> Outcome<&'a [T]> {
-        // SAFETY: the contract of the module.
-        let elements = unsafe { input(pointer, count, name)? };
-        self.add(MemoryRange::read(pointer, count)).map(|()| elements)
+        check_memory(pointer, count, name)?;
+        self.add(MemoryRange::read(pointer, count))?;
+        // SAFETY: the contract of the module. The call writes to no part of the memory.
+        unsafe { input(pointer, count, name) }
     }
 
     /// Elements that are read and written. The pointer may be null if there are none.
@@ -220,9 +221,10 @@ impl<'a> Call<'a> {
         len: usize,
         to: *mut u8,
     ) -> Outcome<Zeroizing<Vec<u8>>> {
-        // SAFETY: the contract of the module.
-        let bytes = unsafe { input(from, len, "the input")? };
+        check_memory(from, len, "the input")?;
         self.add(MemoryRange::input(from, to, len))?;
+        // SAFETY: the contract of the module. The call writes to no part of the memory before it is copied.
+        let bytes = unsafe { input(from, len, "the input")? };
         Ok(Zeroizing::new(bytes.to_vec()))
     }
 }

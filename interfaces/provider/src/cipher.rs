@@ -42,9 +42,9 @@ pub(crate) use xts::Xts;
 
 pub(crate) type Blocks = blocks::Blocks<false>;
 pub(crate) type Cts = blocks::Blocks<true>;
-pub(crate) type Gcm = aead::AeadContext<gcm::Gcm>;
-pub(crate) type Ccm = aead::AeadContext<ccm::Ccm>;
-pub(crate) type Ocb = aead::AeadContext<ocb::Ocb>;
+pub(crate) type Gcm = aead::AeadContext<gcm::GcmMode>;
+pub(crate) type Ccm = aead::AeadContext<ccm::CcmMode>;
+pub(crate) type Ocb = aead::AeadContext<ocb::OcbMode>;
 pub(crate) type GcmSiv = aead::AeadContext<siv::SyntheticIv<false>>;
 pub(crate) type Siv = aead::AeadContext<siv::SyntheticIv<true>>;
 

@@ -20,7 +20,7 @@ pub struct Considered {
     pub ns: f64,
     /// True if the time is based on measurements, false if the device states it.
     pub is_measured: bool,
-    /// A description of the failure, if the candidate has failed its self-test or its device has failed too often.
+    /// The reason, if the candidate has failed its self-test, its device has failed too often, or the CPU repeats its work.
     pub passed_over: Option<String>,
     /// True for the chosen candidate.
     pub is_chosen: bool,

@@ -14,9 +14,13 @@ use lockstep_modes::ocb::{self, Offsets};
 /// One in this many blocks is computed again. This is one block in 64 KiB, or 0.02 % of the work.
 const BLOCK_STRIDE: usize = 4096;
 
-/// All blocks of a call of at most this many blocks on the host are computed again. In such calls, modes derive keys, masks and
-/// counters, and a wrong one would make the whole message wrong. The processor needs less than a microsecond for them.
-const SHORT_CALL: usize = 16;
+/// All whole blocks of data in host memory are computed again if a message or segment has at most this many bytes of them. Modes
+/// derive keys, masks and counters in such segments, and a wrong one would make the whole message wrong.
+const SHORT: usize = 256;
+
+/// Limits the bytes of the short messages of a call that are computed again as a whole, because the processor may take longer for
+/// them than the device.
+const MAX_SHORT: usize = 64 << 10;
 
 /// One in this many messages is computed again as a whole, to verify its tag or MAC. This is 0.4 % of the work.
 const MESSAGE_STRIDE: usize = 256;
@@ -77,13 +81,23 @@ fn part_of(count: usize, fraction: usize) -> usize {
     ((fraction as u128 * count as u128) >> 32) as usize
 }
 
-/// All whole blocks of a short call on the host, by message and block number; otherwise [`sparse_blocks`].
-pub(super) fn sampled_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(usize, usize)> {
-    if lengths.iter().map(|bytes| bytes / 16).sum::<usize>() > SHORT_CALL {
-        return sparse_blocks(verifier, lengths);
+/// The pieces of data in host memory that are computed again: short messages up to [`MAX_SHORT`], and [`sparse_blocks`] of the
+/// others. Each piece is a message, its first block and its bytes.
+pub(super) fn sampled_pieces(
+    verifier: &Verifier<'_>,
+    mut lengths: Vec<usize>,
+) -> Vec<((usize, usize), usize)> {
+    let (mut pieces, mut room) = (Vec::new(), MAX_SHORT);
+    for (message, bytes) in lengths.iter_mut().enumerate() {
+        let whole = *bytes & !15;
+        if whole > 0 && whole <= SHORT.min(room) {
+            pieces.push(((message, 0), whole));
+            room -= whole;
+            *bytes = 0;
+        }
     }
-    let blocks = lengths.iter().enumerate();
-    blocks.flat_map(|(message, bytes)| (0..bytes / 16).map(move |number| (message, number))).collect()
+    pieces.extend(sparse_blocks(verifier, &lengths).into_iter().map(|place| (place, 16)));
+    pieces
 }
 
 /// One in [`BLOCK_STRIDE`] whole blocks of all messages together, but at least one block, by message and block number.
@@ -107,10 +121,11 @@ pub(super) fn sparse_blocks(verifier: &Verifier<'_>, lengths: &[usize]) -> Vec<(
 }
 
 /// One in [`MESSAGE_STRIDE`] messages. Long messages, which have more than a 16th of all bytes, are not among them. All of them
-/// are chosen in each call if `takes_long` is true, otherwise in the first call and then in one of [`MESSAGE_STRIDE`] calls.
+/// are chosen in each call if `takes_long` is true, otherwise in the first call of the operation and then in one of [`MESSAGE_STRIDE`]
+/// of its calls.
 pub(super) fn sampled_messages(verifier: &Verifier<'_>, lengths: &[usize], takes_long: bool) -> Vec<usize> {
     let (total, count) = (lengths.iter().sum::<usize>(), lengths.len());
-    // The seed of the first call is 0, and the seeds are spread evenly.
+    // The seed of the first call of an operation is 0, and the seeds are spread evenly.
     let takes_long = takes_long || part_of(MESSAGE_STRIDE, verifier.seed) == 0;
     // The size of a message is taken as its bytes plus one block, so that empty messages do not have size 0.
     let is_long = |index: &usize| 16 * (lengths[*index] + 16) > total + 16 * count;

@@ -5,9 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lockstep_core::backend::{Completion, Cost, Device, DeviceId, KernelId, KernelInfo, Unit};
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
+use lockstep_core::work::{FusedAead, Operation, Pass, Segment, Status, Tag, Task, Work};
 use lockstep_core::{Error, Key, KeySize, Result};
-use lockstep_modes::{Aead, Cipher, CipherKey, Direction, Executor, Message};
+use lockstep_modes::cmac::{CmacMessage, cmac};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Executor, Message, aead};
+use lockstep_planner::timing::Shape;
 use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MockAsyncDevice};
@@ -23,6 +25,8 @@ const FAILS: usize = 3;
 const WRONG_STATE: usize = 4;
 /// One block in 32 is wrong, at the same place in each tile, as if a lane of the device were broken.
 const BROKEN_LANE: usize = 5;
+/// The last whole block of a call of a pass is wrong if the last segment has at most 16 whole blocks.
+const WRONG_SHORT_BLOCK: usize = 7;
 /// The MAC of the longest message of a pass, or the tags that a fused AEAD writes, are wrong. All else is right.
 const WRONG_MAC: usize = 6;
 
@@ -94,6 +98,14 @@ impl Device for Pretend {
                     longest.unwrap().state[15] ^= 1;
                 }
                 segments.iter_mut().for_each(|segment| spoil(&mut segment.data, behaviour));
+                let last =
+                    segments.last_mut().filter(|_| behaviour == WRONG_SHORT_BLOCK && !pass.is_read_only());
+                if let Some(Segment { data: Data::Host(data), .. }) = last
+                    && data.output().len() < 272
+                    && let Some(block) = data.output().chunks_exact_mut(16).last()
+                {
+                    block[0] ^= 1;
+                }
             }
             Task::Fused(fused, messages) => {
                 self.oracle.submit(KernelId(0), Task::Fused(fused, &mut *messages).into())?.wait()?;
@@ -249,7 +261,7 @@ fn macs_of_long_messages_are_verified() {
     let among_short_ones = [vec![16; 40], vec![4096], vec![0; 40]].concat();
     for lengths in [vec![16], vec![4096], vec![4096; 5], among_short_ones] {
         for (verify, seen) in [(Verify::Off, false), (Verify::Sample, true), (Verify::Full, true)] {
-            let (planner, behaviour) = planner(verify, None);
+            let (planner, behaviour) = planner(verify, Some("gpu"));
             let key = Key::new(&[1; 16]).unwrap();
             let bytes: Vec<Vec<u8>> = lengths.iter().map(|len| data(*len)).collect();
             for pass in [Pass::CbcMac, Pass::Ghash, Pass::Polyval] {
@@ -275,28 +287,79 @@ fn macs_of_long_messages_are_verified() {
     }
 }
 
+/// The CPU computes these MACs again, so another device saves no time.
+#[test]
+fn macs_that_are_repeated_are_not_given_to_another_device() {
+    for (verify, name, messages, expected) in [
+        (Verify::Off, None, 1, "gpu"),
+        (Verify::Sample, None, 1, "mock-cpu"),
+        (Verify::Sample, None, 100, "gpu"),
+        (Verify::Full, None, 100, "mock-cpu"),
+        (Verify::Full, Some("gpu"), 1, "gpu"),
+    ] {
+        let (planner, _) = planner(verify, name);
+        let shape = Shape { messages, bytes: 4096 * messages, longest: 4096 };
+        let plan = planner.plan(Operation::Pass(Pass::CbcMac), KeySize::Aes128, shape, None).unwrap();
+        assert_eq!(plan.device.id().backend, expected, "{verify:?}, {name:?}, {messages}");
+    }
+}
+
+/// Seals messages with a device that computes rightly and then with one that computes wrongly, and opens them with the latter.
+/// All results must be right.
+fn no_result_is_wrong(mode: (Aead, usize), lengths: &[usize], wrong: usize) {
+    let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+    let key = AeadKey::new(mode.0, &data(32)).unwrap();
+    let nonce = &[9; 16][..mode.1];
+    let plain: Vec<Vec<u8>> = lengths.iter().map(|len| data(*len)).collect();
+    let sealed = || {
+        let (mut bytes, mut tags) = (plain.clone(), vec![[0; 16]; plain.len()]);
+        let statuses = aead_once(&key, nonce, &planner, false, &mut bytes, &mut tags);
+        (statuses, bytes, tags)
+    };
+    let right = sealed();
+    assert_eq!(planner.incidents(), []);
+    behaviour.store(wrong, Ordering::Relaxed);
+    assert!(sealed() == right, "{mode:?}, {lengths:?}");
+    let (_, mut bytes, mut tags) = right;
+    let opened = aead_once(&key, nonce, &planner, true, &mut bytes, &mut tags);
+    assert!(opened.iter().all(|status| *status == Status::Done) && bytes == plain, "{mode:?}, {lengths:?}");
+    assert!(planner.incidents().iter().all(|incident| *incident == WRONG_RESULT));
+    assert!(planner.incidents().len() >= 2);
+}
+
+/// Modes that are composed of passes, and the length of a nonce.
+const COMPOSED: [(Aead, usize); 5] =
+    [(Aead::Ccm, 12), (Aead::Eax, 12), (Aead::GcmSiv, 12), (Aead::Siv, 12), (Aead::Gcm, 16)];
+
 /// The modes with a MAC of their own, which the sample of blocks does not cover.
 #[test]
 fn a_wrong_mac_gives_no_wrong_tag() {
-    let key = Key::new(&[1; 32]).unwrap();
-    for aead in [Aead::Ccm, Aead::Eax, Aead::GcmSiv] {
+    for mode in COMPOSED {
         for len in [0, 16, 70_007] {
-            let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
-            let sealed = || {
-                let mut tags = [[0; 16]];
-                let mut bytes = [data(len)];
-                let statuses = aead_once(aead, &planner, &key, false, &mut bytes, &mut tags);
-                (statuses, bytes, tags)
-            };
-            let right = sealed();
-            assert_eq!(planner.incidents(), []);
-            behaviour.store(WRONG_MAC, Ordering::Relaxed);
-            assert!(sealed() == right, "{aead}, {len}");
-            let (_, mut bytes, mut tags) = right;
-            let opened = aead_once(aead, &planner, &key, true, &mut bytes, &mut tags);
-            assert_eq!((&opened[..], &bytes[0]), (&[Status::Done][..], &data(len)), "{aead}, {len}");
-            assert!(planner.incidents().iter().all(|incident| *incident == WRONG_RESULT));
-            assert!(planner.incidents().len() >= 2);
+            no_result_is_wrong(mode, &[len], WRONG_MAC);
+        }
+    }
+    for len in [0, 16, 70_007] {
+        let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+        let (key, data) = (Key::new(&[1; 32]).unwrap(), data(len));
+        let mac = || {
+            let mut mac = [0; 16];
+            cmac(&planner, &mut [CmacMessage { key: &key, data: &data, mac: &mut mac }]).unwrap();
+            mac
+        };
+        let right = mac();
+        behaviour.store(WRONG_MAC, Ordering::Relaxed);
+        assert_eq!(mac(), right, "{len}");
+        assert!(planner.incidents().contains(&WRONG_RESULT));
+    }
+}
+
+/// The short segments of a batch have derived keys and masks. One wrong block among all of them must be found.
+#[test]
+fn a_wrong_key_or_mask_in_a_batch_gives_no_wrong_result() {
+    for mode in COMPOSED {
+        for messages in [1, 3, 100] {
+            no_result_is_wrong(mode, &vec![48; messages], WRONG_SHORT_BLOCK);
         }
     }
 }
@@ -304,7 +367,7 @@ fn a_wrong_mac_gives_no_wrong_tag() {
 /// If a pass has many MACs, some of them are computed again.
 #[test]
 fn macs_of_many_messages_are_sampled() {
-    let (planner, behaviour) = planner(Verify::Sample, None);
+    let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
     let key = Key::new(&[1; 16]).unwrap();
     let bytes = data(480);
     let macs = || {
@@ -321,53 +384,56 @@ fn macs_of_many_messages_are_sampled() {
     assert_eq!(planner.incidents(), [WRONG_RESULT]);
 }
 
-/// The tag of a single message of a fused AEAD is verified in the first call, and then in some of the calls.
+/// The tag of a single message of a fused AEAD is verified in the first call of the operation, and then in some of its calls.
 #[test]
 fn tags_of_fused_aeads_are_sampled() {
     const CALLS: usize = 600;
-    let key = Key::new(&[1; 16]).unwrap();
+    let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+    run(&planner, Cipher::Ctr, Direction::Encrypt, &[data(40)], true).unwrap();
     for (aead, fused) in [(Aead::Gcm, FusedAead::GcmSeal), (Aead::Ocb, FusedAead::OcbSeal)] {
-        let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
+        behaviour.store(RIGHT, Ordering::Relaxed);
+        let key = AeadKey::new(aead, &[1; 16]).unwrap();
+        let before = planner.incidents().len();
         let mut right = [[0; 16]];
         let (cpu, _) = self::planner(Verify::Off, Some("mock-cpu"));
-        aead_once(aead, &cpu, &key, false, &mut [data(40)], &mut right);
+        aead_once(&key, &[9; 12], &cpu, false, &mut [data(40)], &mut right);
         // The self-test runs before the device computes wrongly.
         planner.plan(Operation::Fused(fused), KeySize::Aes128, 40, None).unwrap();
         behaviour.store(WRONG_MAC, Ordering::Relaxed);
         let found = (0..CALLS).map(|call| {
             let mut tags = [[0; 16]];
-            aead_once(aead, &planner, &key, false, &mut [data(40)], &mut tags);
+            aead_once(&key, &[9; 12], &planner, false, &mut [data(40)], &mut tags);
             assert!(call > 0 || tags == right, "{aead}");
             usize::from(tags == right)
         });
         let found: usize = found.sum();
         assert!((2..CALLS / 10).contains(&found), "{aead}: {found}");
-        assert_eq!(planner.incidents().len(), found);
+        assert_eq!(planner.incidents().len() - before, found);
     }
 }
 
 fn aead_once(
-    aead: Aead,
+    key: &AeadKey,
+    nonce: &[u8],
     planner: &Planner,
-    key: &Key,
     opens: bool,
     bytes: &mut [Vec<u8>],
     tags: &mut [[u8; 16]],
 ) -> Vec<Status> {
-    let mut messages: Vec<AeadMessage<'_>> = bytes
+    let mut messages: Vec<aead::Message<'_>> = bytes
         .iter_mut()
         .zip(tags)
-        .map(|(bytes, tag)| AeadMessage {
+        .map(|(bytes, tag)| aead::Message {
             key,
-            nonce: &[9; 12],
-            aad: b"aad",
+            nonce,
+            aad: &[b"aad"],
             data: Data::in_place(bytes),
             tag: if opens { Tag::Expect(tag) } else { Tag::Write(tag) },
             status: Status::Pending,
         })
         .collect();
     let direction = if opens { Direction::Decrypt } else { Direction::Encrypt };
-    let outcome = aead.run_messages(planner, direction, &mut messages);
+    let outcome = key.mode().run(planner, direction, &mut messages);
     assert!(matches!(outcome, Ok(()) | Err(Error::AuthenticationFailed)), "{outcome:?}");
     messages.iter().map(|message| message.status).collect()
 }
@@ -378,7 +444,7 @@ fn fused_aeads_are_verified() {
     for (aead, verify) in [Aead::Gcm, Aead::Ocb].into_iter().flat_map(ways) {
         let (planner, behaviour) = planner(verify, Some("gpu"));
         let run = |opens, bytes: &mut [Vec<u8>], tags: &mut [[u8; 16]]| {
-            aead_once(aead, &planner, &Key::new(&[1; 16]).unwrap(), opens, bytes, tags)
+            aead_once(&AeadKey::new(aead, &[1; 16]).unwrap(), &[9; 12], &planner, opens, bytes, tags)
         };
         let plain = [data(70_000), data(0), data(40)];
         let mut tags = [[0; 16]; 3];

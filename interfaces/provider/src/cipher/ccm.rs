@@ -14,7 +14,7 @@ use crate::reason::{Outcome, Reason};
 
 /// CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ccm;
+pub(crate) struct CcmMode;
 
 pub(crate) struct CcmKey {
     key: ContextKey,
@@ -32,7 +32,7 @@ struct Message {
     state: CtrMac,
 }
 
-impl AeadMode for Ccm {
+impl AeadMode for CcmMode {
     type Key = CcmKey;
 
     const AEAD: Aead = Aead::Ccm;
@@ -142,7 +142,7 @@ impl AeadMode for Ccm {
     }
 }
 
-impl AeadContext<Ccm> {
+impl AeadContext<CcmMode> {
     fn key_with_iv(&mut self) -> Outcome<&mut CcmKey> {
         let key = self.key.as_mut().ok_or(Reason::NoKey)?;
         if self.iv_state == IvState::Fresh { Ok(key) } else { Err(Reason::NoIv) }
@@ -174,7 +174,7 @@ impl AeadContext<Ccm> {
         }
         self.check_tag_is_set()?;
         if let Some(CcmKey { message: None, .. }) = self.key {
-            Ccm::set_message_len(self, len)?;
+            CcmMode::set_message_len(self, len)?;
         }
         let Some(CcmKey { key, message: Some(message) }) = &mut self.key else { return Err(Reason::NoKey) };
         if message.len != len {

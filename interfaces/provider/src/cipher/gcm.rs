@@ -18,7 +18,7 @@ const TLS_TAG: usize = 16;
 
 /// GCM, with the origin of the current IV.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Gcm {
+pub(crate) struct GcmMode {
     /// True if a message was started with the current IV.
     iv_is_used: bool,
     /// True if a part of the IV was set for decryption. The IV may then be that of a message that was encrypted before.
@@ -70,7 +70,7 @@ impl Drop for Ahead {
     }
 }
 
-impl AeadMode for Gcm {
+impl AeadMode for GcmMode {
     type Key = GcmKey;
 
     const AEAD: Aead = Aead::Gcm;
@@ -249,7 +249,7 @@ impl AeadMode for Gcm {
     }
 }
 
-impl AeadContext<Gcm> {
+impl AeadContext<GcmMode> {
     /// Encrypts or decrypts the next bytes of the message. After a failure of a device, the output is zeroed, and the message cannot
     /// continue.
     #[inline(always)]
@@ -329,7 +329,7 @@ impl AeadContext<Gcm> {
             // This IV was used by a message that another function has started.
             self.increment_iv();
         }
-        Gcm::start(self)?;
+        GcmMode::start(self)?;
         let iv = &self.iv[..self.iv_len];
         let len = part.len().min(iv.len());
         part[..len].copy_from_slice(&iv[iv.len() - len..]);
@@ -352,7 +352,7 @@ impl AeadContext<Gcm> {
         }
         self.set_iv(self.iv_len - part.len(), part);
         self.mode.iv_is_received = true;
-        Gcm::start(self)
+        GcmMode::start(self)
     }
 
     /// Processes a TLS 1.2 record in place: explicit IV, data, tag. A record is a complete message. Its IV is not used again, even if

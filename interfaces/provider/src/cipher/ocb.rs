@@ -14,7 +14,7 @@ use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ocb;
+pub(crate) struct OcbMode;
 
 pub(crate) struct OcbKey {
     ocb: InlineOcb,
@@ -26,7 +26,7 @@ pub(crate) struct OcbKey {
     data_has_ended: bool,
 }
 
-impl AeadMode for Ocb {
+impl AeadMode for OcbMode {
     type Key = OcbKey;
 
     const AEAD: Aead = Aead::Ocb;
@@ -143,7 +143,7 @@ impl AeadMode for Ocb {
     }
 }
 
-impl AeadContext<Ocb> {
+impl AeadContext<OcbMode> {
     /// Refuses data after a partial block.
     fn check_data_may_follow(&self) -> Outcome<()> {
         let has_ended = self.key.as_ref().is_some_and(|key| key.data_has_ended);

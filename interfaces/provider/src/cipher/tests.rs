@@ -189,10 +189,10 @@ fn plain<C: Cipher>(
 
 /// The modes. The second member is true if a message may have several updates.
 const MESSAGES: [(&str, bool, Message); 15] = [
-    ("GCM", true, aead::<gcm::Gcm>),
-    ("CCM", false, aead::<ccm::Ccm>),
+    ("GCM", true, aead::<gcm::GcmMode>),
+    ("CCM", false, aead::<ccm::CcmMode>),
     ("CCM in a record", false, record_of_ccm),
-    ("OCB", true, aead::<ocb::Ocb>),
+    ("OCB", true, aead::<ocb::OcbMode>),
     ("GCM-SIV", false, aead::<siv::SyntheticIv<false>>),
     ("SIV", false, aead::<siv::SyntheticIv<true>>),
     ("ECB", true, |instance, shape, data, tag| plain::<Blocks>("AES-128-ECB", instance, shape, data, tag)),
@@ -366,7 +366,7 @@ fn gcm_that_the_device_cannot_do_uses_the_key_of_the_kernel() {
     // The self-test fails, so that the CPU does all work.
     FAIL_AT.set(0);
     let instance = instance("16");
-    let (outcome, output, tag) = aead::<gcm::Gcm>(&instance, WHOLE, &[0x5a; LEN], None);
+    let (outcome, output, tag) = aead::<gcm::GcmMode>(&instance, WHOLE, &[0x5a; LEN], None);
     let mut expected = [0x5a; LEN];
     let mut gcm = InlineGcm::new(InlineKernel::best(), &KEY[..32]).unwrap();
     assert!(gcm.start(true, &IV[..12]) && gcm.aad(b"additional data of over 16 bytes"));

@@ -1,7 +1,5 @@
 //! Key wrap, with and without padding (SP 800-38F; RFC 3394, RFC 5649). Each update wraps or unwraps a whole key.
 
-use std::mem::take;
-
 use lockstep::hazmat::mode::incremental::{BlockIo, KeyedExecutor};
 use lockstep::hazmat::mode::key_wrap::{self, CipherFunction, Icv, Semiblock};
 use zeroize::Zeroize;
@@ -58,10 +56,13 @@ impl Cipher for Wrap {
         let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
             let rest = match key.planned.is_large(block.len()) {
-                true => key.planned.run(pass, state, None, block.into_host(), take(&mut counted))?,
+                true => key.planned.run(pass, state, None, block.into_host(), counted)?,
                 false => Some(block.into_host()),
             };
-            rest.into_iter().for_each(|block| key.run_inline(pass, state, block.into_span()));
+            match rest {
+                Some(block) => key.run_inline(pass, state, block.into_span()),
+                None => counted = 0,
+            }
             Ok(())
         });
         let encrypts = self.0.common.encrypts;

@@ -84,6 +84,8 @@ pub(super) fn run<X: Default + Send>(
     let slots = std::iter::once(Some(slot)).chain((1..workers.count).map(|_| None));
     at_once(slots.collect(), |first| match first {
         Some(slot) => shared.worker(slot, Some(0)),
+        // If not all threads could be started, a worker may start after the end.
+        None if shared.has_ended(&lock(&shared.input)) => {}
         None => shared.worker(new_slot(), None),
     });
     shared.output.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
@@ -126,11 +128,16 @@ impl<X> Shared<'_, X> {
         }
     }
 
+    /// True if no more pieces are read.
+    fn has_ended(&self, input: &Input<'_, X>) -> bool {
+        input.ended || self.stopped.load(Ordering::Acquire)
+    }
+
     /// Reads the next piece and returns its number. A piece that cannot be read is numbered too, so that its error is
     /// reported in order.
     fn read(&self, slot: &mut Slot<X>) -> Option<(u64, Result<()>)> {
         let mut input = lock(&self.input);
-        if input.ended || self.stopped.load(Ordering::Acquire) {
+        if self.has_ended(&input) {
             return None;
         }
         // The flag remains set if the source panics.

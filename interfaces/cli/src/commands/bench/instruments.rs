@@ -3,7 +3,6 @@
 //! and NVML (NVIDIA GPUs).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,22 +78,26 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
 }
 
-/// The timed stretches of a run, by the name of the contender.
+/// The names of the contenders of a run, in the order of their first measurement, and their timed stretches.
 #[derive(Default)]
-pub(super) struct Samples(RefCell<BTreeMap<Arc<str>, Vec<Spent>>>);
+pub(super) struct Samples(RefCell<Vec<(Arc<str>, Vec<Spent>)>>);
 
 /// The name of a contender, its timed seconds, and the points of its curve.
 pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
 
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
-        self.0.borrow_mut().entry(Arc::clone(name)).or_default().push(spent);
+        let mut all = self.0.borrow_mut();
+        match all.iter_mut().find(|(known, _)| known == name) {
+            Some((_, stretches)) => stretches.push(spent),
+            None => all.push((Arc::clone(name), vec![spent])),
+        }
     }
 
     /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
     /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
     pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
-        let curve = |(name, stretches): (&Arc<str>, &Vec<Spent>)| {
+        let curve = |(name, stretches): &(Arc<str>, Vec<Spent>)| {
             let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
             let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
             for spent in stretches {
