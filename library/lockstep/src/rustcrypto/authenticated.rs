@@ -41,7 +41,13 @@ pub type Nonce<Size> = Array<u8, Size>;
 /// A tag, as `aes_gcm::Tag`.
 pub type Tag<Size = U16> = Array<u8, Size>;
 
-/// AES-GCM, as `aes_gcm::AesGcm`, with tags of 12 to 16 bytes.
+/// AES-GCM, as `aes_gcm::AesGcm`, with tags of 12 to 16 bytes. Shorter ones do not compile:
+///
+/// ```compile_fail
+/// use lockstep::rustcrypto::cipher::consts::{U8, U12};
+/// use lockstep::rustcrypto::{Aes128, AesGcm, KeyInit};
+/// AesGcm::<Aes128, U12, U8>::new(&[0; 16].into());
+/// ```
 pub type AesGcm<A, NonceSize, TagSize = U16> =
     AuthenticatedCipher<{ Aead::Gcm as usize }, <A as IsAes>::KeySize, NonceSize, TagSize>;
 /// AES-GCM with a 128-bit key and a 96-bit nonce.
@@ -125,14 +131,12 @@ where
         let is_in_place = buffer.get_in().as_ptr() == buffer.get_out().as_ptr();
         let data = buffer.into_out_with_copied_in();
         let mut tag = Tag::<T>::default();
-        if self.key.seal_in_place(engine, nonce, &[aad], data, &mut tag).is_ok() {
-            return Ok(tag);
-        }
-        if !is_in_place {
+        let sealed = self.key.seal_in_place(engine, nonce, &[aad], data, &mut tag);
+        if sealed.is_err() && !is_in_place {
             // The copy of the plaintext.
             data.zeroize();
         }
-        Err(Error)
+        sealed.map(|()| tag).map_err(|_| Error)
     }
 
     fn decrypt_inout_detached(
@@ -170,3 +174,6 @@ fn shared_engine() -> Result<&'static Engine> {
     let new = || Engine::builder().backends(&["cpu"]).build().or_else(|_| Engine::new()).ok();
     ENGINE.get_or_init(new).as_ref().ok_or(Error)
 }
+
+#[cfg(test)]
+mod tests;
