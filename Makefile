@@ -278,6 +278,8 @@ lint: tools-present-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy $(WORKSPACE) --all-targets -- -D warnings
 	$(CARGO) clippy -p lockstep-aes --no-default-features --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-aes --no-default-features --features rustcrypto --locked -- -D warnings
+	$(CARGO) clippy -p lockstep-rustls --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-cli --no-default-features --locked -- -D warnings
 	$(CARGO) clippy -p lockstep-provider -p lockstep-provider-library --locked -- -D warnings
 	tools/cross_check.sh

@@ -3,11 +3,14 @@
 //! - [`suite`] and [`backend_suite!`]: checks that compare results with those of the oracle, the crate `lockstep_reference`.
 //! - [`properties`](mod@properties): random splits, batches and positions, by [`properties!`].
 //! - [`mock`]: an asynchronous device with memory of its own, and a trusted device.
+//! - `residue`: a search for keys in the memory of a process, on Linux.
 #![deny(unsafe_code)]
 
 mod absent;
 pub mod mock;
 pub mod properties;
+#[cfg(target_os = "linux")]
+pub mod residue;
 pub mod suite;
 
 pub use absent::absent_device;

@@ -26,6 +26,8 @@
 mod gcm;
 mod quic;
 mod suites;
+#[cfg(test)]
+mod tests;
 #[cfg(feature = "tls12")]
 mod tls12;
 mod tls13;
@@ -36,14 +38,23 @@ use rustls::crypto::CryptoProvider;
 /// The same provider, except that Lockstep computes AES-GCM. Suites stay in their order; none is added or removed. A suite of TLS 1.3
 /// for which the other provider does not support QUIC does not support it here either.
 ///
+/// **On a processor without AES instructions, all suites stay those of the other provider:** Lockstep's code for such processors is slower.
+///
 /// rustls requires suites that live as long as the program, so they are never freed. Each suite of another provider is made once.
 ///
 /// # Errors
 /// [`NoKernel`], if no kernel passes its self-test.
 pub fn provider(other: CryptoProvider) -> Result<CryptoProvider, NoKernel> {
     let kernel = InlineKernel::all().find(|kernel| is_proven(*kernel)).ok_or(NoKernel)?;
+    Ok(with_kernel(kernel, other))
+}
+
+fn with_kernel(kernel: InlineKernel, other: CryptoProvider) -> CryptoProvider {
+    if !kernel.has_aes_instructions() {
+        return other;
+    }
     let cipher_suites = other.cipher_suites.iter().map(|suite| suites::with_kernel(kernel, *suite)).collect();
-    Ok(CryptoProvider { cipher_suites, ..other })
+    CryptoProvider { cipher_suites, ..other }
 }
 
 /// The error of [`provider`].

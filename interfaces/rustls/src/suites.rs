@@ -13,11 +13,15 @@ use crate::gcm::Gcm;
 const MAX_RECORDS: u64 = 1 << 24;
 
 /// The suites of other providers, each with the suite that has been made of it.
-static MADE: Mutex<Vec<[SupportedCipherSuite; 2]>> = Mutex::new(Vec::new());
+pub(crate) static MADE: Mutex<Vec<[SupportedCipherSuite; 2]>> = Mutex::new(Vec::new());
 
 /// The suite with our AES-GCM, or the same suite if it has another cipher.
 pub(crate) fn with_kernel(kernel: InlineKernel, suite: SupportedCipherSuite) -> SupportedCipherSuite {
     let Some(key_len) = key_len(suite.suite()) else { return suite };
+    // Another crate may have switched on TLS 1.2 in rustls.
+    if cfg!(not(feature = "tls12")) && suite.tls13().is_none() {
+        return suite;
+    }
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some([_, ours]) = made.iter().find(|[other, ours]| is_same(*other, suite) || is_same(*ours, suite))
     {
@@ -51,6 +55,7 @@ fn is_same(first: SupportedCipherSuite, second: SupportedCipherSuite) -> bool {
         (SupportedCipherSuite::Tls12(first), SupportedCipherSuite::Tls12(second)) => {
             std::ptr::eq(first, second)
         }
+        #[allow(unreachable_patterns)]
         _ => false,
     }
 }
@@ -77,7 +82,7 @@ fn new(gcm: Gcm, suite: SupportedCipherSuite) -> SupportedCipherSuite {
                 aead_alg: Box::leak(Box::new(gcm)),
             })))
         }
-        // Another crate has switched on TLS 1.2 in rustls, and the program has not switched it on here.
+        // TLS 1.2 without the feature.
         #[allow(unreachable_patterns)]
         other => other,
     }

@@ -1,6 +1,6 @@
 //! Connections in memory between Lockstep and ring.
 
-use std::io::{IoSlice, Write};
+use std::io::{IoSlice, Read, Write};
 
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{CipherSuite, Error};
@@ -70,6 +70,9 @@ fn a_changed_record_ends_the_connection_without_plaintext() {
         // A byte of the content, not of the header.
         wire[40] ^= 1;
         assert_eq!(receive(&mut pair.server, &wire), Err(Error::DecryptError), "{suite:?}");
+        let mut plain = Vec::new();
+        let _ = pair.server.reader().read_to_end(&mut plain);
+        assert!(plain.is_empty(), "{suite:?}");
         let told = deliver(&mut pair.server, &mut pair.client);
         let alert = Error::AlertReceived(rustls::AlertDescription::BadRecordMac);
         assert_eq!(told, Err(alert), "{suite:?}");

@@ -6,3 +6,4 @@ mod openssl;
 mod provider;
 mod quic;
 mod records;
+mod residue;

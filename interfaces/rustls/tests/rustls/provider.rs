@@ -37,41 +37,43 @@ fn a_suite_is_made_once() {
     assert_eq!(addresses(&first), addresses(&again), "a provider that is Lockstep's already");
 }
 
-#[test]
-fn a_suite_without_quic_stays_without_it() {
-    let SupportedCipherSuite::Tls13(other) = suite(&ring::default_provider(), SUITES[0]) else {
-        unreachable!()
-    };
-    let without = Box::leak(Box::new(Tls13CipherSuite {
-        common: rustls::CipherSuiteCommon { confidentiality_limit: 1000, ..copy(&other.common) },
+/// The suite of TLS 1.3 with our AES-GCM, made from ring's with this limit.
+fn with_limit(confidentiality_limit: u64, has_quic: bool) -> &'static Tls13CipherSuite {
+    let other = suite(&ring::default_provider(), SUITES[0]).tls13().unwrap();
+    let rustls::CipherSuiteCommon { suite: name, hash_provider, .. } = other.common;
+    let other = Box::leak(Box::new(Tls13CipherSuite {
+        common: rustls::CipherSuiteCommon { suite: name, hash_provider, confidentiality_limit },
         hkdf_provider: other.hkdf_provider,
         aead_alg: other.aead_alg,
-        quic: None,
+        quic: other.quic.filter(|_| has_quic),
     }));
-    let other = CryptoProvider {
-        cipher_suites: vec![SupportedCipherSuite::Tls13(without)],
-        ..ring::default_provider()
-    };
-    let ours = suite(&lockstep_rustls::provider(other).unwrap(), SUITES[0]).tls13().unwrap();
-    assert!(ours.quic.is_none());
-    assert_eq!(ours.common.confidentiality_limit, 1000, "a lower limit stays");
-}
-
-fn copy(common: &rustls::CipherSuiteCommon) -> rustls::CipherSuiteCommon {
-    let rustls::CipherSuiteCommon { suite, hash_provider, confidentiality_limit } = *common;
-    rustls::CipherSuiteCommon { suite, hash_provider, confidentiality_limit }
+    let cipher_suites = vec![SupportedCipherSuite::Tls13(other)];
+    let other = CryptoProvider { cipher_suites, ..ring::default_provider() };
+    suite(&lockstep_rustls::provider(other).unwrap(), name).tls13().unwrap()
 }
 
 #[test]
-fn suites_have_the_limit_of_aes_gcm_and_are_not_fips() {
+fn a_suite_without_quic_stays_without_it() {
+    assert!(with_limit(1000, false).quic.is_none());
+    assert!(with_limit(1000, true).quic.is_some());
+}
+
+#[test]
+fn suites_have_the_limit_of_aes_gcm_or_a_lower_one() {
+    assert_eq!(with_limit(u64::MAX, true).common.confidentiality_limit, 1 << 24);
+    assert_eq!(with_limit(1000, true).common.confidentiality_limit, 1000);
+}
+
+/// Asks our algorithms: a suite is not FIPS-approved if any part of it is not, and no part of ring is.
+#[test]
+fn algorithms_are_not_fips() {
     for name in SUITES {
-        let suite = suite(&ours(), name);
-        let common = match suite {
-            SupportedCipherSuite::Tls13(suite) => &suite.common,
-            SupportedCipherSuite::Tls12(suite) => &suite.common,
-        };
-        assert_eq!(common.confidentiality_limit, 1 << 24, "{name:?}");
-        assert!(!suite.fips(), "{name:?}");
+        match suite(&ours(), name) {
+            SupportedCipherSuite::Tls13(suite) => {
+                assert!(!suite.aead_alg.fips() && !suite.quic.unwrap().fips(), "{name:?}");
+            }
+            SupportedCipherSuite::Tls12(suite) => assert!(!suite.aead_alg.fips(), "{name:?}"),
+        }
     }
 }
 

@@ -4,39 +4,71 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use ::aead::array::ArraySize;
+use ::aead::array::{Array, ArraySize};
 use ::aead::consts::{U12, U16, U32, U64};
 use ::aead::inout::InOutBuf;
-use ::aead::{AeadCore, AeadInOut, Error, KeyInit, KeySizeUser, Nonce, Result, Tag, TagPosition};
+use ::aead::{AeadCore, AeadInOut, Error, KeyInit, KeySizeUser, Result, TagPosition};
 use cipher::zeroize::{Zeroize, ZeroizeOnDrop};
-use lockstep_cpu::inline::InlineKernel;
 
-use super::block::{Aes128, Aes256};
+use super::block::{Aes, Aes128, Aes256};
 use crate::Engine;
-use crate::aead::{Aead, Caller, Key};
+use crate::aead::{Aead, Key};
 
-/// AES-GCM, as `aes_gcm::AesGcm`.
+/// Implemented by [`Aes`] only, and not exported: aliases such as [`AesGcm`] must not accept another cipher, since the modes compute AES.
+///
+/// ```compile_fail,E0277
+/// use lockstep::rustcrypto::{AesGcm, cipher::consts::U12};
+/// struct Sm4;
+/// impl lockstep::rustcrypto::cipher::KeySizeUser for Sm4 {
+///     type KeySize = lockstep::rustcrypto::cipher::consts::U16;
+/// }
+/// type Sm4Gcm = AesGcm<Sm4, U12>;
+/// fn new(key: [u8; 16]) -> Sm4Gcm {
+///     lockstep::rustcrypto::KeyInit::new(&key.into())
+/// }
+/// ```
+pub trait IsAes {
+    /// The number of bytes of a key.
+    type KeySize;
+}
+
+impl<KeySize> IsAes for Aes<KeySize> {
+    type KeySize = KeySize;
+}
+
+/// A nonce, as `aes_gcm::Nonce`.
+pub type Nonce<Size> = Array<u8, Size>;
+/// A tag, as `aes_gcm::Tag`.
+pub type Tag<Size = U16> = Array<u8, Size>;
+
+/// AES-GCM, as `aes_gcm::AesGcm`, with tags of 12 to 16 bytes. Shorter ones do not compile:
+///
+/// ```compile_fail
+/// use lockstep::rustcrypto::cipher::consts::{U8, U12};
+/// use lockstep::rustcrypto::{Aes128, AesGcm, KeyInit};
+/// AesGcm::<Aes128, U12, U8>::new(&[0; 16].into());
+/// ```
 pub type AesGcm<A, NonceSize, TagSize = U16> =
-    AuthenticatedCipher<{ Aead::Gcm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+    AuthenticatedCipher<{ Aead::Gcm as usize }, <A as IsAes>::KeySize, NonceSize, TagSize>;
 /// AES-GCM with a 128-bit key and a 96-bit nonce.
 pub type Aes128Gcm = AesGcm<Aes128, U12>;
 /// AES-GCM with a 256-bit key and a 96-bit nonce.
 pub type Aes256Gcm = AesGcm<Aes256, U12>;
 /// AES-GCM-SIV (RFC 8452), as `aes_gcm_siv::AesGcmSiv`.
-pub type AesGcmSiv<A> = AuthenticatedCipher<{ Aead::GcmSiv as usize }, <A as KeySizeUser>::KeySize, U12, U16>;
+pub type AesGcmSiv<A> = AuthenticatedCipher<{ Aead::GcmSiv as usize }, <A as IsAes>::KeySize, U12, U16>;
 /// AES-GCM-SIV with a 128-bit key.
 pub type Aes128GcmSiv = AesGcmSiv<Aes128>;
 /// AES-GCM-SIV with a 256-bit key.
 pub type Aes256GcmSiv = AesGcmSiv<Aes256>;
 /// OCB3 (RFC 7253), as `ocb3::Ocb3`.
 pub type Ocb3<A, NonceSize = U12, TagSize = U16> =
-    AuthenticatedCipher<{ Aead::Ocb as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+    AuthenticatedCipher<{ Aead::Ocb as usize }, <A as IsAes>::KeySize, NonceSize, TagSize>;
 /// EAX, as `eax::Eax`, with a nonce of 16 bytes.
 pub type Eax<A, TagSize = U16> =
-    AuthenticatedCipher<{ Aead::Eax as usize }, <A as KeySizeUser>::KeySize, U16, TagSize>;
+    AuthenticatedCipher<{ Aead::Eax as usize }, <A as IsAes>::KeySize, U16, TagSize>;
 /// CCM (SP 800-38C), as `ccm::Ccm`.
 pub type Ccm<A, TagSize, NonceSize> =
-    AuthenticatedCipher<{ Aead::Ccm as usize }, <A as KeySizeUser>::KeySize, NonceSize, TagSize>;
+    AuthenticatedCipher<{ Aead::Ccm as usize }, <A as IsAes>::KeySize, NonceSize, TagSize>;
 /// AES-SIV (RFC 5297) with two 128-bit keys and a nonce of 16 bytes, as `aes_siv::Aes128SivAead`. The tag stands before the
 /// ciphertext.
 pub type Aes128SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U32, U16, U16>;
@@ -65,7 +97,8 @@ where
             let row = Aead::ALL[MODE].row();
             assert!(row.has_keys_of(K::USIZE), "the mode has no keys of this length");
             assert!(row.nonces.contains(N::USIZE), "the mode has no nonces of this length");
-            assert!(row.tags.contains(T::USIZE), "the mode has no tags of this length");
+            let is_too_short = matches!(Aead::ALL[MODE], Aead::Gcm) && T::USIZE < 12;
+            assert!(row.tags.contains(T::USIZE) && !is_too_short, "the mode has no tags of this length");
         }
         let key = Key::new(Aead::ALL[MODE], key).expect("the length was checked at compile time");
         AuthenticatedCipher { key, lengths: PhantomData }
@@ -90,32 +123,32 @@ where
 {
     fn encrypt_inout_detached(
         &self,
-        nonce: &Nonce<Self>,
+        nonce: &Nonce<N>,
         aad: &[u8],
         mut buffer: InOutBuf<'_, '_, u8>,
-    ) -> Result<Tag<Self>> {
+    ) -> Result<Tag<T>> {
+        let engine = shared_engine()?;
         let is_in_place = buffer.get_in().as_ptr() == buffer.get_out().as_ptr();
         let data = buffer.into_out_with_copied_in();
-        let mut tag = Tag::<Self>::default();
-        if self.key.seal_in_place(&SharedEngine, nonce, &[aad], data, &mut tag).is_ok() {
-            return Ok(tag);
-        }
-        if !is_in_place {
+        let mut tag = Tag::<T>::default();
+        let sealed = self.key.seal_in_place(engine, nonce, &[aad], data, &mut tag);
+        if sealed.is_err() && !is_in_place {
             // The copy of the plaintext.
             data.zeroize();
         }
-        Err(Error)
+        sealed.map(|()| tag).map_err(|_| Error)
     }
 
     fn decrypt_inout_detached(
         &self,
-        nonce: &Nonce<Self>,
+        nonce: &Nonce<N>,
         aad: &[u8],
         buffer: InOutBuf<'_, '_, u8>,
-        tag: &Tag<Self>,
+        tag: &Tag<T>,
     ) -> Result<()> {
+        let engine = shared_engine()?;
         let data = buffer.into_out_with_copied_in();
-        self.key.open_in_place(&SharedEngine, nonce, &[aad], data, tag).map_err(|_| Error)
+        self.key.open_in_place(engine, nonce, &[aad], data, tag).map_err(|_| Error)
     }
 }
 
@@ -134,23 +167,13 @@ impl<const MODE: usize, K, N, T> fmt::Debug for AuthenticatedCipher<MODE, K, N, 
     }
 }
 
-/// The engine of all authenticated ciphers.
-struct SharedEngine;
-
-impl SharedEngine {
-    /// `None` if the environment names a device or a kernel that does not exist.
-    fn get() -> Option<&'static Engine> {
-        static ENGINE: OnceLock<Option<Engine>> = OnceLock::new();
-        ENGINE.get_or_init(|| Engine::new().ok()).as_ref()
-    }
+/// The engine of all authenticated ciphers: the CPU, unless the environment names another device. An error if the environment names a
+/// device or a kernel that does not exist.
+fn shared_engine() -> Result<&'static Engine> {
+    static ENGINE: OnceLock<Option<Engine>> = OnceLock::new();
+    let new = || Engine::builder().backends(&["cpu"]).build().or_else(|_| Engine::new()).ok();
+    ENGINE.get_or_init(new).as_ref().ok_or(Error)
 }
 
-impl Caller for SharedEngine {
-    fn inline_kernel(&self) -> Option<InlineKernel> {
-        SharedEngine::get()?.inline_kernel()
-    }
-
-    fn engine(&self) -> crate::aead::Result<Engine> {
-        SharedEngine::get().cloned().ok_or(crate::aead::Error::NotSealed)
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -19,9 +19,12 @@
 //! ```
 //!
 //! **Authenticated modes** are those of [`crate::aead`], with one [`Engine`](crate::Engine) for the process, which the first message
-//! makes. Messages of up to 16 KiB are computed on the calling thread, and the engine's planner divides longer ones among threads. If
-//! the environment names a device or a kernel, it runs all messages. If it names one that does not exist, every message fails;
-//! [`Engine::new`](crate::Engine::new) returns the reason. Every failure is the same [`aead::Error`].
+//! makes. It uses the CPU: messages of up to 16 KiB are computed on the calling thread, and longer ones may be divided among threads.
+//! Only if the environment names another device or a kernel, that one runs all messages.
+//!
+//! Every failure is the same [`aead::Error`]. If the environment names a device or a kernel that does not exist, every message fails, and
+//! its buffer is unchanged; [`Engine::new`](crate::Engine::new) returns the reason. If a device fails while it decrypts a message, the
+//! buffer is zeroed, as after a wrong tag: keep a copy of a ciphertext that must be decrypted again.
 //!
 //! **Block ciphers, [`ctr`] and [`cbc`]** run on the calling thread, and do not read the environment. They do not authenticate:
 //! see [`crate::hazmat`].
@@ -33,11 +36,11 @@ mod block;
 pub mod cbc;
 pub mod ctr;
 
-pub use ::aead;
+pub use ::aead::{self, Key};
 pub use ::cipher;
 pub use ::cipher::{KeyInit, KeyIvInit};
 pub use authenticated::{
     Aes128Gcm, Aes128GcmSiv, Aes128SivAead, Aes256Gcm, Aes256GcmSiv, Aes256SivAead, AesGcm, AesGcmSiv,
-    AuthenticatedCipher, Ccm, Eax, Ocb3,
+    AuthenticatedCipher, Ccm, Eax, Nonce, Ocb3, Tag,
 };
 pub use block::{Aes, Aes128, Aes192, Aes256};

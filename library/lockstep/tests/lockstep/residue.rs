@@ -2,11 +2,9 @@
 
 #![cfg(target_os = "linux")]
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
-use std::process::{Command, Stdio};
+use std::fs;
+use std::io::Write;
+use std::process::Command;
 
 use lockstep::aead::{self, Caller, CallingThread, Direction, HostData, HostMessage};
 use lockstep::hazmat::Key;
@@ -15,7 +13,7 @@ use lockstep::hazmat::mode::{Aead, AeadKey, Cipher, CipherKey, Executor, hctr2::
 use lockstep::hazmat::work::{Status, Tag};
 use lockstep::hazmat::{data::Data, mode::aead::Message};
 use lockstep::{EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
-use lockstep_reference::Aes;
+use lockstep_testkit::residue;
 
 /// The variable with the folder for files. It is set only in the process that uses the keys.
 const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
@@ -127,7 +125,9 @@ fn raw_keys(engine: &Engine, key: &[u8]) {
 }
 
 fn types_of_rustcrypto(key: &[u8]) {
-    use lockstep::rustcrypto::cipher::{BlockModeDecrypt, KeyInit, KeyIvInit, StreamCipher};
+    use lockstep::rustcrypto::cipher::{
+        BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, KeyInit, KeyIvInit, StreamCipher,
+    };
     use lockstep::rustcrypto::{Aes256, Aes256Gcm, aead::AeadInOut, cbc, ctr};
 
     let key = key.try_into().unwrap();
@@ -137,7 +137,10 @@ fn types_of_rustcrypto(key: &[u8]) {
     let mut stream = ctr::Ctr32BE::<Aes256>::new(key, &[1; 16].into());
     stream.clone().apply_keystream(&mut data);
     stream.apply_keystream(&mut data);
-    cbc::Decryptor::<Aes256>::new(key, &[1; 16].into()).decrypt_blocks(&mut [[5; 16].into(); 70]);
+    let mut blocks = [[5; 16].into(); 70];
+    cbc::Decryptor::<Aes256>::new(key, &[1; 16].into()).decrypt_blocks(&mut blocks);
+    cbc::Encryptor::<Aes256>::new(key, &[1; 16].into()).encrypt_blocks(&mut blocks);
+    Aes256::new(key).clone().encrypt_blocks(&mut blocks);
 }
 
 fn messages(engine: &Engine, key: &[u8]) {
@@ -168,122 +171,24 @@ fn files(engine: &Engine, key: &[u8]) {
     lockstep::decrypt_file(engine, &key, b"", &path("sealed"), &path("opened"), Default::default()).unwrap();
 }
 
-/// A byte of the key of a step, computed from its index, so that the program does not contain the whole key.
-fn byte(step: usize, index: usize) -> u8 {
-    let mut value = ((step as u64 + 1) << 32) | (index as u64 + 1);
-    for _ in 0..3 {
-        value = (value ^ value >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    }
-    (value >> 56) as u8
-}
-
-/// Waits until the process that searches the memory has written a byte.
-fn wait() {
-    std::io::stdin().read_exact(&mut [0]).unwrap();
-}
-
-/// The process whose memory is searched. It prints a line after each step.
+/// The process whose memory is searched.
 #[test]
 fn uses_keys() {
     if std::env::var_os(FOLDER).is_none() {
         return;
     }
     let engine = Engine::builder().device("cpu").threads(2).build().unwrap();
-    let mut key = vec![0; 32];
-    for (number, (name, step)) in STEPS.iter().enumerate() {
-        wait();
-        (0..32).for_each(|index| key[index] = byte(number, index));
-        step(&engine, &key);
-        key.fill(0);
-        println!("step {name}");
-    }
-    wait();
-    (0..32).for_each(|index| key[index] = byte(STEPS.len(), index));
-    // The control: this key is still in use, so the search must find it.
-    let alive = Key::new(&key).unwrap();
-    key.fill(0);
-    println!("step control");
-    wait();
-    drop(alive);
-}
-
-/// The halves of the key of a step, round keys, and H of GCM.
-fn secrets(step: usize) -> BTreeMap<&'static str, [u8; 16]> {
-    let key: Vec<u8> = (0..32).map(|index| byte(step, index)).collect();
-    let aes = Aes::new(&key);
-    BTreeMap::from([
-        ("the first half of the key", *key.first_chunk().unwrap()),
-        ("the second half of the key", *key.last_chunk().unwrap()),
-        ("a round key", aes.round_keys()[2]),
-        ("the last round key", aes.round_keys()[14]),
-        ("H of GCM", aes.encrypt([0; 16])),
-    ])
-}
-
-/// True if the memory contains the secret. The first byte is searched by the standard library, which is optimised in
-/// every profile.
-fn contains(memory: &[u8], secret: &[u8; 16]) -> bool {
-    let mut rest = memory;
-    while rest.skip_until(secret[0]).unwrap() > 0 {
-        if rest.starts_with(&secret[1..]) {
-            return true;
-        }
-    }
-    false
-}
-
-/// The secrets of a step that are in the writable memory of a process, with their places.
-fn search(process: u32, secrets: &BTreeMap<&'static str, [u8; 16]>) -> Vec<String> {
-    let memory = File::open(format!("/proc/{process}/mem")).unwrap();
-    let mut found = Vec::new();
-    for line in fs::read_to_string(format!("/proc/{process}/maps")).unwrap().lines() {
-        let mut words = line.split_whitespace();
-        let (Some(range), Some(rights)) = (words.next(), words.next()) else { continue };
-        let name = words.nth(3).unwrap_or("memory");
-        if !rights.starts_with("rw") || name.starts_with("[vv") {
-            continue;
-        }
-        let (start, end) = range.split_once('-').unwrap();
-        let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).unwrap());
-        let mut content = vec![0; (end - start) as usize];
-        if memory.read_exact_at(&mut content, start).is_err() {
-            continue;
-        }
-        let here = secrets.iter().filter(|(_, secret)| contains(&content, secret));
-        found.extend(here.map(|(what, _)| format!("{what} in {name}")));
-    }
-    found
+    let engine = &engine;
+    let steps = STEPS.map(|(name, step)| (name, move |key: &[u8]| step(engine, key)));
+    residue::use_keys(&steps, |key| Key::new(key).unwrap());
 }
 
 #[test]
 fn no_key_remains_in_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
         .args(["residue::uses_keys", "--exact", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, folder.path())
-        // Lazy binding saves all registers on the stack at the first call of a function.
-        .env("LD_BIND_NOW", "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut input = child.stdin.take().unwrap();
-    let (mut found, mut is_control_found) = (Vec::new(), false);
-    for step in 0..=STEPS.len() {
-        input.write_all(b"x").unwrap();
-        let line = lines.find(|line| line.contains("step ")).expect("a line after each step");
-        let here = search(child.id(), &secrets(step));
-        if step == STEPS.len() {
-            is_control_found = !here.is_empty();
-        } else {
-            found.extend(here.iter().map(|what| format!("{line}: {what}")));
-        }
-    }
-    input.write_all(b"x").unwrap();
-    drop(input);
-    lines.for_each(drop);
-    assert!(child.wait().unwrap().success());
-    assert!(is_control_found, "the search did not find the key that is alive");
-    assert!(found.is_empty(), "{}", found.join("\n"));
+        .env(FOLDER, folder.path());
+    residue::assert_no_residue(child, STEPS.len());
 }

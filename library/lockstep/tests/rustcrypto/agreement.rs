@@ -1,13 +1,16 @@
-//! The same results as RustCrypto's implementations, by code that is generic over the traits.
+//! The same results as RustCrypto's implementations and as the reference implementation, by code that is generic over the traits.
+
+use std::any::type_name;
 
 use cipher::block_padding::{Iso7816, Pkcs7};
-use cipher::consts::{U12, U16};
+use cipher::consts::{U7, U12, U15, U16};
 use cipher::{
     BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser, KeyIvInit,
     StreamCipher, StreamCipherSeek,
 };
 use lockstep::rustcrypto as ours;
 use lockstep::rustcrypto::aead::{Aead, AeadInOut, KeyInit, Payload};
+use lockstep_reference::{self as reference, Aes};
 
 fn bytes(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|i| (i * i / 5 + i / 256) as u8 ^ seed).collect()
@@ -16,13 +19,17 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
 /// Lengths on both sides of the inline limit, of pieces of 64 blocks, and of 16 bytes.
 const LENGTHS: [usize; 12] = [0, 1, 15, 16, 17, 500, 1023, 1024, 1041, 16_384, 16_385, 100_000];
 
+/// The nonce, plaintext and associated data of a message. The associated data are empty for two of the lengths.
+fn message(nonce: usize, len: usize) -> [Vec<u8>; 3] {
+    [bytes(nonce, 2), bytes(len, 3), bytes(len % 50, 4)]
+}
+
 fn sealed<C: AeadInOut + KeyInit>() -> Vec<Vec<u8>> {
     let key = bytes(C::key_size(), 1);
     let cipher = C::new_from_slice(&key).unwrap();
-    let nonce = bytes(size::<C::NonceSize>(), 2);
-    let nonce = nonce.as_slice().try_into().unwrap();
     let seal = |len| {
-        let (msg, aad) = (bytes(len, 3), bytes(len % 50, 4));
+        let [nonce, msg, aad] = message(size::<C::NonceSize>(), len);
+        let nonce = nonce.as_slice().try_into().unwrap();
         let sealed = cipher.encrypt(nonce, Payload { msg: &msg, aad: &aad }).unwrap();
         let copy = C::new_from_slice(&key).unwrap();
         let opened = copy.decrypt(nonce, Payload { msg: &sealed, aad: &aad }).unwrap();
@@ -37,18 +44,56 @@ fn size<N: cipher::array::ArraySize>() -> usize {
 }
 
 #[test]
-fn authenticated_modes() {
+fn gcm() {
     assert!(sealed::<ours::Aes128Gcm>() == sealed::<aes_gcm::Aes128Gcm>());
     assert!(sealed::<ours::Aes256Gcm>() == sealed::<aes_gcm::Aes256Gcm>());
     // Another nonce, another tag, and a key of 192 bits.
     type Ours = ours::AesGcm<ours::Aes192, U16, U12>;
     type Theirs = aes_gcm::AesGcm<aes::Aes192, U16, U12>;
     assert!(sealed::<Ours>() == sealed::<Theirs>());
-    // Modes whose crates are not here: RustCrypto's vectors have short messages only.
-    sealed::<ours::Aes256GcmSiv>();
-    sealed::<ours::Aes256SivAead>();
-    sealed::<ours::Ocb3<ours::Aes256>>();
-    sealed::<ours::Eax<ours::Aes192>>();
+}
+
+/// Compares with the reference implementation, which gets key, nonce, associated data and plaintext.
+fn agrees<C: AeadInOut + KeyInit>(reference: impl Fn(&[u8], &[u8], &[u8], &[u8]) -> Vec<u8>) {
+    let key = bytes(C::key_size(), 1);
+    for (sealed, len) in sealed::<C>().into_iter().zip(LENGTHS) {
+        let [nonce, msg, aad] = message(size::<C::NonceSize>(), len);
+        assert!(sealed == reference(&key, &nonce, &aad, &msg), "{}: {len} bytes", type_name::<C>());
+    }
+}
+
+/// The vectors of RustCrypto have short messages only.
+#[test]
+fn other_authenticated_modes() {
+    fn gcm_siv<C: AeadInOut + KeyInit>() {
+        agrees::<C>(|key, nonce, aad, msg| {
+            let (data, tag) = reference::gcm_siv::seal(key, nonce.try_into().unwrap(), aad, msg);
+            [data, tag.to_vec()].concat()
+        });
+    }
+    fn siv<C: AeadInOut + KeyInit>() {
+        agrees::<C>(|key, nonce, aad, msg| {
+            let (data, tag) = reference::siv::seal(key, &[aad, nonce], msg);
+            [tag.to_vec(), data].concat()
+        });
+    }
+    gcm_siv::<ours::Aes128GcmSiv>();
+    gcm_siv::<ours::Aes256GcmSiv>();
+    siv::<ours::Aes128SivAead>();
+    siv::<ours::Aes256SivAead>();
+    type Seal = fn(&Aes, &[u8], &[u8], &[u8], usize) -> (Vec<u8>, Vec<u8>);
+    fn with_tags<C: AeadInOut + KeyInit>(seal: Seal) {
+        agrees::<C>(|key, nonce, aad, msg| {
+            let (data, tag) = seal(&Aes::new(key), nonce, aad, msg, size::<C::TagSize>());
+            [data, tag].concat()
+        });
+    }
+    with_tags::<ours::Ocb3<ours::Aes128>>(reference::ocb::seal);
+    with_tags::<ours::Ocb3<ours::Aes256, U15, U12>>(reference::ocb::seal);
+    with_tags::<ours::Eax<ours::Aes192>>(reference::eax::seal);
+    with_tags::<ours::Eax<ours::Aes256, U12>>(reference::eax::seal);
+    with_tags::<ours::Ccm<ours::Aes128, U16, U12>>(reference::ccm::seal);
+    with_tags::<ours::Ccm<ours::Aes256, U12, U7>>(reference::ccm::seal);
 }
 
 fn blocks<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + cipher::KeyInit>()

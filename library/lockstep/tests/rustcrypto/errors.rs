@@ -6,7 +6,7 @@ use cipher::{BlockCipherEncrypt, KeyIvInit, StreamCipher, StreamCipherSeek};
 use lockstep::rustcrypto::aead::array::Array;
 use lockstep::rustcrypto::aead::inout::InOutBuf;
 use lockstep::rustcrypto::aead::{Aead, AeadInOut, Error, KeyInit};
-use lockstep::rustcrypto::{Aes128, Aes128Gcm, Aes256, Aes256GcmSiv, Ccm, cbc, ctr};
+use lockstep::rustcrypto::{Aes128, Aes128Gcm, Aes256, Aes256GcmSiv, Ccm, Key, Nonce, Tag, cbc, ctr};
 
 #[test]
 fn a_wrong_tag_is_an_error_and_leaves_no_plaintext() {
@@ -27,6 +27,30 @@ fn a_wrong_tag_is_an_error_and_leaves_no_plaintext() {
     }
     for len in 0..16 {
         assert_eq!(cipher.decrypt(&nonce, &vec![0; len][..]), Err(Error), "shorter than a tag");
+    }
+}
+
+/// The engine belongs to the process, so a process of its own uses the device that does not exist.
+#[test]
+fn a_device_that_does_not_exist_is_an_error_and_changes_nothing() {
+    const NAME: &str = "errors::a_device_that_does_not_exist_is_an_error_and_changes_nothing";
+    if std::env::var_os("LOCKSTEP_DEVICE").is_none_or(|device| device != "absent:0") {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = child.args([NAME, "--exact"]).env("LOCKSTEP_DEVICE", "absent:0").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let (cipher, nonce, tag) = (Aes128Gcm::new(&[7; 16].into()), Array([1; 12]), Array([2; 16]));
+    for len in [1, 100, 20_000] {
+        let (input, mut in_place, mut output) = (vec![0x55; len], vec![0x55; len], vec![1; len]);
+        let outcome = cipher.decrypt_inout_detached(&nonce, b"", in_place.as_mut_slice().into(), &tag);
+        assert_eq!((outcome, &in_place), (Err(Error), &input));
+        assert!(cipher.encrypt_inout_detached(&nonce, b"", in_place.as_mut_slice().into()).is_err());
+        assert_eq!(in_place, input);
+        let buffer = InOutBuf::new(&input, &mut output).unwrap();
+        let outcome = cipher.decrypt_inout_detached(&nonce, b"", buffer, &tag);
+        assert_eq!((outcome, output), (Err(Error), vec![1; len]));
     }
 }
 
@@ -103,6 +127,9 @@ fn secrets_are_not_printed_and_are_wiped() {
 #[test]
 fn aliases_can_be_written_out() {
     type Long = lockstep::rustcrypto::AesGcm<Aes128, U12>;
-    let cipher: Long = Aes128Gcm::new(&[7; 16].into());
-    assert_eq!(cipher.encrypt(&[1; 12].into(), &b""[..]).unwrap().len(), 16);
+    let key: Key<Long> = [7; 16].into();
+    let cipher: Long = Aes128Gcm::new(&key);
+    let nonce: Nonce<U12> = [1; 12].into();
+    let tag: Tag = cipher.encrypt_inout_detached(&nonce, b"", (&mut [][..]).into()).unwrap();
+    assert!(cipher.decrypt(&nonce, &tag[..]).unwrap().is_empty());
 }
