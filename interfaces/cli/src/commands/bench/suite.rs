@@ -34,7 +34,7 @@ const SUITES: [Suite; 7] = [
         name: "throughput",
         help: "Each kernel of each device, by mode, key size and message size",
         about: "Kernels that leak timing are measured only if they are named. With one thread, `limit` is what the processor permits: \
-                the AES rounds and carry-less products of the mode, on registers.",
+                the AES rounds and carry-less products of the mode, on registers, without output.",
         run: sweeps::throughput,
     },
     Suite {
@@ -69,7 +69,7 @@ const SUITES: [Suite; 7] = [
         help: "Comparison with OpenSSL, AWS-LC and RustCrypto",
         about: "On one thread by default: this library, AWS-LC and RustCrypto in this process, on the same data, and OpenSSL by \
                 `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. `limit` is what the \
-                processor permits: the AES rounds and carry-less products of the mode, on registers. Ratios: speed of lockstep \
+                processor permits: the AES rounds and carry-less products of the mode, on registers, without output. Ratios: speed of lockstep \
                 divided by that of the other contender.",
         run: peers::run,
     },

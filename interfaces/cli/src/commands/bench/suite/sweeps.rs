@@ -30,16 +30,13 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     let sweep =
         Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false, with_limit: true };
     let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
-    for outcome in all.iter().flatten() {
-        let mut json = outcome.json();
-        if let Some((best, ratio)) = best_of_limit(outcome) {
-            let (work, size) = (&outcome.work, outcome.shape_text());
-            section
-                .findings
-                .push(format!("{work} at {size}: {} reaches {ratio:.2} of the limit.", best.name));
-            json["ratio_to_limit"] = ratio.into();
-        }
-        section.results.push(json);
+    for outcomes in &all {
+        section.findings.extend(parts_of_limit(outcomes));
+        section.results.extend(outcomes.iter().map(|outcome| {
+            let mut json = outcome.json();
+            json["ratio_to_limit"] = best_of_limit(outcome).map(|(_, ratio)| ratio).into();
+            json
+        }));
     }
     for meter in session.meter.present() {
         let title = format!("Energy of {} at the largest size, joules for a gigabyte", METERS[meter].0);
@@ -240,6 +237,18 @@ fn on_cpu(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
 fn best_of_limit(outcome: &Outcome) -> Option<(&Measured, f64)> {
     let best = on_cpu(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))?;
     Some((best, outcome.ratio_to_limit(best)?))
+}
+
+/// A sentence with the fastest kernel of the CPU at each size, relative to the limit of the processor.
+fn parts_of_limit(outcomes: &[Outcome]) -> Option<String> {
+    let parts = outcomes.iter().filter_map(|outcome| {
+        let (best, ratio) = best_of_limit(outcome)?;
+        Some(format!("{ratio:.2} at {} ({})", outcome.shape_text(), best.name))
+    });
+    let parts: Vec<_> = parts.collect();
+    let work = &outcomes.first()?.work;
+    (!parts.is_empty())
+        .then(|| format!("{work}: the fastest kernel, divided by the limit: {}", parts.join(", ")))
 }
 
 /// The fastest device.
