@@ -1,7 +1,8 @@
 //! The limit of the processor: the AES rounds and carry-less products that a mode cannot do without, in a loop on registers.
 //!
-//! A loop has no dependency that delays it: a register is used again after all other registers. It does not read or write the data of
+//! No dependency delays a loop: a register is used again after all other registers. It does not read or write the data of
 //! the call, and it has no counters, byte order, tags or tweaks. docs/benchmarks.md states how the operations are counted.
+#![allow(unsafe_code, reason = "calls of functions for processors that have their instructions")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -87,14 +88,18 @@ fn fastest(part: Part, rounds: usize) -> Option<Loop> {
     timed.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, one)| one)
 }
 
-/// Most blocks of a step in each block of a register.
+/// Most registers of a step.
+#[cfg(any(test, target_arch = "x86_64"))]
 const MOST: usize = 12;
 /// Most rounds.
+#[cfg(target_arch = "x86_64")]
 const ROUNDS: usize = 14;
 
-/// The values in the registers. They are odd, so that no product becomes zero.
+/// The values in the registers. The low half is odd and the high half even, so that the low half and the sum of both halves are odd, and
+/// no product becomes zero.
+#[cfg(any(test, target_arch = "x86_64"))]
 fn value(index: usize) -> u128 {
-    (index as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) | 1 << 64 | 1
+    ((index as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) | 1) & !(1 << 64)
 }
 
 /// Defines the loops with the instructions of one width.

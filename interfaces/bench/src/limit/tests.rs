@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use super::super::workload;
 use super::*;
 
@@ -6,12 +8,17 @@ fn times(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0, |sum: u8, bit| (sum << 1) ^ ((sum >> 7) * 0x1b) ^ (((b >> bit) & 1) * a))
 }
 
+/// SubBytes (FIPS 197, 5.1.1): the inverse, which is the power 254, and the affine transformation.
+static SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        let inverse = (0..254).fold(1, |power, _| times(power, byte as u8));
+        [1, 2, 3, 4].iter().fold(inverse ^ 0x63, |sum, &by| sum ^ inverse.rotate_left(by))
+    })
+});
+
 /// A round of FIPS 197, 5.1: SubBytes, ShiftRows, MixColumns, AddRoundKey.
 fn software_round(block: u128, key: u128) -> u128 {
-    let bytes = block.to_le_bytes().map(|byte| {
-        let inverse = (0..254).fold(1, |power, _| times(power, byte));
-        [1, 2, 3, 4].iter().fold(inverse ^ 0x63, |sum, &by| sum ^ inverse.rotate_left(by))
-    });
+    let bytes = block.to_le_bytes().map(|byte| SBOX[usize::from(byte)]);
     let shifted: [u8; 16] = std::array::from_fn(|at| bytes[(at + 4 * (at % 4)) % 16]);
     let mixed = std::array::from_fn(|at| {
         let row = |by: usize| shifted[at / 4 * 4 + (at + by) % 4];

@@ -69,8 +69,8 @@ const SUITES: [Suite; 7] = [
         help: "Comparison with OpenSSL, AWS-LC and RustCrypto",
         about: "On one thread by default: this library, AWS-LC and RustCrypto in this process, on the same data, and OpenSSL by \
                 `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. `limit` is what the \
-                processor permits: the AES rounds and carry-less products of the mode, on registers, without output. Ratios: speed of lockstep \
-                divided by that of the other contender.",
+                processor permits: the AES rounds and carry-less products of the mode, on registers, without output. Ratios: \
+                speed of lockstep divided by that of the other contender.",
         run: peers::run,
     },
     Suite {
