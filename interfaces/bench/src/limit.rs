@@ -27,6 +27,7 @@ enum Part {
 }
 
 /// A loop for one form of the instructions.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "other processors have no loops"))]
 struct Loop {
     /// Bytes of a register.
     width: usize,
