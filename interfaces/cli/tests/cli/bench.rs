@@ -41,7 +41,10 @@ fn peers_are_the_default() {
     assert_eq!(report["suites"].as_object().unwrap().keys().collect::<Vec<_>>(), ["peers"]);
     let ctr = &results(&report, "peers")[0];
     assert_eq!((&ctr["work"], &ctr["size"]), (&"ctr-128".into(), &1024.into()));
-    assert_eq!(measured(ctr), ["aws-lc", "lockstep", "rustcrypto"]);
+    let limit = cfg!(target_arch = "x86_64").then_some("limit");
+    let names: Vec<_> = ["aws-lc"].into_iter().chain(limit).chain(["lockstep", "rustcrypto"]).collect();
+    assert_eq!(measured(ctr), names);
+    assert_eq!(ctr["ratio_to_limit"].is_number(), limit.is_some());
     let ours = &ctr["bytes_per_second"]["lockstep"];
     assert!(ours["cpu_seconds_per_gb"].as_f64().unwrap() > 0.0);
     assert!(ours["first_call_seconds"].as_f64().unwrap() > 0.0);
@@ -52,6 +55,7 @@ fn peers_are_the_default() {
         folder.run([&args[..], &["--no-openssl", "--threads", "1", "--json"]].concat()).succeeded().json();
     let result = &results(&report, "peers")[0];
     assert_eq!((&result["work"], &result["messages"]), (&"gcm-128-keys".into(), &10_000.into()));
+    assert!(result["ratio_to_limit"].is_null());
     let text = folder.run(["bench", "--quick", "-m", "ctr-128"]).succeeded();
     assert!(
         text.text().contains("Comparison with the peers") && text.text().contains("rustcrypto"),
@@ -101,6 +105,25 @@ fn kernels_and_devices_are_measured() {
     let works: Vec<_> = all.iter().map(|result| result["work"].as_str().unwrap()).collect();
     assert_eq!(works, ["cbc-192", "cbc-192-decrypt"]);
     assert_eq!(measured(&all[0]), ["cpu/soft on cpu"]);
+    // The limit is that of one thread, in modes that are not serial.
+    for (threads, with_limit) in [("1", cfg!(target_arch = "x86_64")), ("2", false)] {
+        let args = ["-m", "cbc-128", "-s", "4K", "--kernel", "cpu/soft", "--threads", threads];
+        let report = quick(&folder, "throughput", &args);
+        let has_limit = |result: &Value| {
+            let is_measured = measured(result).contains(&"limit".to_owned());
+            assert_eq!(result["ratio_to_limit"].is_number(), is_measured);
+            is_measured
+        };
+        assert_eq!(
+            results(&report, "throughput").iter().map(has_limit).collect::<Vec<_>>(),
+            [false, with_limit]
+        );
+        let findings = report["suites"]["throughput"]["findings"].to_string();
+        assert_eq!(
+            findings.contains("cbc-128-decrypt: the fastest kernel, divided by the limit: "),
+            with_limit
+        );
+    }
 
     let report = quick(&folder, "crossover", &[]);
     let findings = report["suites"]["crossover"]["findings"].to_string();

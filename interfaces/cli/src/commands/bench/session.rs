@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
+use lockstep_bench::limit;
 use lockstep_bench::peers::{self, OpenSsl};
 use lockstep_bench::workload::{self, Inputs, Shape, Workload};
 
@@ -270,6 +271,18 @@ impl<'a> Session<'a> {
             }
         }
         Ok(contenders)
+    }
+
+    /// The limit of the processor, if this workload has one and at least one of the subjects computes it on one thread of the CPU. It
+    /// has no output that could be verified.
+    pub(super) fn limit(&self, subjects: &[Subject], work: &Workload, shape: Shape) -> Option<Contender> {
+        let on_one_thread = |Subject { engine, .. }: &Subject| {
+            engine.threads() == 1 && work.kernel(engine, shape).starts_with("cpu/")
+        };
+        let start = Instant::now();
+        let run = subjects.iter().any(on_one_thread).then(|| limit::limit(work, shape)).flatten()?;
+        let setup_seconds = start.elapsed().as_secs_f64();
+        Some(Contender { name: limit::NAME.into(), run, verifier: Box::new(|_, _| Ok(0)), setup_seconds })
     }
 
     /// Names and descriptions of the devices that were used.

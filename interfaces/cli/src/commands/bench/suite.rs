@@ -7,6 +7,7 @@ mod peers;
 mod sweeps;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use lockstep_bench::limit;
 use lockstep_bench::workload::Shape;
 use lockstep_report::plot;
 use serde_json::{Map, Value, json};
@@ -32,7 +33,8 @@ const SUITES: [Suite; 7] = [
     Suite {
         name: "throughput",
         help: "Each kernel of each device, by mode, key size and message size",
-        about: "Kernels that leak timing are measured only if they are named.",
+        about: "Kernels that leak timing are measured only if they are named. With one thread, `limit` is what the processor permits: \
+                the AES rounds and carry-less products of the mode, on registers, without output.",
         run: sweeps::throughput,
     },
     Suite {
@@ -66,8 +68,9 @@ const SUITES: [Suite; 7] = [
         name: PEERS,
         help: "Comparison with OpenSSL, AWS-LC and RustCrypto",
         about: "On one thread by default: this library, AWS-LC and RustCrypto in this process, on the same data, and OpenSSL by \
-                `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. Ratios: \
-                speed of lockstep divided by that of the peer.",
+                `openssl speed`, which runs for a second in turn with them and whose output cannot be verified. `limit` is what the \
+                processor permits: the AES rounds and carry-less products of the mode, on registers, without output. Ratios: \
+                speed of lockstep divided by that of the other contender.",
         run: peers::run,
     },
     Suite {
@@ -139,6 +142,28 @@ impl Outcome {
         self.measured.iter().find(|one| &*one.name == name)
     }
 
+    /// The rate of this contender relative to the limit of the processor.
+    fn ratio_to_limit(&self, one: &Measured) -> Option<f64> {
+        Some(one.rate.median / self.of(limit::NAME)?.rate.median)
+    }
+
+    /// Fails if one of these contenders, which compute on one thread of the CPU, is faster than the limit by more than the tolerance and
+    /// the spread: the loop of the limit is then too slow, and all ratios to it are too high.
+    fn check_limit<'m>(&self, contenders: impl IntoIterator<Item = &'m Measured>) -> Result<()> {
+        let Some(limit) = self.of(limit::NAME) else { return Ok(()) };
+        let is_faster = |one: &&Measured| {
+            one.rate.median > limit.rate.median * LIMIT_TOLERANCE && one.rate.least > limit.rate.most
+        };
+        contenders.into_iter().find(is_faster).map_or(Ok(()), |one| {
+            let (work, size) = (&self.work, report::size(self.shape.size));
+            let ratio = one.rate.median / limit.rate.median;
+            let name = &one.name;
+            Err(failed(format!(
+                "{work} at {size}: {name} has {ratio:.2} times the speed of the limit, which is wrong: report this"
+            )))
+        })
+    }
+
     /// Number and size of the messages, with the unit.
     fn shape_text(&self) -> String {
         let many =
@@ -157,6 +182,9 @@ impl Outcome {
     }
 }
 
+/// The greatest ratio of a contender to the limit of the processor that errors of measurement explain.
+const LIMIT_TOLERANCE: f64 = 1.03;
+
 /// The axis of message sizes: its label, and the format of its values.
 const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
 
@@ -164,3 +192,6 @@ const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
 fn bar(name: &str, rate: Rate) -> (&str, f64, (f64, f64)) {
     (name, rate.median / 1e9, (rate.least / 1e9, rate.most / 1e9))
 }
+
+#[cfg(test)]
+mod tests;

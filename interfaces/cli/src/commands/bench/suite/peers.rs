@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockstep::hazmat::mode::Direction;
+use lockstep_bench::limit;
 use lockstep_bench::peers::{PEERS, openssl_name};
 use lockstep_bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use lockstep_report::Table;
@@ -65,19 +66,20 @@ fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// In this suite, the first element of `measured` is the result of this library. The other elements are the results of its peers.
+/// In this suite, the first element of `measured` is the result of this library. The other elements are the results of its peers
+/// and of the limit.
 impl Outcome {
     fn ours(&self) -> f64 {
         self.measured[0].rate.median
     }
 
-    fn peers(&self) -> &[Measured] {
-        &self.measured[1..]
+    fn peers(&self) -> impl Iterator<Item = &Measured> {
+        self.measured[1..].iter().filter(|one| &*one.name != limit::NAME)
     }
 
     /// The rate of this library relative to the first peer whose name begins with `peer`.
     fn ratio(&self, peer: &str) -> Option<f64> {
-        let theirs = self.peers().iter().find(|one| one.name.starts_with(peer))?;
+        let theirs = self.peers().find(|one| one.name.starts_with(peer))?;
         Some(self.ours() / theirs.rate.median)
     }
 }
@@ -132,6 +134,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         for peer in PEERS.iter().map(|peer| peer.name).chain([OPENSSL]) {
             json[format!("ratio_to_{}", peer.to_lowercase().replace('-', "_"))] = one.ratio(peer).into();
         }
+        json["ratio_to_limit"] = one.ratio_to_limit(&one.measured[0]).into();
         section.results.push(json);
     }
     for &size in &sizes {
@@ -154,6 +157,7 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
     if contenders.is_empty() {
         return Ok(None);
     }
+    contenders.extend(session.limit(std::slice::from_ref(ours), work, shape));
     let cipher = openssl_name(work).filter(|_| entry.in_openssl);
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let programs =
@@ -176,7 +180,11 @@ fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -
         ..Measured::default()
     }));
     let kernel = work.kernel(&ours.engine, shape);
-    Ok(Some(Outcome { work: work.name.clone(), shape, measured, kernel }))
+    let outcome = Outcome { work: work.name.clone(), shape, measured, kernel };
+    if !session.args.quick {
+        outcome.check_limit(&outcome.measured)?;
+    }
+    Ok(Some(outcome))
 }
 
 fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
@@ -206,12 +214,12 @@ fn faster_peers(all: &[Outcome]) -> Vec<String> {
     let mut findings = Vec::new();
     for one in all {
         let size = report::size(one.shape.size);
-        for peer in one.peers().iter().filter(|peer| peer.rate.median > one.ours() * 1.03) {
+        for peer in one.peers().filter(|peer| peer.rate.median > one.ours() * 1.03) {
             let more = (peer.rate.median / one.ours() - 1.0) * 100.0;
             findings.push(format!("{} at {size}: {} is faster, by {more:.0} %", one.work, peer.name));
         }
     }
-    let compared = all.iter().filter(|one| !one.peers().is_empty()).count();
+    let compared = all.iter().filter(|one| one.peers().next().is_some()).count();
     if findings.is_empty() && compared > 0 {
         findings.push(format!(
             "No peer is more than 3 % faster in any of the {compared} measurements with a peer."

@@ -27,9 +27,17 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     let works = session.works(if session.args.quick { "ctr-128 ctr-256" } else { WORKS })?;
     let sizes = session.sizes(&[256, 4 << 10, 64 << 10, 1 << 20, 16 << 20], &[1 << 10, 64 << 10]);
     let setting = session.setting(3, Duration::from_millis(20));
-    let sweep = Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false };
+    let sweep =
+        Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false, with_limit: true };
     let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
-    section.results.extend(all.iter().flatten().map(Outcome::json));
+    for outcomes in &all {
+        section.findings.extend(parts_of_limit(outcomes));
+        section.results.extend(outcomes.iter().map(|outcome| {
+            let mut json = outcome.json();
+            json["ratio_to_limit"] = best_of_limit(outcome).map(|(_, ratio)| ratio).into();
+            json
+        }));
+    }
     for meter in session.meter.present() {
         let title = format!("Energy of {} at the largest size, joules for a gigabyte", METERS[meter].0);
         section.tables.push(costs(&title, &all, |one| one.joules[meter]));
@@ -44,7 +52,13 @@ pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<
     let sizes: [usize; 13] = std::array::from_fn(|step| 16 << (2 * step));
     let sizes = session.sizes(&sizes, &[16, 4 << 10, 256 << 10]);
     let setting = session.setting(5, Duration::from_millis(50));
-    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: false };
+    let sweep = Sweep {
+        session,
+        setting,
+        subjects: session.subjects(false)?,
+        over_messages: false,
+        with_limit: false,
+    };
     let marks = |outcomes: &[Outcome]| {
         crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
     };
@@ -67,7 +81,13 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
     let counts = numbers(&session.args.messages, usual);
     let setting = session.setting(3, Duration::from_millis(50));
-    let sweep = Sweep { session, setting, subjects: session.subjects(false)?, over_messages: true };
+    let sweep = Sweep {
+        session,
+        setting,
+        subjects: session.subjects(false)?,
+        over_messages: true,
+        with_limit: false,
+    };
     for work in &session.works("gcm-256 cbc-256")? {
         for &size in &sizes {
             let shapes = counts.iter().map(|&messages| Shape { size, messages });
@@ -91,6 +111,8 @@ struct Sweep<'s> {
     subjects: Vec<Subject>,
     /// True if the shapes differ in the number of messages, false if they differ in their size.
     over_messages: bool,
+    /// True if the limit of the processor is measured too.
+    with_limit: bool,
 }
 
 impl Sweep<'_> {
@@ -135,9 +157,15 @@ impl Sweep<'_> {
             if contenders.is_empty() {
                 continue;
             }
+            if self.with_limit {
+                contenders.extend(self.session.limit(&self.subjects, work, shape));
+            }
             let mut outcome = Outcome { work: work.name.clone(), shape, measured: Vec::new(), kernel: "" };
             self.session.note(&format!("{}: {}", work.name, outcome.shape_text()));
             outcome.measured = measure::rounds(&self.setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
+            if !self.session.args.quick {
+                outcome.check_limit(on_cpu(&outcome))?;
+            }
             let late = |one: &&Measured| shape.bytes() as f64 / one.rate.median > max_call_time;
             slow.extend(outcome.measured.iter().filter(late).map(|one| one.name.to_string()));
             outcome.measured.iter().for_each(|one| section.add_first_call(one));
@@ -198,6 +226,29 @@ fn table<'o>(
 
 fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| &*one.name != AUTO)
+}
+
+/// The results of kernels of the CPU.
+fn on_cpu(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
+    outcome.measured.iter().filter(|one| one.name.starts_with("cpu/"))
+}
+
+/// The fastest kernel of the CPU, with its rate relative to the limit of the processor.
+fn best_of_limit(outcome: &Outcome) -> Option<(&Measured, f64)> {
+    let best = on_cpu(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))?;
+    Some((best, outcome.ratio_to_limit(best)?))
+}
+
+/// A sentence with the fastest kernel of the CPU at each size, relative to the limit of the processor.
+fn parts_of_limit(outcomes: &[Outcome]) -> Option<String> {
+    let parts = outcomes.iter().filter_map(|outcome| {
+        let (best, ratio) = best_of_limit(outcome)?;
+        Some(format!("{ratio:.2} at {} ({})", outcome.shape_text(), best.name))
+    });
+    let parts: Vec<_> = parts.collect();
+    let work = &outcomes.first()?.work;
+    (!parts.is_empty())
+        .then(|| format!("{work}: the fastest kernel, divided by the limit: {}", parts.join(", ")))
 }
 
 /// The fastest device.
