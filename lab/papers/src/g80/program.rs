@@ -134,6 +134,7 @@ pub const TRACED: usize = 32 << 10;
 const WARPS: usize = 64;
 
 /// The passes of the lookups of a kernel.
+#[derive(Clone)]
 pub struct Lookups {
     kernel: Kernel,
     /// For half-warps of 16 and of 8 threads: for each half-warp and lookup, passes by each rule of broadcast. Constant memory has only
@@ -160,6 +161,15 @@ impl Lookups {
             Ok(lookups.collect())
         };
         Ok(Lookups { kernel, passes: [traced(256)?, traced(8)?] })
+    }
+
+    /// Fine grain with the passes of this kernel of coarse grain: each of four half-warps has a quarter of the lookups.
+    pub fn as_fine(&self) -> Lookups {
+        let passes = self.passes.each_ref().map(|half_warps| {
+            let quarters = half_warps.iter().flat_map(|lookups| lookups.chunks(lookups.len() / 4));
+            quarters.map(<[_]>::to_vec).collect()
+        });
+        Lookups { kernel: Kernel { grain: Grain::Fine, ..self.kernel }, passes }
     }
 
     /// Mean passes of a lookup, by half-warps of 16 or 8 threads.

@@ -11,7 +11,7 @@ use lockstep_cuda::{Access, AccessKind, LaunchOptions, emulator_with_trace};
 use super::rules::HALF_WARP;
 use crate::data::random_bytes;
 
-/// The counter block before the message. Neighbouring counters differ in their last byte only.
+/// The counter block before the message. Neighbouring counters differ in their last byte only, except at a carry.
 const COUNTER: [u8; 16] = [0x24; 16];
 
 /// An instruction with an access to memory, as executed by a half-warp.
@@ -74,6 +74,7 @@ fn half_warps(accesses: &[Access]) -> Vec<HalfWarp> {
 
 /// The accesses of a half-warp, tile by tile: each starts with a load and ends with a store.
 fn tiles(threads: &[Vec<Access>]) -> Vec<HalfWarp> {
+    assert!(threads.iter().all(|accesses| accesses.len() == threads[0].len()), "a half-warp diverges");
     let instruction = |at: usize| {
         let Access { kind, bytes, .. } = threads[0][at];
         let addresses = threads.iter().map(|accesses| {
