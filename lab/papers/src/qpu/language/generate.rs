@@ -14,6 +14,9 @@ use super::{Mistake, Print};
 /// Maximum number of operations of a program.
 const MAX_OPERATIONS: usize = 10_000;
 
+/// Maximum number of statements and expressions of all functions. Each call adds those of its function, which need not have operations.
+const MAX_STEPS: usize = 500_000;
+
 /// Maximum depth of blocks, expressions and calls in each other.
 const MAX_DEPTH: usize = 150;
 
@@ -34,6 +37,8 @@ pub(super) struct Generator<'t> {
     scopes: Vec<HashMap<&'t str, Variable>>,
     is_in_where: bool,
     depth: usize,
+    /// The number of statements and expressions that have been generated.
+    steps: usize,
     /// The line of the operations from a number on.
     pub(super) lines: Vec<(usize, usize)>,
     /// The operations that print.
@@ -60,11 +65,12 @@ pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake>
             return Err(at.mistake(format!("the function `{text}` is defined twice: rename one of them")));
         }
     }
+    let mut generator = Generator::new(&by_name);
     // A function that is not called is compiled, too, so that its mistakes are found.
     for function in functions.iter().filter(|function| function.name.text != KERNEL) {
         let mut k = Kernel::new();
         let arguments = function.parameters.iter().map(|(kind, _)| Slot::unset(&mut k, *kind)).collect();
-        Generator::new(&by_name).inline(&mut k, function, arguments)?;
+        generator.inline(&mut k, function, arguments)?;
     }
     let start = Position { line: 1, column: 1 };
     let Some(main) = by_name.get(KERNEL) else {
@@ -88,11 +94,24 @@ pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake>
             Type::Pointer(element) => Slot::Pointer(*element, k.var(uniform())),
         });
     }
-    let mut generator = Generator::new(&by_name);
+    (generator.lines, generator.prints) = (Vec::new(), Vec::new());
     generator.inline(&mut k, main, arguments)?;
+    check_operations(&mut k, main.name.at)?;
     let parameters = main.parameters.iter().map(|(kind, name)| (*kind, name)).collect();
     let Generator { lines, prints, .. } = generator;
     Ok(Generated { kernel: k, parameters, lines, prints })
+}
+
+/// Checks the number of operations so far, and returns it.
+fn check_operations(k: &mut Kernel, at: Position) -> Result<usize, Mistake> {
+    let operations = k.code().items.len();
+    if operations > MAX_OPERATIONS {
+        let message = format!(
+            "the program has more than {MAX_OPERATIONS} operations after its functions are inlined: use loops"
+        );
+        return Err(at.mistake(message));
+    }
+    Ok(operations)
 }
 
 fn is_of_the_language(name: &str) -> bool {
@@ -107,9 +126,23 @@ impl<'t> Generator<'t> {
             scopes: Vec::new(),
             is_in_where: false,
             depth: 0,
+            steps: 0,
             lines: Vec::new(),
             prints: Vec::new(),
         }
+    }
+
+    /// Counts a statement or an expression.
+    fn count(&mut self, at: Position) -> Result<(), Mistake> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            let message = format!(
+                "the functions have more than {MAX_STEPS} statements and expressions after their calls are inlined: use loops, \
+                 or remove functions"
+            );
+            return Err(at.mistake(message));
+        }
+        Ok(())
     }
 
     /// Generates a part that may contain itself.
@@ -123,6 +156,7 @@ impl<'t> Generator<'t> {
                 format!("this is nested too deeply: at most {MAX_DEPTH} blocks, expressions and calls");
             return Err(at.mistake(message));
         }
+        self.count(at)?;
         self.depth += 1;
         let result = part(self);
         self.depth -= 1;
@@ -175,14 +209,8 @@ impl<'t> Generator<'t> {
 
     /// Notes the line of the next operations.
     fn mark(&mut self, k: &mut Kernel, at: Position) -> Result<(), Mistake> {
-        let operations = k.code().items.len();
-        if operations > MAX_OPERATIONS {
-            let message = format!(
-                "the program has more than {MAX_OPERATIONS} operations after its functions are inlined: use loops"
-            );
-            return Err(at.mistake(message));
-        }
-        self.lines.push((operations, at.line));
+        self.count(at)?;
+        self.lines.push((check_operations(k, at)?, at.line));
         Ok(())
     }
 
@@ -498,7 +526,7 @@ impl<'t> Generator<'t> {
             let what = format!("the parameter `{}` of `{}`", parameter.text, name.text);
             slots.push(Slot::new(k, *kind, value, argument.at, &what)?);
         }
-        let result = self.inline(k, function, slots)?;
+        let result = self.nested(name.at, |generator| generator.inline(k, function, slots))?;
         self.mark(k, name.at)?;
         Ok(result)
     }

@@ -328,7 +328,7 @@ impl Parser {
         let depth = operand.depth;
         let kind = match operand.kind {
             ExpressionKind::Integer(value) if operator == "-" => {
-                if value > 1 << 31 || value < 0 {
+                if value > 1 << 31 {
                     return Err(at.mistake(out_of_range(&format!("-{value}"))));
                 }
                 ExpressionKind::Integer(-value)
