@@ -350,7 +350,7 @@ fn mistakes_outside_of_statements() {
         // Neither calls without operations nor functions that are not called take time without a limit.
         (
             nothings(40),
-            "2:12: the functions have more than 500000 statements and expressions after their calls",
+            "2:13: the functions have more than 500000 statements and expressions after their calls",
         ),
         (nothings(400), "2:13: the functions have more than 500000"),
         (chain(400), "1:45: this is nested too deeply: at most 150 blocks, expressions and calls"),
