@@ -34,11 +34,12 @@ impl Field {
         Field { multiple: 16, ..Field::new(0, 48, 0x30, shift) }
     }
 
-    fn of(&self, value: i64, function: &str) -> Result<u32, String> {
+    /// The bits of a value. `text` is the value in the source.
+    fn of(&self, value: i64, text: &str, function: &str) -> Result<u32, String> {
         if !(self.first..=self.last).contains(&value) || value % self.multiple != 0 {
             let kind = if self.multiple == 1 { "a number" } else { "a multiple of 16" };
             return Err(format!(
-                "`{function}`: {value} is out of range, expected {kind} from {} to {}",
+                "`{function}`: {text} is out of range, expected {kind} from {} to {}",
                 self.first, self.last
             ));
         }
@@ -108,7 +109,7 @@ fn call(text: &str, depth: usize) -> Result<u32, String> {
             None if argument.contains('(') && depth < MAX_DEPTH => i64::from(call(argument, depth + 1)?),
             None => return Err(format!("`{name}`: `{argument}` is no number")),
         };
-        word |= field.of(number, name)?;
+        word |= field.of(number, argument, name)?;
     }
     Ok(word)
 }

@@ -240,6 +240,10 @@ impl Allocation {
             };
             let mut together: Vec<Variable> = live[place].iter().collect();
             together.extend(written.filter(|_| self.next[place].is_none()));
+            // All of them are neighbours. The written variable may be there twice.
+            if together.len() > 2 * usize::from(FILE) + 1 {
+                return Err(CompileError::Registers);
+            }
             for one in &together {
                 together.iter().filter(|other| *other != one).for_each(|other| {
                     neighbours[one.0 as usize].insert(*other);

@@ -188,6 +188,14 @@ fn mistakes_have_a_line_and_a_reason() {
             "mov ra0, vpm_setup(17, 1, h32(0))",
             "line 1: `vpm_setup`: 17 is out of range, expected a number from 0 to 16",
         ),
+        (
+            "mov ra0, vpm_setup(1, 1.5, h32(0))",
+            "line 1: `vpm_setup`: 1.5 is out of range, expected a number from -64 to 64",
+        ),
+        (
+            "mov ra0, vpm_setup(dma_h32(0, 0), 1, 0)",
+            "line 1: `vpm_setup`: dma_h32(0, 0) is out of range, expected a number from 0 to 16",
+        ),
         ("mov ra0, v32(8, 0)", "line 1: `v32`: 8 is out of range, expected a multiple of 16 from 0 to 48"),
         ("mov ra0, vpm_setup(1, 1, ra1)", "line 1: `vpm_setup`: `ra1` is no number"),
         ("mov ra0, h32(h32(h32(0)))", "line 1: `h32`: `h32(0)` is no number"),

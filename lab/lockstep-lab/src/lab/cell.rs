@@ -71,11 +71,11 @@ pub(super) struct Asm {
     cycles: u32,
 
     /// Copy a file to an address of the local store, a number or a label, before the run
-    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair("ADDRESS=FILE"))]
     memory: Vec<(String, String)>,
 
     /// Expand an AES key, a file of 16, 24 or 32 bytes, and place its round keys at an address before the run
-    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair("ADDRESS=FILE"))]
     round_keys: Vec<(String, String)>,
 
     /// Set a register before the run: to an address, to a number of 32 bits (the preferred slot), or to 32 hexadecimal digits

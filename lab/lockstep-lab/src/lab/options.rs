@@ -26,31 +26,36 @@ pub(super) fn read_contents(
 /// The result of a parser of an option: the value, or a message.
 type Parsed<T> = std::result::Result<T, String>;
 
-/// Parses `ADDRESS=FILE` or `NAME=FILE`.
-pub(super) fn pair(text: &str) -> Parsed<(String, String)> {
-    let (left, right) = text
-        .split_once('=')
-        .filter(|(left, right)| !left.is_empty() && !right.is_empty())
-        .ok_or("expected ADDRESS=FILE or NAME=FILE")?;
-    Ok((left.into(), right.into()))
+/// The parser of an option of two parts, such as `NAME=FILE`. A message has this form of the option.
+pub(super) fn pair(form: &'static str) -> impl Fn(&str) -> Parsed<(String, String)> + Clone {
+    move |text| {
+        let parts = text.split_once('=').filter(|(left, right)| !left.is_empty() && !right.is_empty());
+        let (left, right) = parts.ok_or_else(|| format!("expected {form}"))?;
+        Ok((left.into(), right.into()))
+    }
 }
 
 /// Parses `ADDRESS:BYTES=FILE`.
 pub(super) fn dump(text: &str) -> Parsed<(String, usize, String)> {
-    match output(text)? {
+    const FORM: &str = "ADDRESS:BYTES=FILE";
+    match with_bytes(text, FORM)? {
         (address, Some(bytes), file) => Ok((address, bytes, file)),
-        _ => Err("expected ADDRESS:BYTES=FILE".into()),
+        _ => Err(format!("expected {FORM}")),
     }
 }
 
 /// Parses `NAME=FILE` or `NAME:BYTES=FILE`.
 pub(super) fn output(text: &str) -> Parsed<(String, Option<usize>, String)> {
-    let (left, file) = pair(text)?;
+    with_bytes(text, "NAME=FILE or NAME:BYTES=FILE")
+}
+
+fn with_bytes(text: &str, form: &'static str) -> Parsed<(String, Option<usize>, String)> {
+    let (left, file) = pair(form)(text)?;
     match left.split_once(':') {
         None => Ok((left, None, file)),
-        Some((name, bytes)) => match bytes.parse() {
-            Ok(bytes) if !name.is_empty() => Ok((name.into(), Some(bytes), file)),
-            _ => Err("expected NAME:BYTES=FILE with a number of bytes".into()),
+        Some((left, bytes)) => match bytes.parse() {
+            Ok(bytes) if !left.is_empty() => Ok((left.into(), Some(bytes), file)),
+            _ => Err(format!("expected {form}, where BYTES is a number")),
         },
     }
 }

@@ -67,11 +67,11 @@ pub(super) struct Asm {
     run: bool,
 
     /// Copy a file to an address of the memory before the run. Other bytes are zero
-    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair("ADDRESS=FILE"))]
     memory: Vec<(String, String)>,
 
     /// Expand an AES key, a file of 16, 24 or 32 bytes, and place its round keys at an address before the run
-    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair)]
+    #[arg(long, value_name = "ADDRESS=FILE", requires = "run", value_parser = pair("ADDRESS=FILE"))]
     round_keys: Vec<(String, String)>,
 
     /// Uniforms of a QPU, or of `all` QPUs without their own: numbers, or `qpu` and `qpus` for the number of the QPU and the
@@ -116,7 +116,7 @@ pub(super) struct Run {
     file: PathBuf,
 
     /// The content of a pointer's memory before the run
-    #[arg(long = "in", value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long = "in", value_name = "NAME=FILE", value_parser = pair("NAME=FILE"))]
     inputs: Vec<(String, String)>,
 
     /// Write a pointer's memory to a file after the run. BYTES is the length [default: that of the pointer's `--in`, or of the
@@ -125,11 +125,11 @@ pub(super) struct Run {
     outputs: Vec<(String, Option<usize>, String)>,
 
     /// Expand an AES key, a file of 16, 24 or 32 bytes, to the content of a pointer's memory: its round keys
-    #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=FILE", value_parser = pair("NAME=FILE"))]
     round_keys: Vec<(String, String)>,
 
     /// The value of an Int or a Float of the kernel
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair("NAME=VALUE"))]
     set: Vec<(String, String)>,
 
     /// Pointers whose files have a byte for each word of the memory: in the memory, the other three bytes are zero

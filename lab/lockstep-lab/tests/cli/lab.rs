@@ -170,7 +170,11 @@ fn qpu_programs_have_data(folder: &Folder) {
     with(&["--uniforms", "0=1", "--uniforms", "0=2"]).failed(2, "uniforms of 0 are given twice");
     with(&["--uniforms", "0=x"]).failed_usage("`x` is no uniform: expected a number, `qpu` or `qpus`");
     with(&["--uniforms", "x=1"]).failed_usage("`x` is no QPU: expected a number or `all`");
-    with(&["--dump", "0x1000=sums"]).failed_usage("ADDRESS:BYTES=FILE");
+    with(&["--memory", "words"]).failed_usage("expected ADDRESS=FILE\n");
+    with(&["--round-keys", "=words"]).failed_usage("expected ADDRESS=FILE\n");
+    for dump in ["0x1000=sums", "0x1000", "0x10:zz=sums", ":4=sums"] {
+        with(&["--dump", dump]).failed_usage("expected ADDRESS:BYTES=FILE");
+    }
     folder.run(["lab", "qpu", "asm", "data.qasm", "--uniforms", "0=1"]).failed_usage("--run");
 }
 
@@ -210,8 +214,12 @@ fn kernels_are_compiled_and_run() {
     assert!(!folder.has("e"));
     with(&[])
         .failed(2, "the parameter `c` of `kernel` has no memory: give --in c=FILE, --out c=FILE, or both");
-    with(&["--out", "c:many=c"]).failed_usage("NAME:BYTES=FILE");
-    with(&["--out", "c=c", "--set", "words"]).failed_usage("NAME=");
+    for output in ["c", "c:many=c", ":4=c"] {
+        with(&["--out", output]).failed_usage("expected NAME=FILE or NAME:BYTES=FILE");
+    }
+    with(&["--out", "c=c", "--set", "words"]).failed_usage("expected NAME=VALUE\n");
+    with(&["--out", "c=c", "--in", "a"]).failed_usage("expected NAME=FILE\n");
+    with(&["--out", "c=c", "--round-keys", "a="]).failed_usage("expected NAME=FILE\n");
     with(&["--out", "c=c", "--in", "c=missing"]).failed(2, "missing");
     with(&["--out", "c=c", "--qpus", "13"]).failed_usage("--qpus");
     folder.run([&run[..], &["--listing", "--in", "a=a"]].concat()).failed_usage("--listing");
@@ -364,8 +372,8 @@ fn programs_have_data(folder: &Folder) {
     with(&["--round-keys", "0x2000=main"]).failed(2, "a key of 64 bytes");
     with(&["--register", "5=what"]).failed(2, "what is no label");
     with(&["--register", "128=0"]).failed_usage("0 to 127");
-    with(&["--memory", "data"]).failed_usage("ADDRESS=FILE");
-    with(&["--dump", "0x1000=after"]).failed_usage("ADDRESS:BYTES=FILE");
+    with(&["--memory", "data"]).failed_usage("expected ADDRESS=FILE\n");
+    with(&["--dump", "0x1000=after"]).failed_usage("expected ADDRESS:BYTES=FILE");
     with(&["--dump-main", "after"]).failed_usage("--main");
     with(&[&data[..], &["--dump", "0:262145=after"]].concat()).failed(2, "do not fit");
     folder.run(["lab", "cell", "asm", "keyed.s", "--memory", "0=data"]).failed_usage("--run");

@@ -26,6 +26,12 @@ impl Traces {
         Ok(Traces([a?, b?, c?, d?]))
     }
 
+    /// The same traces, but fine grain has the passes of coarse grain.
+    pub fn with_equal_passes(&self) -> Traces {
+        let Traces([_, shared, _, constant]) = self;
+        Traces([shared.as_fine(), shared.clone(), constant.as_fine(), constant.clone()])
+    }
+
     /// The lookups of a kernel.
     pub fn of(&self, kernel: Kernel) -> &Lookups {
         &self.0[KERNELS.iter().position(|other| *other == kernel).expect("the array has all kernels")]

@@ -3,7 +3,9 @@
 use super::Results;
 use super::hypotheses::line_errors;
 use super::multiprocessor::ISSUE;
+use super::rows::Row;
 use super::rules::{HALF_WARP, shared_passes};
+use super::variants::MANY_INSTRUCTIONS;
 use super::{plots, report};
 use crate::Page;
 
@@ -52,6 +54,11 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         let addresses: Vec<u64> = (0..HALF_WARP as u64).map(|thread| 4 * of(thread)).collect();
         shared_passes(&addresses)
     };
+    // Percent of the rate at 128 MB that the 8800 GT does not reach at 32 MB.
+    let less = |of: fn(&Row) -> f64| 100.0 * (1.0 - of(&results.table_1[2]) / of(&results.table_1[3]));
+    let [a1, a2, a3, a4] = [0, 1, 2, 3].map(|at| results.thesis[at].thesis);
+    let longer = (a1 + a3 - a2 - a4) / 2.0;
+    let many = results.variants.iter().find(|variant| variant.name == MANY_INSTRUCTIONS).expect("a variant");
     vec![
         ("worst", number(worst, 1)),
         ("line", number(line, 1)),
@@ -61,6 +68,12 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         ("naive", layout(|thread| 4 * thread).to_string()),
         ("good", layout(|thread| thread).to_string()),
         ("naive_percent", number(100.0 * more_clocks(results, layout(|thread| 4 * thread)), 0)),
+        ("nominal_rate", number(results.nominal[3].model, 0)),
+        ("paper_less", number(less(|row| row.paper), 1)),
+        ("model_less", number(less(|row| row.model), 1)),
+        ("coarse_from", number(results.figures_5_and_6[1].model, 0)),
+        ("thesis_longer", number(longer, 1)),
+        ("fine_even", (many.break_even[0] >> 10).to_string()),
         ("accesses", results.traffic.accesses.to_string()),
         ("bytes", results.traffic.bytes.to_string()),
     ]

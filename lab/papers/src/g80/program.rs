@@ -134,6 +134,7 @@ pub const TRACED: usize = 32 << 10;
 const WARPS: usize = 64;
 
 /// The passes of the lookups of a kernel.
+#[derive(Clone)]
 pub struct Lookups {
     kernel: Kernel,
     /// The number of passes by each rule of [`Broadcast`], for each half-warp and lookup: first from a trace with half-warps of 16 threads,
@@ -162,7 +163,16 @@ impl Lookups {
         Ok(Lookups { kernel, passes: [traced(256)?, traced(8)?] })
     }
 
-    /// The mean number of passes of a lookup, in blocks of `threads` threads.
+    /// Fine grain with the passes of this kernel of coarse grain: each of four half-warps has a quarter of the lookups.
+    pub fn as_fine(&self) -> Lookups {
+        let passes = self.passes.each_ref().map(|half_warps| {
+            let quarters = half_warps.iter().flat_map(|lookups| lookups.chunks(lookups.len() / 4));
+            quarters.map(<[_]>::to_vec).collect()
+        });
+        Lookups { kernel: Kernel { grain: Grain::Fine, ..self.kernel }, passes }
+    }
+
+    /// Mean passes of a lookup, by half-warps of 16 or 8 threads.
     pub fn mean(&self, threads: u32, broadcast: Broadcast) -> f64 {
         let all = self.passes[usize::from(threads < 16)].iter().flatten();
         let (sum, count) =

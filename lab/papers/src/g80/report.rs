@@ -53,7 +53,7 @@ pub fn text(results: &Results) -> String {
 fn explanations(results: &Results) -> String {
     let mut text = "Explanations\n".to_owned();
     for one in &results.hypotheses {
-        let title = format!("{}: {} ({})", one.verdict, one.words, one.stated_by);
+        let title = format!("{}: {} ({})", one.verdict.name(), one.words, one.stated_by);
         text += &format!("\n{}{}", hang(WIDTH, "  ", 2, &title), hang(WIDTH, "    ", 4, &one.reason));
     }
     text
@@ -111,7 +111,9 @@ fn hypotheses(results: &Results) -> Table {
     table.rows = results
         .hypotheses
         .iter()
-        .map(|one| vec![one.words.into(), one.stated_by.into(), one.verdict.into(), one.reason.clone()])
+        .map(|one| {
+            vec![one.words.into(), one.stated_by.into(), one.verdict.name().into(), one.reason.clone()]
+        })
         .collect();
     table
 }
@@ -239,7 +241,7 @@ fn variants(variants: &[Variant]) -> Table {
 pub fn json(results: &Results) -> Value {
     let rows = |rows: &[Row]| -> Value { rows.iter().map(row_json).collect() };
     let hypotheses = results.hypotheses.iter().map(|one| {
-        json!({ "explanation": one.words, "stated_by": one.stated_by, "verdict": one.verdict, "reason": one.reason })
+        json!({ "explanation": one.words, "stated_by": one.stated_by, "verdict": one.verdict.name(), "reason": one.reason })
     });
     let thesis = results.thesis.iter().map(|row| {
         json!({

@@ -11,7 +11,7 @@ use lockstep_cuda::{Access, AccessKind, LaunchOptions, emulator_with_trace};
 use super::rules::HALF_WARP;
 use crate::data::random_bytes;
 
-/// The first counter block. The counter blocks of neighbouring threads differ in their last byte only.
+/// The counter block before the message. Neighbouring counters differ in their last byte only, except at a carry.
 const COUNTER: [u8; 16] = [0x24; 16];
 
 /// An instruction with an access to memory, as executed by a half-warp.
@@ -75,6 +75,7 @@ fn half_warps(accesses: &[Access]) -> Vec<HalfWarp> {
 
 /// The accesses of a half-warp, divided into tiles. The accesses to a tile start with a load and end with a store.
 fn tiles(threads: &[Vec<Access>]) -> Vec<HalfWarp> {
+    assert!(threads.iter().all(|accesses| accesses.len() == threads[0].len()), "a half-warp diverges");
     let instruction = |at: usize| {
         let Access { kind, bytes, .. } = threads[0][at];
         let addresses = threads.iter().map(|accesses| {

@@ -35,6 +35,9 @@ impl Variant {
     }
 }
 
+/// The variant with the instructions of fine grain of Lockstep's kernels for sm_90.
+pub const MANY_INSTRUCTIONS: &str = "2.28 times as many fine instructions";
+
 /// Fits and simulates all variants.
 pub fn run(traces: &Traces) -> Vec<Variant> {
     let base = ASSUMPTIONS;
@@ -44,7 +47,7 @@ pub fn run(traces: &Traces) -> Vec<Variant> {
         ("32 bytes of state, coarse grain", Assumptions { state: [8, 32], ..base }),
         ("4 % fewer fine instructions", Assumptions { fine_instructions: 0.96, ..base }),
         ("8 % fewer fine instructions", Assumptions { fine_instructions: 0.92, ..base }),
-        ("2.28 times as many fine instructions", Assumptions { fine_instructions: 2.28, ..base }),
+        (MANY_INSTRUCTIONS, Assumptions { fine_instructions: 2.28, ..base }),
         ("no barriers in fine grain", Assumptions { barriers: false, ..base }),
         ("T-boxes not copied by each block", Assumptions { copies_tables: false, ..base }),
         ("1 load in flight", Assumptions { loads_in_flight: 1, ..base }),

@@ -1,10 +1,11 @@
 //! Tests of the claims of the page about the model of the G80 family.
 
-use lockstep_papers::g80::hypotheses::{copies, line_errors, ratios, whole_run};
-use lockstep_papers::g80::program::KERNELS;
+use lockstep_papers::g80::hypotheses::{self, Hypothesis, Verdict, copies, line_errors, ratios, whole_run};
+use lockstep_papers::g80::model::{Machine, Traces};
+use lockstep_papers::g80::program::{ASSUMPTIONS, Assumptions, KERNELS};
 use lockstep_papers::g80::rows::{LIMIT, LIMIT_OF_TABLE_1, Row, Status};
 use lockstep_papers::g80::variants::Variant;
-use lockstep_papers::g80::{json, text};
+use lockstep_papers::g80::{json, page, text};
 
 use crate::G80;
 
@@ -67,9 +68,114 @@ fn what_the_model_refutes() {
         |kernel: usize| G80.by_threads[1][kernel].iter().find(|(threads, _)| *threads == 128).unwrap().1;
     let difference: f64 = at_128(0) / at_128(1) - 1.0;
     assert!((-0.005..0.0).contains(&difference), "{difference}");
-    let explanations =
-        G80.hypotheses.iter().filter(|one| one.stated_by == "paper" && one.verdict == "refuted");
-    assert_eq!(explanations.count(), 2);
+}
+
+/// The explanation whose words contain `part`, and the numbers of its reason.
+fn explanation(all: &[Hypothesis], part: &str) -> (Verdict, Vec<f64>) {
+    let one = all.iter().find(|one| one.words.contains(part)).unwrap_or_else(|| panic!("{part}"));
+    let words = one.reason.split(|letter: char| !letter.is_ascii_digit() && !".+-".contains(letter));
+    (one.verdict, words.filter_map(|word| word.trim_end_matches('.').parse().ok()).collect())
+}
+
+/// Each verdict, with the inequality of the figures that the page gives as its reason.
+#[test]
+fn verdicts_follow_from_their_figures() {
+    let check = |part: &str, verdict: Verdict, holds: fn(&[f64]) -> bool| {
+        let (found, numbers) = explanation(&G80.hypotheses, part);
+        assert!(found == verdict && holds(&numbers), "{part}: {found:?}, {numbers:?}");
+    };
+    check("copies from pageable", Verdict::Refuted, |n| matches!(n, [ms, _, run] if ms > run));
+    // The lookups fit beside the copies, with fewer instructions than today's code has.
+    check(
+        "copies from page-locked",
+        Verdict::Open,
+        |n| matches!(n, [left, _, alone, fit, _, today] if left > alone && *fit > 2.0 && fit < today),
+    );
+    check(
+        "because of its clock",
+        Verdict::Refuted,
+        |n| matches!(n, [ratio, clock, memory, waits] if ratio > clock && ratio > memory && ratio > waits),
+    );
+    // With either board, the model differs from the paper: the number of processors decides.
+    check(
+        "is a G98",
+        Verdict::Refuted,
+        |n| matches!(n, [_, 16.0, _, 8.0, paper, g98, _, nominal, ..] if g98 < paper && nominal > paper),
+    );
+    check(
+        "as short as today's",
+        Verdict::Refuted,
+        |n| matches!(n, [832.0, _, _, short, paper, _] if *short > 1.15 * paper),
+    );
+    check("needs no barriers", Verdict::InPart, |n| {
+        matches!(n, [with, without, equal, no_copies]
+            if without < with && *without > 0.15 * with && equal < without && no_copies < equal)
+    });
+    check(
+        "has more threads",
+        Verdict::InPart,
+        |n| matches!(n, [32.0, gt, .., gs, _] if *gt > 0.0 && *gs < 0.0),
+    );
+    check("round keys", Verdict::Refuted, |n| matches!(n, [44.0, 32.0, needed, _, card] if needed > card));
+    check(
+        "twice as many warps",
+        Verdict::InPart,
+        |n| matches!(n, [3.0, _, 6.0, _, 6.0, growth, _, free] if *free > 1.0 && free < growth),
+    );
+    check(
+        "8 threads per block",
+        Verdict::Refuted,
+        |n| matches!(n, [blocks, 8.0, free, _, with] if *blocks < 8.0 && *free > 3.0 * with),
+    );
+    check(
+        "one port",
+        Verdict::Confirmed,
+        |n| matches!(n, [words, slow, _, fast, free] if *words > 13.0 && free - slow > 0.85 * (fast - slow)),
+    );
+    check("one memory partition", Verdict::Refuted, |n| matches!(n, [one, .., longest] if one > longest));
+    assert_eq!(G80.hypotheses.len(), 12);
+}
+
+/// A machine with other rules has other verdicts.
+#[test]
+fn verdicts_change_with_the_rules() {
+    let traces = Traces::new().unwrap();
+    let verdict = |with: Assumptions, part: &str| {
+        let machine = Machine::with_assumptions(&traces, with).with_fit(G80.fit);
+        explanation(&hypotheses::all(&traces, &machine, &G80.traffic), part).0
+    };
+    let no_copies = Assumptions { copies_tables: false, ..ASSUMPTIONS };
+    assert_eq!(verdict(no_copies, "twice as many warps"), Verdict::Confirmed);
+    assert_eq!(
+        verdict(Assumptions { barriers: false, ..ASSUMPTIONS }, "needs no barriers"),
+        Verdict::Refuted
+    );
+    assert_eq!(verdict(Assumptions { constant_word: 0, ..ASSUMPTIONS }, "one port"), Verdict::Refuted);
+    assert_eq!(
+        verdict(Assumptions { state: [8, 64], ..ASSUMPTIONS }, "has more threads"),
+        Verdict::Confirmed
+    );
+}
+
+/// Sentences of the page about the figures.
+#[test]
+fn sentences_of_the_page() {
+    // Constant memory at 32 KB: the kernel alone grows by a factor of two, and the call is more than half of the time.
+    let rates = &G80.by_threads[0][2];
+    let seconds = |rate: f64| 8e-6 * 32768.0 / rate;
+    let best = rates.iter().map(|(_, rate)| seconds(*rate)).fold(f64::MAX, f64::min);
+    let growth = (seconds(rates[0].1) - G80.fit.call) / (best - G80.fit.call);
+    assert!((1.8..2.2).contains(&growth) && G80.fit.call > best / 2.0, "{growth}");
+    // Another page quotes the estimate for the layouts of Figure 3.
+    let page = page(&G80, "g80").markdown;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (before, _) = words(&page)
+        .split_once(" % to the clocks of the issue port")
+        .map(|(a, b)| (a.to_owned(), b.len()))
+        .unwrap();
+    let percent = before.rsplit(' ').next().unwrap();
+    let other = words(include_str!("../../../../docs/papers/cuda-geforce8.md"));
+    assert!(other.contains(&format!("adds {percent} % to the clocks of the issue port")), "{percent} %");
 }
 
 #[test]

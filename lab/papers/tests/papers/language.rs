@@ -109,6 +109,7 @@ fn check(statements: &str, expected: impl Fn(u32) -> u32) {
 fn operators_of_integers() {
     check("Int x = *a; *b = x * 3 + (x << 2) - 1;", |x| (7 * x).wrapping_sub(1));
     check("Int x = *a; *b = x & 6 | 1 ^ 3;", |x| x & 6 | 2);
+    check("*b = - -5 + -(-(-1));", |_| 4);
     check("*b = -n + ~*a;", |x| 3u32.wrapping_add(!x));
     check("*b = n >> 1;", |_| -2i32 as u32);
     check("*b = shr(n, 28) + ror(index(), 31);", |x| 15 + 2 * x);
@@ -137,6 +138,8 @@ fn operators_of_floats_and_bytes() {
 #[test]
 fn statements() {
     check("gather(a + index()); Int x; receive(x); store(x + 1, b);", |x| x + 1);
+    // An address has 32 bits, whether the index is a number or a variable.
+    check("*b = asInt(a + 0xffffffff) - asInt(a + 1073741824);", |_| -4i32 as u32);
     check("Ptr<Int> p = a + 2; p = p - 1; gather(p); Int x; receive(x); *b = x;", |_| 1);
     check("Int s = 0; For (Int i = 0; i < 4; i = i + 1) { s = s + i; } *b = s;", |_| 6);
     check("Int s = 9; While (all(s != 3)) { s = s - 1; } *b = s;", |_| 3);
@@ -293,6 +296,26 @@ fn mistakes_outside_of_statements() {
             (1..count).map(|f| format!("Int f{f}(Int x) {{ return f{0}(x) + f{0}(x); }}\n", f - 1));
         format!("void kernel() {{ }} Int f0(Int x) {{ return x; }}\n{}", functions.collect::<String>())
     };
+    let nothings = |count: usize| {
+        let functions = (1..count).map(|f| format!("void f{f}() {{ f{0}(); f{0}(); }}\n", f - 1));
+        format!("void kernel() {{ }} void f0() {{ }}\n{}", functions.collect::<String>())
+    };
+    // Each function calls the function before it once.
+    let chain = |count: usize| {
+        let functions = (1..count).map(|f| format!("void f{f}() {{ f{}(); }} ", f - 1));
+        format!("void kernel() {{ }} void f0() {{ }} {}", functions.collect::<String>())
+    };
+    // All variables are needed at once.
+    let together = |count: usize| {
+        let declared = (0..count).map(|v| format!("Int x{v} = index(); ")).collect::<String>();
+        let used = (0..count).map(|v| format!("Print(x{v}); ")).collect::<String>();
+        format!("void kernel() {{ {declared}{used} }}")
+    };
+    // An expression of 2^depth terms, at the end of the program.
+    let wide = |depth: usize| {
+        let twice = |text: String, _| format!("({text} + {text})");
+        format!("void kernel(Int n) {{ n = {}; }}", (0..depth).fold("n".to_owned(), twice))
+    };
     let many = (0..70).map(|v| format!("Int x{v} = index() + {v};")).collect::<String>()
         + "While (index() < 0) { "
         + &(0..70).map(|v| format!("x{v} = x{v} + 1;")).collect::<String>()
@@ -324,6 +347,16 @@ fn mistakes_outside_of_statements() {
         ),
         // Functions that are not called are also checked.
         ("void kernel() { }\nInt f() { return 1.5; }".into(), "2:18: `return` needs Int but has Float"),
+        // Neither calls without operations nor functions that are not called take time without a limit.
+        (
+            nothings(40),
+            "2:13: the functions have more than 500000 statements and expressions after their calls",
+        ),
+        (nothings(400), "2:13: the functions have more than 500000"),
+        (chain(400), "1:45: this is nested too deeply: at most 150 blocks, expressions and calls"),
+        (together(3000), "1:1: the program needs more than 64 registers at once"),
+        (wide(14), "1:6: the program has more than 10000 operations"),
+        ("void kernel() { /*/ }".into(), "1:17: this comment is not closed"),
         (deep(60), "1:75: this is nested too deeply: at most 50 levels"),
         (deep(100_000), "1:75: this is nested too deeply"),
         (blocks(60), "1:658: this is nested too deeply"),
@@ -339,7 +372,7 @@ fn mistakes_outside_of_statements() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Lines may end as on Windows, and the text may start with a byte order mark.
     assert!(kernel_listing("a.qpu", "\u{feff}void kernel() {\r\n  Int x = 1; // one\r\n}\r\n").is_ok());
-    let limit = [deep(20), blocks(20), terms(45), doubled(8)];
+    let limit = [deep(20), blocks(20), terms(45), doubled(8), nothings(14), chain(100), wide(8)];
     limit.iter().for_each(|text| assert!(kernel_listing("a.qpu", text).is_ok(), "{text}"));
 }
 

@@ -39,6 +39,13 @@ fn the_first_round_of_ctr_has_few_conflicts() {
 }
 
 #[test]
+#[should_panic(expected = "a half-warp diverges")]
+fn a_thread_with_more_accesses_diverges() {
+    let access = |thread, address| Access { block: 0, thread, kind: AccessKind::Lookup, bytes: 4, address };
+    half_warps(&[access(0, 0), access(1, 4), access(1, 8)]);
+}
+
+#[test]
 fn accesses_to_global_memory() {
     let bytes = |half_warp: &HalfWarp, kind| {
         let one = half_warp.iter().find(|one| one.kind == kind).unwrap();

@@ -14,7 +14,10 @@ use super::{Mistake, Print};
 /// Maximum number of operations of a program.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum nesting depth of blocks, expressions and calls.
+/// Maximum number of statements and expressions of all functions. Each call adds those of its function, which need not have operations.
+const MAX_STEPS: usize = 500_000;
+
+/// Maximum depth of blocks, expressions and calls in each other.
 const MAX_DEPTH: usize = 150;
 
 /// The function that the QPUs execute.
@@ -34,8 +37,9 @@ pub(super) struct Generator<'t> {
     scopes: Vec<HashMap<&'t str, Variable>>,
     is_in_where: bool,
     depth: usize,
-    /// Pairs of an operation's index and a line of the text. The line applies to this operation and all later ones, up to the index of the
-    /// next pair.
+    /// The number of statements and expressions that have been generated.
+    steps: usize,
+    /// The line of the operations from a number on.
     pub(super) lines: Vec<(usize, usize)>,
     /// The operations that print, by their indices.
     pub(super) prints: Vec<(usize, Print)>,
@@ -61,11 +65,12 @@ pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake>
             return Err(at.mistake(format!("the function `{text}` is defined twice: rename one of them")));
         }
     }
-    // Functions that are not called are also compiled, so that their mistakes are found.
+    let mut generator = Generator::new(&by_name);
+    // A function that is not called is compiled, too, so that its mistakes are found.
     for function in functions.iter().filter(|function| function.name.text != KERNEL) {
         let mut k = Kernel::new();
         let arguments = function.parameters.iter().map(|(kind, _)| Slot::unset(&mut k, *kind)).collect();
-        Generator::new(&by_name).inline(&mut k, function, arguments)?;
+        generator.inline(&mut k, function, arguments)?;
     }
     let start = Position { line: 1, column: 1 };
     let Some(main) = by_name.get(KERNEL) else {
@@ -89,11 +94,24 @@ pub(super) fn generate(functions: &[Function]) -> Result<Generated<'_>, Mistake>
             Type::Pointer(element) => Slot::Pointer(*element, k.var(uniform())),
         });
     }
-    let mut generator = Generator::new(&by_name);
+    (generator.lines, generator.prints) = (Vec::new(), Vec::new());
     generator.inline(&mut k, main, arguments)?;
+    check_operations(&mut k, main.name.at)?;
     let parameters = main.parameters.iter().map(|(kind, name)| (*kind, name)).collect();
     let Generator { lines, prints, .. } = generator;
     Ok(Generated { kernel: k, parameters, lines, prints })
+}
+
+/// Checks the number of operations so far, and returns it.
+fn check_operations(k: &mut Kernel, at: Position) -> Result<usize, Mistake> {
+    let operations = k.code().items.len();
+    if operations > MAX_OPERATIONS {
+        let message = format!(
+            "the program has more than {MAX_OPERATIONS} operations after its functions are inlined: use loops"
+        );
+        return Err(at.mistake(message));
+    }
+    Ok(operations)
 }
 
 fn is_of_the_language(name: &str) -> bool {
@@ -108,12 +126,26 @@ impl<'t> Generator<'t> {
             scopes: Vec::new(),
             is_in_where: false,
             depth: 0,
+            steps: 0,
             lines: Vec::new(),
             prints: Vec::new(),
         }
     }
 
-    /// Calls `part`, which generates a part of the tree, one nesting level deeper. Refuses trees that are nested too deeply.
+    /// Counts a statement or an expression.
+    fn count(&mut self, at: Position) -> Result<(), Mistake> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            let message = format!(
+                "the functions have more than {MAX_STEPS} statements and expressions after their calls are inlined: use loops, \
+                 or remove functions"
+            );
+            return Err(at.mistake(message));
+        }
+        Ok(())
+    }
+
+    /// Generates a part that may contain itself.
     fn nested<T>(
         &mut self,
         at: Position,
@@ -124,6 +156,7 @@ impl<'t> Generator<'t> {
                 format!("this is nested too deeply: at most {MAX_DEPTH} blocks, expressions and calls");
             return Err(at.mistake(message));
         }
+        self.count(at)?;
         self.depth += 1;
         let result = part(self);
         self.depth -= 1;
@@ -176,14 +209,8 @@ impl<'t> Generator<'t> {
 
     /// Records the line to which the next operations belong. Refuses programs with too many operations.
     fn mark(&mut self, k: &mut Kernel, at: Position) -> Result<(), Mistake> {
-        let operations = k.code().items.len();
-        if operations > MAX_OPERATIONS {
-            let message = format!(
-                "the program has more than {MAX_OPERATIONS} operations after its functions are inlined: use loops"
-            );
-            return Err(at.mistake(message));
-        }
-        self.lines.push((operations, at.line));
+        self.count(at)?;
+        self.lines.push((check_operations(k, at)?, at.line));
         Ok(())
     }
 
@@ -500,7 +527,7 @@ impl<'t> Generator<'t> {
             let what = format!("the parameter `{}` of `{}`", parameter.text, name.text);
             slots.push(Slot::new(k, *kind, value, argument.at, &what)?);
         }
-        let result = self.inline(k, function, slots)?;
+        let result = self.nested(name.at, |generator| generator.inline(k, function, slots))?;
         self.mark(k, name.at)?;
         Ok(result)
     }

@@ -106,8 +106,8 @@ impl<'t> Lexer<'t> {
                 self.take_while(|letter| letter != '\n');
             } else if self.rest.starts_with("/*") {
                 let open = "this comment is not closed: write `*/` at its end";
-                let end = self.rest.find("*/").ok_or_else(|| self.at.mistake(open))?;
-                self.take(end + 2);
+                let end = self.rest[2..].find("*/").ok_or_else(|| self.at.mistake(open))?;
+                self.take(2 + end + 2);
             } else {
                 return Ok(());
             }

@@ -56,8 +56,8 @@ pub(super) fn binary(
     Ok(match (left, right) {
         (Value::Pointer(element, pointer), right) => {
             let index = match right {
-                // A constant index is multiplied by the compiler, not by the QPU.
-                Value::Number(number) => Value::Number(number * 4).int(of_right, &what)?,
+                // The number of bytes is known before the run. It has 32 bits, as that of a variable.
+                Value::Number(number) => ((number * 4) as u32).into(),
                 right => right.int(of_right, &what)? << 2,
             };
             match operator {

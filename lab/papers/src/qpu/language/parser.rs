@@ -329,7 +329,7 @@ impl Parser {
         let depth = operand.depth;
         let kind = match operand.kind {
             ExpressionKind::Integer(value) if operator == "-" => {
-                if !(0..=1 << 31).contains(&value) {
+                if value > 1 << 31 {
                     return Err(at.mistake(out_of_range(&format!("-{value}"))));
                 }
                 ExpressionKind::Integer(-value)
