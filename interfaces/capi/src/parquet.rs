@@ -1,4 +1,5 @@
-//! Encrypted Parquet files: the plain form of a file by offset, files to files, encryption by column.
+//! Encrypted Parquet files: functions that read the plain form of a file at any offset, decrypt a file to a file, and encrypt a file
+//! with keys of columns.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;

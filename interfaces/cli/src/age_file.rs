@@ -21,7 +21,7 @@ const MAX_HEADER: usize = 256 << 10;
 /// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has no room for as many
 /// recipients of the types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
 const MAX_STANZAS: usize = 3000;
-/// Maximum number of types of recipients that a message lists.
+/// Maximum number of types of recipients that an error message names. Further types are only counted.
 const MAX_KINDS: usize = 8;
 /// Maximum length of a line of an armored file. Valid lines have 64 characters, but the age crate reads the whole line
 /// into memory before it checks the length.

@@ -14,7 +14,7 @@ pub(crate) fn run_command(py: Python<'_>, arguments: Vec<OsString>, closed: Vec<
     let arguments = std::iter::once(OsString::from("lockstep")).chain(arguments).collect();
     py.detach(|| {
         let code = lockstep_cli::run(arguments, None);
-        // A program in Rust does this at its end. Its errors are ignored there too.
+        // A Rust program flushes standard output when it ends, and also ignores an error of this flush.
         let _ = std::io::stdout().flush();
         code
     })

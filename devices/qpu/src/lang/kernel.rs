@@ -422,7 +422,8 @@ impl Kernel {
         }
     }
 
-    /// The elements that meet one condition or the other. The flags are set from the second variable.
+    /// The elements that meet one condition or the other, as the variable of `left`. Before the call, the flags must be those of the
+    /// variable of `right`.
     fn either(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let value = Action::Constant(value_with(left.1));
         let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));
@@ -431,7 +432,8 @@ impl Kernel {
         left
     }
 
-    /// The elements that meet both conditions, as a new variable. The flags are set from the second variable.
+    /// The elements that meet both conditions, as a new variable. Before the call, the flags must be those of the variable of `right`;
+    /// afterwards they are those of the new variable.
     fn both(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let copy = self.code.variable();
         self.code.push(Op::new(Action::Move, [Input::Variable(left.0); 2], Output::Variable(copy)));
