@@ -98,7 +98,7 @@ pub(crate) fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>
         OutboundChunks::Single(content) => {
             content.chunks(PIECE).for_each(|piece| payload.extend_from_slice(piece));
         }
-        // Slices of a vectored write, most of which are short.
+        // The slices of a vectored write. Most of them are short.
         OutboundChunks::Multiple { .. } => payload.extend_from_chunks(content),
     }
 }

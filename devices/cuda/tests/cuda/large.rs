@@ -78,7 +78,7 @@ fn run(
     Ok(messages.iter().map(|message| message.status).collect())
 }
 
-/// GCM is right for long messages, whose GHASH has two levels, and for many short messages, each of which one thread hashes.
+/// GCM gives the oracle's results for long messages (GHASH in two levels) and for many short messages (one thread hashes a message).
 #[test]
 fn gcm_of_long_messages_and_of_many() {
     let planner = planner("cuda/bitslice");

@@ -138,7 +138,7 @@ fn counters_wrap_at_cuts() {
     }
 }
 
-/// A batch of GCM messages, some of which are forged, has the same results on several threads.
+/// A batch of valid and forged GCM messages has the same results on one thread and on several threads.
 #[test]
 fn batches_of_gcm() {
     const COUNT: usize = 700;

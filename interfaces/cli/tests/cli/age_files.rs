@@ -25,7 +25,7 @@ fn encrypt(recipients: &[&dyn Recipient], armored: bool, plain: &[u8]) -> Vec<u8
     file
 }
 
-/// Creates a folder with an identity and a passphrase file, both of which only the user can read. Returns the folder and the recipient of
+/// Creates a folder with an identity and a passphrase file. Only the user can read these files. Returns the folder and the recipient of
 /// the identity.
 fn with_identity() -> (Folder, x25519::Recipient) {
     let folder = Folder::new();

@@ -70,7 +70,7 @@ impl Measured {
 }
 
 impl Rate {
-    /// Computes the statistics of values, of which there must be at least one.
+    /// Computes the statistics of one or more values.
     ///
     /// The crate criterion does not export its statistics, so they are computed here.
     pub(super) fn of(mut rates: Vec<f64>) -> Rate {
