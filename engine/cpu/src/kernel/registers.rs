@@ -3,10 +3,9 @@
 
 use std::arch::asm;
 
-/// Clears the general registers that a function need not preserve, and calls `asm!` with the vector registers 0 to 15 as clobbers, in
-/// addition to others.
+/// Executes instructions that clear the vector registers 0 to 15, and clears the general registers that a function need not preserve.
 macro_rules! clear {
-    ($($line:literal),*; $($more:tt)*) => {
+    ($($line:literal),*;) => {
         asm!(
             $($line,)*
             "xor eax, eax", "xor ecx, ecx", "xor edx, edx", "xor esi, esi", "xor edi, edi",
@@ -17,7 +16,6 @@ macro_rules! clear {
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
             out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-            $(out($more) _,)*
             options(nomem, nostack)
         )
     };
@@ -38,6 +36,7 @@ pub(crate) unsafe fn clear_xmm() {
             "pxor xmm14, xmm14", "pxor xmm15, xmm15";
         );
     }
+    clear_upper();
 }
 
 /// Clears the registers of AVX instructions.
@@ -49,28 +48,54 @@ pub(crate) unsafe fn clear_xmm() {
 pub(crate) unsafe fn clear_ymm() {
     // SAFETY: the processor has the instruction, and the registers are declared as written.
     unsafe { clear!("vzeroall";) }
+    clear_upper();
 }
 
-/// Clears the registers of AVX-512 instructions. `vzeroall` leaves the upper 16. An instruction with a shorter vector sets the rest
-/// of its register to zero.
+/// Clears the registers of AVX-512 instructions.
 ///
 /// # Safety
 /// The processor has AVX-512F and AVX-512VL.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(crate) unsafe fn clear_zmm() {
+    // SAFETY: the processor has the instruction, and the registers are declared as written.
+    unsafe { clear!("vzeroall";) }
+    // SAFETY: the processor has the instructions.
+    unsafe { clear_zmm16_to_31() }
+}
+
+/// Clears the vector registers 16 to 31 if the processor has them. A kernel that does not use these registers leaves data in them, too,
+/// because it calls the C library's `memcpy`, which uses them on such processors.
+#[inline]
+fn clear_upper() {
+    if is_x86_feature_detected!("avx512vl") {
+        // SAFETY: the processor has AVX-512VL, which includes AVX-512F.
+        unsafe { clear_zmm16_to_31() }
+    }
+}
+
+/// Clears the vector registers 16 to 31, which `vzeroall` leaves. An instruction with a shorter vector sets the rest of its register to
+/// zero.
+///
+/// # Safety
+/// The processor has AVX-512F and AVX-512VL.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+unsafe fn clear_zmm16_to_31() {
     // SAFETY: the processor has the instructions, and the registers are declared as written.
     unsafe {
-        clear!(
-            "vzeroall",
+        asm!(
             "vpxord xmm16, xmm16, xmm16", "vpxord xmm17, xmm17, xmm17", "vpxord xmm18, xmm18, xmm18",
             "vpxord xmm19, xmm19, xmm19", "vpxord xmm20, xmm20, xmm20", "vpxord xmm21, xmm21, xmm21",
             "vpxord xmm22, xmm22, xmm22", "vpxord xmm23, xmm23, xmm23", "vpxord xmm24, xmm24, xmm24",
             "vpxord xmm25, xmm25, xmm25", "vpxord xmm26, xmm26, xmm26", "vpxord xmm27, xmm27, xmm27",
             "vpxord xmm28, xmm28, xmm28", "vpxord xmm29, xmm29, xmm29", "vpxord xmm30, xmm30, xmm30",
-            "vpxord xmm31, xmm31, xmm31";
-            "xmm16" "xmm17" "xmm18" "xmm19" "xmm20" "xmm21" "xmm22" "xmm23"
-            "xmm24" "xmm25" "xmm26" "xmm27" "xmm28" "xmm29" "xmm30" "xmm31"
+            "vpxord xmm31, xmm31, xmm31",
+            out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
+            out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
+            out("xmm24") _, out("xmm25") _, out("xmm26") _, out("xmm27") _,
+            out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
+            options(nomem, nostack, preserves_flags)
         );
     }
 }

@@ -29,13 +29,42 @@ macro_rules! store {
     };
 }
 
-/// Calls a function, and returns the contents of the registers after it.
+/// Calls a function with vector registers that are zero, and returns the contents of the registers after it. Before the call, the test
+/// has copied secrets by the C library's `memcpy`, which leaves them in vector registers.
 #[inline(never)]
 fn registers_after(call: &mut dyn FnMut()) -> Vec<u8> {
     let (is_zmm, is_ymm) = (is_x86_feature_detected!("avx512f"), is_x86_feature_detected!("avx"));
     let mut bytes = vec![0u8; BYTES];
     let to = bytes.as_mut_ptr();
     let general = to.wrapping_add(32 * 64);
+    // SAFETY: the processor has the instructions, and the registers are declared as written by the clobbers of the C convention.
+    unsafe {
+        if is_zmm {
+            asm!(
+                "vpxord zmm16, zmm16, zmm16",
+                "vpxord zmm17, zmm17, zmm17",
+                "vpxord zmm18, zmm18, zmm18",
+                "vpxord zmm19, zmm19, zmm19",
+                "vpxord zmm20, zmm20, zmm20",
+                "vpxord zmm21, zmm21, zmm21",
+                "vpxord zmm22, zmm22, zmm22",
+                "vpxord zmm23, zmm23, zmm23",
+                "vpxord zmm24, zmm24, zmm24",
+                "vpxord zmm25, zmm25, zmm25",
+                "vpxord zmm26, zmm26, zmm26",
+                "vpxord zmm27, zmm27, zmm27",
+                "vpxord zmm28, zmm28, zmm28",
+                "vpxord zmm29, zmm29, zmm29",
+                "vpxord zmm30, zmm30, zmm30",
+                "vpxord zmm31, zmm31, zmm31",
+                "vzeroall",
+                clobber_abi("C"),
+                options(nomem, nostack, preserves_flags)
+            );
+        } else if is_ymm {
+            asm!("vzeroall", clobber_abi("C"), options(nomem, nostack, preserves_flags));
+        }
+    }
     call();
     // SAFETY: there is memory for the registers. A function preserves R12, so that the address does not change the others.
     unsafe {
