@@ -355,7 +355,7 @@ rustls-test: tools-present-tests
 arm64-test:
 	tools/arm64/test.sh
 
-# Also what does not depend on the processor.
+# Also crates whose code is the same on all processors.
 arm64-test-all:
 	tools/arm64/test.sh -p lockstep-core -p lockstep-modes -p lockstep-planner -p lockstep-testkit -p lockstep-cpu -p lockstep-qpu
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the arm64 tests on an x86-64 machine with Debian or a derivative, under QEMU's user-mode emulation (see run.sh).
 #
-#   tools/arm64/test.sh [cargo test arguments]     default: -p lockstep-core -p lockstep-modes -p lockstep-cpu
+#   tools/arm64/test.sh [cargo test arguments]     default: -p lockstep-cpu
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ cd "$(dirname "$0")/../.."
 export LOCKSTEP_ARM64_TEST=1
 
 arguments=("$@")
-[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-core -p lockstep-modes -p lockstep-cpu)
+[ ${#arguments[@]} -gt 0 ] || arguments=(-p lockstep-cpu)
 # By default, all tests run except documentation tests, which would require a rustdoc for Arm.
 case " ${arguments[*]} " in
     *' --lib '* | *' --test '* | *' --tests '* | *' --bin '* | *' --bins '* | *' --all-targets '*) ;;
