@@ -152,14 +152,14 @@ test-pages: tools-present-tests
 	$(INSTALL) -m 755 $(TARGET)/debug/deps/liblockstep_lab_provider.so $(TESTED_PROVIDER)
 	$(RUN_PAGES)
 
-## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and of both modules
+## make test-release      the scripts of make test, and those with nginx, Apache and Python, with the release builds of the command and the module
 test-release: tools-present
-	$(WITH_KERNELS) $(SUBMAKE) build provider provider-lab
+	$(WITH_KERNELS) $(SUBMAKE) build provider
 	@tools/run.sh $(LOCKSTEP)
 	@! grep -q LOCKSTEP_TEST_FAULTS $(PROVIDER) || { echo '$(PROVIDER) has the faults of tests: see devices/cuda/src/machine/failing.rs' >&2; exit 1; }
 	tools/setup.sh programs browser
-	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER_LAB) $(LOCKSTEP)" \
-		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP) && tools/provider-test/openssl.py $(PROVIDER)"
+	tools/in_parallel.sh "tools/provider-test/all.sh $(PROVIDER) $(LOCKSTEP) openssl lifecycle python_ssl wheels servers" \
+		"tools/interop/pyca.py $(LOCKSTEP) && tools/bench_page/check.py $(LOCKSTEP)"
 
 ## make test-packages     the Debian package of release builds with machine code for GPUs, used in a clean folder
 test-packages: tools-present-peers
@@ -240,7 +240,7 @@ test-wgpu: tools-present-tests
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
