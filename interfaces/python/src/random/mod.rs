@@ -111,6 +111,9 @@ impl StreamKey {
             }
             Ok(())
         };
+        if threads == 1 {
+            return write(block, to);
+        }
         let parts = to.chunks_mut(share).enumerate();
         let parts = parts.map(|(index, part)| (block.wrapping_add(index as u128 * blocks(share)), part));
         in_parallel(threads, parts.collect(), |(start, part)| write(start, part)).into_iter().collect()
