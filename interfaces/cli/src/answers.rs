@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use age::Callbacks;
 use age::secrecy::SecretString;
+use lockstep::hazmat::share::lock;
 
 use crate::error::{Error, Result, failed};
-use crate::locks::lock;
 use crate::passphrase::Passphrase;
 use crate::{terminal, text};
 

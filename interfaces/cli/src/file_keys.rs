@@ -58,7 +58,7 @@ pub fn wrap(key: &FileKey, given: &[&str]) -> lockstep::Result<Envelope> {
 }
 
 /// Wraps a key with a passphrase by scrypt, which takes about a second and 256 MiB of memory. The passphrase is used as given,
-/// without a byte order mark at its start: see [`has_byte_order_mark`].
+/// without a byte order mark at its start.
 ///
 /// # Errors
 /// [`lockstep::Error::Failed`] if the passphrase is empty, or if there is not enough memory.
@@ -70,12 +70,6 @@ pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result
     wrapping::by_passphrase(&passphrase)
         .and_then(|recipient| wrapping::wrap(key, &[recipient]))
         .map_err(in_python)
-}
-
-/// True if a passphrase begins with a byte order mark before other characters. [`wrap_with_passphrase`] leaves the mark out, and the
-/// caller should print a warning.
-pub fn has_byte_order_mark(passphrase: &str) -> bool {
-    passphrase.strip_prefix('\u{feff}').is_some_and(|rest| !rest.is_empty())
 }
 
 /// Unwraps the key in an envelope with the identities in files: age identities and SSH private keys. If an identity is encrypted,

@@ -5,11 +5,11 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lockstep::hazmat::share::lock;
 use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::invocation;
-use crate::locks::lock;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// The warnings so far. They become part of the JSON object that is printed at the end.

@@ -17,7 +17,6 @@ mod input;
 mod invocation;
 mod job;
 mod json;
-mod locks;
 mod many;
 mod memory;
 mod options;

@@ -14,11 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use lockstep::hazmat::share::lock;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
-
-use crate::locks::lock;
 
 /// Time limit for the work to stop after a signal.
 const GRACE: Duration = Duration::from_secs(5);

@@ -4,12 +4,12 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::sync::Mutex;
 
+use lockstep::hazmat::share::lock;
 use lockstep_report::text::WIDTH;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use zeroize::Zeroizing;
 
 use crate::error::{Result, failed};
-use crate::locks::lock;
 use crate::{invocation, json, text};
 
 /// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.

@@ -9,6 +9,7 @@ use lockstep::aead::Caller;
 use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::hazmat::backend::KernelId;
 use lockstep::hazmat::inline::InlineKernel;
+use lockstep::hazmat::share::lock;
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest as tests};
 use pyo3::exceptions::{PyRuntimeWarning, PyValueError};
@@ -17,7 +18,6 @@ use pyo3::prelude::*;
 use crate::error::from_library;
 use crate::forks::detached;
 use crate::text::Text;
-use crate::turn::lock;
 
 /// The engine that all calls of the process use.
 ///
@@ -144,74 +144,51 @@ fn replace(new: Current) -> Current {
     std::mem::replace(&mut *current, new)
 }
 
-/// A selection of devices, kernel and threads for the process. As a context manager it restores the earlier selection at the
-/// end of the block.
-#[pyclass(frozen, module = "lockstep")]
-pub(crate) struct Selection {
-    before: Mutex<Option<Current>>,
-    /// The process that has made the selection.
+/// The selection that a call of `select` has replaced.
+#[pyclass(frozen, module = "lockstep._native")]
+pub(crate) struct EarlierSelection {
+    selection: Mutex<Option<Current>>,
+    /// The process that has replaced it.
     process: u32,
-    /// The arguments of `use`, for `repr`.
-    arguments: String,
 }
 
 #[pymethods]
-impl Selection {
-    fn __repr__(&self) -> String {
-        format!("<lockstep.Selection({})>", self.arguments)
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+impl EarlierSelection {
+    /// Makes the selection current again. A second call has no effect.
+    fn restore(&self) {
         drop(self.take().map(replace));
     }
 }
 
-impl Selection {
-    /// Takes the earlier selection. In the child of a fork it is without the engine of the parent.
+impl EarlierSelection {
+    /// Takes the selection. In the child of a fork it is without the engine of the parent.
     fn take(&self) -> Option<Current> {
-        let mut before = lock(&self.before).take();
+        let mut selection = lock(&self.selection).take();
         if self.process != std::process::id() {
-            before.iter_mut().for_each(Current::leave_parent);
+            selection.iter_mut().for_each(Current::leave_parent);
         }
-        before
+        selection
     }
 }
 
-impl Drop for Selection {
+impl Drop for EarlierSelection {
     fn drop(&mut self) {
         self.take();
     }
 }
 
-/// Selects the device, the kernel, the number of CPU threads and the verification of results for all calls of the process from
-/// now on.
+/// Makes the selection of `lockstep.use` current; returns the earlier one. The selection belongs to the process, not to the thread.
 ///
-/// Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL, LOCKSTEP_THREADS and
-/// LOCKSTEP_VERIFY, or else the defaults: the planner chooses device and kernel, there is one thread for each processor, and
-/// samples of the results are verified.
-///
-/// Returns an object that restores the earlier selection when it is used as a context manager: `with lockstep.use(threads=1):`.
-/// The selection belongs to the process, not to the thread.
-///
-/// Raises ValueError for a device, a kernel or a number of threads that does not exist. The selection then does not change.
+/// # Errors
+/// `ValueError` for a device, a kernel or a number of threads that does not exist. The selection then does not change.
 #[pyfunction]
-#[pyo3(name = "use", signature = (device=None, *, kernel=None, threads=None, verify=None))]
 pub(crate) fn select(
     py: Python<'_>,
     device: Option<Text>,
     kernel: Option<Text>,
     threads: Option<usize>,
     verify: Option<Text>,
-) -> PyResult<Selection> {
-    let named = [("device", &device), ("kernel", &kernel), ("verify", &verify)];
-    let named = named.into_iter().filter_map(|(name, value)| Some((name, &**value.as_ref()?)));
-    let named = named.map(|(name, value)| format!("{name}='{value}'"));
-    let arguments = named.chain(threads.map(|threads| format!("threads={threads}"))).collect::<Vec<_>>();
+) -> PyResult<EarlierSelection> {
     let verify = verify.map(|value| value.parse::<Verify>()).transpose();
     let verify = verify.map_err(|()| PyValueError::new_err("verify must be 'off', 'sample' or 'full'"))?;
     let builder = device.iter().fold(Engine::builder(), |builder, name| builder.device(&**name));
@@ -221,8 +198,8 @@ pub(crate) fn select(
     // This may start a driver.
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
     let current = Current { engine: Some(engine), builder: Some(builder), ..Current::DEFAULT };
-    let before = Mutex::new(Some(replace(current)));
-    Ok(Selection { before, process: std::process::id(), arguments: arguments.join(", ") })
+    let selection = Mutex::new(Some(replace(current)));
+    Ok(EarlierSelection { selection, process: std::process::id() })
 }
 
 /// Runs in the child of a fork.
@@ -231,35 +208,15 @@ pub(crate) fn after_fork_in_child() {
     lock(&CURRENT).leave_parent();
 }
 
-/// A device that Lockstep can use.
-#[pyclass(frozen, get_all, eq, hash, module = "lockstep")]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct Device {
-    /// The name by which `use` selects the device, such as "cpu" or "cuda:0".
-    name: String,
-    /// The model.
-    description: String,
-    /// The names of the kernels that the device can run.
-    kernels: Vec<String>,
-}
-
-#[pymethods]
-impl Device {
-    fn __repr__(&self) -> String {
-        format!("<lockstep.Device {}: {}>", self.name, self.description)
-    }
-}
-
-/// The devices that Lockstep can use on this machine. The call starts the drivers of GPUs.
+/// The devices that Lockstep can use on this machine: the name, the model and the kernels that it can run. The call starts the drivers
+/// of GPUs.
 #[pyfunction]
-pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<Device>> {
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<(String, String, Vec<&'static str>)>> {
     let engine = current(py)?;
     Ok(detached(py, || {
-        let devices = engine.devices().iter();
-        let described = devices.map(|device| {
+        let described = engine.devices().iter().map(|device| {
             let kernels = device.kernels().iter().filter(|kernel| kernel.missing.is_none());
-            let kernels = kernels.map(|kernel| kernel.name.to_string()).collect();
-            Device { name: device.id().to_string(), description: device.description(), kernels }
+            (device.id().to_string(), device.description(), kernels.map(|kernel| kernel.name).collect())
         });
         described.collect()
     }))
@@ -274,41 +231,15 @@ pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTre
     }))
 }
 
-/// The result of the self-test of a kernel.
-#[pyclass(frozen, get_all, eq, hash, module = "lockstep")]
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct SelfTest {
-    /// The name of the device.
-    device: String,
-    /// The name of the kernel.
-    kernel: String,
-    /// The number of operations that were tested.
-    operations: usize,
-    /// What failed; empty if the kernel has passed.
-    failures: Vec<String>,
-}
-
-#[pymethods]
-impl SelfTest {
-    /// True if nothing failed.
-    #[getter]
-    fn passed(&self) -> bool {
-        self.failures.is_empty()
-    }
-
-    fn __repr__(&self) -> String {
-        let SelfTest { device, kernel, operations, failures } = self;
-        let verdict = if failures.is_empty() { "passed" } else { "FAILED" };
-        format!("<lockstep.SelfTest {device} {kernel}: {verdict}, {operations} operations>")
-    }
-}
+/// A kernel that was tested: the names of the device and of the kernel, the number of operations that were tested, and what failed.
+type Tested = (String, &'static str, usize, Vec<String>);
 
 /// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such
 /// as "cuda:emu", are tested only if they are named, by `use` or by LOCKSTEP_DEVICE.
 ///
 /// Each kernel is also tested automatically before its first use.
 #[pyfunction]
-pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
+pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<Tested>> {
     let engine = current(py)?;
     let mut results = Vec::new();
     let devices = detached(py, || engine.devices()).iter();
@@ -325,8 +256,7 @@ pub(crate) fn selftest(py: Python<'_>) -> PyResult<Vec<SelfTest>> {
                 failures.extend(outcome.err().map(|error| error.to_string()));
                 py.check_signals()?;
             }
-            let (device, kernel) = (device.id().to_string(), kernel.name.to_string());
-            results.push(SelfTest { device, kernel, operations, failures });
+            results.push((device.id().to_string(), kernel.name, operations, failures));
         }
     }
     Ok(results)

@@ -1,7 +1,6 @@
 //! Exceptions.
 
 use std::ffi::OsString;
-use std::iter::successors;
 use std::path::PathBuf;
 
 use lockstep::hazmat::{Error as CoreError, shown};
@@ -24,15 +23,6 @@ pyo3::create_exception!(
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
     shown::name(&name).into_owned()
-}
-
-/// Replaces an exception by a clearer one. If the exception or one of its causes is not derived from `Exception`, such as
-/// KeyboardInterrupt, that one is returned instead: a signal handler can raise it in each function that is written in Python. Causes
-/// can form a circle, so at most 15 of them are looked at.
-pub(crate) fn replaced(py: Python<'_>, error: PyErr, clearer: impl FnOnce(&PyErr) -> PyErr) -> PyErr {
-    let mut causes = successors(Some(error.clone_ref(py)), |error| error.cause(py));
-    let interruption = causes.by_ref().take(16).find(|error| !error.is_instance_of::<PyException>(py));
-    interruption.unwrap_or_else(|| clearer(&error))
 }
 
 /// The exception for an error of a mode, a device or a kernel.

@@ -44,7 +44,7 @@ impl NativeReader {
     /// Opens the message in a file: a path, or a binary file object that can seek. Checks the header and the last chunk.
     #[new]
     fn new(py: Python<'_>, file: &Bound<'_, PyAny>, keys: &Bound<'_, PyAny>) -> PyResult<NativeReader> {
-        let given = Given::new(keys, false)?;
+        let given = Given::new(keys)?;
         let engine = engine::current(py)?;
         let source = Source::open(file)?;
         let envelope = detached(py, || {
@@ -135,7 +135,7 @@ impl NativeWriter {
         replaces: bool,
         keys: &Bound<'_, PyAny>,
     ) -> PyResult<NativeWriter> {
-        let given = Given::new(keys, true)?;
+        let given = Given::new(keys)?;
         let engine = engine::current(py)?;
         let MessageKey { key, context, envelope } = given.for_writing(py)?;
         let sink = Sink::create(file, replaces)?;
@@ -228,7 +228,7 @@ pub(crate) fn encrypt_file(
     progress: Option<&Bound<'_, PyAny>>,
     overwrite: bool,
 ) -> PyResult<u64> {
-    let given = Given::new(keys, true)?;
+    let given = Given::new(keys)?;
     let engine = engine::current(py)?;
     let MessageKey { key, context, envelope } = given.for_writing(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
@@ -257,12 +257,7 @@ pub(crate) fn decrypt_file(
     partial: bool,
     sparse: bool,
 ) -> PyResult<u64> {
-    if partial && overwrite {
-        return Err(PyValueError::new_err(
-            "a part must not replace a complete file: give partial or overwrite, not both",
-        ));
-    }
-    let given = Given::new(keys, false)?;
+    let given = Given::new(keys)?;
     let engine = engine::current(py)?;
     let input = task::wait_for_fifo(py, &source, open_input)?;
     let envelope = detached(py, || Envelope::read_file(&input)).map_err(from_library)?;

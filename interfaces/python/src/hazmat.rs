@@ -10,10 +10,11 @@ use lockstep::hazmat::mode::{Cipher, CipherKey, Direction, gcm};
 use lockstep::hazmat::planner::{OnStream, Planner};
 use lockstep::hazmat::shown;
 use lockstep::hazmat::work::Stream;
-use lockstep::hazmat::{Block, Error as CoreError, Key, Result as CoreResult};
+use lockstep::hazmat::{Block, Key, Result as CoreResult};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use zeroize::Zeroizing;
 
 use crate::buffer::{Input, Memory, host_data, new_bytes, overlap};
 use crate::engine;
@@ -203,32 +204,20 @@ pub(crate) fn gmac(py: Python<'_>, key: Input<'_>, nonce: Input<'_>, data: Input
     Ok(mac)
 }
 
-/// Wraps a key with KW, or with KWP if `padded`.
+/// Wraps a key with KW, or with KWP if `padded`, or unwraps it. `InvalidTag` if a wrapped key is not authentic.
 #[pyfunction]
-pub(crate) fn wrap(
-    py: Python<'_>,
-    padded: bool,
-    wrapping_key: Input<'_>,
-    key: Input<'_>,
-) -> PyResult<Vec<u8>> {
-    let kek = Key::new(&wrapping_key).map_err(from_core)?;
-    let icv = if padded { Icv::KWP } else { Icv::KW };
-    run(py, 0, |planner| key_wrap::wrap(planner, &kek, icv, &key))
-}
-
-/// Unwraps a key with KW, or with KWP if `padded`. None if the wrapped key is not authentic.
-#[pyfunction]
-pub(crate) fn unwrap<'py>(
+pub(crate) fn wrap<'py>(
     py: Python<'py>,
+    encrypts: bool,
     padded: bool,
     wrapping_key: Input<'_>,
     key: Input<'_>,
-) -> PyResult<Option<Bound<'py, PyBytes>>> {
+) -> PyResult<Bound<'py, PyBytes>> {
     let kek = Key::new(&wrapping_key).map_err(from_core)?;
     let icv = if padded { Icv::KWP } else { Icv::KW };
-    let unwrapped = run(py, 0, |planner| match key_wrap::unwrap(planner, &kek, icv, &key) {
-        Err(CoreError::AuthenticationFailed) => Ok(None),
-        outcome => outcome.map(Some),
+    let result = run(py, 0, |planner| match direction(encrypts) {
+        Direction::Encrypt => key_wrap::wrap(planner, &kek, icv, &key).map(Zeroizing::new),
+        Direction::Decrypt => key_wrap::unwrap(planner, &kek, icv, &key),
     });
-    Ok(unwrapped?.map(|key| PyBytes::new(py, &key)))
+    Ok(PyBytes::new(py, &result?))
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lockstep::foreign::{self, Foreign};
 use lockstep::{Envelope, FileKey, ReadAt, keyfile};
 use lockstep_cli::file_keys;
-use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::buffer::Input;
@@ -43,29 +43,12 @@ pub(crate) enum Given {
 }
 
 impl Given {
-    /// The arguments of a call that writes or reads a file, which are a `Keys` of `_file_keys.py`.
-    pub(crate) fn new(keys: &Bound<'_, PyAny>, writes: bool) -> PyResult<Given> {
+    /// The arguments of a call that writes or reads a file, which are a checked `Keys` of `_file_keys.py`.
+    pub(crate) fn new(keys: &Bound<'_, PyAny>) -> PyResult<Given> {
         let (key, context, recipients, identities, passphrase) = keys.extract::<Arguments<'_>>()?;
-        let context = context.to_vec();
-        let has_others = identities.is_some() || passphrase.is_some();
-        let refuse = |text| Err(PyTypeError::new_err(text));
-        match (key, recipients) {
-            (Some(_), others) if others.is_some() || has_others => {
-                refuse("give a key, or recipients, identities or a passphrase, not both")
-            }
-            (Some(key), _) => Ok(Given::Key { key: file_key(&key)?, context }),
-            (None, None) if !has_others => {
-                refuse("a key is missing: give key, recipients, identities or passphrase")
-            }
-            _ if !context.is_empty() => {
-                refuse("a context is for files with a key: others have their envelope as context")
-            }
-            (None, Some(_)) if !writes => refuse("recipients are for writing: give identities for reading"),
-            _ if writes && identities.is_some() => {
-                refuse("identities are for reading: give recipients for writing")
-            }
-            (None, Some(_)) if passphrase.is_some() => refuse("give recipients, or a passphrase, not both"),
-            (None, recipients) => Ok(Given::Age {
+        match key {
+            Some(key) => Ok(Given::Key { key: file_key(&key)?, context: context.to_vec() }),
+            None => Ok(Given::Age {
                 recipients: recipients.unwrap_or_default(),
                 identities: identities.unwrap_or_default(),
                 passphrase,
@@ -83,10 +66,6 @@ impl Given {
                 task::run(py, None, None, |_| file_keys::wrap(&file_key, &recipients))?
             }
             Given::Age { passphrase: Some(passphrase), .. } => {
-                if file_keys::has_byte_order_mark(&passphrase) {
-                    let text = c"the byte order mark at the start of the passphrase is left out";
-                    PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
-                }
                 task::run(py, None, None, |_| file_keys::wrap_with_passphrase(&file_key, &passphrase))?
             }
         };

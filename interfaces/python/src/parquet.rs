@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use lockstep::{FileMode, OutputFile, OutputOptions, ReadAt};
 use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, PlainView, Policy, ReadOptions};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use zeroize::Zeroizing;
@@ -139,18 +138,14 @@ pub(crate) fn parquet_encrypt(
     footer_key: Input<'_>,
     columns: Vec<(Text, Input<'_>, Option<Vec<u8>>)>,
     plain_columns: Vec<Text>,
-    algorithm: Text,
+    is_ctr: bool,
     plaintext_footer: bool,
     aad_prefix: Option<Vec<u8>>,
     stores_aad_prefix: bool,
     footer_key_metadata: Option<Vec<u8>>,
     overwrite: bool,
 ) -> PyResult<()> {
-    let algorithm = match &*algorithm {
-        "AES_GCM_V1" => Algorithm::GcmV1,
-        "AES_GCM_CTR_V1" => Algorithm::GcmCtrV1,
-        _ => return Err(PyValueError::new_err("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")),
-    };
+    let algorithm = if is_ctr { Algorithm::GcmCtrV1 } else { Algorithm::GcmV1 };
     let columns = columns.into_iter().map(|(path, key, key_metadata)| ColumnKey {
         path: path.to_string(),
         key: Zeroizing::new(key.to_vec()),

@@ -1,8 +1,9 @@
 //! A lock for work that calls Python, which can call the owner of the lock again.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::thread::ThreadId;
 
+use lockstep::hazmat::share::lock;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -53,9 +54,4 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         *lock(self.0) = None;
     }
-}
-
-/// Locks a mutex, also after a panic of another thread.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

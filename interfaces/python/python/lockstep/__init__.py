@@ -23,20 +23,9 @@ import os as _os
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import aead, hazmat
+from ._devices import Device, Selection, SelfTest, devices, selftest, use
 from ._files import Writer, decrypt_file, encrypt_file, open
-from ._native import (
-    Device,
-    InvalidTag,
-    Selection,
-    SelfTest,
-    __version__,
-    after_fork_in_child as _after_fork_in_child,
-    devices,
-    generate_key,
-    missing_devices,
-    selftest,
-    use,
-)
+from ._native import InvalidTag, __version__, after_fork_in_child as _after_fork_in_child, generate_key, missing_devices
 
 _os.register_at_fork(after_in_child=_after_fork_in_child)
 

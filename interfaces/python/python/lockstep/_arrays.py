@@ -2,6 +2,7 @@
 calls these functions."""
 
 import contextlib
+import math
 import sys
 from typing import Any
 
@@ -41,6 +42,69 @@ def check(array: Any, writes: bool) -> None:
             raise TypeError("the tensor requires gradients, so it must not be written to: give its .detach()")
     elif writes and is_jax(array):
         raise TypeError("arrays of JAX are read-only: leave out the output, and a new array is made")
+
+
+def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool, int, str]:
+    """The memory that `__cuda_array_interface__`, version 3, describes: shape, bytes of an element, address, whether it is read-only,
+    handle of the stream, and name of the device. `stream` is the argument of the call.
+
+    Raises an exception if the memory does not have the elements of the array, or belongs to another stream.
+    """
+    interface = array.__cuda_array_interface__
+    try:
+        shape, typestr = tuple(map(int, interface["shape"])), str(interface["typestr"])
+        address, is_read_only = interface["data"]
+        strides, producer = interface.get("strides"), interface.get("stream")
+        strides, producer = strides and tuple(strides), producer and int(producer)
+        if min(shape, default=0) < 0:
+            raise ValueError
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError("__cuda_array_interface__ has no valid shape, data and typestr") from None
+    if not typestr[2:].isdecimal():
+        raise TypeError(f'unknown type of elements "{typestr}"')
+    if interface.get("mask") is not None:
+        raise TypeError("masked arrays are not supported")
+    item = int(typestr[2:])
+    if strides is not None and not _is_compact(shape, strides, item):
+        raise BufferError("the array is not contiguous: make a copy, for example by .contiguous()")
+    # The handles 0 and 1 are the default stream.
+    handle = producer if stream is None and producer is not None else stream_of(array, 0, stream)
+    if producer is not None and max(producer, 1) != max(handle, 1):
+        raise ValueError(
+            "the array belongs to another stream: pass that stream, or make the given stream the current one of the library"
+        )
+    return shape, item, address or 0, is_read_only, handle, _only_cuda_device()
+
+
+def _only_cuda_device() -> str:
+    """The only device with CUDA, for arrays that do not name their device."""
+    names = _cuda_devices()
+    if len(names) == 1:
+        return names[0]
+    if names:
+        raise ValueError(
+            "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select one by "
+            "lockstep.use, or give an array with __dlpack__"
+        )
+    from ._native import missing_devices
+
+    why = missing_devices().get("cuda")
+    raise ValueError("there is no device with CUDA for this array" + (f": {why}" if why else ""))
+
+
+def _cuda_devices() -> list[str]:
+    from ._native import devices
+
+    return [name for name, _, _ in devices() if name.partition(":")[0] == "cuda"]
+
+
+def _is_compact(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> bool:
+    if 0 in shape:
+        return True
+    steps = [math.prod(shape[index + 1 :], start=item) for index in range(len(shape))]
+    return len(strides) == len(steps) and all(
+        size == 1 or stride == step for size, stride, step in zip(shape, strides, steps)
+    )
 
 
 def on_host(array: Any) -> Any:
@@ -122,9 +186,7 @@ def device_name(array: Any) -> str | None:
         kind, ordinal = array.__dlpack_device__()
         return {2: f"cuda:{ordinal}", 13: f"cuda:{ordinal}", 12: "cuda:emu"}.get(int(kind))
     if hasattr(array, "__cuda_array_interface__"):
-        from ._native import devices
-
-        names = [device.name for device in devices() if device.name.startswith("cuda:")]
+        names = _cuda_devices()
         return names[0] if len(names) == 1 else None
     return None
 

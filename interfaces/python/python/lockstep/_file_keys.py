@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ._shown import shown
 from ._types import Buffer, Path
@@ -42,6 +43,31 @@ class Keys(NamedTuple):
         for path in identities or ():
             _warn_if_open_to_others(path, "identity file", True)
         return cls(key, b"" if context is None else context, recipients, identities, passphrase)
+
+    def checked(self, writes: bool) -> Keys:
+        """These keys, if they can be used together for writing or for reading. Raises TypeError otherwise. Issues a warning if a new file
+        gets a passphrase that is not the given text."""
+        # No local variable has a secret, because debuggers and error reports print them.
+        has_key, has_recipients = self.key is not None, self.recipients is not None
+        has_identities, has_passphrase = self.identities is not None, self.passphrase is not None
+        has_others = has_recipients or has_identities or has_passphrase
+        mistakes = (
+            (has_key and has_others, "give a key, or recipients, identities or a passphrase, not both"),
+            (not (has_key or has_others), "a key is missing: give key, recipients, identities or passphrase"),
+            (
+                not has_key and memoryview(cast("bytes", self.context)).nbytes > 0,
+                "a context is for files with a key: others have their envelope as context",
+            ),
+            (has_recipients and not writes, "recipients are for writing: give identities for reading"),
+            (has_identities and writes, "identities are for reading: give recipients for writing"),
+            (has_recipients and has_passphrase, "give recipients, or a passphrase, not both"),
+        )
+        for is_mistake, text in mistakes:
+            if is_mistake:
+                raise TypeError(text)
+        if writes and self.passphrase and self.passphrase.startswith("\ufeff") and len(self.passphrase) > 1:
+            warnings.warn("the byte order mark at the start of the passphrase is left out", stacklevel=2)
+        return self
 
     def __repr__(self) -> str:
         """A text without the secrets, because debuggers and error reports print local variables."""

@@ -79,7 +79,7 @@ class RawReader(SeekableFile):
         # `close` is called even if this raises an exception.
         self._closes = None
         self._native: _native.NativeReader | None = None
-        self._native = _native.NativeReader(file, keys)
+        self._native = _native.NativeReader(file, keys.checked(False))
         self._position = 0
         self._closes = closes
 
@@ -120,7 +120,7 @@ class _RawWriter(_Raw):
     ) -> None:
         self._ends: Callable[[bool], None] | None = None
         self._position = 0
-        self._native = _native.NativeWriter(file, replaces, keys)
+        self._native = _native.NativeWriter(file, replaces, keys.checked(True))
         self._ends = ends
         self._process = os.getpid()
 
@@ -312,7 +312,7 @@ def encrypt_file(
     100000 100000
     100000
     """
-    keys = Keys.of(key, context, recipients, None, passphrase)
+    keys = Keys.of(key, context, recipients, None, passphrase).checked(True)
     count = _native.encrypt_file(source, destination, keys, progress, overwrite)
     LOGGER.debug("encrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
     return count
@@ -351,7 +351,9 @@ def decrypt_file(
     >>> lockstep.decrypt_file("notes.enc", "notes.txt", key)
     9
     """
-    keys = Keys.of(key, context, None, identities, passphrase)
+    if partial and overwrite:
+        raise ValueError("a part must not replace a complete file: give partial or overwrite, not both")
+    keys = Keys.of(key, context, None, identities, passphrase).checked(False)
     count = _native.decrypt_file(source, destination, keys, progress, overwrite, partial, sparse)
     LOGGER.debug("decrypted %s to %s: %d bytes", shown(os.fspath(source)), shown(os.fspath(destination)), count)
     return count

@@ -1,7 +1,6 @@
 """The native part of the package: types, and the documentation of what is public. The examples are tests."""
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, BinaryIO, final, overload
 
 from ._file_keys import Keys
@@ -402,8 +401,7 @@ def gmac(key: Buffer, nonce: Buffer, data: Buffer) -> bytes:
     'c6946148f48fb947aae3bafda8a98fe0'
     """
     ...
-def wrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes: ...
-def unwrap(padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes | None: ...
+def wrap(encrypts: bool, padded: bool, wrapping_key: Buffer, key: Buffer) -> bytes: ...
 
 @final
 class NativeParquet:
@@ -435,7 +433,7 @@ def parquet_encrypt(
     footer_key: Buffer,
     columns: list[tuple[str, Buffer, bytes | None]],
     plain_columns: list[str],
-    algorithm: str,
+    is_ctr: bool,
     plaintext_footer: bool,
     aad_prefix: bytes | None,
     stores_aad_prefix: bool,
@@ -444,92 +442,11 @@ def parquet_encrypt(
 ) -> None: ...
 
 @final
-class Device:
-    """A device that Lockstep can use: an element of `devices`.
+class EarlierSelection:
+    def restore(self) -> None: ...
 
-    name: the name by which `use` selects it, such as "cpu" or "cuda:0"; description: the model; kernels: the names of the kernels that
-    it can run.
-
-    >>> [device.name for device in lockstep.devices() if device.name == "cpu"]
-    ['cpu']
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def kernels(self) -> list[str]: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class SelfTest:
-    """The result of the self-test of a kernel: an element of `selftest`.
-
-    device and kernel: their names; operations: the number of operations that were tested; failures: what failed; passed: True if
-    nothing failed.
-
-    >>> with lockstep.use("cpu"):
-    ...     lockstep.selftest()[0].device
-    'cpu'
-    """
-
-    @property
-    def device(self) -> str: ...
-    @property
-    def kernel(self) -> str: ...
-    @property
-    def operations(self) -> int: ...
-    @property
-    def failures(self) -> list[str]: ...
-    @property
-    def passed(self) -> bool: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-
-@final
-class Selection:
-    """The result of `use`. As a context manager it restores the earlier selection at the end of the block.
-
-    >>> with lockstep.use(threads=2) as selection:
-    ...     isinstance(selection, lockstep.Selection)
-    True
-    """
-
-    def __enter__(self) -> Selection: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None: ...
-
-def use(
-    device: str | None = None, *, kernel: str | None = None, threads: int | None = None, verify: str | None = None
-) -> Selection:
-    """Selects the device, the kernel, the number of CPU threads and the verification of results for all calls of the process.
-
-    device: a name such as "cpu" or "cuda:0"; kernel: a name such as "cpu/vaes512"; threads: the number of CPU threads; verify: "off",
-    "sample" or "full". Parameters that are None have the values of the environment variables LOCKSTEP_DEVICE, LOCKSTEP_KERNEL,
-    LOCKSTEP_THREADS and LOCKSTEP_VERIFY, or else the defaults: the planner chooses device and kernel, there is one thread for each
-    processor, and samples of the results are verified.
-
-    Returns an object that restores the earlier selection when it is used as a context manager. Raises ValueError for a device, a
-    kernel or a number of threads that does not exist; the selection then does not change.
-
-    >>> with lockstep.use("cpu", threads=1):
-    ...     aead.AESGCM(bytes(32)).encrypt(bytes(12), b"", None).hex()
-    '530f8afbc74536b9a963b4f1c4cb738b'
-    """
-    ...
-def devices() -> list[Device]:
-    """The devices that Lockstep can use on this machine. The call starts the drivers of GPUs.
-
-    >>> "cpu" in [device.name for device in lockstep.devices()]
-    True
-    """
-    ...
+def select(device: str | None, kernel: str | None, threads: int | None, verify: str | None) -> EarlierSelection: ...
+def devices() -> list[tuple[str, str, list[str]]]: ...
 def missing_devices() -> dict[str, str]:
     """The backends without a device on this machine, each with the reason. The call starts the drivers of GPUs.
 
@@ -537,17 +454,7 @@ def missing_devices() -> dict[str, str]:
     False
     """
     ...
-def selftest() -> list[SelfTest]:
-    """Tests every kernel of the selected devices against known answers, and returns the results.
-
-    Devices for tests and study, such as "cuda:emu", are tested only if they are named, by `use` or LOCKSTEP_DEVICE. Each kernel
-    is also tested automatically before its first use.
-
-    >>> with lockstep.use("cpu"):
-    ...     all(result.passed for result in lockstep.selftest())
-    True
-    """
-    ...
+def selftest() -> list[tuple[str, str, int, list[str]]]: ...
 def after_fork_in_child() -> None: ...
 def run_command(arguments: list[str], closed: list[int]) -> int: ...
 def shown_name(name: str) -> str: ...

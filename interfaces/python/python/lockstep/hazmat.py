@@ -88,25 +88,26 @@ def hctr2_decrypt(key: Buffer, tweak: Buffer, data: Buffer) -> bytes:
 
 def aes_key_wrap(wrapping_key: Buffer, key_to_wrap: Buffer) -> bytes:
     """Wraps a key of a multiple of 8 bytes, at least 16 (KW, RFC 3394). The result is 8 bytes longer."""
-    return _native.wrap(False, wrapping_key, key_to_wrap)
+    return _native.wrap(True, False, wrapping_key, key_to_wrap)
 
 
 def aes_key_unwrap(wrapping_key: Buffer, wrapped_key: Buffer) -> bytes:
     """Unwraps a key (KW, RFC 3394). Raises InvalidTag if it is not authentic; a wrong length raises ValueError."""
-    return _authentic(_native.unwrap(False, wrapping_key, wrapped_key))
+    return _unwrap(False, wrapping_key, wrapped_key)
 
 
 def aes_key_wrap_with_padding(wrapping_key: Buffer, key_to_wrap: Buffer) -> bytes:
     """Wraps a key of 1 to 2 ** 32 - 1 bytes (KWP, RFC 5649). The result is 8 to 15 bytes longer."""
-    return _native.wrap(True, wrapping_key, key_to_wrap)
+    return _native.wrap(True, True, wrapping_key, key_to_wrap)
 
 
 def aes_key_unwrap_with_padding(wrapping_key: Buffer, wrapped_key: Buffer) -> bytes:
     """Unwraps a key (KWP, RFC 5649). Raises InvalidTag if it is not authentic; a wrong length raises ValueError."""
-    return _authentic(_native.unwrap(True, wrapping_key, wrapped_key))
+    return _unwrap(True, wrapping_key, wrapped_key)
 
 
-def _authentic(key: bytes | None) -> bytes:
-    if key is None:
-        raise InvalidTag("the wrapped key is not authentic: the wrapping key is wrong, or the data were changed")
-    return key
+def _unwrap(padded: bool, wrapping_key: Buffer, wrapped_key: Buffer) -> bytes:
+    try:
+        return _native.wrap(False, padded, wrapping_key, wrapped_key)
+    except InvalidTag:
+        raise InvalidTag("the wrapped key is not authentic: the wrapping key is wrong, or the data were changed") from None

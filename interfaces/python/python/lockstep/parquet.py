@@ -228,6 +228,8 @@ def encrypt(
     Raises ValueError for a name that is no column, for contradictory settings, and for a file that is not plain Parquet or cannot
     be encrypted; FileExistsError unless overwrite is true; OSError.
     """
+    if algorithm not in ("AES_GCM_V1", "AES_GCM_CTR_V1"):
+        raise ValueError("algorithm must be 'AES_GCM_V1' or 'AES_GCM_CTR_V1'")
     metadata = dict(column_key_metadata or {})
     unknown = set(metadata) - set(columns or ())
     if unknown:
@@ -240,7 +242,7 @@ def encrypt(
         footer_key,
         entries,
         plain,
-        algorithm,
+        algorithm == "AES_GCM_CTR_V1",
         plaintext_footer,
         aad_prefix,
         store_aad_prefix,

@@ -9,13 +9,13 @@ mod words;
 
 pub(crate) use bits::NumpyBits;
 
-use std::panic::resume_unwind;
 use std::sync::Mutex;
 
 use lockstep::Engine;
 use lockstep::hazmat::data::{Data, Span};
 use lockstep::hazmat::inline::{InlineKernel, InlineKey};
 use lockstep::hazmat::mode::Executor;
+use lockstep::hazmat::share::{in_parallel, lock};
 use lockstep::hazmat::work::{Pass, Segment};
 use lockstep::hazmat::{Block, Key, Result as CoreResult, stack};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -28,7 +28,6 @@ use crate::engine;
 use crate::error::from_core;
 use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place};
-use crate::turn::lock;
 use words::Bounded;
 
 /// The bytes of a block.
@@ -115,14 +114,9 @@ impl StreamKey {
         if threads == 1 {
             return write(block, to);
         }
-        std::thread::scope(|scope| {
-            let parts = to.chunks_mut(share).enumerate().map(|(index, part)| {
-                let start = block.wrapping_add(index as u128 * blocks(share));
-                scope.spawn(move || write(start, part))
-            });
-            let parts: Vec<_> = parts.collect();
-            parts.into_iter().try_for_each(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        })
+        let parts = to.chunks_mut(share).enumerate();
+        let parts = parts.map(|(index, part)| (block.wrapping_add(index as u128 * blocks(share)), part));
+        in_parallel(threads, parts.collect(), |(start, part)| write(start, part)).into_iter().collect()
     }
 
     /// Writes integers, made of the keystream from a block on; returns the number of blocks that were used.

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
+use lockstep::hazmat::share::lock;
 use lockstep::hazmat::{Error as CoreError, Result as CoreResult};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -17,7 +18,6 @@ use super::import::Keep;
 use crate::error::from_core;
 use crate::forks::{Call, detached};
 use crate::task::PERIOD;
-use crate::turn::lock;
 
 /// The maximum number of works in progress.
 const THREADS: usize = 32;

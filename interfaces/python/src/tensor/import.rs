@@ -16,9 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
 use pyo3::{ffi, intern};
 
+use super::memory::device_named;
 use crate::buffer::{Export, Memory};
 use crate::engine;
-use crate::error::{from_core, replaced};
+use crate::error::from_core;
 use crate::forks::detached;
 
 /// Where the data of an array are.
@@ -293,59 +294,21 @@ impl Imported {
         stream: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Imported, bool)> {
         let py = array.py();
-        let interface = array.getattr(intern!(py, "__cuda_array_interface__"))?;
-        let CudaArray { shape, data: (address, is_read_only), typestr, mask, strides, stream: producer } =
-            interface.extract().map_err(|error| {
-                let problem = "__cuda_array_interface__ has no valid shape, data and typestr";
-                replaced(py, error, |_| PyValueError::new_err(problem))
-            })?;
-        let item = typestr.get(2..).and_then(|digits| digits.parse::<usize>().ok());
-        let item =
-            item.ok_or_else(|| PyTypeError::new_err(format!("unknown type of elements {typestr:?}")))?;
-        if mask.is_some() {
-            return Err(PyTypeError::new_err("masked arrays are not supported"));
-        }
-        let count = shape.iter().try_fold(item, |product, &size| product.checked_mul(size));
-        let len = count.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
-        if strides.is_some_and(|strides| !is_compact(&shape, &strides, item)) && len > 0 {
-            return Err(not_contiguous());
-        }
-        let stream = match (stream, producer) {
-            (None, Some(producer)) => checked_stream(producer)?,
-            (given, producer) => {
-                let stream = stream_of(array, 0, given)?;
-                if producer.is_some_and(|producer| producer.max(1) != stream.number().max(1)) {
-                    return Err(PyValueError::new_err(
-                        "the array belongs to another stream: pass that stream, or make the given stream the current one of the library",
-                    ));
-                }
-                stream
-            }
-        };
-        let id = only_cuda_device(py)?;
+        let described = arrays(py)?.call_method1(intern!(py, "cuda_array"), (array, stream))?;
+        let (shape, item, address, is_read_only, stream, device) = described.extract::<CudaArray>()?;
+        let len = shape.iter().try_fold(item, |product, &size| product.checked_mul(size));
+        let len = len.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
+        let (stream, id) = (checked_stream(stream)?, device_named(py, &engine::current(py)?, &device)?);
         // SAFETY: the object keeps the memory, and a reference to it is held until after all work on it. The user is responsible
         // for the order of the accesses, as the documentation states.
-        let slice = unsafe { DeviceSlice::from_raw(id, address.unwrap_or(0), len) };
+        let slice = unsafe { DeviceSlice::from_raw(id, address, len) };
         let keep = Keep::Object(array.clone().unbind());
         Ok((Imported { place: Place::Device(slice), shape, item, stream, keep }, is_read_only))
     }
 }
 
-/// The dictionary `__cuda_array_interface__` of an array, version 3.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-struct CudaArray {
-    shape: Vec<usize>,
-    /// The address, and whether the memory is read-only.
-    data: (Option<u64>, bool),
-    typestr: String,
-    #[pyo3(default)]
-    mask: Option<Py<PyAny>>,
-    #[pyo3(default)]
-    strides: Option<Vec<isize>>,
-    #[pyo3(default)]
-    stream: Option<u64>,
-}
+/// What `lockstep._arrays.cuda_array` returns: shape, bytes of an element, address, whether the memory is read-only, stream and device.
+type CudaArray = (Vec<usize>, usize, u64, bool, u64, String);
 
 /// True for an array of numpy whose memory has pointers to objects. The format of its buffer would show that as well, but numpy does not
 /// export the formats of all types, such as bfloat16.
@@ -353,16 +316,6 @@ fn has_objects(array: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = array.py();
     let Some(dtype) = array.getattr_opt(intern!(py, "dtype"))? else { return Ok(false) };
     dtype.getattr_opt(intern!(py, "hasobject"))?.map_or(Ok(false), |value| value.is_truthy())
-}
-
-fn is_compact(shape: &[usize], strides: &[isize], item: usize) -> bool {
-    let mut expected = item as isize;
-    shape.len() == strides.len()
-        && shape.iter().zip(strides).rev().all(|(&size, &stride)| {
-            let is_next = size == 1 || stride == expected;
-            expected *= size as isize;
-            is_next
-        })
 }
 
 fn not_contiguous() -> PyErr {
@@ -392,26 +345,6 @@ fn device_of(py: Python<'_>, device: DLDevice) -> PyResult<Option<DeviceId>> {
     // This checks that the device exists. It may start its driver.
     detached(py, || engine.planner().memory(id).map(|_| ())).map_err(from_core)?;
     Ok(Some(id))
-}
-
-/// The only device with CUDA, for arrays that do not name their device.
-fn only_cuda_device(py: Python<'_>) -> PyResult<DeviceId> {
-    let engine = engine::current(py)?;
-    let ids: Vec<DeviceId> = detached(py, || {
-        let devices = engine.devices().iter().map(|device| device.id());
-        devices.filter(|id| id.backend == "cuda").collect()
-    });
-    let [id] = ids[..] else {
-        let missing = engine.missing().iter().find(|(name, _)| *name == "cuda");
-        let why = missing.map(|(_, why)| format!(": {why}")).unwrap_or_default();
-        return Err(PyValueError::new_err(match ids.is_empty() {
-            true => format!("there is no device with CUDA for this array{why}"),
-            false => "there are several devices with CUDA, and __cuda_array_interface__ does not name the device of an array: select \
-                      one by lockstep.use, or give an array with __dlpack__"
-                .into(),
-        }));
-    };
-    Ok(id)
 }
 
 /// The stream of the caller for an array.

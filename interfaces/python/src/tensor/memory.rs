@@ -110,16 +110,7 @@ impl DeviceArray {
         let size = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         let size = size.ok_or_else(|| PyValueError::new_err("the array is too large"))?;
         let engine = engine::current(py)?;
-        let found = detached(py, || {
-            engine.devices().iter().map(|found| found.id()).find(|found| found.to_string() == *device)
-        });
-        let Some(id) = found else {
-            let text = format!(
-                "there is no device '{}': see lockstep.devices() and lockstep.use()",
-                shown::name(&device)
-            );
-            return Err(PyValueError::new_err(text));
-        };
+        let id = device_named(py, &engine, &device)?;
         let memory = detached(py, || Allocation::new(engine, id, size)).map_err(from_core)?;
         if memory.slice.buffer() != BufferHandle::ADDRESS_SPACE {
             return Err(PyValueError::new_err(format!(
@@ -196,6 +187,18 @@ impl DeviceArray {
         let (size, device) = (self.nbytes(), self.device());
         format!("<lockstep.tensor.DeviceArray of {size} bytes on {device}>")
     }
+}
+
+/// The device with a name.
+pub(super) fn device_named(py: Python<'_>, engine: &Engine, name: &str) -> PyResult<DeviceId> {
+    let found =
+        detached(py, || engine.devices().iter().map(|device| device.id()).find(|id| id.to_string() == name));
+    found.ok_or_else(|| {
+        let name = shown::name(name);
+        PyValueError::new_err(format!(
+            "there is no device '{name}': see lockstep.devices() and lockstep.use()"
+        ))
+    })
 }
 
 /// The device in DLPack. The emulator has the type of extensions, so that no other library uses its memory as memory of a GPU.

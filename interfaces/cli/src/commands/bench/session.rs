@@ -106,17 +106,18 @@ impl<'a> Session<'a> {
         if self.args.mode.is_empty() {
             return Ok(usual.split_whitespace().map(workload::named).collect());
         }
-        self.matching(workload::all(), |work| &work.name)
+        self.matching(workload::all())
     }
 
-    /// The elements of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
+    /// The workloads of `all` whose names begin with one of the prefixes in the options, in the order of the prefixes.
     ///
     /// # Errors
     /// If no name begins with one of the prefixes.
-    pub(super) fn matching<T>(&self, mut all: Vec<T>, name: fn(&T) -> &str) -> Result<Vec<T>> {
-        let names = all.iter().map(name).collect::<Vec<_>>().join(", ");
+    pub(super) fn matching(&self, mut all: Vec<Workload>) -> Result<Vec<Workload>> {
+        let names = all.iter().map(|work| work.name.as_str()).collect::<Vec<_>>().join(", ");
+        let prefixes = &self.args.mode;
         let prefix =
-            |one: &T| self.args.mode.iter().position(|prefix| name(one).starts_with(prefix.as_str()));
+            |one: &Workload| prefixes.iter().position(|prefix| one.name.starts_with(prefix.as_str()));
         all.retain(|one| prefix(one).is_some());
         all.sort_by_key(prefix);
         match all.is_empty() {

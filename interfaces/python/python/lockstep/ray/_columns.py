@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _native
+from .. import _devices, _native
 from .._batches import decrypt_many, encrypt_many
 from .._shown import shown
 from . import _keys
@@ -41,7 +41,7 @@ class _Columns:
         self._context = bytes(memoryview(context))
         self._bind = bind
         # This applies to the whole process, which Ray has started for this class.
-        _native.use(device, threads=threads)
+        _devices.use(device, threads=threads)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {', '.join(map(shown, self._columns))}>"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import ray
 
-from .. import _native
+from .. import _devices, _native
 from . import _keys
 
 # A file: root, path below it, path of the output, length, and the commitment that it must have.
@@ -50,7 +50,7 @@ def process(run: Run, group: bytes) -> tuple[str, bytes]:
 
 def _open(run: Run) -> _native.NativeGroups:
     # The groups keep the engine that is selected now. Other tasks in this process keep their own engines.
-    with _native.use(run.device, threads=run.threads):
+    with _devices.use(run.device, threads=run.threads):
         return _native.NativeGroups(
             run.encrypts, _keys.fetch(run.key), run.context, run.output, run.replaces, run.syncs
         )

@@ -7,20 +7,15 @@ use lockstep_report::plot::escaped;
 
 use super::{METHOD, Report};
 
+/// The beginning of the page, with the date, the method and the style sheet to be inserted.
+const HEAD: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 
 impl Report<'_> {
     /// The report as one HTML page that loads no other resource.
     pub(in super::super) fn html(&self) -> String {
-        let mut out = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-             <title>lockstep bench, {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-             <h1>lockstep bench</h1>\n<p class=\"lead\">{}</p>\n<dl>\n",
-            escaped(&self.date),
-            escaped(METHOD)
-        );
+        let mut out = HEAD.replace("{date}", &escaped(&self.date)).replace("{method}", &escaped(METHOD));
+        out = out.replace("{style}", STYLE);
         for (name, what) in self.about() {
             // Writing to a string does not fail.
             let _ = writeln!(out, "<dt>{name}</dt><dd>{}</dd>", escaped(&what));

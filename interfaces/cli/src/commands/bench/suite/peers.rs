@@ -16,16 +16,10 @@ use crate::commands::bench::report::{self, Section};
 use crate::commands::bench::session::{AUTO, Session, Subject};
 use crate::error::{Result, check_stopped, failed};
 
-/// A workload with one message per call, or with a batch of messages, which has a different name.
-struct Entry {
-    work: Workload,
-    messages: fn(usize) -> usize,
-    /// True if `openssl speed` can measure this workload, one message at a time.
-    in_openssl: bool,
-}
-
+/// The workloads that are measured by default.
 const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-256 ecb-128-decrypt xts-128 xts-256 \
                      cbc-128-decrypt cbc-256-decrypt cfb-128-decrypt cbc-128";
+/// Workloads of this suite with many messages in a call, which are also measured by default.
 const BATCH: &str = "cbc-128-x64";
 const KEYS: &str = "gcm-128-keys";
 
@@ -36,34 +30,30 @@ const OPENSSL: &str = "OpenSSL";
 const SIZES: [usize; 2] = [16 << 10, 1 << 20];
 const QUICK_SIZES: [usize; 1] = [1 << 10];
 
-/// All workloads. The workloads that are measured by default come first.
-fn entries() -> Vec<Entry> {
-    let one = |work| Entry { work, messages: |_| 1, in_openssl: true };
-    let mut entries: Vec<_> = NAMES.split_whitespace().map(|name| one(workload::named(name))).collect();
-    let work = Workload { name: BATCH.into(), ..workload::named("cbc-128") };
-    entries.push(Entry { work, messages: |_| 64, in_openssl: true });
-    let work = Workload { name: KEYS.into(), ..workload::named("gcm-128") };
-    // 10,000 messages, one for each connection of a busy server, but at most 64 MiB in a call.
-    let messages = |size: usize| 10_000.min((64 << 20) / size.max(1)).max(1);
-    entries.push(Entry { work, messages, in_openssl: false });
-    let others =
-        workload::all().into_iter().filter(|work| !NAMES.split_whitespace().any(|name| name == work.name));
-    entries.extend(others.map(one));
-    entries
+/// The workloads that the options select.
+fn works(session: &Session<'_>) -> Result<Vec<Workload>> {
+    let batch = |name: &str, of| Workload { name: name.into(), ..workload::named(of) };
+    let usual = NAMES.split_whitespace().map(workload::named);
+    let mut works: Vec<_> = usual.chain([batch(BATCH, "cbc-128"), batch(KEYS, "gcm-128")]).collect();
+    if !session.args.mode.is_empty() {
+        let others: Vec<_> = workload::all().into_iter().filter(|work| !works.contains(work)).collect();
+        works.extend(others);
+        return session.matching(works);
+    }
+    if session.args.quick {
+        works.retain(|work| ["ctr-128", "gcm-256", BATCH].contains(&work.name.as_str()));
+    }
+    Ok(works)
 }
 
-/// The entries that are selected by the options.
-fn chosen(session: &Session<'_>) -> Result<Vec<Entry>> {
-    let mut entries = entries();
-    if !session.args.mode.is_empty() {
-        return session.matching(entries, |entry| &entry.work.name);
+/// The number of messages in a call.
+fn messages(work: &Workload, size: usize) -> usize {
+    match work.name.as_str() {
+        BATCH => 64,
+        // 10,000 messages, one for each connection of a busy server, but at most 64 MiB in a call.
+        KEYS => 10_000.min((64 << 20) / size.max(1)).max(1),
+        _ => 1,
     }
-    let end = entries.iter().position(|entry| entry.work.name == KEYS).expect("the last of the defaults");
-    entries.truncate(end + 1);
-    if session.args.quick {
-        entries.retain(|entry| ["ctr-128", "gcm-256", BATCH].contains(&entry.work.name.as_str()));
-    }
-    Ok(entries)
 }
 
 /// In this suite, the first element of `measured` is the result of this library. The other elements are the results of its peers
@@ -91,19 +81,19 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let engine = session.engine(device, kernel, session.args.threads.or(Some(1)))?;
     let ours = Subject { name: "lockstep".into(), engine };
     let (mut all, mut left_out) = (Vec::new(), Vec::new());
-    for entry in &chosen(session)? {
-        for &size in sizes.iter().filter(|size| entry.work.accepts(**size)) {
-            let shape = Shape { size, messages: (entry.messages)(size) };
+    for work in &works(session)? {
+        for &size in sizes.iter().filter(|size| work.accepts(**size)) {
+            let shape = Shape { size, messages: messages(work, size) };
             if shape.bytes() > MAX_CALL_BYTES {
                 let (messages, size) = (shape.messages, report::size(size));
                 left_out.push(format!(
                     "{} at {size} was left out: {messages} messages are more than 1 GiB in a call.",
-                    entry.work.name
+                    work.name
                 ));
                 continue;
             }
-            session.note(&format!("{}: {}", entry.work.name, report::size(size)));
-            all.extend(compare(session, &ours, entry, shape)?);
+            session.note(&format!("{}: {}", work.name, report::size(size)));
+            all.extend(compare(session, &ours, work, shape)?);
         }
     }
     if all.is_empty() && !left_out.is_empty() {
@@ -150,15 +140,15 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     Ok(())
 }
 
-fn compare(session: &Session<'_>, ours: &Subject, entry: &Entry, shape: Shape) -> Result<Option<Outcome>> {
+fn compare(session: &Session<'_>, ours: &Subject, work: &Workload, shape: Shape) -> Result<Option<Outcome>> {
     let setting = session.setting(5, Duration::from_millis(200));
-    let work = &entry.work;
     let mut contenders = session.contenders([ours], work, shape, true)?;
     if contenders.is_empty() {
         return Ok(None);
     }
     contenders.extend(session.limit(std::slice::from_ref(ours), work, shape));
-    let cipher = openssl_name(work).filter(|_| entry.in_openssl);
+    // `openssl speed` measures one message at a time, with one key.
+    let cipher = openssl_name(work).filter(|_| work.name != KEYS);
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
     let programs =
         cipher.iter().flat_map(|cipher| session.openssl.iter().map(move |program| (cipher, program)));

@@ -27,8 +27,7 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     let works = session.works(if session.args.quick { "ctr-128 ctr-256" } else { WORKS })?;
     let sizes = session.sizes(&[256, 4 << 10, 64 << 10, 1 << 20, 16 << 20], &[1 << 10, 64 << 10]);
     let setting = session.setting(3, Duration::from_millis(20));
-    let sweep =
-        Sweep { session, setting, subjects: session.subjects(true)?, over_messages: false, with_limit: true };
+    let sweep = Sweep { with_limit: true, ..Sweep::new(session, setting, session.subjects(true)?) };
     let all = sweep.by_size(section, &works, &sizes, "throughput", |_| Vec::new())?;
     for outcomes in &all {
         section.findings.extend(parts_of_limit(outcomes));
@@ -52,13 +51,7 @@ pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<
     let sizes: [usize; 13] = std::array::from_fn(|step| 16 << (2 * step));
     let sizes = session.sizes(&sizes, &[16, 4 << 10, 256 << 10]);
     let setting = session.setting(5, Duration::from_millis(50));
-    let sweep = Sweep {
-        session,
-        setting,
-        subjects: session.subjects(false)?,
-        over_messages: false,
-        with_limit: false,
-    };
+    let sweep = Sweep::new(session, setting, session.subjects(false)?);
     let marks = |outcomes: &[Outcome]| {
         crossings(outcomes).into_iter().map(|(size, to)| (size, format!("from here {to}"))).collect()
     };
@@ -81,13 +74,7 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
     let counts = numbers(&session.args.messages, usual);
     let setting = session.setting(3, Duration::from_millis(50));
-    let sweep = Sweep {
-        session,
-        setting,
-        subjects: session.subjects(false)?,
-        over_messages: true,
-        with_limit: false,
-    };
+    let sweep = Sweep { over_messages: true, ..Sweep::new(session, setting, session.subjects(false)?) };
     for work in &session.works("gcm-256 cbc-256")? {
         for &size in &sizes {
             let shapes = counts.iter().map(|&messages| Shape { size, messages });
@@ -115,7 +102,12 @@ struct Sweep<'s> {
     with_limit: bool,
 }
 
-impl Sweep<'_> {
+impl<'s> Sweep<'s> {
+    /// Measurements of calls whose size differs, without the limit of the processor.
+    fn new(session: &'s Session<'s>, setting: Setting<'s>, subjects: Vec<Subject>) -> Sweep<'s> {
+        Sweep { session, setting, subjects, over_messages: false, with_limit: false }
+    }
+
     /// Measures workloads at each size as [`Sweep::run`] does, and adds a table of CPU time to the section.
     fn by_size(
         &self,
