@@ -10,7 +10,7 @@ use super::Error;
 use super::appendix::{FirstKernel, Times, milliseconds};
 use super::kernels::Named;
 use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, HOST_LONG_CALL, LONG_CALL, Lengths, kernel_seconds};
-use super::paper::{self, TABLE_5_1, TABLE_5_2, TABLE_7_1, TABLE_7_2, TRANSFER_VECTORS, VECTORS};
+use super::paper::{self, TABLE_5_1, TABLE_7_1, TABLE_7_2, TRANSFER_VECTORS, VECTORS};
 use super::programs::{Access, clocks_of_turn, instructions, products, products_by_bits, sums};
 use super::throughput::ALL;
 use crate::g80::hypotheses::Verdict;
@@ -69,21 +69,24 @@ pub(super) fn all(
     Ok(all)
 }
 
-/// The times of calls of Tables 5.1 and 5.2 without the parts of the model that are explanations: pairs of bytes and seconds.
+/// The times of calls in Table 5.1, by one QPU and by 12.
 struct Calls {
-    /// For one QPU and for 12, encryption and then decryption: the bytes of a row, the time of the QPUs and their invocation, and the time
-    /// of the call in the thesis.
-    rows: [Vec<Row>; 4],
+    one: Vec<Row>,
+    twelve: Vec<Row>,
 }
 
+/// A row of a table.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     bytes: u64,
+    /// Seconds of the QPUs and their invocation, by the model.
     kernel: f64,
+    /// Seconds of the call in the thesis.
     thesis: f64,
 }
 
 impl Row {
+    /// Seconds of the call by the model, with [`HOST_LONG_CALL`] or without it.
     fn model(&self, with_long: bool) -> f64 {
         let long = if with_long && self.kernel > LONG_CALL { HOST_LONG_CALL } else { 0.0 };
         self.kernel + HOST_CALL + long + HOST_BYTE * self.bytes as f64
@@ -97,38 +100,24 @@ impl Row {
 
 impl Calls {
     fn measure() -> Result<Calls, Error> {
-        let rows = |decrypts: bool, qpus: u8, rates: Vec<(u64, Option<f64>)>| {
-            let mut lengths = Lengths::of(Named::of(Launch::Packed { decrypts }), qpus);
+        let rows = |qpus: u8, of: fn(&paper::Encryption) -> Option<f64>| {
+            let mut lengths = Lengths::of(Named::of(Launch::Packed { decrypts: false }), qpus);
             let mut rows = Vec::new();
-            for (bytes, rate) in rates {
-                let Some(rate) = rate else { continue };
-                let kernel = kernel_seconds(lengths.clocks(bytes)?, CLOCK_HZ);
-                rows.push(Row { bytes, kernel, thesis: bytes as f64 / rate / 1e3 });
+            for row in &TABLE_5_1 {
+                let Some(rate) = of(row) else { continue };
+                let kernel = kernel_seconds(lengths.clocks(row.bytes)?, CLOCK_HZ);
+                rows.push(Row { bytes: row.bytes, kernel, thesis: row.bytes as f64 / rate / 1e3 });
             }
             Ok::<_, Error>(rows)
         };
-        let encryption = |qpus: u8, of: fn(&paper::Encryption) -> Option<f64>| {
-            rows(false, qpus, TABLE_5_1.iter().map(|row| (row.bytes, of(row))).collect())
-        };
-        let decryption = |qpus: u8, of: fn(&paper::Decryption) -> Option<f64>| {
-            rows(true, qpus, TABLE_5_2.iter().map(|row| (row.bytes, of(row))).collect())
-        };
-        Ok(Calls {
-            rows: [
-                encryption(1, |row| row.one)?,
-                encryption(ALL, |row| Some(row.twelve))?,
-                decryption(1, |row| row.one)?,
-                decryption(ALL, |row| Some(row.twelve))?,
-            ],
-        })
+        Ok(Calls { one: rows(1, |row| row.one)?, twelve: rows(ALL, |row| Some(row.twelve))? })
     }
 
     /// The part of the model that is fitted to Table 5.2, tested with Table 5.1.
     fn long_calls(&self) -> Hypothesis {
-        let [encryption, ..] = &self.rows;
         let is_short = |row: &&Row| row.kernel > LONG_CALL && row.bytes < 1 << 16;
         let of =
-            |with: bool| error(encryption.iter().filter(is_short).map(|row| (row.model(with), row.thesis)));
+            |with: bool| error(self.one.iter().filter(is_short).map(|row| (row.model(with), row.thesis)));
         let (before, after) = (of(false), of(true));
         Hypothesis {
             words: "a call takes 150 us longer if the QPUs work for more than 0.37 ms",
@@ -150,7 +139,7 @@ impl Calls {
                 1e6 * row.excess()
             })
         };
-        let [one, twelve] = [of(&self.rows[0]), of(&self.rows[1])];
+        let [one, twelve] = [of(&self.one), of(&self.twelve)];
         let ratio = one.iter().sum::<f64>() / twelve.iter().sum::<f64>();
         let list = |times: [f64; 3]| times.map(|time| format!("{time:.0}")).join(", ");
         Hypothesis {
