@@ -162,7 +162,7 @@ pub(super) fn measure() -> Result<Vec<Effect>, Error> {
 /// A table of the effects.
 pub(super) fn table(effects: &[Effect]) -> Table {
     let head = ["idea", "whose", "in", "clocks without", "clocks with", "%"];
-    let mut table = Table::new("Ideas one by one: clocks of a block, 128-bit keys", &head, 3);
+    let mut table = Table::new("Ideas one by one: clocks of a block, 128-bit keys", &head, 1);
     for Effect { idea, clocks: [without, with] } in effects {
         table.rows.push(vec![
             idea.words.into(),
