@@ -84,9 +84,11 @@ fn the_qpus_as_a_device() {
         ("cfb", &[]),
         ("cfb", decrypt),
         ("ofb", &[]),
+        ("pcbc", &[]),
+        ("pcbc", decrypt),
     ] {
-        let more: Vec<&str> =
-            more.iter().copied().chain((mode == "ecb" || mode == "cbc").then_some("--no-padding")).collect();
+        let pads = ["ecb", "cbc", "pcbc"].contains(&mode);
+        let more: Vec<&str> = more.iter().copied().chain(pads.then_some("--no-padding")).collect();
         assert!(cipher(mode, &[&qpu[..], &more].concat()) == cipher(mode, &more), "{mode}");
     }
     folder.run(["selftest", "--device", "qpu"]).succeeded();

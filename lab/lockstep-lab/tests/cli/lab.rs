@@ -51,6 +51,13 @@ fn both_pipes_are_shown() {
     let error = folder.run(["lab", "cell", "trace", "abacus"]).failed(2, "spu/ctr-vperm");
     assert!(error.stdout.is_empty());
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "0"]).failed_usage("--cycles");
+    let source =
+        folder.run(["lab", "cell", "export", "cbc2", "--name", "aes_cbc", "--bits", "256"]).succeeded();
+    assert!(source.text().contains("\t.global aes_cbc\n") && source.text().contains("\naes_cbc:\n"));
+    folder
+        .run(["lab", "cell", "export", "vperm"])
+        .failed(2, "spu/vperm: a function needs a kernel by lookups");
+    folder.run(["lab", "cell", "export", "ctr1", "--name", "2a"]).failed_usage("does not begin with a digit");
     folder.run(["lab", "cell", "--json", "trace", "ctr0"]).failed_as_json(2, "trace");
 }
 
