@@ -1,14 +1,30 @@
-//! Secrets that a function leaves behind.
+//! Secrets that a function leaves behind, and registers that it does not preserve.
 
 use std::collections::BTreeMap;
 
 use iced_x86::Register;
 
-use super::{CALLER, Finding, Kind, Machine};
+use super::{CALLER, Finding, Kind, Machine, PRESERVED, Preserved};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
+    /// Adds a finding for each register that a function has not preserved. `before` has the values at the call.
+    pub(super) fn find_not_preserved(&mut self, before: &Preserved<D>) {
+        for ((register, before), after) in PRESERVED.iter().zip(before).zip(self.preserved()) {
+            let is_same =
+                |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
+            if before.iter().zip(&after).all(is_same) {
+                continue;
+            }
+            let writer = self.general_writers[register.number()].into();
+            let detail = format!("{register:?}, written at {}", self.image().place(writer));
+            let function = self.image().function_at(writer);
+            let finding = Finding { kind: Kind::Preserved, function, bytes: 0, depth: 0, detail };
+            *self.findings.entry(finding).or_default() += 1;
+        }
+    }
+
     /// Adds a finding for each function that has left secret bytes in registers, on the stack or in static variables. Copies of at least
     /// four bytes of a public result are not reported.
     pub fn find_left(&mut self, results: &[&[u8]]) {
