@@ -193,3 +193,37 @@ fn too_little_room_changes_nothing() {
     assert_eq!(error, Error::OutputLength { needed: 16, got: 15 });
     assert_eq!((buffer.pending().len(), buffer.state(), executor.calls), (0, &IV, 0));
 }
+
+/// Each length up to six blocks: the output is whole blocks, and what is held back suffices for the end of the message.
+#[test]
+fn an_update_holds_back_what_the_end_needs() {
+    let buffer = BlockBuffer::new(Cipher::Cbc, IV);
+    for len in 0..=96 {
+        for hold in [Hold::Part, Hold::Block, Hold::BlockAndPart] {
+            let output = buffer.output_len(len, hold);
+            let kept = match hold {
+                Hold::Part => 0..=15,
+                // Padding is in the last block, which may be whole.
+                Hold::Block => len.min(1)..=16,
+                // Ciphertext stealing needs the last whole block and the partial block after it.
+                Hold::BlockAndPart => len.min(16)..=31,
+            };
+            assert!(
+                output.is_multiple_of(16) && kept.contains(&(len - output)),
+                "{hold:?}: {output} of {len}"
+            );
+        }
+    }
+    let holds = [
+        (Cipher::Xts, false, Direction::Encrypt, Hold::BlockAndPart),
+        (Cipher::Xts, false, Direction::Decrypt, Hold::BlockAndPart),
+        (Cipher::Cbc, true, Direction::Encrypt, Hold::Part),
+        (Cipher::Cbc, true, Direction::Decrypt, Hold::Block),
+        (Cipher::Ecb, true, Direction::Decrypt, Hold::Block),
+        (Cipher::Cbc, false, Direction::Encrypt, Hold::Part),
+        (Cipher::Cbc, false, Direction::Decrypt, Hold::Part),
+    ];
+    for (cipher, padding, direction, hold) in holds {
+        assert_eq!(Hold::of(cipher, padding, direction), hold, "{cipher:?}, {padding}, {direction:?}");
+    }
+}
