@@ -239,8 +239,8 @@ test-wgpu: tools-present-tests
 ## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, prove-short, oldest and newest OpenSSL, soak-check, Arm, GPU code
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test prove-short test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove, prove-mutants), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri prove prove-mutants fuzz arrow-rs-test rustls-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check

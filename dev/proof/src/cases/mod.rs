@@ -206,12 +206,12 @@ impl Outcome {
     }
 }
 
-/// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every fourth number of blocks
-/// only, because its code takes the most instructions.
+/// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every third number of blocks
+/// only, because its code takes the most instructions. The number of blocks in a step is a power of two, so each rest of a step occurs.
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {
-        0 => !is_soft || len.is_multiple_of(64) || *len == 16,
+        0 => !is_soft || len.is_multiple_of(48) || *len == 16,
         1 | 15 => *len < 80 && (!is_soft || *len < 20) || len + 20 > most,
         _ => *len < 32 && !is_soft,
     };

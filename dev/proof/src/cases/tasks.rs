@@ -122,9 +122,11 @@ fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec
             1 => 11,
             _ => 48,
         };
+        // The shortest message is at another place for each number of messages.
         shapes.extend(
-            [1, 2, 3, 5, 8, 9, 15, 16, 17, 33]
-                .map(|count| (0..count).map(|index| round(short + unit * (index * 5 % 4))).collect()),
+            [1, 2, 3, 5, 8, 9, 15, 16, 17, 33].map(|count| {
+                (0..count).map(|index| round(short + unit * ((count + index) * 5 % 4))).collect()
+            }),
         );
         return shapes;
     }
