@@ -555,31 +555,6 @@ impl<D: Domain> Machine<D> {
         self.store(top, bytes)
     }
 
-    /// Starts a function that returns to an address.
-    ///
-    /// # Errors
-    /// If the stack is full.
-    pub fn enter(&mut self, address: u64) -> Step {
-        self.frames.push(self.preserved());
-        self.push(address)
-    }
-
-    /// Ends a function, and returns the address to which it returns.
-    ///
-    /// # Errors
-    /// If the stack is empty.
-    pub fn leave(&mut self) -> Result<u64, Stop> {
-        let target = self.pop()?;
-        if let Some(before) = self.frames.pop() {
-            self.find_not_preserved(&before);
-        }
-        self.public(Kind::Branch, "address to return to", &target[..8])
-    }
-
-    fn preserved(&self) -> Preserved<D> {
-        PRESERVED.map(|register| self.general[number(register)])
-    }
-
     /// Pops 8 bytes.
     ///
     /// # Errors

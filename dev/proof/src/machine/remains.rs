@@ -1,16 +1,41 @@
-//! Secrets that a function leaves behind, and registers that it does not preserve.
+//! The start and the end of functions: registers that a function does not preserve, and secrets that it leaves behind.
 
 use std::collections::BTreeMap;
 
 use iced_x86::Register;
 
-use super::{CALLER, Finding, Kind, Machine, PRESERVED, Preserved};
+use super::{CALLER, Finding, Kind, Machine, PRESERVED, Preserved, Step, Stop, number};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
+    /// Starts a function that returns to an address.
+    ///
+    /// # Errors
+    /// If the stack is full.
+    pub fn enter(&mut self, address: u64) -> Step {
+        self.frames.push(self.preserved());
+        self.push(address)
+    }
+
+    /// Ends a function, and returns the address to which it returns.
+    ///
+    /// # Errors
+    /// If the stack is empty.
+    pub fn leave(&mut self) -> Result<u64, Stop> {
+        let target = self.pop()?;
+        if let Some(before) = self.frames.pop() {
+            self.find_not_preserved(&before);
+        }
+        self.public(Kind::Branch, "address to return to", &target[..8])
+    }
+
+    fn preserved(&self) -> Preserved<D> {
+        PRESERVED.map(|register| self.general[number(register)])
+    }
+
     /// Adds a finding for each register that a function has not preserved. `before` has the values at the call.
-    pub(super) fn find_not_preserved(&mut self, before: &Preserved<D>) {
+    fn find_not_preserved(&mut self, before: &Preserved<D>) {
         for ((register, before), after) in PRESERVED.iter().zip(before).zip(self.preserved()) {
             let is_same =
                 |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
