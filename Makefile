@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -236,11 +236,11 @@ test-python-suites: tools-present-tests
 test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, GPU code
+test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -317,9 +317,13 @@ leak-test: tools-present-tests
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-# Fewer lengths; a part of `make nightly`.
+## make prove-short       fewer lengths, and 40 of the changes of prove-mutants
 prove-short: $(if $(PROVE),,proof-harness)
-	$(PROVER) --known dev/proof/known.txt --short
+	$(PROVER) --known dev/proof/known.txt --short --mutants 40 --equivalent dev/proof/equivalent.txt
+
+## make prove-mutants     200 random changes of instructions of the CPU kernels, which the analysis must find (SEED=number: other changes)
+prove-mutants: $(if $(PROVE),,proof-harness)
+	$(PROVER) --known dev/proof/known.txt --mutants 200 --equivalent dev/proof/equivalent.txt $(if $(SEED),--seed $(SEED))
 
 PROVER = $(CARGO) run --release --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 

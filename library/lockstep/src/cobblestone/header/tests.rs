@@ -15,6 +15,18 @@ fn nonces_are_the_base_xor_the_number() {
     assert_eq!(key.nonce((1 << 38) - 1), [255, 255, 255, 255, 255, 255, 255, 0xc0, 0, 0, 0, 0]);
 }
 
+/// Each bit of a number changes one bit of the nonce, which is at the same place in big-endian order.
+#[test]
+fn each_bit_of_a_number_is_a_bit_of_the_nonce() {
+    let base_nonce = Zeroizing::new(std::array::from_fn(|i| 17 * i as u8));
+    let key = MessageKey { key: AeadKey::new(Aead::Gcm, &[0; 16]).unwrap(), base_nonce: base_nonce.clone() };
+    for bit in 0..64 {
+        let mut expected = *base_nonce;
+        expected[11 - bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(key.nonce(1 << bit), expected, "bit {bit}");
+    }
+}
+
 #[test]
 fn the_commitment_binds_key_context_and_suite() {
     let key = FileKey::from_bytes(&[7; 32]).unwrap();
