@@ -222,8 +222,10 @@ macro_rules! vector {
 
             #[inline(always)]
             fn reversed(self) -> Self {
+                // With a call of `shuffled` instead, the compiler stores a secret vector of GCM on the stack.
+                const ORDER: [u128; 4] = [0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4];
                 // SAFETY: a vector exists only if the processor has its instructions.
-                self.shuffled(unsafe { Self::numbers([0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4]) })
+                unsafe { $name($shuffle(self.0, Self::numbers(ORDER).0)) }
             }
 
             #[inline(always)]

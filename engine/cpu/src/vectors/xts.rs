@@ -156,7 +156,7 @@ impl<V: Vector, const ENCRYPTS: bool> Xts<V, ENCRYPTS> {
                 for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
                 if ROUND < 2 {
                     // Eight vectors of four blocks are 32 blocks.
-                    self.following[ROUND] = times_alpha_8(tweaks[ROUND], self.carries[ROUND], 4);
+                    self.following[ROUND] = times_alpha_8(tweaks[ROUND], self.carries[ROUND % 2], 4);
                 }
                 self.follow(ROUND);
             });
