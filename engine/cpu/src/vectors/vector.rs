@@ -97,6 +97,8 @@ pub(super) trait Vector: Copy {
         if ENCRYPTS { self.aesenclast(key) } else { self.aesdeclast(key) }
     }
 
+    /// Byte i of each block is the byte of the block whose number is byte i of `order`, or zero if that number is 0x80.
+    fn shuffled(self, order: Self) -> Self;
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
     /// Adds the 32-bit words of both vectors, modulo 2^32.
@@ -213,7 +215,14 @@ macro_rules! vector {
             })*
 
             #[inline(always)]
+            fn shuffled(self, order: Self) -> Self {
+                // SAFETY: a vector exists only if the processor has its instructions.
+                unsafe { $name($shuffle(self.0, order.0)) }
+            }
+
+            #[inline(always)]
             fn reversed(self) -> Self {
+                // With a call of `shuffled` instead, the compiler stores a secret vector of GCM on the stack.
                 const ORDER: [u128; 4] = [0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4];
                 // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($shuffle(self.0, Self::numbers(ORDER).0)) }
