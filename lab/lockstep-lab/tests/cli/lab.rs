@@ -333,6 +333,30 @@ fn whole_runs_of_openssl() {
     let refused =
         with(&[&small[..], &["--module", "none.so", "--device", "spu"]].concat()).failed(2, "spu failed");
     assert!(refused.stdout.is_empty());
+    devices_of_the_provider_run_in_openssl(&folder, &small);
+}
+
+/// The module is built beside the tests if all tests are built.
+fn devices_of_the_provider_run_in_openssl(folder: &Folder, small: &[&str]) {
+    let module = std::env::current_exe().unwrap().with_file_name("liblockstep_lab_provider.so");
+    if !module.exists() {
+        assert!(std::env::var_os("CI").is_none(), "{}: cargo test --workspace builds it", module.display());
+        eprintln!(
+            "NOT TESTED: devices of the provider in `lab geforce openssl`: there is no {}",
+            module.display()
+        );
+        return;
+    }
+    std::fs::copy(&module, folder.path("lockstep-lab.so")).unwrap();
+    let devices = ["--device", "spu", "--device", "cuda:emu,cuda/global-sbox", "--files", "7", "--json"];
+    let lab = ["lab", "geforce", "openssl", "--module", "lockstep-lab.so"];
+    let report = folder.run([&lab[..], small, &devices].concat()).succeeded().json();
+    let points = report["points"].as_array().unwrap();
+    let programs: Vec<_> = points.iter().map(|point| point["program"].as_str().unwrap()).collect();
+    assert_eq!(programs, ["cp", "openssl", "spu", "cuda/global-sbox"]);
+    // The provider refuses a kernel of another device.
+    let wrong = ["--device", "spu,cuda/global-sbox", "--files", "8"];
+    folder.run([&lab[..], small, &wrong].concat()).failed(2, "cuda/global-sbox failed");
 }
 
 #[test]
