@@ -488,8 +488,8 @@ fn opengl_is_measured_by_batch_size() {
     let text = with(&["--total", "4K", "--no-openssl", "--cuda", "cuda:emu"]).succeeded();
     fits("lab opengl", text.text());
     // The chapter's kernel in CUDA has no CBC.
-    let in_cuda = text.text().lines().filter(|line| line.trim_start().starts_with("cuda/gems"));
-    assert!(in_cuda.last().unwrap().split_whitespace().nth(3) == Some("-"), "{}", text.text());
+    let mut in_cuda = text.text().lines().filter(|line| line.trim_start().starts_with("cuda/gems"));
+    assert!(in_cuda.next_back().unwrap().split_whitespace().nth(3) == Some("-"), "{}", text.text());
     with(&["--cuda", "cuda:77"]).failed(2, "no device `cuda:77`");
     with(&["--total", "20K", "--plot", "plot.svg"]).failed(2, "plot.svg");
     with(&["--total", "20"]).failed(2, "--total");
