@@ -168,6 +168,8 @@ fn launch_options_are_checked_and_change_no_result() {
         ("qpu", "qpu/packed-tuned", "qpus=5"),
         ("cuda:emu", "cuda/coarse-shared", "threads=64,blocks=2"),
         ("cuda:emu", "cuda/global-sbox", "threads=8,blocks=1,rounds=3"),
+        ("cuda:emu", "cuda/coarse-constant", "threads=16,fine=3"),
+        ("cuda:emu", "cuda/gems", "threads=12"),
     ] {
         for mode in ["ecb", "ctr", "cbc"] {
             let options = ["--device", device, "--kernel", kernel, "--launch", launch];
