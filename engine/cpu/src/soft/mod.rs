@@ -133,6 +133,7 @@ impl Kernel for Soft {
 
     fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
         keys.iter().zip(places).for_each(|(key, place)| place.set(key));
+        wipe_stack::<1024>();
     }
 
     fn hash_keys_into(self, h: &[Block], places: &mut [HashKey]) {
@@ -146,7 +147,7 @@ impl Kernel for Soft {
     fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
         if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
             key.ensure_tables();
-            wipe_stack::<1024>();
+            wipe_stack::<2048>();
         }
     }
 

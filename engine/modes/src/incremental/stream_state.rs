@@ -105,10 +105,12 @@ impl StreamState {
         direction: Direction,
         data: Span<'_>,
     ) -> Result<(), E::Error> {
+        // Copies of the span, field by field, stay in registers. A move may be a vector load that waits for the stores of the fields.
+        let mut data = data;
         if self.used == 0 && data.len().is_multiple_of(16) {
-            return executor.run(self.passes[direction as usize], &mut self.state, data);
+            return executor.run(self.passes[direction as usize], &mut self.state, data.reborrow());
         }
-        self.apply_parts(executor, direction, data)
+        self.apply_parts(executor, direction, data.reborrow())
     }
 
     fn apply_parts<E: KeyedExecutor>(
