@@ -9,7 +9,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
-use super::header::{self, MessageKey};
+use super::header::MessageKey;
 use super::io::Sink;
 use super::key::FileKey;
 use super::options::Options;
@@ -135,7 +135,7 @@ impl<S: ReadAt> Reader<S> {
         // No byte is read after the end, where `start` may be.
         let start = if size > 0 { start } else { 0 };
         source.read_exact_at(header, start).map_err(Error::Read)?;
-        let key = header::check(key, context, header, |first| {
+        let key = MessageKey::check(key, context, header, |first| {
             first.resize(up_to(foreign::START), 0);
             if source.read_exact_at(first, start).is_err() {
                 first.clear();
