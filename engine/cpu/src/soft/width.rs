@@ -9,6 +9,8 @@ use super::neon::Neon;
 use super::passes::{self, Pass};
 use super::rounds;
 use super::schedule::Keys;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::simd128::Simd128;
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Both, Xmm, Ymm, Zmm};
@@ -94,6 +96,9 @@ widths! { $
     /// 128 bits with the byte permutation of NEON.
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     Neon(neon, Neon), [], [target_feature(enable = "neon")], ghash: ghash::update_by_lookups::<Neon>;
+    /// 128 bits: SIMD128 of WebAssembly.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(simd128, Simd128), [], [target_feature(enable = "simd128")], ghash: ghash::update_by_lookups::<Simd128>;
 }
 pub(super) use on_width;
 
