@@ -11,7 +11,7 @@
 //!
 //! | width | blocks of a group | GHASH |
 //! |---|---|---|
-//! | `Portable` | 8 | integers |
+//! | `Portable` (not with `Simd128`, which is always available where it is compiled) | 8 | integers |
 //! | `Ssse3`, `Neon`, `Simd128` | 8 | lookups in 16 bytes |
 //! | `Avx2` | 16 | lookups in twice 16 bytes |
 //! | `Avx512` | 32 | lookups in twice 16 bytes |
@@ -150,7 +150,7 @@ impl Kernel for Soft {
     }
 
     fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
-        if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
+        if blocks >= ghash::LOOKUPS_FROM && self.width.has_lookups() {
             key.ensure_tables();
             wipe_stack::<1024>();
         }

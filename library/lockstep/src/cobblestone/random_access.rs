@@ -1,7 +1,6 @@
 //! Random access to a message.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 
 use lockstep_cache::fresh;
@@ -40,7 +39,7 @@ pub trait ReadAt: Sync {
 }
 
 #[cfg(unix)]
-impl ReadAt for File {
+impl ReadAt for std::fs::File {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
