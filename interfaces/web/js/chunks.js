@@ -11,36 +11,30 @@ const MAX_CHUNKS = 2 ** 38;
 /** The largest run, in chunks: 1 MiB. */
 export const MOST = 64;
 
-// The measurement that decides between the backends, on the first bytes of real data: bytes for each backend, after bytes during
-// which the engine optimises the code of WebAssembly.
-const WARM_UP = 256 << 10;
-const TRIAL = 512 << 10;
+// The measurement that decides between the backends, on the first runs of real data: the number of runs, which the backends take in
+// turn, and the bytes that a run needs to count. The best run of each backend counts, because the first runs wait for the compiler of the
+// engine and for the threads of WebCrypto.
+const RUNS = 8;
+const LEAST = 4 * CHUNK;
 
 /** The choice of a backend for a direction, which all streams share. */
 class Choice {
-    #plan = [['wasm', WARM_UP], ['webcrypto', TRIAL], ['wasm', TRIAL]];
-    #rates = {};
-    #bytes = 0;
-    #time = 0;
+    #rates = { webcrypto: 0, wasm: 0 };
+    #runs = 0;
 
     get isOpen() {
-        return this.#plan.length > 0;
+        return this.#runs < RUNS;
     }
 
     get backend() {
-        if (this.isOpen) return this.#plan[0][0];
+        if (this.isOpen) return this.#runs % 2 === 0 ? 'webcrypto' : 'wasm';
         return this.#rates.wasm > this.#rates.webcrypto ? 'wasm' : 'webcrypto';
     }
 
     record(backend, bytes, time) {
-        // Another stream may have finished the step meanwhile.
-        if (this.#plan[0]?.[0] !== backend) return;
-        this.#bytes += bytes;
-        this.#time += time;
-        if (this.#bytes < this.#plan[0][1]) return;
-        this.#rates[backend] = this.#bytes / this.#time;
-        [this.#bytes, this.#time] = [0, 0];
-        this.#plan.shift();
+        if (bytes < LEAST || !this.isOpen) return;
+        this.#rates[backend] = Math.max(this.#rates[backend], bytes / time);
+        this.#runs += 1;
     }
 }
 
