@@ -236,8 +236,8 @@ test-python-suites: tools-present-tests
 test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, GPU code
+test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
 nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
@@ -259,7 +259,7 @@ test-dist: tools-present-peers dist
 
 ## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present-tests
-	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
+	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers interfaces/web; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
@@ -354,6 +354,20 @@ RUSTLS_PEERS = --manifest-path interfaces/rustls/peers/Cargo.toml --target-dir $
 ## make rustls-test       the provider of rustls in hyper and quinn, on loopback
 rustls-test: tools-present-tests
 	$(CARGO) test --release --locked $(RUSTLS_PEERS)
+
+## make web               the npm package for browsers and Node: target/web
+.PHONY: web web-test bench-web
+web: tools-present
+	tools/web/build.sh $(TARGET)/web
+
+## make web-test          the npm package in Node: the suite on SIMD128, vectors, files exchanged with the command, bad input
+web-test: tools-present-tests tools-present-node web
+	$(CARGO) test $(TESTS) --no-run --quiet
+	tools/web/test.sh $(TARGET)/web $(TESTED)
+
+## make bench-web         speed and size of the npm package, compared with WebCrypto and with packages of npm, which are downloaded
+bench-web: tools-present tools-present-node web
+	tools/web/bench.sh $(TARGET)/web
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
