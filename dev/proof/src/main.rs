@@ -9,16 +9,19 @@ use std::thread;
 
 use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
+use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
 use lockstep_proof::machine::{Finding, Kind};
 
-const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--uncovered]
+const USAGE: &str =
+    "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--equality] [--uncovered]
   FILE          a build of lockstep-proof-harness, with symbols
   --short       fewer lengths
   --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
   --known LIST  a list of known findings, which are no failure
   --list        print the names of the groups
+  --equality    only the proofs of equality
   --uncovered   print the functions with instructions that no run has executed
 
 Exit status: 0 if there is no other finding than known ones, 1 if there is one, 2 for wrong arguments.";
@@ -31,6 +34,7 @@ struct Options {
     known: Vec<Known>,
     lists: bool,
     shows_uncovered: bool,
+    skips_taint: bool,
 }
 
 fn options() -> Result<Options, String> {
@@ -48,6 +52,7 @@ fn options() -> Result<Options, String> {
                 options.known = known::parse(&text).map_err(|error| format!("{path}: {error}"))?;
             }
             "--list" => options.lists = true,
+            "--equality" => options.skips_taint = true,
             "--uncovered" => options.shows_uncovered = true,
             _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
             _ if options.file.is_empty() => options.file = argument,
@@ -144,6 +149,37 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
     }
 }
 
+/// Proves equality on all processors. Prints the first failure of each group, and returns the number of groups with a failure.
+fn prove_equality(image: &Arc<Image>, extent: Extent, only: &str) -> usize {
+    let mut groups = equality::provable(extent);
+    groups.retain(|group| group.to_string().contains(only));
+    let (next, total) = (AtomicUsize::new(0), Mutex::new((0, 0)));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let equality::Outcome { runs, failures } = equality::prove(image, *group, extent);
+                    if let Some(first) = failures.first() {
+                        println!(
+                            "FOUND: not equal in {} of {runs} runs\n    first run: {first}",
+                            failures.len()
+                        );
+                    }
+                    let mut total = total.lock().expect("no thread panics");
+                    (total.0, total.1) = (total.0 + runs, total.1 + usize::from(!failures.is_empty()));
+                }
+            });
+        }
+    });
+    let (runs, failed) = total.into_inner().expect("no thread panics");
+    println!(
+        "equality for all keys and data: {} groups, {runs} runs; {failed} groups with failures",
+        groups.len()
+    );
+    failed
+}
+
 fn prove(options: &Options) -> Result<bool, String> {
     let mut groups = cases::groups();
     groups.retain(|group| group.to_string().contains(&options.only));
@@ -156,13 +192,18 @@ fn prove(options: &Options) -> Result<bool, String> {
         return Err(format!("no group has a name that contains `{only}`; --list prints the names"));
     }
     let image = Arc::new(Image::read(Path::new(&options.file))?);
-    let missed = controls::missed(&image);
+    let mut missed = controls::missed(&image);
+    missed.extend(equality::controls::missed(&image));
     if !missed.is_empty() {
         return Err(format!(
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
     let extent = if options.is_short { Extent::Short } else { Extent::Full };
+    let unequal = prove_equality(&image, extent, &options.only);
+    if options.skips_taint {
+        return Ok(unequal == 0);
+    }
     let total = run(&image, &groups, extent, &options.known);
     total.summarise();
     let Total { outcome, new, .. } = total;
@@ -185,7 +226,7 @@ fn prove(options: &Options) -> Result<bool, String> {
         outcome.runs,
         outcome.steps
     );
-    Ok(new == 0 && stale.is_empty())
+    Ok(new + unequal == 0 && stale.is_empty())
 }
 
 fn main() -> ExitCode {
