@@ -1,4 +1,4 @@
-//! Analysis of the machine code of the CPU kernels: constant time, nothing left behind, accesses in bounds.
+//! Analysis of the machine code of the CPU kernels: constant time, nothing left behind, accesses in bounds, equality with the standards.
 //!
 //! The crate interprets the machine code of `lockstep-proof-harness`, a shared library that has all public functions of
 //! `lockstep_cpu::inline`. The processor on which the analysis runs needs none of the instructions. docs/proof.md states what is
@@ -6,12 +6,13 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`value`], [`taint`] | the trait of value domains; bytes with secret bits |
+//! | [`value`], [`taint`], [`symbols`] | the trait of value domains; bytes with secret bits; expressions |
 //! | [`image`] | the segments and symbols of an ELF file |
 //! | [`memory`] | regions, bounds, and which instruction wrote a byte |
 //! | [`semantics`] | the table of instructions |
 //! | [`machine`], [`contracts`] | the loop over instructions; imported functions |
 //! | [`cases`] | which functions run with which keys, lengths and directions |
+//! | [`equality`] | proofs that results are equal to those of the standards for all keys and data |
 //! | [`coverage`] | instructions of kernels that no case has executed |
 //! | [`known`] | the list of known findings |
 //! | [`mutants`] | random changes of single instructions, which the analysis must refute |
@@ -20,11 +21,13 @@ pub mod aes;
 pub mod cases;
 pub mod contracts;
 pub mod coverage;
+pub mod equality;
 pub mod image;
 pub mod known;
 pub mod machine;
 pub mod memory;
 pub mod mutants;
 pub mod semantics;
+pub mod symbols;
 pub mod taint;
 pub mod value;

@@ -9,18 +9,21 @@ use std::thread;
 
 use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
+use lockstep_proof::equality;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
 use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
 use lockstep_proof::mutants::{self, Baseline, Equivalence, Plan};
 
-const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--uncovered]
+const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--equality]
+                   [--uncovered]
        prove FILE --mutants NUMBER [--seed NUMBER] [--equivalent LIST] [--short] [--only TEXT] [--known LIST]
   FILE          a build of lockstep-proof-harness, with symbols
   --short       fewer lengths
   --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
   --known LIST  a list of known findings, which are no failure
   --list        print the names of the groups
+  --equality    only the proofs that results are equal to the standards; without --mutants, they precede the analysis
   --uncovered   print the functions with instructions that no run has executed
   --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
                      instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
@@ -42,6 +45,7 @@ struct Options {
     mutants: usize,
     seed: Option<u64>,
     equivalent: Vec<Equivalence>,
+    skips_taint: bool,
 }
 
 fn options() -> Result<Options, String> {
@@ -67,6 +71,7 @@ fn options() -> Result<Options, String> {
                 options.equivalent = mutants::parse(&text).map_err(|error| format!("{path}: {error}"))?;
             }
             "--list" => options.lists = true,
+            "--equality" => options.skips_taint = true,
             "--uncovered" => options.shows_uncovered = true,
             _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
             _ if options.file.is_empty() => options.file = argument,
@@ -175,6 +180,37 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
 /// explanations are written afterwards.
 const MOST_SURVIVORS: usize = 5;
 
+/// Proves equality on all processors. Prints the first failure of each group, and returns the number of groups with a failure.
+fn prove_equality(image: &Arc<Image>, extent: Extent, only: &str) -> usize {
+    let mut groups = equality::provable(extent);
+    groups.retain(|group| group.to_string().contains(only));
+    let (next, total) = (AtomicUsize::new(0), Mutex::new((0, 0)));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let equality::Outcome { runs, failures } = equality::prove(image, *group, extent);
+                    if let Some(first) = failures.first() {
+                        println!(
+                            "FOUND: not equal in {} of {runs} runs\n    first run: {first}",
+                            failures.len()
+                        );
+                    }
+                    let mut total = total.lock().expect("no thread panics");
+                    (total.0, total.1) = (total.0 + runs, total.1 + usize::from(!failures.is_empty()));
+                }
+            });
+        }
+    });
+    let (runs, failed) = total.into_inner().expect("no thread panics");
+    println!(
+        "equality for all keys and data: {} groups, {runs} runs; {failed} groups with failures",
+        groups.len()
+    );
+    failed
+}
+
 fn prove(options: &Options) -> Result<bool, String> {
     let mut groups = cases::groups();
     groups.retain(|group| group.to_string().contains(&options.only));
@@ -187,7 +223,8 @@ fn prove(options: &Options) -> Result<bool, String> {
         return Err(format!("no group has a name that contains `{only}`; --list prints the names"));
     }
     let image = Arc::new(Image::read(Path::new(&options.file))?);
-    let missed = controls::missed(&image);
+    let mut missed = controls::missed(&image);
+    missed.extend(equality::controls::missed(&image));
     if !missed.is_empty() {
         return Err(format!(
             "these controls are not reported for their fault, or are not exported: {missed:?}"
@@ -195,6 +232,10 @@ fn prove(options: &Options) -> Result<bool, String> {
     }
     let extent = if options.is_short { Extent::Short } else { Extent::Full };
     let has_mutants = options.mutants > 0;
+    let unequal = if has_mutants { 0 } else { prove_equality(&image, extent, &options.only) };
+    if options.skips_taint {
+        return Ok(unequal == 0);
+    }
     let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &options.known);
     total.summarise();
     let Total { outcome, new, baselines, .. } = total;
@@ -227,7 +268,7 @@ fn prove(options: &Options) -> Result<bool, String> {
         println!("{number} mutants, {survivors} of which survive and are not explained; at most {most} may");
         are_refuted = survivors <= most;
     }
-    Ok(new == 0 && stale.is_empty() && are_refuted)
+    Ok(new + unequal == 0 && stale.is_empty() && are_refuted)
 }
 
 fn main() -> ExitCode {

@@ -107,8 +107,9 @@ impl Domain for Taint {
         put(Number { value, secret: secret & low_bits(sum.len()) }, sum);
     }
 
-    fn carryless(&mut self, x: &[Tainted], y: &[Tainted]) -> [Tainted; 16] {
-        let (x, y) = (Number::of::<Self>(x), Number::of::<Self>(y));
+    fn carryless(&mut self, x: &[Tainted; 16], y: &[Tainted; 16], halves: [usize; 2]) -> [Tainted; 16] {
+        let half = |block: &[Tainted; 16], start: usize| Number::of::<Self>(&block[start..start + 8]);
+        let (x, y) = (half(x, halves[0]), half(y, halves[1]));
         let product = |x: u64, y: u64| {
             (0..64).filter(|bit| y >> bit & 1 == 1).fold(0u128, |sum, bit| sum ^ u128::from(x) << bit)
         };

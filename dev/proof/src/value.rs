@@ -1,7 +1,7 @@
 //! Values: the state of a byte of a register or of memory during an analysis.
 //!
 //! The machine is generic over a [`Domain`]. [`Taint`](crate::taint::Taint) is the domain of bytes with a value and a mask of secret bits.
-//! It is the only domain of this repository. The trait also permits a domain whose secret bytes have no values ([`Domain::HAS_VALUES`]).
+//! [`Symbols`](crate::symbols::Symbols) is the domain of expressions, whose secret bytes have no values.
 
 use std::fmt::Debug;
 
@@ -71,8 +71,13 @@ pub trait Domain: Clone + Default {
     /// The sum of two lanes of the same length and a carry.
     fn add(&mut self, x: &[Self::Byte], y: &[Self::Byte], carry: Flag, sum: &mut [Self::Byte]);
 
-    /// The carry-less product of two lanes of 8 bytes.
-    fn carryless(&mut self, x: &[Self::Byte], y: &[Self::Byte]) -> [Self::Byte; 16];
+    /// The carry-less product of a half of `x` and a half of `y`, which start at the bytes `halves`: 0 or 8.
+    fn carryless(
+        &mut self,
+        x: &[Self::Byte; 16],
+        y: &[Self::Byte; 16],
+        halves: [usize; 2],
+    ) -> [Self::Byte; 16];
 
     /// The S-box of AES, or its inverse.
     fn sub_byte(&mut self, byte: Self::Byte, inverse: bool) -> Self::Byte;

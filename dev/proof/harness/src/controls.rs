@@ -93,3 +93,15 @@ pub extern "C" fn proof_control_static(secret: &[u8; 16], _: &mut [u8; 16]) {
 pub extern "C" fn proof_control_unfreed(secret: &[u8; 16], _: &mut [u8; 16]) {
     black_box(Box::leak(Box::new(*secret)));
 }
+
+/// Writes the complement of the secret. For one in 65,536 secrets, a byte of the result is wrong. No branch and no address depends on the
+/// secret, so that only a proof for all secrets finds the fault.
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_rare(secret: &[u8; 16], result: &mut [u8; 16]) {
+    for (result, secret) in result.iter_mut().zip(secret) {
+        *result = !*secret;
+    }
+    let difference = u32::from(u16::from_le_bytes([secret[0], secret[1]]) ^ 0x1234);
+    // The top bit of the number is set only if the difference is zero.
+    result[5] ^= (black_box(difference).wrapping_sub(1) >> 31) as u8;
+}

@@ -5,9 +5,9 @@
 
 mod aead;
 pub mod controls;
-mod modes;
-mod session;
-mod tasks;
+pub(crate) mod modes;
+pub(crate) mod session;
+pub(crate) mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

@@ -7,22 +7,22 @@ use super::{Extent, Group, Operation, Outcome, counter_after, last_block, last_d
 use crate::machine::Stop;
 
 /// A mode that needs only one key.
-pub(super) struct Mode {
-    pub(super) name: &'static str,
-    function: &'static str,
+pub(crate) struct Mode {
+    pub(crate) name: &'static str,
+    pub(crate) function: &'static str,
     /// Whether the mode has a chaining register, and whether the register is secret.
-    register: Register,
+    pub(crate) register: Register,
     /// Lengths are multiples of this number of bytes.
-    unit: usize,
+    pub(crate) unit: usize,
     /// The maximum length in bytes. 0 means two steps of the kernel and every length of the rest.
-    most: usize,
+    pub(crate) most: usize,
     /// The result of the reference implementation.
     expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,
 }
 
 /// The chaining register of a mode.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Register {
+pub(crate) enum Register {
     None,
     /// An IV or a counter, which is public.
     Public,
@@ -31,7 +31,7 @@ enum Register {
 }
 
 /// The modes, with the functions of the harness.
-pub(super) const MODES: [Mode; 15] = {
+pub(crate) const MODES: [Mode; 15] = {
     const fn mode(
         name: &'static str,
         function: &'static str,

@@ -28,9 +28,9 @@ impl Buffer {
 
 /// A machine in which the harness has made a kernel, and the public results of the next call.
 #[derive(Clone)]
-pub struct Session {
+pub struct Session<D: Domain = Taint> {
     /// The machine that executes the functions of the harness.
-    pub machine: Machine<Taint>,
+    pub machine: Machine<D>,
     /// The address of the `InlineKernel` that the harness has made.
     pub kernel: u64,
     /// Public results: the ciphertext and, when sealing, the tag. A function may leave them in registers and on the stack. The list is
@@ -50,12 +50,12 @@ pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
     (0..len).map(|place| word(place / 8)[place % 8]).collect()
 }
 
-impl Session {
+impl<D: Domain> Session<D> {
     /// A machine in which the harness has made a kernel.
     ///
     /// # Errors
     /// If the kernel cannot be made.
-    pub fn new(program: &Rc<Program<Taint>>, kernel: Kernel) -> Result<Session, Stop> {
+    pub fn new(program: &Rc<Program<D>>, kernel: Kernel) -> Result<Self, Stop> {
         let mut session =
             Session { machine: Machine::new(Rc::clone(program)), kernel: 0, results: Vec::new() };
         let name = session.public(Buffer(0), kernel.name.as_bytes(), false);
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// Adds a buffer, and returns its address.
-    pub fn buffer(&mut self, buffer: Buffer, bytes: Vec<Tainted>, is_writable: bool) -> u64 {
+    pub fn buffer(&mut self, buffer: Buffer, bytes: Vec<D::Byte>, is_writable: bool) -> u64 {
         self.remove(buffer);
         let name = format!("buffer {} of {} bytes", buffer.0, bytes.len());
         let region = Region::new(&name, Role::Buffer, buffer.address(), is_writable, bytes);
@@ -80,12 +80,7 @@ impl Session {
 
     /// Adds a buffer of public bytes.
     pub fn public(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        self.buffer(buffer, bytes.iter().map(|byte| Taint::constant(*byte)).collect(), is_writable)
-    }
-
-    /// Adds a buffer of secret bytes.
-    pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
+        self.buffer(buffer, bytes.iter().map(|byte| D::constant(*byte)).collect(), is_writable)
     }
 
     /// Adds a structure of public numbers of 8 bytes.
@@ -97,6 +92,44 @@ impl Session {
     /// Removes a buffer.
     pub fn remove(&mut self, buffer: Buffer) {
         self.machine.memory.remove(buffer.address());
+    }
+
+    /// Calls a function, and returns the value of RAX.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn invoke(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        self.machine.clear_scratch();
+        self.machine.call(function, arguments)
+    }
+
+    /// Calls a function whose result is the address of a new object, or a bool that is true.
+    ///
+    /// # Errors
+    /// If the run cannot go on, or if the result is zero.
+    pub fn invoke_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        let result = self.invoke(function, arguments)?;
+        self.not_zero(function, result)
+    }
+
+    fn not_zero(&self, function: &str, result: u64) -> Result<u64, Stop> {
+        // A bool has 8 bits; the rest of the register has no meaning.
+        if result & 0xff == 0 && result < 1 << 32 {
+            return Err(self.machine.stop(format!("{function} reports a failure")));
+        }
+        Ok(result)
+    }
+
+    /// The bytes of a buffer.
+    pub fn bytes(&self, buffer: Buffer) -> &[D::Byte] {
+        self.machine.memory.region(buffer.address()).map_or(&[], Region::bytes)
+    }
+}
+
+impl Session {
+    /// Adds a buffer of secret bytes.
+    pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
+        self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
     }
 
     /// Adds the input and the output of a call, and returns both addresses. In place, they are one secret buffer. Out of place, the input
@@ -116,8 +149,7 @@ impl Session {
     /// # Errors
     /// If the run cannot go on.
     pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        self.machine.clear_scratch();
-        let result = self.machine.call(function, arguments)?;
+        let result = self.invoke(function, arguments)?;
         let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
         self.machine.find_left(&results);
         Ok(result)
@@ -129,17 +161,12 @@ impl Session {
     /// If the run cannot go on, or if the result is zero.
     pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
         let result = self.call(function, arguments)?;
-        // A bool has 8 bits; the rest of the register has no meaning.
-        if result & 0xff == 0 && result < 1 << 32 {
-            return Err(self.machine.stop(format!("{function} reports a failure")));
-        }
-        Ok(result)
+        self.not_zero(function, result)
     }
 
     /// The values of the bytes of a buffer.
     pub fn values(&self, buffer: Buffer) -> Vec<u8> {
-        let region = self.machine.memory.region(buffer.address());
-        region.map_or(Vec::new(), |region| region.bytes().iter().map(|byte| Taint::value(*byte)).collect())
+        self.bytes(buffer).iter().map(|byte| Taint::value(*byte)).collect()
     }
 
     /// Checks that each byte of a buffer has been written, and that it has the right value.

@@ -9,18 +9,18 @@ use super::{Extent, Group, Operation, Outcome};
 use crate::machine::{Kind, Stop};
 
 /// A pass. Its result is the output. If the pass only reads, its result is the chaining state.
-pub(super) struct Pass {
-    pub(super) name: &'static str,
+pub(crate) struct Pass {
+    pub(crate) name: &'static str,
     /// Lengths are multiples of this number of bytes.
-    unit: usize,
+    pub(crate) unit: usize,
     /// True if each block depends on the block before, so that messages are interleaved and short messages suffice.
-    is_serial: bool,
+    pub(crate) is_serial: bool,
     /// The result of the reference implementation: the output, or the state after a pass that only reads.
     expected: fn(&[u8], &Block, &[u8]) -> Vec<u8>,
 }
 
 /// The passes in the order of `lockstep_core::work::Pass::ALL`.
-pub(super) const PASSES: [Pass; 21] = {
+pub(crate) const PASSES: [Pass; 21] = {
     const fn pass(
         name: &'static str,
         unit: usize,
@@ -75,7 +75,7 @@ pub(super) const PASSES: [Pass; 21] = {
 };
 
 /// The fused AEADs in the order of `lockstep_core::work::FusedAead::ALL`.
-pub(super) const FUSED: [&str; 6] = ["GcmSeal", "GcmOpen", "OcbSeal", "OcbOpen", "GcmSivSeal", "GcmSivOpen"];
+pub(crate) const FUSED: [&str; 6] = ["GcmSeal", "GcmOpen", "OcbSeal", "OcbOpen", "GcmSivSeal", "GcmSivOpen"];
 
 /// The tweak key that belongs to a key in these runs.
 fn tweak_key(key: &[u8]) -> Vec<u8> {
@@ -100,14 +100,14 @@ fn ctr_little32(aes: &Aes, counter: &Block, data: &[u8]) -> Vec<u8> {
 }
 
 /// The buffers of message `index`: the key, the tweak key, the state, input, output and additional data.
-fn buffer(part: u64, index: usize) -> Buffer {
+pub(crate) fn buffer(part: u64, index: usize) -> Buffer {
     Buffer(32 + 8 * index as u64 + part)
 }
 
 const LIST: Buffer = Buffer(1);
 
 /// The numbers and lengths of messages of the runs.
-fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec<usize>> {
+pub(crate) fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec<usize>> {
     // CFB1 encrypts a block for each bit.
     let is_cfb1 = matches!(group.operation, Operation::Pass(index) if PASSES[index].name.starts_with("Cfb1"));
     let step = group.kernel.step;

@@ -35,7 +35,14 @@ impl<D: Domain> Machine<D> {
         let (sum, top) = (wide as u64, 8 * size - 1);
         let is_secret = a.is_secret() || b.is_secret() || carry.secret;
         let overflow = (a.value ^ sum) & (b.value ^ sum);
-        self.flags.carry = Flag::new((wide >> (8 * size) & 1 == 1) != inverts, is_secret);
+        // The carry grows with each bit. It depends on no secret if it is the same for secret bits that are all zeros and all ones.
+        let extreme = |ones: u64| {
+            let number = |number: Number| u128::from(number.value & !number.secret | ones & number.secret);
+            let carry = if carry.secret { ones & 1 } else { u64::from(carry.value) };
+            (number(a) + number(b) + u128::from(carry)) >> (8 * size)
+        };
+        let carry_is_secret = extreme(0) != extreme(u64::MAX);
+        self.flags.carry = Flag::new((wide >> (8 * size) & 1 == 1) != inverts, carry_is_secret);
         self.flags.overflow = Flag::new(overflow >> top & 1 == 1, is_secret);
         self.set_result_flags(&bytes[..size]);
         bytes

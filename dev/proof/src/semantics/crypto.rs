@@ -76,6 +76,6 @@ pub(super) fn key_assist<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step
 pub(super) fn carryless<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let halves = m.constant(i)?;
     let start = |bit: usize| (halves >> bit & 1) * 8;
-    let (first, second) = (start(0), start(4));
-    each_block(m, i, |domain, x, y| domain.carryless(&x[first..first + 8], &y[second..second + 8]))
+    let starts = [start(0), start(4)];
+    each_block(m, i, |domain, x, y| domain.carryless(x, y, starts))
 }

@@ -1,0 +1,316 @@
+//! AES and its modes by the standards, on symbols.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use crate::symbols::{Bit, Symbol, Symbols, ZERO};
+use crate::value::Domain;
+
+/// A block of symbols.
+pub(super) type Block = [Symbol; 16];
+
+/// Public bytes.
+pub(super) fn public(bytes: &[u8]) -> Vec<Symbol> {
+    bytes.iter().map(|byte| Symbols::constant(*byte)).collect()
+}
+
+/// The first 16 bytes.
+pub(super) fn block(bytes: &[Symbol]) -> Block {
+    *bytes.first_chunk().expect("16 bytes")
+}
+
+/// The sum of the bytes of two lists, as long as the shorter one.
+pub(super) fn xor(symbols: &Symbols, x: &[Symbol], y: &[Symbol]) -> Vec<Symbol> {
+    let mut domain = symbols.clone();
+    x.iter().zip(y).map(|(x, y)| domain.xor(*x, *y)).collect()
+}
+
+/// The sum of two blocks.
+pub(super) fn xor_blocks(symbols: &Symbols, x: &Block, y: &Block) -> Block {
+    block(&xor(symbols, x, y))
+}
+
+/// Bytes, and zeros up to a whole number of blocks.
+pub(super) fn zero_padded(bytes: &[Symbol]) -> Vec<Symbol> {
+    let mut padded = bytes.to_vec();
+    padded.resize(bytes.len().next_multiple_of(16), Symbols::constant(0));
+    padded
+}
+
+/// AES with a key of symbols (FIPS 197).
+pub(super) struct Cipher {
+    symbols: Symbols,
+    round_keys: Vec<Block>,
+    /// Results of the inverse cipher and of the cipher, because many messages have the same blocks.
+    known: RefCell<[HashMap<Block, Block>; 2]>,
+}
+
+impl Cipher {
+    /// The key expansion (FIPS 197, 5.2).
+    pub(super) fn new(symbols: &Symbols, key: &[Symbol]) -> Cipher {
+        let mut domain = symbols.clone();
+        let mut words: Vec<[Symbol; 4]> = key.as_chunks().0.to_vec();
+        let (count, mut constant) = (words.len(), 1u8);
+        for i in count..4 * (count + 7) {
+            let mut word = words[i - 1];
+            if i % count == 0 {
+                word.rotate_left(1);
+                word = word.map(|byte| domain.sub_byte(byte, false));
+                word[0] = domain.xor(word[0], Symbols::constant(constant));
+                constant = constant << 1 ^ if constant & 0x80 != 0 { 0x1b } else { 0 };
+            } else if count > 6 && i % count == 4 {
+                word = word.map(|byte| domain.sub_byte(byte, false));
+            }
+            let before = words[i - count];
+            words.push(std::array::from_fn(|byte| domain.xor(before[byte], word[byte])));
+        }
+        let round_keys = words.as_flattened().as_chunks().0.to_vec();
+        Cipher { symbols: symbols.clone(), round_keys, known: RefCell::default() }
+    }
+
+    /// The same key with a copy of its symbols.
+    pub(super) fn fork(&self, symbols: &Symbols) -> Cipher {
+        Cipher { symbols: symbols.clone(), round_keys: self.round_keys.clone(), known: RefCell::default() }
+    }
+
+    /// The symbols of the key.
+    pub(super) fn symbols(&self) -> &Symbols {
+        &self.symbols
+    }
+
+    /// Encrypts or decrypts a block.
+    pub(super) fn apply(&self, input: &Block, encrypts: bool) -> Block {
+        let known = self.known.borrow()[usize::from(encrypts)].get(input).copied();
+        known.unwrap_or_else(|| {
+            let output = if encrypts { self.cipher(input) } else { self.inverse_cipher(input) };
+            let mut known = self.known.borrow_mut();
+            known[usize::from(encrypts)].insert(*input, output);
+            known[usize::from(!encrypts)].insert(output, *input);
+            output
+        })
+    }
+
+    /// Encrypts a block.
+    pub(super) fn encrypt(&self, input: &[Symbol]) -> Block {
+        self.apply(&block(input), true)
+    }
+
+    fn add_round_key(&self, state: &Block, round: usize) -> Block {
+        xor_blocks(&self.symbols, state, &self.round_keys[round])
+    }
+
+    /// CIPHER (FIPS 197, 5.1).
+    fn cipher(&self, input: &Block) -> Block {
+        let rounds = self.round_keys.len() - 1;
+        let mut domain = self.symbols.clone();
+        let mut state = self.add_round_key(input, 0);
+        for round in 1..=rounds {
+            state = state.map(|byte| domain.sub_byte(byte, false));
+            // ShiftRows: row r of column c comes from column c + r.
+            state = std::array::from_fn(|place| state[(place + 4 * (place % 4)) % 16]);
+            if round < rounds {
+                state = self.mix_columns(&state, [2, 3, 1, 1]);
+            }
+            state = self.add_round_key(&state, round);
+        }
+        state
+    }
+
+    /// INVCIPHER (FIPS 197, 5.3).
+    fn inverse_cipher(&self, input: &Block) -> Block {
+        let rounds = self.round_keys.len() - 1;
+        let mut domain = self.symbols.clone();
+        let mut state = self.add_round_key(input, rounds);
+        for round in (0..rounds).rev() {
+            // INVSHIFTROWS: row r of column c comes from column c - r.
+            state = std::array::from_fn(|place| state[(place + 12 * (place % 4)) % 16]);
+            state = state.map(|byte| domain.sub_byte(byte, true));
+            state = self.add_round_key(&state, round);
+            if round > 0 {
+                state = self.mix_columns(&state, [0xe, 0xb, 0xd, 0x9]);
+            }
+        }
+        state
+    }
+
+    /// MIXCOLUMNS and INVMIXCOLUMNS: `factors` is the first row of the matrix (FIPS 197, 5.1.3 and 5.3.3).
+    fn mix_columns(&self, state: &Block, factors: [u8; 4]) -> Block {
+        let mut table = self.symbols.table();
+        std::array::from_fn(|place| {
+            let (column, row) = (place / 4 * 4, place % 4);
+            let mut terms: [Vec<Bit>; 8] = Default::default();
+            for (index, factor) in factors.iter().enumerate() {
+                // Bit j of the factor adds the byte times x^j, modulo x^8 + x^4 + x^3 + x + 1 (4.2).
+                let mut product = state[column + (row + index) % 4].map(|bit| vec![bit]);
+                for power in 0..4 {
+                    if factor >> power & 1 == 1 {
+                        terms.iter_mut().zip(&product).for_each(|(terms, bits)| terms.extend(bits));
+                    }
+                    product.rotate_right(1);
+                    let carry = product[0].clone();
+                    [1, 3, 4].into_iter().for_each(|bit| product[bit].extend(&carry));
+                }
+            }
+            terms.map(|terms| table.sum(&terms))
+        })
+    }
+
+    /// ECB of whole blocks (SP 800-38A, 6.1).
+    pub(super) fn ecb(&self, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        data.as_chunks().0.iter().flat_map(|input| self.apply(input, encrypts)).collect()
+    }
+
+    /// CTR (SP 800-38A, 6.5) with the standard incrementing function on the counter bytes (B.1): the last 16 or 4, or in GCM-SIV the first
+    /// four in little-endian order (RFC 8452, section 4).
+    pub(super) fn ctr(&self, counter: &Block, count: Counter, data: &[Symbol]) -> Vec<Symbol> {
+        let mut counter = *counter;
+        let mut result = Vec::with_capacity(data.len());
+        for chunk in data.chunks(16) {
+            result.extend(xor(&self.symbols, chunk, &self.encrypt(&counter)));
+            counter = count.after(&self.symbols, &counter, 1);
+        }
+        result
+    }
+
+    /// CBC of whole blocks (SP 800-38A, 6.2).
+    pub(super) fn cbc(&self, iv: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        let mut last = *iv;
+        let each = |input: &Block| {
+            if encrypts {
+                last = self.encrypt(&xor(&self.symbols, input, &last));
+                return last;
+            }
+            xor_blocks(&self.symbols, &self.apply(input, false), &std::mem::replace(&mut last, *input))
+        };
+        data.as_chunks().0.iter().flat_map(each).collect()
+    }
+
+    /// CFB with segments of `size` bytes, 16 or 1 (SP 800-38A, 6.3). The last segment may be shorter.
+    pub(super) fn cfb(&self, iv: &Block, data: &[Symbol], size: usize, encrypts: bool) -> Vec<Symbol> {
+        let mut register = *iv;
+        let mut result = Vec::with_capacity(data.len());
+        for segment in data.chunks(size) {
+            let output = xor(&self.symbols, segment, &self.encrypt(&register));
+            let ciphertext = if encrypts { &output } else { segment };
+            register.rotate_left(segment.len());
+            register[16 - segment.len()..].copy_from_slice(ciphertext);
+            result.extend(output);
+        }
+        result
+    }
+
+    /// OFB (SP 800-38A, 6.4).
+    pub(super) fn ofb(&self, iv: &Block, data: &[Symbol]) -> Vec<Symbol> {
+        let mut register = *iv;
+        let each = |chunk: &[Symbol]| {
+            register = self.encrypt(&register);
+            xor(&self.symbols, chunk, &register)
+        };
+        data.chunks(16).flat_map(each).collect()
+    }
+
+    /// PCBC of whole blocks (Kerberos 4): the chaining value is the sum of the last plaintext and ciphertext.
+    pub(super) fn pcbc(&self, iv: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        let mut chained = *iv;
+        let each = |input: &Block| {
+            let output = if encrypts {
+                self.encrypt(&xor(&self.symbols, input, &chained))
+            } else {
+                xor_blocks(&self.symbols, &self.apply(input, false), &chained)
+            };
+            chained = xor_blocks(&self.symbols, input, &output);
+            output
+        };
+        data.as_chunks().0.iter().flat_map(each).collect()
+    }
+
+    /// XTS of whole blocks from an encrypted tweak (IEEE 1619, 5.3.1 and 5.4.1).
+    pub(super) fn xts(&self, tweak: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        let mut tweak = *tweak;
+        let each = |input: &Block| {
+            let masked = xor_blocks(&self.symbols, input, &tweak);
+            let output = xor_blocks(&self.symbols, &self.apply(&masked, encrypts), &tweak);
+            tweak = times_alpha(&self.symbols, &tweak);
+            output
+        };
+        data.as_chunks().0.iter().flat_map(each).collect()
+    }
+
+    /// XTS of a data unit with a partial last block, by ciphertext stealing (IEEE 1619, 5.3.2 and 5.4.2).
+    pub(super) fn xts_with_stealing(&self, tweak: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
+        let rest = data.len() % 16;
+        if rest == 0 {
+            return self.xts(tweak, data, encrypts);
+        }
+        let whole = data.len() / 16 - 1;
+        let mut result = self.xts(tweak, &data[..16 * whole], encrypts);
+        let before = (0..whole).fold(*tweak, |tweak, _| times_alpha(&self.symbols, &tweak));
+        let after = times_alpha(&self.symbols, &before);
+        // Decryption uses the tweaks of the last two blocks in the other order.
+        let [first, second] = if encrypts { [before, after] } else { [after, before] };
+        let (last, partial) = (&data[16 * whole..16 * whole + 16], &data[16 * whole + 16..]);
+        let stolen = self.xts(&first, last, encrypts);
+        result.extend(self.xts(&second, &[partial, &stolen[rest..]].concat(), encrypts));
+        result.extend(&stolen[..rest]);
+        result
+    }
+}
+
+/// The counter in a block of CTR.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counter {
+    /// The whole block in big-endian order.
+    Whole,
+    /// The last four bytes in big-endian order.
+    Last32,
+    /// The first four bytes in little-endian order.
+    First32,
+}
+
+impl Counter {
+    /// The counter block after a number of increments.
+    pub(super) fn after(self, symbols: &Symbols, counter: &Block, blocks: usize) -> Block {
+        let mut next = *counter;
+        match self {
+            Counter::First32 => {
+                let before = block(&next);
+                let amount = (blocks as u32).to_le_bytes().map(Symbols::constant);
+                let none = crate::value::Flag::new(false, false);
+                symbols.clone().add(&before[..4], &amount, none, &mut next[..4]);
+            }
+            Counter::Last32 => {
+                next.reverse();
+                next = Counter::First32.after(symbols, &next, blocks);
+                next.reverse();
+            }
+            Counter::Whole => {
+                let value = counter.map(Symbols::value);
+                assert!(counter.iter().all(|byte| Symbols::secret(*byte) == 0), "the counter is public");
+                let next_value = u128::from_be_bytes(value).wrapping_add(blocks as u128);
+                next = next_value.to_be_bytes().map(Symbols::constant);
+            }
+        }
+        next
+    }
+}
+
+/// The product of a polynomial of 128 coefficients, from that of x^0, and x, modulo x^128 and the terms with the exponents `modulus`.
+pub(super) fn times_x(symbols: &Symbols, value: &Block, modulus: &[usize]) -> Block {
+    let mut table = symbols.table();
+    let bits = value.as_flattened();
+    let carry = bits[127];
+    let mut result = [[ZERO; 8]; 16];
+    for (place, bit) in result.as_flattened_mut().iter_mut().enumerate() {
+        let below = if place == 0 { ZERO } else { bits[place - 1] };
+        *bit = if modulus.contains(&place) { table.xor(below, carry) } else { below };
+    }
+    result
+}
+
+/// Multiplication by alpha (IEEE 1619, 5.2).
+pub(super) fn times_alpha(symbols: &Symbols, tweak: &Block) -> Block {
+    times_x(symbols, tweak, &[0, 1, 2, 7])
+}
+
+#[cfg(test)]
+mod tests;

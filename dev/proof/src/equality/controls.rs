@@ -1,0 +1,75 @@
+//! Wrong results that the proofs must refute.
+
+use std::sync::Arc;
+
+use super::cipher::{block, public, xor_blocks};
+use super::{Prover, block_of, modes, tasks};
+use crate::cases::tasks::PASSES;
+use crate::cases::{Buffer, Extent, Group, KERNELS, Operation};
+use crate::image::Image;
+use crate::machine::Stop;
+use crate::symbols::{ONE, Symbol};
+use crate::value::Domain;
+
+const KEY: Buffer = Buffer(16);
+const SECRET: Buffer = Buffer(20);
+const RESULT: Buffer = Buffer(21);
+
+fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
+    let kernel = KERNELS.into_iter().find(|kernel| kernel.name == "cpu/aesni").expect("a kernel of the list");
+    Prover::new(image, Group { kernel, key_len: 16, operation }, Extent::Short)
+}
+
+/// A function of the harness whose result is wrong in one byte, and only for one in 65,536 secrets.
+fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
+    let mut session = prover(image, Operation::Block)?.session;
+    let mut symbols = session.machine.domain.clone();
+    let secret = symbols.inputs(16);
+    let arguments =
+        [session.buffer(SECRET, secret.clone(), false), session.public(RESULT, &[0xee; 16], true)];
+    session.invoke("proof_control_rare", &arguments)?;
+    let mut is_right = |place: &usize| session.bytes(RESULT)[*place] == symbols.not(secret[*place]);
+    Ok((0..16).filter(|place| !is_right(place)).eq([5]))
+}
+
+/// A definition of AES that is wrong in one bit, and only for one key of 2^128.
+fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
+    let Prover { mut session, symbols, key, cipher, .. } = prover(image, Operation::Block)?;
+    let place = modes::set_key(&mut session, KEY, &key)?;
+    let input = symbols.inputs(16);
+    let address = session.buffer(RESULT, input.clone(), true);
+    session.invoke("proof_block", &[place, address])?;
+    let right = cipher.encrypt(&input);
+    let mut table = symbols.table();
+    let is_that_key = key.as_flattened().iter().fold(ONE, |all, bit| table.and(all, *bit));
+    drop(table);
+    let mut fault = block(&public(&[0; 16]));
+    fault[9][3] = is_that_key;
+    let result = block_of(&session, RESULT);
+    Ok(result == right && result != xor_blocks(&symbols, &right, &fault))
+}
+
+/// A definition of GHASH with two blocks in the wrong order.
+fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
+    let pass = PASSES.iter().position(|pass| pass.name == "Ghash").expect("a pass of the list");
+    let mut prover = prover(image, Operation::Pass(pass))?;
+    let mut known = Vec::new();
+    tasks::inputs(&mut prover, &[160], &mut known);
+    let mut session = prover.session.clone();
+    let differences = tasks::prove_pass(&prover, &mut session, pass, &known, &[160], false)?;
+    let mut swapped: Vec<Symbol> = known[0].data.clone();
+    swapped[16..48].rotate_left(16);
+    let result = block_of(&session, crate::cases::tasks::buffer(2, 0));
+    Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &known[0], &swapped, result))
+}
+
+/// The names of the controls that the proofs do not refute.
+pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
+    type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
+    let controls: [(&str, Control); 3] = [
+        ("proof_control_rare", finds_rare_fault),
+        ("a wrong definition of AES", finds_wrong_definition),
+        ("a wrong order of blocks of GHASH", finds_wrong_order),
+    ];
+    controls.iter().filter(|(_, control)| control(image) != Ok(true)).map(|(name, _)| *name).collect()
+}

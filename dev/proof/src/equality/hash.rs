@@ -1,0 +1,169 @@
+//! GHASH and POLYVAL: what a block of 16 bytes means as a polynomial in the hash key.
+//!
+//! Elements are those of the field of POLYVAL (RFC 8452, section 3), and products are `dot`. GHASH is POLYVAL with reversed blocks and a
+//! key that is multiplied by x (RFC 8452, appendix A).
+//!
+//! A [`Meaning`] is a sum of terms X * K^e, where X is an input block or one, and K is the key. The product of two blocks whose meaning is
+//! known has a known meaning, since `dot` is commutative, associative and bilinear. The value of any other block is a linear combination of
+//! such products and inputs, or has no known meaning.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use super::cipher::{Block, times_x};
+use crate::symbols::{Bit, Place, Symbols, Table, ZERO, places, sum_of_sorted};
+
+/// A sum of terms: the number of an input block, or 0 for one, and the exponent of the key.
+pub(super) type Meaning = BTreeSet<(u32, u32)>;
+
+/// Adds terms modulo two.
+fn add(meaning: &mut Meaning, terms: &Meaning) {
+    for term in terms {
+        if !meaning.remove(term) {
+            meaning.insert(*term);
+        }
+    }
+}
+
+/// The product of two meanings; `None` if it has a product of two input blocks.
+fn times(x: &Meaning, y: &Meaning) -> Option<Meaning> {
+    let mut product = Meaning::new();
+    for (a, d) in x {
+        for (b, e) in y {
+            if *a != 0 && *b != 0 {
+                return None;
+            }
+            add(&mut product, &Meaning::from([(a + b, d + e)]));
+        }
+    }
+    Some(product)
+}
+
+/// `dot` (RFC 8452, section 3): the product times x^-128, modulo x^128 + x^127 + x^126 + x^121 + 1.
+fn dot(table: &mut Table, x: &Block, y: &Block) -> [Bit; 128] {
+    let half = |block: &Block, half: usize| -> [Bit; 64] {
+        std::array::from_fn(|bit| block.as_flattened()[64 * half + bit])
+    };
+    let mut terms: [Vec<Bit>; 256] = std::array::from_fn(|_| Vec::new());
+    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let product = table.product(&half(x, a), &half(y, b));
+        for (place, bit) in product.into_iter().enumerate() {
+            terms[64 * (a + b) + place].push(bit);
+        }
+    }
+    // A multiple of the modulus clears the coefficients below x^128, from the lowest one. The others are then divided by x^128.
+    for place in 0..128 {
+        let lowest = std::mem::take(&mut terms[place]);
+        let bit = table.sum(&lowest);
+        [121, 126, 127, 128].into_iter().for_each(|exponent| terms[place + exponent].push(bit));
+    }
+    std::array::from_fn(|place| table.sum(&terms[128 + place]))
+}
+
+/// The blocks whose meaning is known, in echelon form.
+#[derive(Default)]
+struct Known {
+    rows: HashMap<Place, (Vec<Place>, Meaning)>,
+    /// The meaning of blocks that have been looked up.
+    found: RefCell<HashMap<Vec<Bit>, Meaning>>,
+    /// A place among the 128 bits that is not compared.
+    ignored: Option<usize>,
+}
+
+impl Known {
+    fn reduced(&self, table: &Table, bits: &[Bit]) -> (Vec<Place>, Meaning) {
+        let kept =
+            bits.iter().enumerate().map(|(place, bit)| if self.ignored == Some(place) { ZERO } else { *bit });
+        let (mut rest, mut meaning) = (places(table, kept), Meaning::new());
+        while let Some((row, terms)) = rest.last().and_then(|last| self.rows.get(last)) {
+            rest = sum_of_sorted(&rest, row);
+            add(&mut meaning, terms);
+        }
+        (rest, meaning)
+    }
+
+    fn insert(&mut self, table: &Table, bits: &[Bit], mut meaning: Meaning) {
+        let (rest, terms) = self.reduced(table, bits);
+        add(&mut meaning, &terms);
+        if let Some(last) = rest.last() {
+            self.rows.insert(*last, (rest, meaning));
+        }
+    }
+
+    fn meaning(&self, table: &Table, bits: &[Bit]) -> Option<Meaning> {
+        if let Some(meaning) = self.found.borrow().get(bits) {
+            return Some(meaning.clone());
+        }
+        let (rest, meaning) = self.reduced(table, bits);
+        let meaning = rest.is_empty().then_some(meaning)?;
+        self.found.borrow_mut().insert(bits.to_vec(), meaning.clone());
+        Some(meaning)
+    }
+}
+
+/// A hash that a run has computed: the key, the input blocks and the result, as elements of the field of POLYVAL.
+pub(super) struct Hashed<'a> {
+    /// The symbols of the run. The pairs of blocks that the run has multiplied are noted there.
+    pub(super) symbols: &'a Symbols,
+    /// The key, which is multiplied once for each block.
+    pub(super) key: Block,
+    /// The input, with the state before as a part of the first block.
+    pub(super) blocks: &'a [Block],
+    /// The result.
+    pub(super) result: Block,
+    /// A bit of the result that is not compared.
+    pub(super) ignored: Option<usize>,
+}
+
+impl Hashed<'_> {
+    /// True if the result is the sum of all blocks, each times the power of the key that the definition states, for all values.
+    pub(super) fn is_right(&self) -> bool {
+        let table = &mut *self.symbols.table();
+        let mut known = Known::default();
+        let mut all: Vec<(Vec<Bit>, Meaning)> = Vec::new();
+        let mut insert = |known: &mut Known, table: &Table, bits: &[Bit], meaning: Meaning| {
+            known.insert(table, bits, meaning.clone());
+            all.push((bits.to_vec(), meaning));
+        };
+        insert(&mut known, table, self.key.as_flattened(), Meaning::from([(0, 1)]));
+        for (number, block) in (1..).zip(self.blocks) {
+            // A block that is a sum of others has their terms.
+            if known.meaning(table, block.as_flattened()).is_none() {
+                insert(&mut known, table, block.as_flattened(), Meaning::from([(number, 0)]));
+            }
+        }
+        for [a, b] in table.multiplied().to_vec() {
+            let meaning = |block: &Block| known.meaning(table, block.as_flattened());
+            let Some((x, y)) = meaning(&a).zip(meaning(&b)) else { continue };
+            let Some(meaning) = times(&x, &y) else { continue };
+            let product = dot(table, &a, &b);
+            insert(&mut known, table, &product, meaning);
+        }
+        let mut expected = Meaning::new();
+        for (place, block) in self.blocks.iter().enumerate() {
+            let terms = known.meaning(table, block.as_flattened()).expect("all blocks are known");
+            let power = Meaning::from([(0, (self.blocks.len() - place) as u32)]);
+            add(&mut expected, &times(&terms, &power).expect("a power has no block"));
+        }
+        if self.ignored.is_some() {
+            known = Known { ignored: self.ignored, ..Known::default() };
+            all.into_iter().for_each(|(bits, meaning)| known.insert(table, &bits, meaning));
+        }
+        known.meaning(table, self.result.as_flattened()) == Some(expected)
+    }
+}
+
+/// A block as an element of the field of POLYVAL: GHASH reverses it (RFC 8452, appendix A).
+pub(super) fn reversed(block: &Block) -> Block {
+    let mut reversed = *block;
+    reversed.reverse();
+    reversed
+}
+
+/// mulX_POLYVAL(ByteReverse(H)): the key with which POLYVAL computes GHASH (RFC 8452, appendix A).
+pub(super) fn ghash_key(symbols: &Symbols, h: &Block) -> Block {
+    times_x(symbols, &reversed(h), &[0, 121, 126, 127])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! Proofs that the results of the kernels are equal to those of the standards, for all keys and data.
+//!
+//! A proof is a run with concrete lengths, addresses and counters whose keys and data are symbols ([`crate::symbols`]). Its results are
+//! compared with the results of the standard's definition on the same symbols ([`cipher`], [`hash`]).
+
+mod aead;
+mod cipher;
+pub mod controls;
+mod definition;
+mod hash;
+mod modes;
+mod tasks;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use self::cipher::{Block, Cipher};
+use crate::cases::modes::MODES;
+use crate::cases::tasks::PASSES;
+use crate::cases::{Buffer, Extent, Group, Operation, Session, groups};
+use crate::contracts;
+use crate::image::Image;
+use crate::machine::{Program, Stop};
+use crate::semantics;
+use crate::symbols::{Symbol, Symbols};
+
+/// The results of the proofs of one or more groups.
+#[derive(Default)]
+pub struct Outcome {
+    /// Number of runs.
+    pub runs: u64,
+    /// The runs for which equality has not been shown, with the reason.
+    pub failures: Vec<String>,
+}
+
+/// The groups whose results are proved equal; docs/proof.md lists the others, with the reasons. With [`Extent::Short`], those with keys of
+/// 192 bits and serial modes are left out.
+pub fn provable(extent: Extent) -> Vec<Group> {
+    let mut groups = groups();
+    groups.retain(|group| {
+        let is_serial = match group.operation {
+            Operation::Mode(index) => modes::is_serial(index),
+            Operation::Pass(index) => PASSES[index].is_serial,
+            _ => false,
+        };
+        let is_chosen = extent == Extent::Full || group.key_len != 24 && !is_serial;
+        is_chosen
+            && group.kernel.width.is_none()
+            && match group.operation {
+                Operation::Key => false,
+                // CFB1 encrypts a block for each bit.
+                Operation::Mode(index) => !MODES[index].name.starts_with("CFB1 "),
+                Operation::Pass(index) => !PASSES[index].name.starts_with("Cfb1"),
+                _ => true,
+            }
+    });
+    groups
+}
+
+/// What all proofs of a group share.
+struct Prover {
+    /// A machine with the keys of the group.
+    session: Session<Symbols>,
+    symbols: Symbols,
+    group: Group,
+    extent: Extent,
+    /// The bytes of the key, and the cipher with it.
+    key: Vec<Symbol>,
+    cipher: Cipher,
+    /// Bytes of data, which all lengths share.
+    data: Vec<Symbol>,
+    outcome: Outcome,
+}
+
+/// The result of a run: each difference from the standard.
+type Differences = Result<Vec<String>, Stop>;
+
+impl Prover {
+    fn new(image: &Arc<Image>, group: Group, extent: Extent) -> Result<Prover, Stop> {
+        let program = Rc::new(Program::<Symbols>::new(Arc::clone(image), semantics::of, contracts::answer));
+        let session = Session::new(&program, group.kernel)?;
+        let symbols = session.machine.domain.clone();
+        let key = symbols.inputs(group.key_len);
+        let cipher = Cipher::new(&symbols, &key);
+        let outcome = Outcome::default();
+        Ok(Prover { session, symbols, group, extent, key, cipher, data: Vec::new(), outcome })
+    }
+
+    /// The same state with a copy of the symbols, for a run whose expressions no other run needs.
+    fn fork(&self) -> Prover {
+        let symbols = self.symbols.fork();
+        let mut session = self.session.clone();
+        session.machine.domain = symbols.clone();
+        let (cipher, key, data) = (self.cipher.fork(&symbols), self.key.clone(), self.data.clone());
+        Prover { session, symbols, key, cipher, data, outcome: Outcome::default(), ..*self }
+    }
+
+    /// The first bytes of the data.
+    fn data(&mut self, len: usize) -> Vec<Symbol> {
+        let missing = len.saturating_sub(self.data.len());
+        let more = self.symbols.inputs(missing);
+        self.data.extend(more);
+        self.data[..len].to_vec()
+    }
+
+    /// Adds the differences that a run has found.
+    fn add(&mut self, run: &str, result: Differences) {
+        self.outcome.runs += 1;
+        let group = self.group;
+        match result {
+            Ok(differences) if differences.is_empty() => {}
+            Ok(differences) => {
+                self.outcome.failures.push(format!("{group}, {run}: {}", differences.join("; ")))
+            }
+            Err(stop) => self.outcome.failures.push(format!("{group}, {run}: {stop}")),
+        }
+    }
+}
+
+/// Adds the input and the output of a call: one buffer in place, or two.
+fn place_data(
+    session: &mut Session<Symbols>,
+    input: Buffer,
+    output: Buffer,
+    data: &[Symbol],
+    in_place: bool,
+) -> (u64, u64) {
+    if in_place {
+        let address = session.buffer(output, data.to_vec(), true);
+        return (address, address);
+    }
+    let from = session.buffer(input, data.to_vec(), false);
+    (from, session.public(output, &vec![0xee; data.len()], true))
+}
+
+/// A block from a buffer.
+fn block_of(session: &Session<Symbols>, buffer: Buffer) -> Block {
+    cipher::block(session.bytes(buffer))
+}
+
+/// How bytes differ from the expected ones.
+fn difference(what: &str, bytes: &[Symbol], expected: &[Symbol]) -> Option<String> {
+    let differs = |place: &usize| bytes.get(*place) != expected.get(*place);
+    let places: Vec<usize> = (0..bytes.len().max(expected.len())).filter(differs).collect();
+    let first = places.first()?;
+    Some(format!("{} of {} bytes of {what} differ, from byte {first}", places.len(), expected.len()))
+}
+
+/// Adds a difference if a buffer does not have the expected bytes.
+fn compare(
+    differences: &mut Vec<String>,
+    session: &Session<Symbols>,
+    buffer: Buffer,
+    what: &str,
+    expected: &[Symbol],
+) {
+    differences.extend(difference(what, session.bytes(buffer), expected));
+}
+
+/// The lengths of a mode: whole blocks up to `most`, and with a unit of one byte also a partial block after each number of blocks, and all
+/// lengths of up to two blocks. With [`Extent::Short`], only the lengths near zero and near the lengths `marks`.
+fn lengths(extent: Extent, unit: usize, most: usize, marks: &[usize]) -> Vec<usize> {
+    let is_chosen = |len: &usize| {
+        let (blocks, rest) = (len / 16, len % 16);
+        let is_near = blocks <= 4 || marks.iter().any(|mark| len.abs_diff(*mark) < 32);
+        let is_full = extent == Extent::Full;
+        (is_full || is_near) && (rest == 0 || rest == blocks * 7 % 15 + 1 || is_full && *len < 32)
+    };
+    (0..=most).step_by(unit).filter(is_chosen).collect()
+}
+
+/// Proves the results of a group.
+pub fn prove(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
+    let mut prover = match Prover::new(image, group, extent) {
+        Ok(prover) => prover,
+        Err(stop) => return Outcome { runs: 0, failures: vec![format!("{group}: {stop}")] },
+    };
+    let result = match group.operation {
+        Operation::Mode(index) => modes::prove(&mut prover, index),
+        Operation::XtsUnit(encrypts) => modes::prove_units(&mut prover, encrypts),
+        Operation::Block | Operation::CbcMac | Operation::Key => modes::prove_serial(&mut prover),
+        Operation::Gcm(_) | Operation::GcmMessage(_) | Operation::Ocb(_) => aead::prove(&mut prover),
+        Operation::Pass(_) | Operation::Fused(_) => tasks::prove(&mut prover),
+    };
+    if let Err(stop) = result {
+        prover.outcome.failures.push(format!("{group}: {stop}"));
+    }
+    prover.outcome
+}

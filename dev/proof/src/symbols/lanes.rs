@@ -1,0 +1,161 @@
+//! Carry-less products of lanes of 64 bits.
+//!
+//! A lane is the sum of a constant lane and lanes of a basis, which grows by each lane that is not such a sum. The product of two lanes is
+//! the sum of the products of their parts. The product of two lanes of the basis has 127 atoms, one for each coefficient. The product of a
+//! constant lane and a lane of the basis is linear in the bits of the latter, which have 64 atoms as names. Their expressions would be
+//! longer. Only products with the modulus of a field, which reduce the result of a product, use the expressions.
+
+use std::collections::HashMap;
+
+use super::table::{Bit, ONE, Table, ZERO};
+
+/// A place of an atom in a vector: the atom, and the index of the bit in the low 8 bits. Vectors are sums of places in ascending order.
+pub type Place = u64;
+
+/// The places of the bits of a vector of at most 256 bits.
+pub fn places(table: &Table, bits: impl IntoIterator<Item = Bit>) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (index, bit) in bits.into_iter().enumerate() {
+        places.extend(table.atoms(bit).iter().map(|atom| u64::from(*atom) << 8 | index as u64));
+    }
+    places.sort_unstable();
+    places
+}
+
+/// The sum of two sorted lists modulo two.
+pub fn sum_of_sorted<T: Ord + Copy>(x: &[T], y: &[T]) -> Vec<T> {
+    let mut sum = Vec::with_capacity(x.len() + y.len());
+    let (mut i, mut j) = (0, 0);
+    while i < x.len() && j < y.len() {
+        match x[i].cmp(&y[j]) {
+            std::cmp::Ordering::Less => {
+                sum.push(x[i]);
+                i += 1;
+            }
+            std::cmp::Ordering::Greater => {
+                sum.push(y[j]);
+                j += 1;
+            }
+            std::cmp::Ordering::Equal => (i, j) = (i + 1, j + 1),
+        }
+    }
+    sum.extend_from_slice(&x[i..]);
+    sum.extend_from_slice(&y[j..]);
+    sum
+}
+
+/// The basis, and the products of its lanes.
+#[derive(Clone, Default)]
+pub(super) struct Lanes {
+    /// Each lane of the basis by its last place, in echelon form, with its number.
+    pub(super) rows: HashMap<Place, (Vec<Place>, u32)>,
+    /// The numbers of the lanes whose sum a lane is.
+    pub(super) known: HashMap<[Bit; 64], Vec<u32>>,
+    /// The coefficients of the product of two lanes of the basis.
+    pub(super) products: HashMap<(u32, u32), [Bit; 127]>,
+    /// The names of the bits of each lane of the basis that has been multiplied by a constant.
+    pub(super) names: HashMap<u32, [Bit; 64]>,
+}
+
+/// The parts of the moduli of POLYVAL's field (RFC 8452, section 3) and of the field of XTS (IEEE 1619, 5.2) that code multiplies by. The
+/// constants that occur in data are numbers of bits, which are other numbers because they are multiples of 8 below 2^63.
+const MODULI: [u64; 2] = [0xc2 << 56, 0x87];
+
+impl Table {
+    /// The numbers of the lanes of the basis whose sum a lane without constants is.
+    fn parts(&mut self, lane: &[Bit; 64]) -> Vec<u32> {
+        if let Some(parts) = self.lanes.known.get(lane) {
+            return parts.clone();
+        }
+        let mut rest = places(self, lane.iter().copied());
+        let mut parts = Vec::new();
+        while let Some(last) = rest.last().copied() {
+            let count = self.lanes.rows.len() as u32;
+            let Some((row, number)) = self.lanes.rows.get(&last) else {
+                parts.push(count);
+                self.lanes.rows.insert(last, (rest, count));
+                break;
+            };
+            parts.push(*number);
+            rest = sum_of_sorted(&rest, row);
+        }
+        self.lanes.known.insert(*lane, parts.clone());
+        parts
+    }
+
+    /// The carry-less product of two lanes, whose highest coefficient is zero.
+    pub fn product(&mut self, x: &[Bit; 64], y: &[Bit; 64]) -> [Bit; 128] {
+        let mut terms: [Vec<Bit>; 128] = std::array::from_fn(|_| Vec::new());
+        let mut split = |lane: &[Bit; 64]| {
+            let constant = lane.map(|bit| self.has_constant(bit));
+            let rest: [Bit; 64] = std::array::from_fn(|place| self.xor(lane[place], constant[place]));
+            (constant, rest)
+        };
+        let ((x_constant, x_rest), (y_constant, y_rest)) = (split(x), split(y));
+        for (constant, rest, other) in [(&x_constant, &x_rest, y), (&y_constant, &y_rest, x)] {
+            if is_modulus(constant) && rest.iter().all(|bit| *bit == ZERO) {
+                multiply(&mut terms, constant, other);
+                return self.sums(&terms);
+            }
+        }
+        multiply(&mut terms, &x_constant, &y_constant);
+        let (x_parts, y_parts) = (self.parts(&x_rest), self.parts(&y_rest));
+        for (constant, parts) in [(&x_constant, &y_parts), (&y_constant, &x_parts)] {
+            for part in parts {
+                let names = self.names(*part);
+                multiply(&mut terms, constant, &names);
+            }
+        }
+        for a in &x_parts {
+            for b in &y_parts {
+                for (terms, coefficient) in terms.iter_mut().zip(self.coefficients(*a, *b)) {
+                    terms.push(coefficient);
+                }
+            }
+        }
+        self.sums(&terms)
+    }
+
+    fn sums(&mut self, terms: &[Vec<Bit>; 128]) -> [Bit; 128] {
+        std::array::from_fn(|place| match terms[place][..] {
+            [] => ZERO,
+            [bit] => bit,
+            [x, y] => self.xor(x, y),
+            _ => self.sum(&terms[place]),
+        })
+    }
+
+    fn names(&mut self, part: u32) -> [Bit; 64] {
+        if let Some(names) = self.lanes.names.get(&part) {
+            return *names;
+        }
+        let names = std::array::from_fn(|_| self.atom());
+        self.lanes.names.insert(part, names);
+        names
+    }
+
+    fn coefficients(&mut self, a: u32, b: u32) -> [Bit; 127] {
+        let key = (a.min(b), a.max(b));
+        if let Some(coefficients) = self.lanes.products.get(&key) {
+            return *coefficients;
+        }
+        let coefficients = std::array::from_fn(|_| self.atom());
+        self.lanes.products.insert(key, coefficients);
+        coefficients
+    }
+}
+
+/// True for a constant lane that is a part of a modulus.
+pub(super) fn is_modulus(lane: &[Bit; 64]) -> bool {
+    let number = lane.iter().rev().fold(0, |number, bit| number << 1 | u64::from(*bit));
+    lane.iter().all(|bit| *bit <= ONE) && MODULI.contains(&number)
+}
+
+/// Adds the product of a constant lane and a lane.
+fn multiply(terms: &mut [Vec<Bit>; 128], constant: &[Bit; 64], lane: &[Bit; 64]) {
+    for place in (0..64).filter(|place| constant[*place] == ONE) {
+        for (bit, other) in lane.iter().enumerate().filter(|(_, other)| **other != ZERO) {
+            terms[place + bit].push(*other);
+        }
+    }
+}

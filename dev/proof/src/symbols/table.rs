@@ -1,0 +1,381 @@
+//! The table of expressions.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Range;
+
+use super::lanes::{Lanes, is_modulus, sum_of_sorted};
+use crate::aes;
+
+/// An expression: the index of a sum in the table.
+pub type Bit = u32;
+/// The expressions of the bits of a byte, from the lowest bit.
+pub type Symbol = [Bit; 8];
+/// The number of an atom. Atom 0 is the constant one.
+pub(super) type Atom = u32;
+
+/// The empty sum.
+pub const ZERO: Bit = 0;
+/// The sum that has only the constant one.
+pub const ONE: Bit = 1;
+
+/// A hasher for keys that are hashes.
+#[derive(Default)]
+pub(super) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("keys are numbers of 64 bits")
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// All sums, and the atoms of each operation.
+#[derive(Clone)]
+pub struct Table {
+    /// The atoms of all sums, one sum after the other. Those of a sum are in ascending order.
+    atoms: Vec<Atom>,
+    /// The end of each sum in `atoms`.
+    ends: Vec<usize>,
+    /// The sums by hash. A sum whose hash is taken has the next free one.
+    index: HashMap<u64, Bit, BuildHasherDefault<Hashed>>,
+    next: Atom,
+    /// The S-box of bytes, and the inverse S-box.
+    boxes: [HashMap<Symbol, Symbol>; 2],
+    /// Products of two bits.
+    products: HashMap<(Bit, Bit), Bit>,
+    /// The highest bits of sums of a lane and a constant, which depend on the bits below.
+    offsets: HashMap<(Vec<Bit>, u64), Bit>,
+    /// The lane and the constant of each sum.
+    bases: HashMap<Vec<Bit>, (Vec<Bit>, u64)>,
+    /// Lanes of carry-less products.
+    pub(super) lanes: Lanes,
+    /// Pairs of blocks that have been multiplied, in the order of the first product.
+    multiplied: Vec<[[Symbol; 16]; 2]>,
+    are_multiplied: HashSet<[[Symbol; 16]; 2]>,
+    /// Atoms whose first difference from another expression is noted, and these expressions.
+    watched: Range<Atom>,
+    others: BTreeMap<Atom, Bit>,
+    scratch: Vec<Atom>,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        let mut table = Table {
+            atoms: Vec::new(),
+            ends: Vec::new(),
+            index: HashMap::default(),
+            next: 1,
+            boxes: Default::default(),
+            products: HashMap::new(),
+            offsets: HashMap::new(),
+            bases: HashMap::new(),
+            lanes: Lanes::default(),
+            multiplied: Vec::new(),
+            are_multiplied: HashSet::new(),
+            watched: 0..0,
+            others: BTreeMap::new(),
+            scratch: Vec::new(),
+        };
+        assert_eq!((table.intern(&[]), table.intern(&[0])), (ZERO, ONE));
+        table
+    }
+}
+
+/// The inputs of each output bit of MixColumns of a column, or of its inverse: places among 32 bits.
+fn mixing(inverse: bool) -> [Vec<usize>; 32] {
+    let mut sources: [Vec<usize>; 32] = Default::default();
+    for place in 0..32 {
+        let mut column = [0u8; 4];
+        column[place / 8] = 1 << (place % 8);
+        let mixed = u32::from_le_bytes(aes::mix_column(column, inverse));
+        (0..32).filter(|bit| mixed >> bit & 1 == 1).for_each(|bit| sources[bit].push(place));
+    }
+    sources
+}
+
+impl Table {
+    /// The atoms of an expression.
+    pub(super) fn atoms(&self, bit: Bit) -> &[Atom] {
+        let bit = bit as usize;
+        let start = if bit == 0 { 0 } else { self.ends[bit - 1] };
+        &self.atoms[start..self.ends[bit]]
+    }
+
+    /// The expression with these atoms, which are in ascending order.
+    fn intern(&mut self, atoms: &[Atom]) -> Bit {
+        // The factor is odd and has no pattern: 2^64 divided by the golden ratio.
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut hash = atoms
+            .iter()
+            .fold(FACTOR, |hash, atom| (hash.rotate_left(5) ^ u64::from(*atom)).wrapping_mul(FACTOR));
+        hash ^= hash >> 32;
+        while let Some(bit) = self.index.get(&hash).copied() {
+            if self.atoms(bit) == atoms {
+                return bit;
+            }
+            hash = hash.wrapping_add(FACTOR);
+        }
+        let bit = Bit::try_from(self.ends.len()).expect("less than 2^32 expressions");
+        self.atoms.extend_from_slice(atoms);
+        self.ends.push(self.atoms.len());
+        self.index.insert(hash, bit);
+        bit
+    }
+
+    /// The expression that is a new atom.
+    pub(super) fn atom(&mut self) -> Bit {
+        let atom = self.next;
+        self.next = atom.checked_add(1).expect("less than 2^32 atoms");
+        self.intern(&[atom])
+    }
+
+    /// A byte of eight new atoms: an input, or the result of an operation that the domain does not know.
+    pub fn input(&mut self) -> Symbol {
+        std::array::from_fn(|_| self.atom())
+    }
+
+    /// The sum of two expressions.
+    pub fn xor(&mut self, x: Bit, y: Bit) -> Bit {
+        match (x, y) {
+            (ZERO, other) | (other, ZERO) => other,
+            _ if x == y => ZERO,
+            _ => {
+                let sum = sum_of_sorted(self.atoms(x), self.atoms(y));
+                self.intern(&sum)
+            }
+        }
+    }
+
+    /// The sum of expressions.
+    pub fn sum(&mut self, bits: &[Bit]) -> Bit {
+        let mut all = std::mem::take(&mut self.scratch);
+        all.clear();
+        for bit in bits {
+            all.extend_from_slice(self.atoms(*bit));
+        }
+        // The sums are sorted, which the stable sort uses if they are long.
+        if all.len() < 32 {
+            all.sort_unstable()
+        } else {
+            all.sort()
+        }
+        // Two equal atoms cancel each other.
+        let mut kept = 0;
+        let mut place = 0;
+        while place < all.len() {
+            if all.get(place + 1) == Some(&all[place]) {
+                place += 2;
+            } else {
+                all[kept] = all[place];
+                (kept, place) = (kept + 1, place + 1);
+            }
+        }
+        let sum = self.intern(&all[..kept]);
+        self.scratch = all;
+        sum
+    }
+
+    /// The product of two expressions.
+    pub fn and(&mut self, x: Bit, y: Bit) -> Bit {
+        match (x, y) {
+            (ZERO, _) | (_, ZERO) => return ZERO,
+            (ONE, other) | (other, ONE) => return other,
+            _ if x == y => return x,
+            _ => {}
+        }
+        // (a + c)(b + d) = ab + ad + bc + cd with constants c and d.
+        let (c, d) = (self.has_constant(x), self.has_constant(y));
+        let (a, b) = (self.sum(&[x, c]), self.sum(&[y, d]));
+        let key = (a.min(b), a.max(b));
+        let product = match self.products.get(&key) {
+            _ if a == b => a,
+            Some(product) => *product,
+            None => {
+                let product = self.atom();
+                self.products.insert(key, product);
+                product
+            }
+        };
+        let ad = if d == ONE { a } else { ZERO };
+        let bc = if c == ONE { b } else { ZERO };
+        self.sum(&[product, ad, bc, c.min(d)])
+    }
+
+    /// [`ONE`] if the constant one is in the sum, otherwise [`ZERO`].
+    pub(super) fn has_constant(&self, bit: Bit) -> Bit {
+        if self.atoms(bit).first() == Some(&0) { ONE } else { ZERO }
+    }
+
+    /// The sum of two numbers and a carry modulo a power of two. `None` if it has no expression: a carry depends on symbols, and both
+    /// numbers have symbols.
+    pub(super) fn add(&mut self, x: &[Bit], y: &[Bit], carry: bool) -> Option<Vec<Bit>> {
+        if let Some(sum) = self.add_by_places(x, y, carry) {
+            return Some(sum);
+        }
+        let is_public = |lane: &[Bit]| lane.iter().all(|bit| *bit <= ONE);
+        let (lane, constant) = if is_public(y) { (x, y) } else { (y, x) };
+        if !is_public(constant) {
+            return None;
+        }
+        let number = constant.iter().rev().fold(0u64, |number, bit| number << 1 | u64::from(*bit));
+        Some(self.add_constant(lane, number.wrapping_add(carry.into())))
+    }
+
+    fn add_constant(&mut self, lane: &[Bit], number: u64) -> Vec<Bit> {
+        // The constants of repeated additions are added, so that (x + 1) + 1 is x + 2.
+        let (base, before) = self.bases.get(lane).cloned().unwrap_or((lane.to_vec(), 0));
+        let offset = before.wrapping_add(number) & u64::MAX >> (64 - lane.len());
+        if offset == 0 {
+            return base;
+        }
+        // The lowest bits do not change if those of the constant are zero, and the next one is inverted.
+        let kept = offset.trailing_zeros() as usize;
+        let mut sum = base[..kept].to_vec();
+        sum.push(self.xor(base[kept], ONE));
+        for place in kept + 1..base.len() {
+            let key = (base[kept..=place].to_vec(), offset >> kept & u64::MAX >> (63 + kept - place));
+            let bit = match self.offsets.get(&key) {
+                Some(bit) => *bit,
+                None => self.atom(),
+            };
+            self.offsets.insert(key, bit);
+            sum.push(bit);
+        }
+        // The low half of a sum of 64 bits is a sum of 32 bits. Counters have 32 bits.
+        if lane.len() == 64 {
+            let low = self.add_constant(&lane[..32], number & u64::from(u32::MAX));
+            sum[..32].copy_from_slice(&low);
+        }
+        self.bases.insert(sum.clone(), (base, offset));
+        sum
+    }
+
+    /// The sum of two numbers and a carry if each carry is one of the bits of its place.
+    fn add_by_places(&mut self, x: &[Bit], y: &[Bit], carry: bool) -> Option<Vec<Bit>> {
+        let (mut sum, mut carry) = (Vec::with_capacity(x.len()), Bit::from(carry));
+        for (a, b) in x.iter().copied().zip(y.iter().copied()) {
+            sum.push(self.sum(&[a, b, carry]));
+            // The next carry is the majority. If two of the three bits are equal, it is their value; if they differ, it is the third bit.
+            let third = [(a, b, carry), (a, carry, b), (b, carry, a)].into_iter().find_map(
+                |(x, y, third)| match self.xor(x, y) {
+                    ZERO => Some(x),
+                    ONE => Some(third),
+                    _ => None,
+                },
+            );
+            carry = third?;
+        }
+        Some(sum)
+    }
+
+    /// The lane and the constant whose sum a lane is.
+    pub fn base(&self, lane: &[Bit]) -> Option<&(Vec<Bit>, u64)> {
+        self.bases.get(lane)
+    }
+
+    /// The S-box of AES, or its inverse.
+    pub(super) fn sub_byte(&mut self, byte: Symbol, inverse: bool) -> Symbol {
+        use super::Symbols;
+        use crate::value::Domain;
+        if Symbols::secret(byte) == 0 {
+            return Symbols::constant(aes::sub_byte(Symbols::value(byte), inverse));
+        }
+        if let Some(result) = self.boxes[usize::from(inverse)].get(&byte) {
+            return *result;
+        }
+        let result = self.input();
+        self.boxes[usize::from(inverse)].insert(byte, result);
+        self.boxes[usize::from(!inverse)].insert(result, byte);
+        result
+    }
+
+    /// MixColumns of a column, or its inverse.
+    pub(super) fn mix_column(&mut self, column: [Symbol; 4], inverse: bool) -> [Symbol; 4] {
+        use std::sync::LazyLock;
+        static SOURCES: LazyLock<[[Vec<usize>; 32]; 2]> = LazyLock::new(|| [mixing(false), mixing(true)]);
+        let bits = column.as_flattened();
+        let mut mixed = [[ZERO; 8]; 4];
+        for (bit, sources) in mixed.as_flattened_mut().iter_mut().zip(&SOURCES[usize::from(inverse)]) {
+            let terms: Vec<Bit> = sources.iter().map(|place| bits[*place]).collect();
+            *bit = self.sum(&terms);
+        }
+        mixed
+    }
+
+    /// The carry-less product of two halves of blocks, which start at the stated bytes. The pair is noted if both blocks
+    /// may be factors of a product in a field.
+    pub(super) fn carryless(
+        &mut self,
+        x: &[Symbol; 16],
+        y: &[Symbol; 16],
+        halves: [usize; 2],
+    ) -> [Symbol; 16] {
+        let is_public = |block: &[Symbol; 16]| block.as_flattened().iter().all(|bit| *bit <= ONE);
+        // The sum of the halves, in both halves, is no factor, and the modulus is none. A block of numbers may have equal halves.
+        let is_factor = |block: &[Symbol; 16]| {
+            block[..8] != block[8..]
+                || is_public(block) && !is_modulus(block.as_flattened().first_chunk().expect("64 bits"))
+        };
+        let pair = [*x, *y];
+        if is_factor(x) && is_factor(y) && !(is_public(x) && is_public(y)) && self.are_multiplied.insert(pair)
+        {
+            self.multiplied.push(pair);
+        }
+        let half = |block: &[Symbol; 16], start: usize| -> [Bit; 64] {
+            std::array::from_fn(|bit| block[start + bit / 8][bit % 8])
+        };
+        let product = self.product(&half(x, halves[0]), &half(y, halves[1]));
+        std::array::from_fn(|byte| std::array::from_fn(|bit| product[8 * byte + bit]))
+    }
+
+    /// The pairs of blocks that have been multiplied.
+    pub fn multiplied(&self) -> &[[[Symbol; 16]; 2]] {
+        &self.multiplied
+    }
+
+    /// Notes the expressions with which new inputs are compared.
+    pub fn watch(&mut self, inputs: &[Symbol]) {
+        let atom = |bit: Option<&Bit>| bit.map_or(0, |bit| self.atoms(*bit)[0]);
+        let bits = inputs.as_flattened();
+        self.watched = atom(bits.first())..atom(bits.last()) + 1;
+        self.others.clear();
+    }
+
+    /// The first expression other than a constant that has been added to each of the inputs in question. `None` if there is none for an input.
+    pub fn compared(&self) -> Option<Vec<Symbol>> {
+        let others = self.watched.clone().map(|atom| self.others.get(&atom).copied());
+        Some(others.collect::<Option<Vec<Bit>>>()?.as_chunks().0.to_vec())
+    }
+
+    /// Notes a sum if it has one of the inputs in question.
+    pub(super) fn note(&mut self, sum: Bit) {
+        let atoms = self.atoms(sum);
+        let start = atoms.partition_point(|atom| *atom < self.watched.start);
+        let found: Vec<Atom> =
+            atoms[start..].iter().copied().take_while(|atom| *atom < self.watched.end).collect();
+        let others = atoms.iter().filter(|atom| **atom != 0).count() - found.len();
+        if let ([atom], true) = (&found[..], others > 0)
+            && !self.others.contains_key(atom)
+        {
+            let input = self.intern(&[*atom]);
+            let other = self.xor(sum, input);
+            self.others.insert(*atom, other);
+        }
+    }
+
+    /// True if inputs are in question.
+    pub(super) fn is_watching(&self) -> bool {
+        !self.watched.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;
