@@ -38,6 +38,9 @@ const MOST_ROUND_KEYS: usize = 15;
 
 const UNIFORMS: [&str; 5] = ["blocks", "rounds", "round_keys", "sbox_table", "mix_table"];
 
+/// The uniforms of the S-box and of the table of MixColumns.
+const TABLE_UNIFORMS: [&str; 2] = ["sbox_table", "mix_table"];
+
 /// Names of the S-box and of the table of MixColumns in [`Gl::tables`], and their contents.
 type Content = (&'static str, fn() -> Vec<u32>);
 const ENCRYPTS: [Content; 2] =
@@ -78,6 +81,17 @@ impl Program {
         let round_keys = Some(("round_keys", MOST_ROUND_KEYS));
         Sources { vertex, fragment, feedback, uniforms: &UNIFORMS, round_keys }
     }
+}
+
+/// The shaders of a program, for a host that compiles them itself.
+pub(crate) fn sources(stage: Stage, tables: Tables, decrypts: bool, interface: Interface) -> Sources {
+    Program { stage, tables, decrypts }.sources(interface)
+}
+
+/// The tables by the names of their uniforms.
+pub(crate) fn tables(decrypts: bool) -> [(&'static str, Vec<u32>); 2] {
+    let [(_, sbox), (_, mix)] = if decrypts { DECRYPTS } else { ENCRYPTS };
+    [(TABLE_UNIFORMS[0], sbox()), (TABLE_UNIFORMS[1], mix())]
 }
 
 /// Encrypts or decrypts the blocks of a run.
@@ -133,7 +147,7 @@ fn set_uniforms(gl: &Gl, compiled: &Compiled, program: Program, run: &Run) {
         gl.gl.uniform_1_i32(compiled.uniform("rounds"), run.size.rounds() as i32);
         gl.gl.uniform_4_u32_slice(compiled.uniform("round_keys"), &words(&run.round_keys));
         for (unit, (uniform, (name, content))) in
-            (1..).zip(["sbox_table", "mix_table"].into_iter().zip(program.contents()))
+            (1..).zip(TABLE_UNIFORMS.into_iter().zip(program.contents()))
         {
             match gl.tables.get(name) {
                 Some((texture, buffer)) if program.tables == Tables::Textures => {

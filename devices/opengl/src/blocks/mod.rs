@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 pub(crate) use chunk::{Chunk, Task};
 pub use geforce6800::Steps;
-pub(crate) use geforce6800::Variant;
-pub(crate) use gems::{Stage, Tables};
+pub(crate) use geforce6800::{Variant, sources as geforce6800_sources};
+pub(crate) use gems::{Stage, Tables, sources as gems_sources, tables as gems_tables};
 
 use crate::gl::Gl;
 
