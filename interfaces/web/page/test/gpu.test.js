@@ -1,0 +1,119 @@
+// The kernels on WebGPU and WebGL 2 in software, and the page when a GPU is missing, wrong or lost.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { launch, open, serve } from './browser.js';
+
+const FOLDER = process.env.LOCKSTEP_PAGE;
+let site, browser;
+
+before(async () => {
+    site = await serve(FOLDER);
+    browser = await launch();
+});
+after(async () => {
+    await browser?.close();
+    site?.server.close();
+});
+
+/** Starts a test of the page, and waits for its last message. */
+async function finished(page, name) {
+    await page.click(`#${name}-start`);
+    await page.waitForFunction((id) => /\b(good|error)\b/.test(document.getElementById(id).className), `${name}-message`, { timeout: 150000 });
+    return page.textContent(`#${name}-message`);
+}
+
+const results = (page) => page.evaluate(() => globalThis.lockstepPage.results);
+
+test('WebGPU: every kernel agrees with WebCrypto, and rates follow', async () => {
+    const { page, wrong } = await open(browser, site.url, { query: '?quick' });
+    assert.match(await finished(page, 'wgpu'), /^Done/);
+    const { wgpu } = await results(page);
+    assert.deepEqual(wgpu.tests.map(({ name, tests, failures }) => [name, tests, failures.length]), [['wgpu/bitslice', 64, 0], ['wgpu/table', 44, 0]]);
+    assert.equal(wgpu.points.length, 8 * 4);
+    assert.ok(wgpu.points.every(({ resident, host }) => resident.median > 0 && host.median > 0));
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+});
+
+test('WebGL 2: every kernel agrees with WebCrypto, and the figure follows', async () => {
+    const { page, wrong } = await open(browser, site.url, { query: '?quick' });
+    assert.match(await finished(page, 'webgl'), /^Done/);
+    const { opengl } = await results(page);
+    assert.equal(opengl.tests.length, 5);
+    assert.ok(opengl.tests.every(({ failures }) => failures.length === 0));
+    assert.equal(opengl.points.length, 5 * 4);
+    assert.equal(await page.locator('#webgl-results svg.plot path.line').count(), 5);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.click('#copy');
+    await page.waitForFunction(() => /\bgood\b/.test(document.getElementById('copy-message').className));
+    const copied = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+    assert.equal(copied.opengl.points.length, 20);
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+});
+
+test('a kernel that computes wrong results is reported, and no rate is shown', async () => {
+    const { page } = await open(browser, site.url, { query: '?quick' });
+    // A wrong entry in the tables of the kernels of GPU Gems 3.
+    await page.route('**/opengl.json', async (route) => {
+        const exported = await (await route.fetch()).json();
+        exported.tables.encrypt.sbox_table[0x63] ^= 1;
+        await route.fulfill({ json: exported });
+    });
+    assert.match(await finished(page, 'webgl'), /wrong results/);
+    const { opengl } = await results(page);
+    const failed = opengl.tests.filter(({ failures }) => failures.length > 0).map(({ name }) => name);
+    assert.deepEqual(failed, ['opengl/gems-vertex', 'opengl/gems-fragment', 'opengl/gems-vertex-uniform', 'opengl/gems-fragment-uniform']);
+    assert.equal(opengl.points, undefined);
+    assert.equal(await page.locator('#webgl-results table').count(), 0);
+    await page.context().close();
+});
+
+test('a lost GPU is a message with a remedy', async () => {
+    const { page } = await open(browser, site.url, { query: '?quick' });
+    await page.click('#webgl-start');
+    await page.waitForFunction(() => globalThis.lockstepPage.webgl);
+    await page.evaluate(() => globalThis.lockstepPage.webgl.lose());
+    await page.waitForSelector('#webgl-message.error');
+    assert.match(await page.textContent('#webgl-message'), /GPU was lost.*Reload the page/s);
+    await page.click('#wgpu-start');
+    await page.waitForFunction(() => globalThis.lockstepPage.wgpu);
+    await page.evaluate(() => globalThis.lockstepPage.wgpu.destroy());
+    await page.waitForSelector('#wgpu-message.error', { timeout: 120000 });
+    assert.match(await page.textContent('#wgpu-message'), /GPU was lost.*Reload the page/s);
+    await page.context().close();
+});
+
+test('ECB and CBC on a picture', async () => {
+    const { page, wrong } = await open(browser, site.url);
+    await page.locator('#picture').scrollIntoViewIfNeeded();
+    await page.waitForSelector('#picture-message.good');
+    // The picture has few colours. Its blocks in ECB mode have few values too, and in CBC mode they all differ.
+    const blocks = () => page.evaluate(() => [...document.querySelectorAll('#pictures canvas')].map((canvas) => {
+        const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+        return new Set(Array.from({ length: words.length / 4 }, (_, at) => words.slice(4 * at, 4 * at + 4).join())).size;
+    }));
+    const [plain, ecb, cbc] = await blocks();
+    assert.ok(plain < 20 && ecb === plain && cbc === 256 * 64, `${plain} ${ecb} ${cbc}`);
+    await page.setInputFiles('#picture-file', { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('no picture') });
+    await page.waitForSelector('#picture-message.error');
+    assert.match(await page.textContent('#picture-message'), /cannot read this file as a picture/);
+    assert.deepEqual(wrong, []);
+    await page.context().close();
+});
+
+test('without WebGPU and WebGL the page says what to do', async () => {
+    const other = await launch(false);
+    try {
+        const { page, wrong } = await open(other, site.url);
+        assert.match(await finished(page, 'wgpu'), /WebGPU/);
+        assert.match(await finished(page, 'webgl'), /no WebGL 2.*Update the browser/s);
+        await page.locator('#picture').scrollIntoViewIfNeeded();
+        await page.waitForSelector('#picture-message.error');
+        assert.equal(await page.getAttribute('#copy', 'disabled'), '');
+        assert.deepEqual(wrong.filter((text) => !/WebGL|webgl/.test(text)), []);
+    } finally {
+        await other.close();
+    }
+});
