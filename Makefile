@@ -351,6 +351,15 @@ RUSTLS_PEERS = --manifest-path interfaces/rustls/peers/Cargo.toml --target-dir $
 rustls-test: tools-present-tests
 	$(CARGO) test --release --locked $(RUSTLS_PEERS)
 
+## make web-page          the page for browsers: target/web-page; PACKAGE=folder is the npm package (target/web)
+.PHONY: web-page web-page-test
+web-page: tools-present
+	tools/web_page.sh build $(TARGET)/web-page $(or $(PACKAGE),$(TARGET)/web)
+
+## make web-page-test     the page in a headless Chromium, with WebGPU and WebGL 2 in software
+web-page-test: web-page
+	tools/web_page.sh test $(TARGET)/web-page $(wildcard $(TESTED))
+
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:
 	tools/arm64/test.sh

@@ -27,9 +27,9 @@ export function say(place, text, kind = '') {
 export function table(caption, head, rows) {
     const cells = (name, texts) => texts.map((text) => element(name, name === 'th' ? { scope: 'col' } : {}, text));
     const row = ([first, ...others]) => element('tr', {}, element('th', { scope: 'row' }, first), ...cells('td', others));
-    const made = element('table', {}, element('caption', {}, caption), element('thead', {}, element('tr', {}, ...cells('th', head))), element('tbody', {}, ...rows.map(row)));
-    // A wide table scrolls, also by the keyboard.
-    return element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, made);
+    const made = element('table', { 'aria-label': caption }, element('thead', {}, element('tr', {}, ...cells('th', head))), element('tbody', {}, ...rows.map(row)));
+    // A wide table scrolls, also by the keyboard. The caption does not scroll with it.
+    return element('div', {}, element('p', { class: 'hint' }, caption), element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Table' }, made));
 }
 
 export async function readJson(name) {

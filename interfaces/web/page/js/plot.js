@@ -2,8 +2,8 @@
 
 import { element, size, svg } from './dom.js';
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [800, 440, 86, 20, 16, 62];
-const SHAPES = ['', '7 4', '2 3', '9 3 2 3', ''];
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [800, 440, 86, 40, 16, 62];
+const SHAPES = ['', '7 4', '2 3', '9 3 2 3', '16 3'];
 
 /** `lines` are `{label, points: [[bytes, rate]]}`; `marks` are `{label, at: [bytes, rate]}`. */
 export function plot(title, lines, marks) {

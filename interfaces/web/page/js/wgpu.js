@@ -54,6 +54,7 @@ export class Wgpu {
     #exported;
     #pipelines = new Map();
     #lost;
+    #loss;
 
     /** Opens the GPU. `exported` is the file wgpu.json. */
     static async open(exported) {
@@ -74,7 +75,7 @@ export class Wgpu {
         [gpu.#device, gpu.#exported] = [device, exported];
         gpu.info = adapter.info;
         gpu.largest = Math.min(maxBufferSize, maxStorageBufferBindingSize);
-        device.lost.then(({ message }) => {
+        gpu.#loss = device.lost.then(({ message }) => {
             gpu.#lost = `The GPU was lost (${message || 'no reason given'}). Reload the page; if it happens again, close other programs that use the GPU.`;
         });
         const entry = (binding, type) => ({ binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } });
@@ -125,12 +126,15 @@ export class Wgpu {
         this.#device.pushErrorScope('out-of-memory');
         let result, failure;
         try {
-            result = await work();
+            // Calls of a device that is lost may never end.
+            result = await Promise.race([work(), this.#loss]);
         } catch (error) {
             failure = error;
         }
+        if (this.#lost) throw new Error(this.#lost);
         const [memory, invalid] = await Promise.all([this.#device.popErrorScope(), this.#device.popErrorScope()]).catch(() => []);
-        if (this.#lost || failure) await new Promise((resolve) => setTimeout(resolve));
+        // After a failed call, the browser reports the loss of the device a moment later.
+        if (failure) await new Promise((resolve) => setTimeout(resolve, 100));
         if (this.#lost) throw new Error(this.#lost);
         if (memory) throw new Error('The GPU has not enough memory. Close other programs and tabs that use the GPU, or choose a smaller size.');
         if (invalid) throw new Error(`WebGPU refuses a call: ${invalid.message}`);

@@ -46,7 +46,7 @@ export function launch(withGpu = true) {
     return chromium.launch({ executablePath: program(), args: ['--no-sandbox', ...args] });
 }
 
-/** Opens the page. `wrong` collects messages on the console, exceptions, violations of the policy and requests to other hosts. */
+/** Opens the page; `before` is a function that the page runs first. `wrong` collects messages on the console, exceptions, violations of the policy and requests to other hosts. */
 export async function open(browser, url, options = {}) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
     const page = await context.newPage();
@@ -63,6 +63,7 @@ export async function open(browser, url, options = {}) {
     });
     page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.url()}: ${response.status()}`));
     await page.addInitScript(() => addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+    if (options.before) await page.addInitScript(options.before);
     await page.goto(url + (options.query ?? ''));
     return { page, context, wrong };
 }

@@ -107,12 +107,15 @@ test('without WebGPU and WebGL the page says what to do', async () => {
     const other = await launch(false);
     try {
         const { page, wrong } = await open(other, site.url);
-        assert.match(await finished(page, 'wgpu'), /WebGPU/);
+        assert.match(await finished(page, 'wgpu'), /no GPU for it\. Update the graphics driver/);
         assert.match(await finished(page, 'webgl'), /no WebGL 2.*Update the browser/s);
         await page.locator('#picture').scrollIntoViewIfNeeded();
         await page.waitForSelector('#picture-message.error');
         assert.equal(await page.getAttribute('#copy', 'disabled'), '');
-        assert.deepEqual(wrong.filter((text) => !/WebGL|webgl/.test(text)), []);
+        // The browser's own messages about the missing GPU.
+        assert.deepEqual(wrong.filter((text) => !/WebGL|No available adapters/.test(text)), []);
+        const older = await open(other, site.url, { before: () => delete Navigator.prototype.gpu });
+        assert.match(await finished(older.page, 'wgpu'), /has no WebGPU\. Chrome and Edge have it/);
     } finally {
         await other.close();
     }
