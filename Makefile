@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -236,11 +236,11 @@ test-python-suites: tools-present-tests
 test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, leak-test, oldest and newest OpenSSL, soak-check, Arm, GPU code
-test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages leak-test test-provider-oldest test-provider-newest soak-check arm64-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
+test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
-## make nightly           slow checks and other toolchains: sanitizer, Miri, machine code (prove-short), fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri prove-short fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -259,7 +259,7 @@ test-dist: tools-present-peers dist
 
 ## make lint              formatting, clippy and documentation with warnings as errors, the architecture, generated pages
 lint: tools-present-tests
-	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
+	for manifest in dev/fuzz library/parquet/arrow-rs interfaces/rustls/peers interfaces/web; do $(CARGO) metadata --locked --format-version 1 --manifest-path $$manifest/Cargo.toml >/dev/null || exit; done
 	tools/architecture/check.py --self-test
 	tools/bench/harness.py --self-test
 	tools/bench_page/check.py --self-test
@@ -317,9 +317,13 @@ leak-test: tools-present-tests
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-# Fewer lengths; a part of `make nightly`.
+## make prove-short       fewer lengths, and 40 of the changes of prove-mutants
 prove-short: $(if $(PROVE),,proof-harness)
-	$(PROVER) --known dev/proof/known.txt --short
+	$(PROVER) --known dev/proof/known.txt --short --mutants 40 --equivalent dev/proof/equivalent.txt
+
+## make prove-mutants     200 random changes of instructions of the CPU kernels, which the analysis must find (SEED=number: other changes)
+prove-mutants: $(if $(PROVE),,proof-harness)
+	$(PROVER) --known dev/proof/known.txt --mutants 200 --equivalent dev/proof/equivalent.txt $(if $(SEED),--seed $(SEED))
 
 PROVER = $(CARGO) run --release --locked -p lockstep-proof -- $(or $(PROVE),$(DIST)/liblockstep_proof_harness.so)
 
@@ -351,10 +355,24 @@ RUSTLS_PEERS = --manifest-path interfaces/rustls/peers/Cargo.toml --target-dir $
 rustls-test: tools-present-tests
 	$(CARGO) test --release --locked $(RUSTLS_PEERS)
 
-## make web-page          the page for browsers: target/web-page; PACKAGE=folder is the npm package (target/web)
+## make web               the npm package for browsers and Node: target/web
+.PHONY: web web-test bench-web
+web: tools-present
+	tools/web/build.sh $(TARGET)/web
+
+## make web-test          the npm package in Node: the suite on SIMD128, vectors, files exchanged with the command, bad input
+web-test: tools-present-tests tools-present-node web
+	$(CARGO) test $(TESTS) --no-run --quiet
+	tools/web/test.sh $(TARGET)/web $(TESTED)
+
+## make bench-web         speed and size of the npm package, compared with WebCrypto and with packages of npm, which are downloaded
+bench-web: tools-present tools-present-node web
+	tools/web/bench.sh $(TARGET)/web
+
+## make web-page          the page for browsers, with the npm package: target/web-page
 .PHONY: web-page web-page-test
-web-page: tools-present
-	tools/web_page.sh build $(TARGET)/web-page $(or $(PACKAGE),$(TARGET)/web)
+web-page: web
+	tools/web_page.sh build $(TARGET)/web-page $(TARGET)/web
 
 ## make web-page-test     the page in a headless Chromium, with WebGPU and WebGL 2 in software
 web-page-test: web-page

@@ -42,7 +42,7 @@ SIZES = os.path.join(ROOT, "devices", "cuda", "sizes.txt")
 # The driver compiles PTX for 11.0 (Thor), for which NVRTC 12 has no machine code.
 ARCHITECTURES = [60, 70, 80, 90, 100, 120]
 # Kernels for study, which are used by name only. Packages contain them as PTX.
-ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox"]
+ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox", "gems"]
 # The architectures of a build without the full archive: 8.0 for A100, A10, L4, L40, GeForce 30 and 40, and 9.0 for H100 and H200.
 # The driver compiles PTX for all others.
 FEW = [80, 90]

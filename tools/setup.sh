@@ -14,6 +14,7 @@
 #   tools/setup.sh tests        to compile and run all tests: Mesa's software devices, age and strace as well
 #   tools/setup.sh programs     for tools/provider-test: servers and clients as well
 #   tools/setup.sh browser      for tools/bench_page/check.py: a headless browser
+#   tools/setup.sh node         for tools/web: Node
 #
 # Several purposes may be given.
 set -euo pipefail
@@ -76,12 +77,16 @@ browser() {
     missing+=(chromium-headless-shell fonts-dejavu-core)
 }
 
+node() {
+    programs node:nodejs
+}
+
 # Servers are in folders of root's PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 build
 for purpose in "$@"; do
     case $purpose in
-    lab | python | peers | tests | browser) $purpose ;;
+    lab | python | peers | tests | browser | node) $purpose ;;
     programs) servers ;;
     *)
         echo "setup: unknown argument $purpose" >&2

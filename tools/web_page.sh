@@ -38,7 +38,7 @@ run_tests() {
         LOCKSTEP=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
         export LOCKSTEP
     fi
-    "$project/tools/setup.sh" browser
+    "$project/tools/setup.sh" browser node
     cd "$page/test"
     npm ci --no-audit --no-fund --loglevel=error >/dev/null
     exec node --test --test-concurrency=2 ./*.test.js

@@ -28,10 +28,11 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep-arm64
 target=aarch64-unknown-linux-gnu
 tools=(gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 
-. "$(dirname "$0")/packages.sh"
+tool=arm64
+. "$project/tools/rustc_web.sh"
+. "$project/tools/arm64/packages.sh"
 
 [ "$(uname -m)" = x86_64 ] || die "this script is for x86-64"
-command -v apt-get >/dev/null || die "needs apt-get (Debian or a relative of it)"
 
 missing=()
 for package in "${tools[@]}"; do
@@ -44,23 +45,13 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 mkdir -p "$cache"
-version=$(candidate)
-if [ -z "$version" ] || [ "$version" = '(none)' ]; then
-    refresh
-    version=$(candidate)
-fi
-[ -n "$version" ] && [ "$version" != '(none)' ] || die "no package rustc-web: add Debian's security archive to apt's sources"
-wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$project/Cargo.toml")
-dpkg --compare-versions "$version" ge "$wanted" || die "rustc-web is $version, but the project needs $wanted"
-
+find_version "$project"
 root=$cache/rust-$version
 rustc=$cache/rustc-$version
 if [ ! -x "$rustc" ] || [ ! -d "$root" ]; then
     add_architecture
-    unpack_rust "$root" "$version"
-    # A wrapper, so that only rustc gets the library path.
-    printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s/usr/bin/rustc "$@"\n' "$(library_path "$root")" "$root" >"$rustc"
-    chmod +x "$rustc"
+    unpack_rust "$root" "$version" "libstd-rust-web-dev:arm64=$version"
+    wrapper "$root" "$root/usr/bin/rustc" "$rustc"
 fi
 "$rustc" --version >&2 || die "Debian's rustc does not start: delete $cache and try again"
 

@@ -47,6 +47,7 @@ FAMILIES = {
     "fine_constant": Family(256, 64, 8 * 64, marginal=True, table=True),
     "coarse_constant": Family(1024, 64, 16 * 64, marginal=True, table=True),
     "global_sbox": Family(10240, 64, marginal=True, option=10, table=True),
+    "gems": Family(1024, 64, marginal=True, table=True, any_size=True),
 }
 
 # Not counted per byte: these kernels process no data, or one block per tile.

@@ -57,8 +57,7 @@ pub fn answer<D: Domain>(m: &mut Machine<D>) -> Step {
 
 /// Returns to the caller, with the result in RAX if there is one.
 fn return_to_caller<D: Domain>(m: &mut Machine<D>, result: Option<u64>) -> Step {
-    let next = m.pop()?;
-    m.next = m.public(Kind::Branch, "address to return to", &next[..8])?;
+    m.next = m.leave()?;
     clobber_scratch_registers(m);
     if let Some(result) = result {
         m.set_number(Register::RAX, result);

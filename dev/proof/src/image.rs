@@ -14,6 +14,7 @@ const BASE: u64 = 0x1000_0000;
 pub const IMPORTS: u64 = 0x7f00_0000_0000;
 
 /// A range of memory that the file fills, with its permissions.
+#[derive(Clone)]
 pub struct Segment {
     /// The address of the first byte.
     pub address: u64,
@@ -26,6 +27,7 @@ pub struct Segment {
 }
 
 /// A named function or object.
+#[derive(Clone)]
 pub struct Symbol {
     /// The address in memory.
     pub address: u64,
@@ -38,6 +40,7 @@ pub struct Symbol {
 }
 
 /// A program in memory.
+#[derive(Clone)]
 pub struct Image {
     /// The segments, in the order of addresses.
     pub segments: Vec<Segment>,
@@ -68,8 +71,7 @@ impl Image {
     }
 
     fn parse(data: &[u8]) -> Result<Image, String> {
-        let file =
-            ElfFile64::<Endianness>::parse(data).map_err(|error| format!("not an ELF file: {error}"))?;
+        let file = elf_file(data)?;
         if file.architecture() != object::Architecture::X86_64 {
             return Err(format!("the machine code is for {:?}, not for x86-64", file.architecture()));
         }
@@ -92,6 +94,26 @@ impl Image {
         let verdict = symbols.iter().find(|symbol| symbol.name == "subtle::black_box");
         let verdict = verdict.map(|symbol| (symbol.address, symbol.address + symbol.size));
         Ok(Image { segments, symbols, functions, imports, verdict })
+    }
+
+    /// The code from an address to the end of its segment.
+    pub fn code_at(&self, address: u64) -> Option<&[u8]> {
+        let segment = self.segments.iter().rfind(|segment| segment.address <= address)?;
+        let start = (address - segment.address) as usize;
+        segment.bytes.get(start..).filter(|_| segment.is_code)
+    }
+
+    /// A copy of the program with other code at an address.
+    ///
+    /// # Panics
+    /// If the place is in no segment of code.
+    pub fn with_code(&self, address: u64, code: &[u8]) -> Image {
+        let mut image = self.clone();
+        let segment = image.segments.iter_mut().rfind(|segment| segment.address <= address);
+        let segment = segment.filter(|segment| segment.is_code).expect("a segment of code");
+        let start = (address - segment.address) as usize;
+        segment.bytes[start..start + code.len()].copy_from_slice(code);
+        image
     }
 
     /// The address of an exported function.
@@ -118,6 +140,27 @@ impl Image {
     pub fn function_at(&self, address: u64) -> String {
         self.symbol_at(address).map_or_else(|| self.place(address), |symbol| symbol.name.clone())
     }
+}
+
+/// Changes the code at an address in the content of an ELF file.
+///
+/// # Errors
+/// A message if the content is no ELF file, or if no segment has the address.
+pub fn change_file(data: &mut [u8], address: u64, code: &[u8]) -> Result<(), String> {
+    let file = elf_file(data)?;
+    let (endian, address) = (file.endian(), address - BASE);
+    let offset = file.elf_program_headers().iter().find_map(|header| {
+        let (start, (offset, size)) = (header.p_vaddr(endian), header.file_range(endian));
+        let is_inside = header.p_type(endian) == elf::PT_LOAD && (start..start + size).contains(&address);
+        is_inside.then(|| (offset + (address - start)) as usize)
+    });
+    let offset = offset.ok_or("no segment has the address")?;
+    data.get_mut(offset..offset + code.len()).ok_or("the file is too short")?.copy_from_slice(code);
+    Ok(())
+}
+
+fn elf_file(data: &[u8]) -> Result<ElfFile64<'_>, String> {
+    ElfFile64::<Endianness>::parse(data).map_err(|error| format!("not an ELF file: {error}"))
 }
 
 fn segments(file: &ElfFile64<'_>) -> Result<Vec<Segment>, String> {

@@ -14,6 +14,7 @@
 //! | [`cases`] | which functions run with which keys, lengths and directions |
 //! | [`coverage`] | instructions of kernels that no case has executed |
 //! | [`known`] | the list of known findings |
+//! | [`mutants`] | random changes of single instructions, which the analysis must refute |
 
 pub mod aes;
 pub mod cases;
@@ -23,6 +24,7 @@ pub mod image;
 pub mod known;
 pub mod machine;
 pub mod memory;
+pub mod mutants;
 pub mod semantics;
 pub mod taint;
 pub mod value;

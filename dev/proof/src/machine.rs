@@ -2,6 +2,7 @@
 
 mod remains;
 
+use std::array::from_fn;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,10 +24,13 @@ const STACK: usize = 64 << 10;
 const STACK_END: u64 = 0x7e00_0000_0000;
 /// The stack pointer after the return of the outermost function. Above it is the frame of the caller.
 const CALLER: u64 = STACK_END - 4096;
+/// The registers that a function preserves (System V ABI for x86-64, section 3.2.1).
+const PRESERVED: [Register; 7] =
+    [Register::RBX, Register::RBP, Register::R12, Register::R13, Register::R14, Register::R15, Register::RSP];
 /// The address to which the outermost function returns.
 const RETURN: u64 = 0x7f10_0000_0000;
 /// Maximum number of instructions of a run. No case needs as many, so a run that exceeds it has an error and is stopped.
-const MOST_STEPS: u64 = 200_000_000;
+pub const MOST_STEPS: u64 = 200_000_000;
 
 /// A fault of constant time or of memory safety, or a secret that is left behind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,6 +43,8 @@ pub enum Kind {
     Time,
     /// An access is out of bounds, or writes to read-only memory.
     Access,
+    /// A register that functions preserve has another value at return.
+    Preserved,
     /// A register holds a secret at return.
     Register,
     /// The stack holds a secret at return.
@@ -60,6 +66,7 @@ impl fmt::Display for Kind {
             Kind::Address => "an address depends on a secret",
             Kind::Time => "the time of an instruction depends on a secret",
             Kind::Access => "an access is out of bounds",
+            Kind::Preserved => "a register is not preserved",
             Kind::Register => "a register holds a secret at return",
             Kind::Stack => "the stack holds a secret at return",
             Kind::Heap => "freed memory holds a secret",
@@ -121,6 +128,8 @@ type Place<D> = OnceCell<Box<Decoded<D>>>;
 pub struct Program<D: Domain> {
     /// The program as it is laid out in memory.
     pub image: Arc<Image>,
+    /// Maximum number of instructions of a run.
+    pub most_steps: u64,
     /// The table of instructions.
     semantics: fn(Mnemonic) -> Option<Run<D>>,
     /// Answers the call of an imported function.
@@ -140,7 +149,7 @@ impl<D: Domain> Program<D> {
         let decoded = code
             .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
             .collect();
-        Program { image, semantics, imports, decoded }
+        Program { image, most_steps: MOST_STEPS, semantics, imports, decoded }
     }
 
     /// The addresses of all instructions that have been executed.
@@ -222,7 +231,12 @@ pub struct Machine<D: Domain> {
     writer: Writer,
     /// The lowest address of the stack that the program has written.
     lowest: u64,
+    /// For each function that has been called and has not returned: the preserved registers at the call.
+    frames: Vec<Preserved<D>>,
 }
+
+/// The values of the registers that a function preserves, in the order of [`PRESERVED`].
+type Preserved<D> = [[<D as Domain>::Byte; 8]; PRESERVED.len()];
 
 impl<D: Domain> Clone for Machine<D> {
     fn clone(&self) -> Self {
@@ -232,6 +246,7 @@ impl<D: Domain> Clone for Machine<D> {
             heap: self.heap.clone(),
             program: Rc::clone(&self.program),
             findings: self.findings.clone(),
+            frames: self.frames.clone(),
             ..*self
         }
     }
@@ -274,6 +289,7 @@ impl<D: Domain> Machine<D> {
             at: 0,
             writer: 0,
             lowest: STACK_END,
+            frames: Vec::new(),
         }
     }
 
@@ -310,7 +326,8 @@ impl<D: Domain> Machine<D> {
         // At the entry of a function, the stack pointer is 8 less than a multiple of 16.
         self.set_number(Register::RSP, CALLER);
         self.at = start;
-        self.push(RETURN)?;
+        self.frames.clear();
+        self.enter(RETURN)?;
         self.next = start;
         let program = Rc::clone(&self.program);
         while self.next != RETURN {
@@ -333,8 +350,8 @@ impl<D: Domain> Machine<D> {
     fn step(&mut self, program: &Program<D>) -> Step {
         self.at = self.next;
         self.steps += 1;
-        if self.steps > MOST_STEPS {
-            return Err(self.stop(format!("more than {MOST_STEPS} instructions")));
+        if self.steps > program.most_steps {
+            return Err(self.stop(format!("more than {} instructions", program.most_steps)));
         }
         let Some(decoded) = program.decoded(self.at) else {
             return (program.imports)(self);
@@ -550,23 +567,33 @@ impl<D: Domain> Machine<D> {
         Ok(bytes)
     }
 
-    /// Sets all registers and the stack to public values, as if an unrelated program had run.
+    /// Sets all registers and the stack to arbitrary public values, as if an unrelated program had run.
     pub fn clear_scratch(&mut self) {
-        let zero = D::constant(0);
-        (self.general, self.vectors, self.masks) = ([[zero; 8]; 16], [[zero; 64]; 32], [[zero; 8]; 8]);
-        let base = STACK_END - STACK as u64;
-        let written = self.memory.region(base).map(|stack| &stack.bytes()[(self.lowest - base) as usize..]);
-        if written.is_some_and(|bytes| bytes.iter().any(|byte| D::secret(*byte) != 0)) {
-            self.memory.remove(base);
+        for (index, register) in self.general.iter_mut().enumerate() {
+            *register = from_fn(|place| D::constant(arbitrary(64 * index + place)));
+        }
+        for (index, register) in self.vectors.iter_mut().enumerate() {
+            *register = from_fn(|place| D::constant(arbitrary(64 * (16 + index) + place)));
+        }
+        for (index, register) in self.masks.iter_mut().enumerate() {
+            *register = from_fn(|place| D::constant(arbitrary(64 * (48 + index) + place)));
+        }
+        if self.lowest < STACK_END {
+            self.memory.remove(STACK_END - STACK as u64);
             self.memory.add(stack());
         }
         self.lowest = STACK_END;
     }
 }
 
+/// A byte of memory or of a register that nothing has written: it differs from its neighbours.
+fn arbitrary(place: usize) -> u8 {
+    ((place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
 /// A stack that nothing has been written to.
 fn stack<D: Domain>() -> Region<D> {
-    let bytes = vec![D::constant(0xa5); STACK];
+    let bytes = (0..STACK).map(|place| D::constant(arbitrary(place))).collect();
     Region::new("the stack", Role::Stack, STACK_END - STACK as u64, true, bytes)
 }
 
@@ -577,3 +604,6 @@ pub fn text(instruction: &Instruction) -> String {
     FastFormatter::new().format(instruction, &mut text);
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,15 +11,23 @@ use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
 use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
-use lockstep_proof::machine::{Finding, Kind};
+use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
+use lockstep_proof::mutants::{self, Baseline, Equivalence, Plan};
 
 const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--uncovered]
+       prove FILE --mutants NUMBER [--seed NUMBER] [--equivalent LIST] [--short] [--only TEXT] [--known LIST]
   FILE          a build of lockstep-proof-harness, with symbols
   --short       fewer lengths
   --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
   --known LIST  a list of known findings, which are no failure
   --list        print the names of the groups
   --uncovered   print the functions with instructions that no run has executed
+  --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
+                     instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
+                     finding, unless the change is known to have no effect. With --short: only fewer lengths, and a failure if this
+                     is so for more than a fifth of the copies
+  --seed NUMBER      the seed of the changes (1)
+  --equivalent LIST  a list of changes that are known to have no effect
 
 Exit status: 0 if there is no other finding than known ones, 1 if there is one, 2 for wrong arguments.";
 
@@ -31,6 +39,9 @@ struct Options {
     known: Vec<Known>,
     lists: bool,
     shows_uncovered: bool,
+    mutants: usize,
+    seed: Option<u64>,
+    equivalent: Vec<Equivalence>,
 }
 
 fn options() -> Result<Options, String> {
@@ -47,6 +58,14 @@ fn options() -> Result<Options, String> {
                     std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
                 options.known = known::parse(&text).map_err(|error| format!("{path}: {error}"))?;
             }
+            "--mutants" => options.mutants = number(&value()?)?,
+            "--seed" => options.seed = Some(number(&value()?)?),
+            "--equivalent" => {
+                let path = value()?;
+                let text =
+                    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
+                options.equivalent = mutants::parse(&text).map_err(|error| format!("{path}: {error}"))?;
+            }
             "--list" => options.lists = true,
             "--uncovered" => options.shows_uncovered = true,
             _ if argument.starts_with('-') => return Err(format!("unknown option {argument}")),
@@ -60,6 +79,10 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("not a number: {text}"))
+}
+
 /// The outcome of all groups, and the new findings that have been printed.
 #[derive(Default)]
 struct Total {
@@ -67,6 +90,8 @@ struct Total {
     printed: BTreeSet<(Kind, String)>,
     /// Number of printed findings that are not known.
     new: usize,
+    /// What the groups do, for mutants.
+    baselines: Vec<Baseline>,
 }
 
 impl Total {
@@ -119,8 +144,10 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) ->
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = cases::run(image, *group, extent);
-                    total.lock().expect("no thread panics").add(outcome, known);
+                    let outcome = cases::run(image, *group, extent, MOST_STEPS);
+                    let mut total = total.lock().expect("no thread panics");
+                    total.baselines.push(Baseline::new(*group, &outcome));
+                    total.add(outcome, known);
                 }
             });
         }
@@ -144,6 +171,10 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
     }
 }
 
+/// With `--short`, one in this number of mutants may survive without an explanation: a change of a kernel changes the mutants, and their
+/// explanations are written afterwards.
+const MOST_SURVIVORS: usize = 5;
+
 fn prove(options: &Options) -> Result<bool, String> {
     let mut groups = cases::groups();
     groups.retain(|group| group.to_string().contains(&options.only));
@@ -163,9 +194,10 @@ fn prove(options: &Options) -> Result<bool, String> {
         ));
     }
     let extent = if options.is_short { Extent::Short } else { Extent::Full };
-    let total = run(&image, &groups, extent, &options.known);
+    let has_mutants = options.mutants > 0;
+    let total = run(&image, &groups, if has_mutants { Extent::Short } else { extent }, &options.known);
     total.summarise();
-    let Total { outcome, new, .. } = total;
+    let Total { outcome, new, baselines, .. } = total;
     let stale: Vec<&Known> = options
         .known
         .iter()
@@ -185,7 +217,17 @@ fn prove(options: &Options) -> Result<bool, String> {
         outcome.runs,
         outcome.steps
     );
-    Ok(new == 0 && stale.is_empty())
+    let mut are_refuted = true;
+    if has_mutants {
+        let Options { mutants: number, known, equivalent, .. } = options;
+        let (file, seed) = (Path::new(&options.file), options.seed.unwrap_or(1));
+        let plan = Plan { file, number: *number, seed, extent, known, equivalent };
+        let survivors = mutants::run(&image, baselines, &plan)?;
+        let most = if options.is_short { number / MOST_SURVIVORS } else { 0 };
+        println!("{number} mutants, {survivors} of which survive and are not explained; at most {most} may");
+        are_refuted = survivors <= most;
+    }
+    Ok(new == 0 && stale.is_empty() && are_refuted)
 }
 
 fn main() -> ExitCode {

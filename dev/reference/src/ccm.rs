@@ -48,7 +48,10 @@ fn tag(aes: &Aes, nonce: &[u8], aad: &[u8], payload: &[u8], tag_len: usize) -> V
 /// B_0: flags, the nonce, and the payload's length in q bytes (SP 800-38C, appendix A.2.1).
 fn first_block(nonce: &[u8], has_aad: bool, payload_len: usize, tag_len: usize) -> Block {
     let q = 15 - nonce.len();
-    assert!(q >= 8 || payload_len < 1 << (8 * q), "{payload_len} bytes do not fit a length of {q} bytes");
+    assert!(
+        q >= 8 || (payload_len as u64) < 1 << (8 * q),
+        "{payload_len} bytes do not fit a length of {q} bytes"
+    );
     let flags = 64 * u8::from(has_aad) + 8 * ((tag_len as u8 - 2) / 2) + (q as u8 - 1);
     with_number(flags, nonce, payload_len as u64)
 }

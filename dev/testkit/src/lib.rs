@@ -8,6 +8,7 @@
 
 mod absent;
 pub mod mock;
+#[cfg(not(target_family = "wasm"))]
 pub mod properties;
 #[cfg(target_os = "linux")]
 pub mod residue;

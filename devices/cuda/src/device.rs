@@ -163,6 +163,7 @@ impl Device for Cuda {
             threads: number(launch, "threads"),
             blocks: number(launch, "blocks"),
             blocks_per_thread: number(launch, "rounds"),
+            fine_below: number(launch, "fine"),
             ..self.options
         };
         // The kernels are compiled for the largest number of threads of the table, so registers suffice for it.

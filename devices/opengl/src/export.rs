@@ -3,7 +3,7 @@
 use lockstep_core::KeySize;
 use lockstep_core::work::{Operation, Pass};
 
-use crate::blocks::{self, gems_tables};
+use crate::blocks;
 use crate::egl::Interface;
 use crate::fixslice;
 use crate::gl::{self, Sources};
@@ -26,6 +26,8 @@ pub struct ExportedProgram {
     pub feedback: Option<&'static str>,
     /// The names of the uniforms.
     pub uniforms: &'static [&'static str],
+    /// The uniforms of tables, in texture units or uniform arrays, each with the name of its table in [`exported_tables`].
+    pub tables: Vec<(&'static str, &'static str)>,
 }
 
 /// The programs of all kernels, as [`crate::OpenGlDevice`] compiles them for OpenGL ES if all messages of a call have the
@@ -34,9 +36,9 @@ pub fn exported_programs() -> Vec<ExportedProgram> {
     KERNELS.iter().flat_map(programs_of).collect()
 }
 
-/// The tables of the programs by GPU Gems 3, by the name of their uniform: for encryption and for decryption.
-pub fn exported_tables() -> [[(&'static str, Vec<u32>); 2]; 2] {
-    [gems_tables(false), gems_tables(true)]
+/// The tables of the programs by GPU Gems 3, by name.
+pub fn exported_tables() -> Vec<(&'static str, Vec<u32>)> {
+    blocks::all_tables()
 }
 
 fn programs_of(kernel: &crate::kernel::Kernel) -> Vec<ExportedProgram> {
@@ -48,6 +50,7 @@ fn programs_of(kernel: &crate::kernel::Kernel) -> Vec<ExportedProgram> {
         fragment: gl::version(Interface::Embedded).to_owned() + &sources.fragment,
         feedback: sources.feedback,
         uniforms: sources.uniforms,
+        tables: Vec::new(),
     };
     let mut programs = Vec::new();
     match kernel.family {
@@ -59,10 +62,10 @@ fn programs_of(kernel: &crate::kernel::Kernel) -> Vec<ExportedProgram> {
                 }
             }
         }
-        Family::Blocks(blocks::Kernel::Gems(stage, tables)) => {
+        Family::Blocks(blocks::Kernel::Gems(design)) => {
             for (pass, decrypts) in [(Pass::EcbEncrypt, false), (Pass::EcbDecrypt, true)] {
-                let sources = blocks::gems_sources(stage, tables, decrypts, Interface::Embedded);
-                programs.push(exported(pass, None, sources));
+                let (sources, tables) = blocks::exported_gems(design, decrypts, Interface::Embedded);
+                programs.push(ExportedProgram { tables, ..exported(pass, None, sources) });
             }
         }
         Family::Blocks(blocks::Kernel::Geforce6800(variant)) => {

@@ -1,6 +1,6 @@
 //! The list of kernels.
 
-use crate::blocks::{self, Stage, Tables, Variant};
+use crate::blocks::{self, Design, Stage, Tables, Variant};
 
 #[derive(Debug)]
 pub(crate) struct Kernel {
@@ -21,11 +21,16 @@ pub(crate) enum Family {
 }
 
 const fn gems(stage: Stage, tables: Tables) -> Family {
-    Family::Blocks(blocks::Kernel::Gems(stage, tables))
+    Family::Blocks(blocks::Kernel::Gems(Design { stage, tables, has_mode: false }))
+}
+
+/// A kernel whose program has both directions.
+const fn gems_by_mode(stage: Stage) -> Family {
+    Family::Blocks(blocks::Kernel::Gems(Design { stage, tables: Tables::Textures, has_mode: true }))
 }
 
 /// All kernels, the default first.
-pub(crate) const KERNELS: [Kernel; 8] = [
+pub(crate) const KERNELS: [Kernel; 10] = [
     Kernel {
         name: "opengl/fixslice",
         description: "bit planes of two blocks in each fragment, ShiftRows left out; OpenGL 3.3 or OpenGL ES 3.0",
@@ -55,6 +60,18 @@ pub(crate) const KERNELS: [Kernel; 8] = [
         description: "opengl/gems-fragment with tables in uniform arrays",
         constant_time: false,
         family: gems(Stage::Fragment, Tables::Uniforms),
+    },
+    Kernel {
+        name: "opengl/gems-vertex-mode",
+        description: "opengl/gems-vertex with both directions in one program, selected by a uniform",
+        constant_time: false,
+        family: gems_by_mode(Stage::Vertex),
+    },
+    Kernel {
+        name: "opengl/gems-fragment-mode",
+        description: "opengl/gems-fragment with both directions in one program, selected by a uniform",
+        constant_time: false,
+        family: gems_by_mode(Stage::Fragment),
     },
     Kernel {
         name: "opengl/6800",

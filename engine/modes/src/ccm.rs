@@ -59,3 +59,6 @@ fn start(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<CtrMac> {
     state.aad(&mut Planned::new(executor, message.key), &blocks)?;
     Ok(state)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The modes without authentication. Each mode consists of one pass; XTS also has ciphertext stealing.
 
 use lockstep_core::data::Data;
-use lockstep_core::work::Segment;
+use lockstep_core::work::{Segment, Tweak};
 use lockstep_core::{Block, Error, KeySize, Result};
 
 use crate::executor::Executor;
@@ -14,6 +14,7 @@ impl Cipher {
     ///
     /// # Errors
     /// The errors of [`Cipher::run`].
+    #[inline]
     pub fn one(
         self,
         executor: &dyn Executor,
@@ -23,11 +24,13 @@ impl Cipher {
         data: Data<'_>,
     ) -> Result<()> {
         self.check(key, &data)?;
-        if self == Cipher::Xts {
+        if self == Cipher::Xts && !data.len().is_multiple_of(16) {
             return xts::run(executor, direction, 0, &mut [Message { key, iv, data }]);
         }
-        let segment = Segment { key: key.data(), tweak: None, state: iv, data };
-        executor.run_pass(self.pass(direction), &mut [segment])
+        let tweak = key.tweak().map(|key| Tweak { key, position: 0 });
+        // This function is inlined, so that the caller writes the fields of the data to the segment. A copy by vectors would have to wait
+        // for the stores of the fields, which wait for the output of the previous work.
+        executor.run_pass(self.pass(direction), &mut [Segment { key: key.data(), tweak, state: iv, data }])
     }
 
     /// Processes a batch of messages, with one call of the device for each key size.

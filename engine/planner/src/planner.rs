@@ -95,9 +95,12 @@ impl LazyDiscovery {
     }
 }
 
-/// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit.
+/// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit. Additions of other threads may be lost: an atomic addition
+/// would wait until the previous work of the thread has written its output.
 fn count_towards(limit: u64, sum: &AtomicU64, ns: f64) -> bool {
-    sum.fetch_add(ns as u64, Ordering::Relaxed).saturating_add(ns as u64) >= limit
+    let total = sum.load(Ordering::Relaxed).saturating_add(ns as u64);
+    sum.store(total, Ordering::Relaxed);
+    total >= limit
 }
 
 /// A choice of the planner.
@@ -385,23 +388,28 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
         let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
-        match self.sole_plan(wanted) {
-            Some(plan) => Ok(plan),
+        match self.sole(operation, key, wanted.shape.bytes).filter(|_| resident.is_none()) {
+            Some((device, kernel)) => Ok(Plan { planner: self, device, kernel, queued: None }),
             None => self.choose(wanted),
         }
     }
 
-    /// The plan if there is nothing to choose: a trusted device has the only kernel that may be the fastest, and discovery is
-    /// not due. A choice would take a large part of the time of short work.
+    /// The device and the kernel for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be
+    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work.
     #[inline]
-    fn sole_plan(&self, wanted: Wanted) -> Option<Plan<'_>> {
+    pub(crate) fn sole(
+        &self,
+        operation: Operation,
+        key: KeySize,
+        bytes: usize,
+    ) -> Option<(&dyn Device, KernelId)> {
         let table = self.table();
-        let (candidate, ns_per_byte) = table.choice(wanted.operation, wanted.key).sole()?;
-        let has_choice = wanted.resident.is_some() || table.has_rivals() || table.has_failures();
-        if has_choice || self.decisions.is_some() || self.count_sole_work(wanted.shape.bytes, ns_per_byte) {
+        let (candidate, ns_per_byte) = table.choice(operation, key).sole()?;
+        let has_choice = table.has_rivals() || table.has_failures() || self.decisions.is_some();
+        if has_choice || self.count_sole_work(bytes, ns_per_byte) {
             return None;
         }
-        Some(self.plan_of(table, candidate))
+        Some((&*table.entry_of(candidate).device, candidate.kernel))
     }
 
     /// Adds the estimated time of work on the only known device to the total time. Returns true if a kernel has to be chosen,
@@ -420,7 +428,7 @@ impl Planner {
     /// Waits for work and counts the failure of its device. The device has usually finished. In this case, the result, which
     /// is large, is not copied.
     #[inline]
-    fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
+    pub(crate) fn finished(&self, submitted: Result<Completion<'_>>) -> Result<()> {
         let outcome = match submitted {
             Ok(Completion::Done) => return Ok(()),
             Ok(pending) => pending.wait(),

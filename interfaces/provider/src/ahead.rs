@@ -21,7 +21,7 @@ use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::key::{ContextKey, PlannedKey};
+use crate::key::ContextKey;
 use crate::system::process::{self, PerProcess, Process};
 use crate::system::stack::run_and_wipe;
 use crate::system::thread;
@@ -263,7 +263,7 @@ impl KeystreamAhead {
     pub(crate) fn apply<'d>(
         &mut self,
         keystream_pool: &KeystreamPool,
-        key: &PlannedKey,
+        key: &ContextKey,
         counter: &mut Block,
         data: Span<'d>,
     ) -> Option<Span<'d>> {
@@ -277,7 +277,7 @@ impl KeystreamAhead {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                // The key of the job is expanded and moved, which leaves copies on the stack.
+                // The key of the job may be copied by way of the stack.
                 self.member = run_and_wipe(true, || PoolMember::new(keystream_pool, key, self.pass, counter));
             }
         }
@@ -309,7 +309,7 @@ impl PoolMember {
     /// cannot be allocated.
     fn new(
         keystream_pool: &KeystreamPool,
-        key: &PlannedKey,
+        key: &ContextKey,
         pass: Pass,
         start: &Block,
     ) -> Option<PoolMember> {
@@ -325,7 +325,7 @@ impl PoolMember {
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
         let is_for_device = key.resources.device_is_named && key.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
-            key: ContextKey::new(key.duplicate()).ok()?,
+            key: key.duplicate().ok()?,
             pass,
             start: Zeroizing::new(*start),
             segment: if is_for_device { DEVICE_SEGMENT } else { CPU_SEGMENT },

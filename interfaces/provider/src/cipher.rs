@@ -164,14 +164,9 @@ pub(crate) trait Cipher: Sized + Send + Sync {
         self.update(data)
     }
 
-    /// True if the next key replaces the current key in place and leaves no copy on the stack.
-    fn rekeys_in_place(&self) -> bool {
-        false
-    }
-
-    /// True if [`Cipher::duplicate`] leaves no copy of the key on the stack.
-    fn copies_in_place(&self) -> bool {
-        false
+    /// True if [`Cipher::duplicate`] may leave a part of the message on the stack: a partial block, keystream, or the state of a MAC.
+    fn holds_text(&self) -> bool {
+        true
     }
 
     /// True if lengths are in bits.

@@ -7,37 +7,71 @@ use lockstep::hazmat::inline::{Block, InlineKey, Span, advance_tweak};
 use lockstep::hazmat::mode::incremental::{KeyedExecutor, MacExecutor};
 use lockstep::hazmat::work::{Operation, Pass, Segment, Task, Tweak};
 use lockstep::hazmat::{Error, Key};
-use zeroize::Zeroizing;
 
 use crate::executor::run_planned;
 use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 use crate::system::stack::run_and_wipe;
 
-/// A key for calls through the planner; wiped on drop.
-pub(crate) struct PlannedKey {
+/// The key of a context, expanded for inline use; wiped on drop. Its bytes and round keys are on the heap, so that moves of contexts
+/// leave no copy of them.
+pub(crate) struct ContextKey {
+    pub(crate) inline: InlineKey,
     pub(crate) resources: Arc<Resources>,
-    bytes: Zeroizing<[u8; 32]>,
-    len: usize,
     /// Calls of at least this number of bytes are passed to the planner.
     threshold: usize,
     /// The form of the key that the planner takes, created for the first large call.
     key: OnceLock<Key>,
 }
 
-impl PlannedKey {
-    /// A key of 16, 24 or 32 bytes.
-    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> PlannedKey {
-        let mut bytes = Zeroizing::new([0; 32]);
-        bytes[..key.len()].copy_from_slice(key);
-        let (resources, threshold) = (Arc::clone(resources), resources.threshold);
-        PlannedKey { resources, bytes, len: key.len(), threshold, key: OnceLock::new() }
+impl ContextKey {
+    /// Expands a key of 16, 24 or 32 bytes.
+    ///
+    /// # Errors
+    /// [`Reason::OutOfMemory`], [`Reason::SelfTest`]
+    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> Outcome<ContextKey> {
+        let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
+        Ok(ContextKey::of(inline, resources, resources.threshold))
+    }
+
+    fn of(inline: InlineKey, resources: &Arc<Resources>, threshold: usize) -> ContextKey {
+        ContextKey { inline, resources: Arc::clone(resources), threshold, key: OnceLock::new() }
+    }
+
+    /// Replaces the key by another one of the same length, in its place.
+    pub(crate) fn set(&mut self, key: &[u8]) {
+        assert!(self.inline.set(key), "the length has been checked");
+        (self.key, self.threshold) = (OnceLock::new(), self.resources.threshold);
+    }
+
+    /// Replaces the key of a context, in its place if there is one.
+    ///
+    /// # Errors
+    /// Those of [`ContextKey::new`].
+    pub(crate) fn replace(
+        place: &mut Option<ContextKey>,
+        resources: &Arc<Resources>,
+        key: &[u8],
+    ) -> Outcome<()> {
+        match place {
+            Some(old) => old.set(key),
+            None => *place = Some(ContextKey::new(resources, key)?),
+        }
+        Ok(())
     }
 
     /// Returns a copy.
-    pub(crate) fn duplicate(&self) -> PlannedKey {
-        let (resources, bytes) = (Arc::clone(&self.resources), self.bytes.clone());
-        PlannedKey { resources, bytes, key: OnceLock::new(), ..*self }
+    ///
+    /// # Errors
+    /// [`Reason::OutOfMemory`]
+    pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
+        let inline = self.inline.duplicate().ok_or(Reason::OutOfMemory)?;
+        Ok(ContextKey::of(inline, &self.resources, self.threshold))
+    }
+
+    /// Runs all calls inline, for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
+    pub(crate) fn use_for_generator(&mut self) {
+        self.threshold = usize::MAX;
     }
 
     /// True if a call with this number of bytes is passed to the planner.
@@ -47,7 +81,7 @@ impl PlannedKey {
     }
 
     fn key(&self) -> &Key {
-        let new = || Key::new(&self.bytes[..self.len]).expect("an AES key");
+        let new = || Key::new(self.inline.bytes()).expect("an AES key");
         run_and_wipe(self.key.get().is_none(), || self.key.get_or_init(new))
     }
 
@@ -58,7 +92,7 @@ impl PlannedKey {
     /// [`Reason::Device`]: the output is zeroed.
     #[cold]
     #[inline(never)]
-    pub(crate) fn run<'d>(
+    pub(crate) fn run_by_planner<'d>(
         &self,
         pass: Pass,
         state: &mut Block,
@@ -101,43 +135,12 @@ impl PlannedKey {
         outcome: &mut Outcome<()>,
     ) -> Option<Span<'d>> {
         let counted = data.len();
-        let rest = self.run(pass, state, None, data.into_host(), counted);
+        let rest = self.run_by_planner(pass, state, None, data.into_host(), counted);
         rest.unwrap_or_else(|reason| {
             *outcome = Err(reason);
             None
         })
         .map(HostData::into_span)
-    }
-}
-
-/// The key of a context, expanded for inline use; wiped on drop.
-pub(crate) struct ContextKey {
-    pub(crate) inline: InlineKey,
-    pub(crate) planned: PlannedKey,
-}
-
-impl ContextKey {
-    /// Expands a key.
-    ///
-    /// # Errors
-    /// [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(planned: PlannedKey) -> Outcome<ContextKey> {
-        let inline = InlineKey::new(planned.resources.kernel()?, &planned.bytes[..planned.len]);
-        Ok(ContextKey { inline: inline.ok_or(Reason::OutOfMemory)?, planned })
-    }
-
-    /// Runs all calls inline, for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
-    pub(crate) fn use_for_generator(&mut self) {
-        self.planned.threshold = usize::MAX;
-    }
-
-    /// Returns a copy.
-    ///
-    /// # Errors
-    /// [`Reason::OutOfMemory`]
-    pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
-        let inline = self.inline.duplicate().ok_or(Reason::OutOfMemory)?;
-        Ok(ContextKey { inline, planned: self.planned.duplicate() })
     }
 
     /// Runs a pass over whole blocks (for some passes over any number of bytes), inline or through the planner. `state` is the
@@ -147,10 +150,10 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.planned.is_large(data.len()) {
+        if self.is_large(data.len()) {
             return large_call(move || {
                 let counted = data.len();
-                if let Some(data) = self.planned.run(pass, state, None, data.into_host(), counted)? {
+                if let Some(data) = self.run_by_planner(pass, state, None, data.into_host(), counted)? {
                     self.run_inline(pass, state, data.into_span());
                 }
                 Ok(())
@@ -196,13 +199,13 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.planned.is_large(data.len()) {
+        if self.is_large(data.len()) {
             return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
-                let tweak = Tweak { key: tweak_key.planned.key(), position: 0 };
+                let tweak = Tweak { key: tweak_key.key(), position: 0 };
                 let (data, counted) = (data.into_host(), 16 * blocks as usize);
-                let rest = self.planned.run(pass, &mut iv.clone(), Some(tweak), data, counted)?;
+                let rest = self.run_by_planner(pass, &mut iv.clone(), Some(tweak), data, counted)?;
                 if let Some(data) = rest {
                     self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
                 } else if let Some(after) = after {
@@ -250,8 +253,8 @@ impl MacExecutor for &ContextKey {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
         // The bytes are not counted, because CTR processes the same bytes.
-        if !self.planned.is_large(blocks.len())
-            || self.planned.run(pass, state, None, HostData::ReadOnly(blocks), 0)?.is_some()
+        if !self.is_large(blocks.len())
+            || self.run_by_planner(pass, state, None, HostData::ReadOnly(blocks), 0)?.is_some()
         {
             self.inline.cbc_mac(state, blocks);
         }
@@ -259,6 +262,6 @@ impl MacExecutor for &ContextKey {
     }
 
     fn takes_whole(&self, len: usize) -> bool {
-        self.planned.is_large(len)
+        self.is_large(len)
     }
 }

@@ -1,4 +1,4 @@
-//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 (`.raw`), a program
+//! Writes every kernel as source for the GNU assembler (`.s`) and as a raw image from address 0 (`.raw`), kernels as functions, a program
 //! with every instruction, and `tests/gnu/text.s`, which tests the syntax.
 
 use std::path::Path;
@@ -19,6 +19,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (pass, of) in kernel.loops {
             let name = format!("{}-{pass:?}", kernel.name.replace('/', "-"));
             write(&name, &of.compile(10, Effort::Full)?.program.image)?;
+        }
+    }
+    // The same kernels as functions. The symbol is no part of the bytes.
+    for kernel in KERNELS {
+        if let Ok(function) = kernel.loops[0].1.function(10, "aes") {
+            write(&format!("function-{}", kernel.name.replace('/', "-")), &function.image)?;
         }
     }
     write("every-instruction", &every_instruction()?)?;

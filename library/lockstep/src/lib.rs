@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! Files, folders and key files need the feature `files`, which is a default feature and requires Unix.
+//! Files and folders need the feature `files`, which is a default feature and requires Unix.
 //!
 //! No plaintext is released before its chunk has been verified, keys are wiped on drop and never printed, and errors
 //! state what to do. [`aead`] has authenticated encryption of messages with the caller's nonces. [`hazmat`] has the raw AES
@@ -39,7 +39,6 @@ pub mod file;
 mod folder;
 pub mod foreign;
 pub mod hazmat;
-#[cfg(feature = "files")]
 pub mod keyfile;
 #[cfg(feature = "files")]
 pub mod output;

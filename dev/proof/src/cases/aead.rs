@@ -22,6 +22,8 @@ struct Form {
     is_forged: bool,
     /// True if a copy of the object continues the message after the additional data.
     is_copied: bool,
+    /// True if the object has processed another message before, which was not completed.
+    is_reused: bool,
     iv_len: usize,
     /// Number of bytes of the tag of OCB3 in a decryption.
     tag_len: usize,
@@ -29,7 +31,14 @@ struct Form {
 
 /// The ways in which the message with this index is processed.
 fn forms(operation: Operation, index: usize) -> Vec<Form> {
-    let plain = Form { in_place: true, is_forged: false, is_copied: false, iv_len: 12, tag_len: 16 };
+    let plain = Form {
+        in_place: true,
+        is_forged: false,
+        is_copied: false,
+        is_reused: false,
+        iv_len: 12,
+        tag_len: 16,
+    };
     let (is_ocb, opens) = (matches!(operation, Operation::Ocb(_)), !encrypts(operation));
     // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
@@ -39,7 +48,8 @@ fn forms(operation: Operation, index: usize) -> Vec<Form> {
     };
     let tag_len = if is_ocb && opens { [16, 8, 1, 12][index % 4] } else { 16 };
     let is_copied = index % 8 == 1 && !matches!(operation, Operation::GcmMessage(_));
-    let mut forms = vec![plain, Form { in_place: false, is_copied, iv_len, tag_len, ..plain }];
+    let is_reused = index % 4 == 2;
+    let mut forms = vec![plain, Form { in_place: false, is_copied, is_reused, iv_len, tag_len, ..plain }];
     if opens && index.is_multiple_of(4) {
         forms.push(Form { is_forged: true, in_place: index.is_multiple_of(8), ..plain });
     }
@@ -56,6 +66,7 @@ fn encrypts(operation: Operation) -> bool {
 /// A message: input and output, additional data, IV and tag.
 struct Message {
     form: Form,
+    is_ocb: bool,
     encrypts: bool,
     iv: Vec<u8>,
     aad: Vec<u8>,
@@ -69,14 +80,15 @@ impl Message {
     fn new(group: Group, aes: &Aes, len: usize, aad_len: usize, form: Form) -> Message {
         let encrypts = encrypts(group.operation);
         let (iv, aad, plaintext) = (sample(form.iv_len, 7), sample(aad_len, 8), sample(len, 3));
-        let (ciphertext, tag) = if matches!(group.operation, Operation::Ocb(_)) {
+        let is_ocb = matches!(group.operation, Operation::Ocb(_));
+        let (ciphertext, tag) = if is_ocb {
             ocb::seal(aes, &iv, &aad, &plaintext, form.tag_len)
         } else {
             let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
             (ciphertext, tag.to_vec())
         };
         let (input, output) = if encrypts { (plaintext, ciphertext) } else { (ciphertext, plaintext) };
-        Message { form, encrypts, iv, aad, input, output, tag }
+        Message { form, is_ocb, encrypts, iv, aad, input, output, tag }
     }
 }
 
@@ -131,13 +143,14 @@ fn run_message(
             session.check(TAG, "the tag", &message.tag);
         }
     }
-    let Form { in_place, is_forged, is_copied, iv_len, tag_len } = message.form;
+    let Form { in_place, is_forged, is_copied, is_reused, iv_len, tag_len } = message.form;
     let place = if in_place { "in place" } else { "not in place" };
     let forged = if is_forged { ", a wrong tag" } else { "" };
     let copied = if is_copied { ", by a copy" } else { "" };
+    let reused = if is_reused { ", after another message" } else { "" };
     let len = message.input.len();
     let lens = format!("{len} bytes, IV of {iv_len} bytes, tag of {tag_len} bytes");
-    outcome.add(session, result, format!("{group}, {lens}, {place}{copied}{forged}"));
+    outcome.add(session, result, format!("{group}, {lens}, {place}{copied}{reused}{forged}"));
 }
 
 /// Sets the key of GCM once more, and drops the object.
@@ -189,7 +202,30 @@ fn first_piece(index: usize, len: usize) -> usize {
     [0, 1, 16, 37, 0, 0, 0][index % 7].min(len)
 }
 
+/// Number of bytes of the data and of the additional data of a message that is not completed: not whole blocks.
+const ABANDONED: u64 = 21;
+
+/// Starts a message that is not completed.
+fn abandon(session: &mut Session, object: u64, message: &Message) -> Result<(), Stop> {
+    let iv = session.public(IV, &[0x5d; 12], false);
+    let data = session.secret(OUTPUT, &sample(ABANDONED as usize, 11), true);
+    if message.is_ocb {
+        session.call("proof_ocb_start", &[object, u64::from(message.encrypts), iv, 12, 16])?;
+        session.call("proof_ocb_aad", &[object, data, ABANDONED])?;
+        session.call("proof_ocb_blocks", &[object, data, data, 16])?;
+        session.call("proof_ocb_last", &[object, data + 16, data + 16, ABANDONED - 16])?;
+        return Ok(());
+    }
+    session.call_well("proof_gcm_start", &[object, u64::from(message.encrypts), iv, 12])?;
+    session.call_well("proof_gcm_aad", &[object, data, ABANDONED])?;
+    session.call_well("proof_gcm_update", &[object, data, data, ABANDONED])?;
+    Ok(())
+}
+
 fn incremental_gcm(session: &mut Session, gcm: u64, message: &Message, index: usize) -> Result<(), Stop> {
+    if message.form.is_reused {
+        abandon(session, gcm, message)?;
+    }
     let iv = session.public(IV, &message.iv, false);
     let aad = session.secret(AAD, &message.aad, false);
     let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.form.in_place);
@@ -232,6 +268,9 @@ fn whole_gcm(session: &mut Session, gcm: u64, message: &Message) -> Result<(), S
 }
 
 fn incremental_ocb(session: &mut Session, ocb: u64, message: &Message) -> Result<(), Stop> {
+    if message.form.is_reused {
+        abandon(session, ocb, message)?;
+    }
     let Form { in_place, is_copied, tag_len, .. } = message.form;
     let iv = session.public(IV, &message.iv, false);
     let aad = session.secret(AAD, &message.aad, false);

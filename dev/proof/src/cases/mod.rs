@@ -167,6 +167,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Number of executed instructions.
     pub steps: u64,
+    /// The greatest number of executed instructions of a run.
+    pub most_steps: u64,
     /// Each finding, with the number of runs that have it and the first of them.
     pub findings: BTreeMap<Finding, (u64, String)>,
     /// The places and reasons of stops, each with the first run that stopped there.
@@ -180,6 +182,7 @@ impl Outcome {
     pub fn merge(&mut self, other: Outcome) {
         self.runs += other.runs;
         self.steps += other.steps;
+        self.most_steps = self.most_steps.max(other.most_steps);
         self.visited.extend(other.visited);
         for (finding, (count, example)) in other.findings {
             self.findings.entry(finding).or_insert((0, example)).0 += count;
@@ -193,6 +196,7 @@ impl Outcome {
     fn add<T>(&mut self, session: &Session, result: Result<T, Stop>, example: String) {
         self.runs += 1;
         self.steps += session.machine.steps;
+        self.most_steps = self.most_steps.max(session.machine.steps);
         for finding in session.machine.findings.keys() {
             self.findings.entry(finding.clone()).or_insert_with(|| (0, example.clone())).0 += 1;
         }
@@ -202,12 +206,12 @@ impl Outcome {
     }
 }
 
-/// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every fourth number of blocks
-/// only, because its code takes the most instructions.
+/// The lengths up to `most` that are run: multiples of `unit`. With [`Extent::Short`], `cpu/soft` is run with every third number of blocks
+/// only, because its code takes the most instructions. The number of blocks in a step is a power of two, so each rest of a step occurs.
 fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usize> {
     let is_soft = kernel.width.is_some();
     let is_short = |len: &usize| match len % 16 {
-        0 => !is_soft || len.is_multiple_of(64) || *len == 16,
+        0 => !is_soft || len.is_multiple_of(48) || *len == 16,
         1 | 15 => *len < 80 && (!is_soft || *len < 20) || len + 20 > most,
         _ => *len < 32 && !is_soft,
     };
@@ -241,9 +245,11 @@ fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
     counter
 }
 
-/// Runs the operation of a group with each length.
-pub fn run(image: &Arc<Image>, group: Group, extent: Extent) -> Outcome {
-    let program = Rc::new(Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer));
+/// Runs the operation of a group with each length. A run stops after `most_steps` instructions.
+pub fn run(image: &Arc<Image>, group: Group, extent: Extent, most_steps: u64) -> Outcome {
+    let mut program = Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer);
+    program.most_steps = most_steps;
+    let program = Rc::new(program);
     let mut outcome = Outcome::default();
     match Session::new(&program, group.kernel) {
         Ok(session) => match group.operation {

@@ -94,7 +94,8 @@ const UNIT: Buffer = Buffer(1);
 
 /// Counters that do not wrap in a run, that wrap at 32 bits, and that wrap at 64 and 128 bits.
 const COUNTERS: [Block; 3] = {
-    let mut counters = [[0x3c; 16], [0xff; 16], [0xff; 16]];
+    let first = 0x3c91_a7e0_5d14_f86b_22c7_390f_b8d6_417a_u128.to_be_bytes();
+    let mut counters = [first, [0xff; 16], [0xff; 16]];
     counters[1][0] = 7;
     (counters[1][15], counters[2][15]) = (0xfd, 0xfb);
     counters
@@ -286,8 +287,8 @@ fn run_serial(session: &mut Session, group: Group, (key, aes): (u64, &Aes), len:
     }
     let data = sample(len, 3);
     let address = session.secret(INPUT, &data, false);
-    let state = session.secret(REGISTER, &[0x3c; 16], true);
+    let state = session.secret(REGISTER, &COUNTERS[0], true);
     session.call("proof_cbc_mac", &[key, state, address, len as u64])?;
-    session.check_values(REGISTER, "the MAC", &cbc_mac::update(aes, [0x3c; 16], &data));
+    session.check_values(REGISTER, "the MAC", &cbc_mac::update(aes, COUNTERS[0], &data));
     Ok(())
 }

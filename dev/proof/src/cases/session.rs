@@ -38,11 +38,16 @@ pub struct Session {
     pub results: Vec<Vec<u8>>,
 }
 
-/// Pseudo-random bytes that are not special for any function.
+/// Pseudo-random bytes (SplitMix64).
 pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
-    (0..len)
-        .map(|i| (i.wrapping_mul(167) ^ (i >> 3).wrapping_mul(29) ^ seed.wrapping_mul(91)) as u8)
-        .collect()
+    let word = |index: usize| {
+        let start = (seed as u64) << 32 | index as u64;
+        let mut x = (start + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ x >> 31).to_le_bytes()
+    };
+    (0..len).map(|place| word(place / 8)[place % 8]).collect()
 }
 
 impl Session {

@@ -122,18 +122,36 @@ fn shapes(group: Group, extent: Extent, is_serial: bool, unit: usize) -> Vec<Vec
             1 => 11,
             _ => 48,
         };
+        // The shortest message is at another place for each number of messages.
         shapes.extend(
-            [1, 2, 3, 5, 8, 9, 15, 16, 17, 33]
-                .map(|count| (0..count).map(|index| round(short + unit * (index * 5 % 4))).collect()),
+            [1, 2, 3, 5, 8, 9, 15, 16, 17, 33].map(|count| {
+                (0..count).map(|index| round(short + unit * ((count + index) * 5 % 4))).collect()
+            }),
         );
         return shapes;
     }
     shapes.push(vec![round(step + 16), 0, round(2 * step + 31), round(37)]);
-    shapes.push((0..17).map(|index| round(16 * (index % 5) + index)).collect());
+    // Kernels interleave up to eight messages, and process the rest in smaller numbers.
+    for count in [5, 6, MIXED, 17] {
+        shapes.push((0..count).map(|index| round(16 * (index % 5) + index)).collect());
+    }
     if extent == Extent::Full {
         shapes.extend((0..3 * step + 48).step_by(unit * if unit == 1 { 7 } else { 1 }).map(|len| vec![len]));
     }
     shapes
+}
+
+/// Number of messages of a task whose keys have different sizes.
+const MIXED: usize = 7;
+
+/// The size of the key of a message in a task of `count` messages.
+fn key_len(group: Group, count: usize, index: usize) -> usize {
+    let sizes = [16, 24, 32];
+    if count != MIXED || group.operation.takes_hash_key() {
+        return group.key_len;
+    }
+    // Pairs of keys of one size, so that there are messages to interleave.
+    sizes[(group.key_len / 8 + index / 2) % sizes.len()]
 }
 
 /// The chaining state after a pass. `None` if the pass has no chaining state, if its state is not specified after a partial block, or for
@@ -202,7 +220,8 @@ fn run_pass(
     let is_xts = pass.name.starts_with("Xts");
     let (mut list, mut expected) = (Vec::new(), Vec::new());
     for (index, len) in lens.iter().enumerate() {
-        let (key, data) = (sample(group.key_len, 5 + index), sample(*len, 3 + index));
+        let key = sample(key_len(group, lens.len(), index), 5 + index);
+        let data = sample(*len, 3 + index);
         let state: Block = sample(16, 40 + index).try_into().expect("16 bytes");
         let key_place = session.secret(buffer(0, index), &key, false);
         let tweak_place = if is_xts { session.secret(buffer(1, index), &tweak_key(&key), false) } else { 0 };
@@ -216,7 +235,7 @@ fn run_pass(
         } else {
             session.data(buffer(3, index), buffer(4, index), &data, in_place)
         };
-        let key_len = group.key_len as u64;
+        let key_len = key.len() as u64;
         list.extend([key_place, key_len, tweak_place, state_place, from, to, *len as u64, 0, 0]);
         let result = (pass.expected)(&key, &state, &data);
         let next = (!only_reads).then(|| next_state(pass.name, &state, &data, &result)).flatten();
@@ -268,7 +287,8 @@ fn run_fused(
     let seals = index.is_multiple_of(2);
     let (mut list, mut expected) = (Vec::new(), Vec::new());
     for (number, len) in lens.iter().enumerate() {
-        let (key, plaintext) = (sample(group.key_len, 5 + number), sample(*len, 3 + number));
+        let key = sample(key_len(group, lens.len(), number), 5 + number);
+        let plaintext = sample(*len, 3 + number);
         let (nonce, aad) = (sample(12, 40 + number), sample(number * 19 % 70, 8));
         let nonce: [u8; 12] = nonce.try_into().expect("12 bytes");
         let (ciphertext, tag) = seal(index, &key, &nonce, &aad, &plaintext);
@@ -290,7 +310,7 @@ fn run_fused(
         let state_place = session.public(buffer(2, number), &state, seals);
         let aad_place = session.secret(buffer(5, number), &aad, false);
         let (from, to) = session.data(buffer(3, number), buffer(4, number), input, in_place);
-        let key_len = group.key_len as u64;
+        let key_len = key.len() as u64;
         list.extend([key_place, key_len, 0, state_place, from, to, *len as u64, aad_place, aad.len() as u64]);
         if seals {
             state[16..].copy_from_slice(&tag);

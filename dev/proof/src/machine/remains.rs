@@ -1,14 +1,55 @@
-//! Secrets that a function leaves behind.
+//! The start and the end of functions: registers that a function does not preserve, and secrets that it leaves behind.
 
 use std::collections::BTreeMap;
 
 use iced_x86::Register;
 
-use super::{CALLER, Finding, Kind, Machine};
+use super::{CALLER, Finding, Kind, Machine, PRESERVED, Preserved, Step, Stop, number};
 use crate::memory::{Role, Writer};
 use crate::value::Domain;
 
 impl<D: Domain> Machine<D> {
+    /// Starts a function that returns to an address.
+    ///
+    /// # Errors
+    /// If the stack is full.
+    pub fn enter(&mut self, address: u64) -> Step {
+        self.frames.push(self.preserved());
+        self.push(address)
+    }
+
+    /// Ends a function, and returns the address to which it returns.
+    ///
+    /// # Errors
+    /// If the stack is empty.
+    pub fn leave(&mut self) -> Result<u64, Stop> {
+        let target = self.pop()?;
+        if let Some(before) = self.frames.pop() {
+            self.find_not_preserved(&before);
+        }
+        self.public(Kind::Branch, "address to return to", &target[..8])
+    }
+
+    fn preserved(&self) -> Preserved<D> {
+        PRESERVED.map(|register| self.general[number(register)])
+    }
+
+    /// Adds a finding for each register that a function has not preserved. `before` has the values at the call.
+    fn find_not_preserved(&mut self, before: &Preserved<D>) {
+        for ((register, before), after) in PRESERVED.iter().zip(before).zip(self.preserved()) {
+            let is_same =
+                |(x, y): (&D::Byte, &D::Byte)| D::value(*x) == D::value(*y) && D::secret(*x) == D::secret(*y);
+            if before.iter().zip(&after).all(is_same) {
+                continue;
+            }
+            let writer = self.general_writers[register.number()].into();
+            let detail = format!("{register:?}, written at {}", self.image().place(writer));
+            let function = self.image().function_at(writer);
+            let finding = Finding { kind: Kind::Preserved, function, bytes: 0, depth: 0, detail };
+            *self.findings.entry(finding).or_default() += 1;
+        }
+    }
+
     /// Adds a finding for each function that has left secret bytes in registers, on the stack or in static variables. Copies of at least
     /// four bytes of a public result are not reported.
     pub fn find_left(&mut self, results: &[&[u8]]) {

@@ -66,14 +66,13 @@ pub(super) fn jump_if<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
 
 pub(super) fn call<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let target = m.target(i)?;
-    m.push(m.next)?;
+    m.enter(m.next)?;
     m.next = target;
     Ok(())
 }
 
 pub(super) fn ret<D: Domain>(m: &mut Machine<D>, _: &Instruction) -> Step {
-    let target = m.pop()?;
-    m.next = m.public(Kind::Branch, "address to return to", &target[..8])?;
+    m.next = m.leave()?;
     Ok(())
 }
 

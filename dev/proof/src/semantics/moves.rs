@@ -163,22 +163,9 @@ fn element(mnemonic: Mnemonic) -> usize {
     }
 }
 
-/// True if a memory operand must be aligned to its size.
-fn is_aligned(mnemonic: Mnemonic) -> bool {
-    use Mnemonic::*;
-    matches!(
-        mnemonic,
-        Movdqa | Movaps | Movapd | Vmovdqa | Vmovaps | Vmovapd | Vmovdqa32 | Vmovdqa64 | Movntdq | Vmovntdq
-    ) || matches!(mnemonic, Movntps | Vmovntps)
-}
-
 pub(super) fn vector<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
     if i.has_op_mask() {
         return masked(m, i);
-    }
-    let memory = (0..2).any(|operand| i.op_kind(operand) == OpKind::Memory);
-    if memory && is_aligned(i.mnemonic()) && m.address(i)? % i.memory_size().size() as u64 != 0 {
-        return Err(m.stop("the address is not aligned"));
     }
     let bytes = m.read(i, 1)?;
     m.write(i, 0, &bytes)

@@ -1,6 +1,6 @@
 //! Operands: registers, memory and constants.
 
-use iced_x86::{EncodingKind, Instruction, OpKind, Register};
+use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind, Register};
 
 use crate::machine::{Bytes, Kind, Machine, Step, Stop};
 use crate::value::{Domain, Flag, Shift};
@@ -45,6 +45,15 @@ impl<D: Domain> Machine<D> {
         self.public(Kind::Address, "address", &address)
     }
 
+    /// The address and the number of bytes of a memory operand, whose address is aligned if the instruction requires it.
+    fn accessed(&mut self, i: &Instruction) -> Result<(u64, usize), Stop> {
+        let (address, size) = (self.address(i)?, i.memory_size().size());
+        if must_be_aligned(i) && !address.is_multiple_of(size as u64) {
+            return Err(self.stop("the address is not aligned"));
+        }
+        Ok((address, size))
+    }
+
     /// The value of an operand with zeros above it. Constants have 8 bytes with the sign extended.
     pub(super) fn read(&mut self, i: &Instruction, operand: u32) -> Result<Bytes<D>, Stop> {
         match i.op_kind(operand) {
@@ -56,7 +65,7 @@ impl<D: Domain> Machine<D> {
                 Ok(self.register(register))
             }
             OpKind::Memory => {
-                let (address, size) = (self.address(i)?, i.memory_size().size());
+                let (address, size) = self.accessed(i)?;
                 if !i.is_broadcast() {
                     return self.load(address, size);
                 }
@@ -101,7 +110,7 @@ impl<D: Domain> Machine<D> {
                 Ok(())
             }
             _ => {
-                let (address, size) = (self.address(i)?, i.memory_size().size());
+                let (address, size) = self.accessed(i)?;
                 self.store(address, &bytes[..size])
             }
         }
@@ -120,6 +129,17 @@ impl<D: Domain> Machine<D> {
             return Err(self.stop("this form, whose last operand is no constant, has no semantics"));
         }
         Ok(i.immediate(last) as usize & 0xff)
+    }
+}
+
+/// True if a memory operand must be aligned to its size: for moves whose names say so, and for operands of 16 bytes in the encoding of SSE
+/// except those of unaligned moves (Intel's manual, volume 1, section 4.1.1).
+fn must_be_aligned(i: &Instruction) -> bool {
+    use Mnemonic::*;
+    match i.mnemonic() {
+        Vmovdqa | Vmovaps | Vmovapd | Vmovdqa32 | Vmovdqa64 | Vmovntdq | Vmovntps => true,
+        Movdqu | Movups | Movupd | Lddqu => false,
+        _ => is_legacy(i) && i.memory_size().size() == 16,
     }
 }
 

@@ -5,7 +5,7 @@ use lockstep_core::work::{FusedAead, Pass};
 
 use super::options::LaunchOptions;
 use super::part::Entries;
-use super::tiling::{BlockLimit, KernelOption, Tiling};
+use super::tiling::{BlockLimit, Instead, KernelOption, Tiling};
 use crate::machine::{Entry, Limits};
 
 /// The entry points of a module that has one for each part and key size.
@@ -39,6 +39,13 @@ macro_rules! by_size {
             Entry { module: $module, name: concat!($family, $part, "_192") },
             Entry { module: $module, name: concat!($family, $part, "_256") },
         ]
+    };
+}
+
+/// One function for all key sizes.
+macro_rules! any_size {
+    ($module:literal, $family:literal, $part:literal) => {
+        [Entry { module: $module, name: concat!($family, $part) }; 3]
     };
 }
 
@@ -103,7 +110,7 @@ const PAPER: &[Pass] = &[Pass::EcbEncrypt, Pass::EcbDecrypt, Pass::Ctr];
 const THESIS: &[Pass] = &[Pass::EcbEncrypt, Pass::Ctr];
 
 /// All families, the default one first.
-pub(crate) static FAMILIES: [Family; 7] = [
+pub(crate) static FAMILIES: [Family; 8] = [
     Family {
         name: "cuda/bitslice",
         description: "bitsliced, 32 blocks a thread, state in registers",
@@ -129,7 +136,10 @@ pub(crate) static FAMILIES: [Family; 7] = [
         ..of_a_paper("cuda/fine-shared", "T-tables in shared memory, four threads a block (GeForce 8, 2008)")
     },
     Family {
-        tilings: |options| paper(entries!("cuda_ctr", "coarse_shared"), 16, 16, TBOXES, options),
+        tilings: |options| {
+            let [fine, _] = paper(entries!("cuda_ctr", "fine_shared"), 4, 8, TBOXES, options);
+            coarse(entries!("cuda_ctr", "coarse_shared"), fine, TBOXES, options)
+        },
         ..of_a_paper("cuda/coarse-shared", "T-tables in shared memory, a thread a block (GeForce 8, 2008)")
     },
     Family {
@@ -140,7 +150,10 @@ pub(crate) static FAMILIES: [Family; 7] = [
         )
     },
     Family {
-        tilings: |options| paper(entries!("cuda_ctr", "coarse_constant"), 16, 16, 0, options),
+        tilings: |options| {
+            let [fine, _] = paper(entries!("cuda_ctr", "fine_constant"), 4, 8, 0, options);
+            coarse(entries!("cuda_ctr", "coarse_constant"), fine, 0, options)
+        },
         ..of_a_paper(
             "cuda/coarse-constant",
             "T-tables in constant memory, a thread a block (GeForce 8, 2008)",
@@ -156,6 +169,13 @@ pub(crate) static FAMILIES: [Family; 7] = [
         },
         ..of_a_paper("cuda/global-sbox", "S-box in global memory, computed MixColumns (GeForce 8800, 2008)")
     },
+    Family {
+        tilings: |options| {
+            let [tiling, _] = paper(entries!(any_size, "gems", "gems"), 16, 0, 0, options);
+            [tiling.map(|tiling| Tiling { option: KernelOption::Rounds, ..tiling }), None]
+        },
+        ..of_a_paper("cuda/gems", "S-box and MixColumns as tables in global memory (GPU Gems 3, chapter 36)")
+    },
 ];
 
 pub(super) const BITSLICE: Tiling = Tiling {
@@ -165,7 +185,7 @@ pub(super) const BITSLICE: Tiling = Tiling {
     block_tiles: 1,
     shared: 0,
     most: BlockLimit::Any,
-    narrow: false,
+    instead: Instead::Never,
     option: KernelOption::Rounds,
 };
 
@@ -175,7 +195,8 @@ pub(super) const BITSLICE_LANE: Tiling = Tiling {
     tile: 512,
     tile_threads: 1,
     block_tiles: 32,
-    narrow: true,
+    // A message shorter than this would leave more than half of a tile of `BITSLICE` empty.
+    instead: Instead::ShortMessages(BITSLICE.tile / 2),
     ..BITSLICE
 };
 
@@ -188,7 +209,7 @@ pub(super) const TABLE: Tiling = Tiling {
     block_tiles: 16,
     shared: 128 * 1024,
     most: BlockLimit::Resident(1),
-    narrow: false,
+    instead: Instead::Never,
     option: KernelOption::Number(0),
 };
 
@@ -229,10 +250,17 @@ fn paper(
         block_tiles: 1,
         shared: tables + thread_state * threads,
         most: options.blocks.map_or(BlockLimit::Any, BlockLimit::Blocks),
-        narrow: false,
+        instead: Instead::Never,
         option: KernelOption::Number(0),
     };
     [Some(tiling), None]
+}
+
+/// The tilings of coarse grain, and of fine grain for small launches if the launch options ask for it.
+fn coarse(entries: &'static Entries, fine: Option<Tiling>, tables: u32, options: &LaunchOptions) -> Tilings {
+    let [coarse, _] = paper(entries, 16, 16, tables, options);
+    let instead = options.fine_below.map(|kib| Instead::SmallLaunches(1024 * kib as usize));
+    [coarse, fine.zip(instead).map(|(fine, instead)| Tiling { instead, ..fine })]
 }
 
 impl Family {
@@ -276,9 +304,6 @@ impl Family {
         let tilings = (self.tilings)(options);
         let mut fitting = tilings.iter().flatten().filter(|tiling| tiling.shared <= limits.shared);
         let first = *fitting.next().or(tilings.iter().flatten().last()).unwrap_or(&BITSLICE);
-        match fitting.find(|tiling| tiling.narrow) {
-            Some(narrow) if bytes / segments.max(1) < first.tile / 2 => *narrow,
-            _ => first,
-        }
+        fitting.find(|tiling| tiling.instead.is_chosen(segments, bytes)).copied().unwrap_or(first)
     }
 }

@@ -12,6 +12,8 @@ pub struct LaunchOptions {
     pub blocks: Option<u32>,
     /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
+    /// For coarse grain: launches that have fewer KiB than this run fine grain. The CUDA paper proposes this choice.
+    pub fine_below: Option<u32>,
     /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,
     /// The method of the multiplications in GHASH and POLYVAL.
@@ -37,6 +39,7 @@ const WITH_THREADS: &[&str] = &[
     "cuda/fine-constant",
     "cuda/coarse-constant",
     "cuda/global-sbox",
+    "cuda/gems",
 ];
 
 /// The launch options for users.
@@ -61,5 +64,13 @@ pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
         range: 1..=1024,
         multiple: 1,
         kernels: &["cuda/global-sbox"],
+    },
+    LaunchOption {
+        name: "fine",
+        meaning: "the KiB of a launch below which four threads share an AES block",
+        // 4 GiB: no launch has more.
+        range: 1..=1 << 22,
+        multiple: 1,
+        kernels: &["cuda/coarse-shared", "cuda/coarse-constant"],
     },
 ];

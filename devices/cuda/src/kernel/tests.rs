@@ -102,6 +102,24 @@ fn constants_agree() {
     }
 }
 
+/// The launch option decides between coarse and fine grain by the bytes of a launch, in whatever segments they are.
+#[test]
+fn small_launches_have_fine_grain_on_request() {
+    let coarse = &FAMILIES[3];
+    let entry = |options: &LaunchOptions, segments, bytes| {
+        coarse.tiling(&ALL, options, segments, bytes).entry(Part::Ctr, KeySize::Aes128).name
+    };
+    let (plain, option) =
+        (LaunchOptions::default(), LaunchOptions { fine_below: Some(2), ..Default::default() });
+    assert_eq!(entry(&plain, 1, 16), "coarse_shared_ctr_128");
+    assert_eq!(entry(&option, 1, 2047), "fine_shared_ctr_128");
+    assert_eq!([1, 100].map(|segments| entry(&option, segments, 2048)), ["coarse_shared_ctr_128"; 2]);
+    assert_eq!(
+        FAMILIES[2].tiling(&ALL, &option, 1, 4096).entry(Part::Ctr, KeySize::Aes128).name,
+        "fine_shared_ctr_128"
+    );
+}
+
 #[test]
 fn small_shared_memory_selects_the_small_table() {
     let limits = Limits { multiprocessors: 46, shared: 99 * 1024, threads: 1024, tensor_bits: true };

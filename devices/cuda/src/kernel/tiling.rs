@@ -20,9 +20,8 @@ pub(crate) struct Tiling {
     pub(super) shared: u32,
     /// The limit of thread blocks, for kernels whose blocks loop over tiles.
     pub(super) most: BlockLimit,
-    /// True if the tiling is for short segments. In a tiling with larger tiles, short segments leave most of a tile
-    /// empty.
-    pub(super) narrow: bool,
+    /// The launches for which this tiling is used instead of the first tiling of its family.
+    pub(super) instead: Instead,
     pub(super) option: KernelOption,
 }
 
@@ -32,6 +31,26 @@ pub(super) enum KernelOption {
     Number(u32),
     /// The number of rounds of the key size.
     Rounds,
+}
+
+/// The launches for which a tiling is used although the tiling before it fits on the GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Instead {
+    Never,
+    /// Launches whose segments have fewer bytes than this on average.
+    ShortMessages(usize),
+    /// Launches that have fewer bytes than this.
+    SmallLaunches(usize),
+}
+
+impl Instead {
+    pub(super) fn is_chosen(self, segments: usize, bytes: usize) -> bool {
+        match self {
+            Instead::Never => false,
+            Instead::ShortMessages(limit) => bytes / segments.max(1) < limit,
+            Instead::SmallLaunches(limit) => bytes < limit,
+        }
+    }
 }
 
 /// The limit of thread blocks of a launch.

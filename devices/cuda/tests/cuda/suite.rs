@@ -25,6 +25,12 @@ fn wide() -> Arc<dyn Device> {
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
 }
 
+/// The emulator with fine grain in launches of less than 1 KiB, which some launches of the suite are.
+fn coarse_with_fine() -> Arc<dyn Device> {
+    let options = LaunchOptions { fine_below: Some(1), ..LaunchOptions::default() };
+    Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
+}
+
 lockstep_testkit::backend_suite!(bitslice, device(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(bitslice_wide, wide(), "cuda/bitslice");
 lockstep_testkit::backend_suite!(table, device(), "cuda/table");
@@ -32,7 +38,9 @@ lockstep_testkit::backend_suite!(fine_shared, device(), "cuda/fine-shared");
 lockstep_testkit::backend_suite!(coarse_shared, device(), "cuda/coarse-shared");
 lockstep_testkit::backend_suite!(fine_constant, device(), "cuda/fine-constant");
 lockstep_testkit::backend_suite!(coarse_constant, device(), "cuda/coarse-constant");
+lockstep_testkit::backend_suite!(coarse_with_fine, coarse_with_fine(), "cuda/coarse-shared");
 lockstep_testkit::backend_suite!(global_sbox, device(), "cuda/global-sbox");
+lockstep_testkit::backend_suite!(gems, device(), "cuda/gems");
 
 /// Runs the checks of modes that hash, with the carry-less multiply-add in GHASH and POLYVAL. The default build does not contain these
 /// kernels. A named device uses them if the build contains them and the device supports the instruction.

@@ -1,5 +1,6 @@
 //! The kernels of *AES Encryption and Decryption on the GPU* (Yamanouchi, GPU Gems 3, chapter 36, 2007): the same functions in
-//! a vertex shader with transform feedback and in a fragment shader, with tables in textures or in uniform arrays.
+//! a vertex shader with transform feedback and in a fragment shader, with tables in textures or in uniform arrays. There is one
+//! program for each direction, or one program for both, which selects the direction by a uniform.
 #![allow(unsafe_code, reason = "functions of OpenGL")]
 
 use glow::HasContext;
@@ -25,34 +26,75 @@ pub(crate) enum Tables {
     Uniforms,
 }
 
+/// A kernel of the chapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Design {
+    pub(crate) stage: Stage,
+    pub(crate) tables: Tables,
+    /// True if one program has both directions.
+    pub(crate) has_mode: bool,
+}
+
+/// The directions that a program has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Direction {
+    Encrypts,
+    Decrypts,
+    /// Both. The uniform `mode` selects one of them.
+    ByMode,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Program {
     stage: Stage,
     tables: Tables,
-    /// True for the inverse cipher.
-    decrypts: bool,
+    direction: Direction,
 }
 
 /// Number of round keys of the longest key: one for each of the 14 rounds, and one before them.
 const MOST_ROUND_KEYS: usize = 15;
 
-const UNIFORMS: [&str; 5] = ["blocks", "rounds", "round_keys", "sbox_table", "mix_table"];
+const UNIFORMS: [&str; 8] = [
+    "blocks",
+    "rounds",
+    "round_keys",
+    "mode",
+    "sbox_table",
+    "mix_table",
+    "inverse_sbox_table",
+    "inverse_mix_table",
+];
 
-/// The uniforms of the S-box and of the table of MixColumns.
-const TABLE_UNIFORMS: [&str; 2] = ["sbox_table", "mix_table"];
-
-/// Names of the S-box and of the table of MixColumns in [`Gl::tables`], and their contents.
+/// A table: its name in [`Gl::tables`], and its contents.
 type Content = (&'static str, fn() -> Vec<u32>);
-const ENCRYPTS: [Content; 2] =
+const FORWARD: [Content; 2] =
     [("S-box", || SBOX.iter().map(|&byte| byte.into()).collect()), ("MixColumns", || MIX_COLUMNS.to_vec())];
-const DECRYPTS: [Content; 2] = [
+const INVERSE: [Content; 2] = [
     ("inverse S-box", || INVERSE_SBOX.iter().map(|&byte| byte.into()).collect()),
     ("InvMixColumns", || INVERSE_MIX_COLUMNS.to_vec()),
 ];
 
 impl Program {
-    fn contents(self) -> [Content; 2] {
-        if self.decrypts { DECRYPTS } else { ENCRYPTS }
+    fn of(design: Design, decrypts: bool) -> Program {
+        let direction = match (design.has_mode, decrypts) {
+            (true, _) => Direction::ByMode,
+            (false, true) => Direction::Decrypts,
+            (false, false) => Direction::Encrypts,
+        };
+        Program { stage: design.stage, tables: design.tables, direction }
+    }
+
+    /// The tables, with the names of their uniforms.
+    fn contents(self) -> Vec<(&'static str, Content)> {
+        let names = ["sbox_table", "mix_table"].into_iter();
+        match self.direction {
+            Direction::Encrypts => names.zip(FORWARD).collect(),
+            Direction::Decrypts => names.zip(INVERSE).collect(),
+            Direction::ByMode => names
+                .chain(["inverse_sbox_table", "inverse_mix_table"])
+                .zip(FORWARD.into_iter().chain(INVERSE))
+                .collect(),
+        }
     }
 
     /// The shaders of the program.
@@ -64,8 +106,12 @@ impl Program {
             Tables::Textures => "TEXTURES",
         };
         let cipher = format!(
-            "precision highp float;\nprecision highp int;\n#define {tables} 1\n#define DECRYPTS {}\n{}",
-            u32::from(self.decrypts),
+            "precision highp float;\nprecision highp int;\n#define {tables} 1\n#define DIRECTION {}\n{}",
+            match self.direction {
+                Direction::Encrypts => "ENCRYPTS",
+                Direction::Decrypts => "DECRYPTS",
+                Direction::ByMode => "BY_MODE",
+            },
             include_str!("../../shaders/gems.glsl")
         );
         let (vertex, fragment, feedback) = match self.stage {
@@ -83,30 +129,35 @@ impl Program {
     }
 }
 
-/// The shaders of a program, for a host that compiles them itself.
-pub(crate) fn sources(stage: Stage, tables: Tables, decrypts: bool, interface: Interface) -> Sources {
-    Program { stage, tables, decrypts }.sources(interface)
+/// A program for a host that compiles it itself: its shaders, and the name of the table for each uniform of a table.
+pub(crate) fn exported(
+    design: Design,
+    decrypts: bool,
+    interface: Interface,
+) -> (Sources, Vec<(&'static str, &'static str)>) {
+    let program = Program::of(design, decrypts);
+    let tables = program.contents().into_iter().map(|(uniform, (name, _))| (uniform, name));
+    (program.sources(interface), tables.collect())
 }
 
-/// The tables by the names of their uniforms.
-pub(crate) fn tables(decrypts: bool) -> [(&'static str, Vec<u32>); 2] {
-    let [(_, sbox), (_, mix)] = if decrypts { DECRYPTS } else { ENCRYPTS };
-    [(TABLE_UNIFORMS[0], sbox()), (TABLE_UNIFORMS[1], mix())]
+/// All tables, by name.
+pub(crate) fn all_tables() -> Vec<(&'static str, Vec<u32>)> {
+    FORWARD.into_iter().chain(INVERSE).map(|(name, content)| (name, content())).collect()
 }
 
 /// Encrypts or decrypts the blocks of a run.
-pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> Result<(), String> {
-    let program = Program { stage, tables, decrypts: run.decrypts };
+pub(super) fn draw(run: &mut Run, design: Design, gl: &mut Gl) -> Result<(), String> {
+    let program = Program::of(design, run.decrypts);
     let key = gl.compile(program, |program, interface| program.sources(interface))?;
-    if tables == Tables::Textures {
-        for (name, content) in program.contents() {
+    if design.tables == Tables::Textures {
+        for (_, (name, content)) in program.contents() {
             if !gl.tables.contains_key(name) {
                 make_table(gl, name, &content())?;
             }
         }
     }
     let target_rows = rows(run.drawn);
-    match stage {
+    match design.stage {
         Stage::Fragment => {
             gl.upload(Slot::FirstInput, &run.blocks)?;
             gl.make_room(Slot::FirstOutput, target_rows)?;
@@ -115,7 +166,7 @@ pub(super) fn draw(run: &mut Run, stage: Stage, tables: Tables, gl: &mut Gl) -> 
         Stage::Vertex => gl.make_room(Slot::FirstOutput, 1)?,
     }
     let bytes = 16 * run.drawn;
-    let buffers = match stage {
+    let buffers = match design.stage {
         Stage::Vertex => {
             Some((gl.buffer(BufferSlot::Vertices, bytes)?, gl.buffer(BufferSlot::Feedback, bytes)?))
         }
@@ -146,9 +197,8 @@ fn set_uniforms(gl: &Gl, compiled: &Compiled, program: Program, run: &Run) {
         gl.gl.use_program(Some(compiled.program));
         gl.gl.uniform_1_i32(compiled.uniform("rounds"), run.size.rounds() as i32);
         gl.gl.uniform_4_u32_slice(compiled.uniform("round_keys"), &words(&run.round_keys));
-        for (unit, (uniform, (name, content))) in
-            (1..).zip(TABLE_UNIFORMS.into_iter().zip(program.contents()))
-        {
+        gl.gl.uniform_1_i32(compiled.uniform("mode"), run.decrypts.into());
+        for (unit, (uniform, (name, content))) in (1..).zip(program.contents()) {
             match gl.tables.get(name) {
                 Some((texture, buffer)) if program.tables == Tables::Textures => {
                     gl.gl.active_texture(glow::TEXTURE0 + unit);

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 pub(crate) use chunk::{Chunk, Task};
 pub use geforce6800::Steps;
 pub(crate) use geforce6800::{Variant, sources as geforce6800_sources};
-pub(crate) use gems::{Stage, Tables, sources as gems_sources, tables as gems_tables};
+pub(crate) use gems::{Design, Stage, Tables, all_tables, exported as exported_gems};
 
 use crate::gl::Gl;
 
@@ -21,7 +21,7 @@ use crate::gl::Gl;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
     /// GPU Gems 3, chapter 36.
-    Gems(Stage, Tables),
+    Gems(Design),
     /// The OpenSSL engine for the GeForce 6800.
     Geforce6800(Variant),
 }
@@ -73,7 +73,7 @@ impl Run {
     /// A text with the problem and the remedy. The blocks are then undefined.
     fn draw(&mut self, gl: &mut Gl) -> Result<(), String> {
         match self.kernel {
-            Kernel::Gems(stage, tables) => gems::draw(self, stage, tables, gl),
+            Kernel::Gems(design) => gems::draw(self, design, gl),
             Kernel::Geforce6800(variant) => geforce6800::draw(self, variant, gl),
         }
     }

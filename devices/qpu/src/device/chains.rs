@@ -2,7 +2,8 @@
 //!
 //! All serial passes use the program of CBC encryption, `y[i] = E(x[i] ^ y[i - 1])` with `y[-1] = 0`. The chaining state is XORed
 //! with the first block. OFB encrypts zeros. CFB encryption has the ciphertext `c[i] = p[i] ^ E(c[i - 1])`, so that
-//! `y[i] = E(c[i - 1])` follows from `x[i] = p[i - 1]`.
+//! `y[i] = E(c[i - 1])` follows from `x[i] = p[i - 1]`. PCBC encryption has `c[i] = E(p[i] ^ p[i - 1] ^ c[i - 1])`, so that
+//! `y[i] = c[i]` follows from `x[i] = p[i] ^ p[i - 1]`.
 
 use std::ops::Range;
 
@@ -54,6 +55,8 @@ impl Chain<'_> {
         };
         if number == first {
             xor(&mut block, self.state);
+        } else if pass == Pass::PcbcEncrypt {
+            xor(&mut block, &self.block(number - 1));
         }
         block
     }
@@ -65,8 +68,12 @@ impl Chain<'_> {
         if matches!(pass, Pass::Cfb128Encrypt | Pass::Ofb) {
             xor(&mut result, &self.block(number));
         }
-        // The next chaining state of OFB is the keystream. For the other passes it is the result.
+        // The next chaining state of OFB is the keystream, and that of PCBC the sum of plaintext and ciphertext. For the other passes it
+        // is the result.
         *self.state = if pass == Pass::Ofb { *output } else { result };
+        if pass == Pass::PcbcEncrypt {
+            xor(self.state, &self.block(number));
+        }
         if pass != Pass::CbcMac {
             let len = range.len();
             self.host.output()[range].copy_from_slice(&result[..len]);
@@ -74,7 +81,7 @@ impl Chain<'_> {
     }
 }
 
-fn xor(block: &mut Block, other: &Block) {
+pub(super) fn xor(block: &mut Block, other: &Block) {
     block.iter_mut().zip(other).for_each(|(byte, other)| *byte ^= other);
 }
 

@@ -29,12 +29,12 @@ pub(super) static KERNELS: [Kernel; 4] = [
         clocks_per_byte: 15.0,
         launch: |pass| match pass {
             Pass::EcbEncrypt => Some(blocks(false, Combination::None)),
-            Pass::EcbDecrypt => Some(blocks(true, Combination::None)),
+            Pass::EcbDecrypt | Pass::PcbcDecrypt => Some(blocks(true, Combination::None)),
             Pass::CbcDecrypt => Some(blocks(true, Combination::Data)),
             Pass::Cfb128Decrypt => Some(blocks(false, Combination::Data)),
             Pass::XtsEncrypt => Some(blocks(false, Combination::Tweak)),
             Pass::XtsDecrypt => Some(blocks(true, Combination::Tweak)),
-            Pass::CbcEncrypt | Pass::CbcMac | Pass::Cfb128Encrypt | Pass::Ofb => {
+            Pass::CbcEncrypt | Pass::CbcMac | Pass::Cfb128Encrypt | Pass::Ofb | Pass::PcbcEncrypt => {
                 Some(blocks(false, Combination::Chain))
             }
             Pass::Ctr | Pass::Ctr32 => Some(Launch::Ctr),

@@ -13,7 +13,7 @@ use lockstep_core::backend::{
     KernelId, KernelInfo, LaunchOption, Missing, Unit,
 };
 use lockstep_core::launch::number;
-use lockstep_core::work::{Operation, Segment, Task, Work};
+use lockstep_core::work::{Operation, Pass, Segment, Task, Work};
 use lockstep_core::{Block, Error, KeySize};
 use zeroize::Zeroizing;
 
@@ -281,7 +281,7 @@ impl Device for Qpu {
         let mut call = Call { chip: &mut **chip, device: self.id(), qpus: self.qpus, done };
         let result = if pass.is_xts() {
             sectors::run(&mut call, launch, segments)
-        } else if pass.is_serial() {
+        } else if pass.is_serial() && pass != Pass::PcbcDecrypt {
             chains::run(&mut call, launch, pass, segments)
         } else {
             segments.iter_mut().try_for_each(|segment| pieces::run(&mut call, launch, pass, segment))

@@ -1,5 +1,6 @@
 //! Passes whose blocks can be processed in parallel: the segments are processed one after the other, in pieces of the size of
-//! a run.
+//! a run. PCBC decryption is one of them: the QPUs decrypt blocks, and the sums of each block with the blocks before it, which are serial,
+//! are computed here.
 
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::{Pass, Segment};
@@ -7,6 +8,7 @@ use lockstep_core::{Block, Error};
 use zeroize::Zeroizing;
 
 use super::Call;
+use super::chains::xor;
 use crate::kernels::bitslice::UNIT;
 use crate::launch::{Job, Launch, MAX_RUN_BYTES};
 
@@ -43,13 +45,21 @@ pub(super) fn run(
             Pass::Cfb128Decrypt => (&before, &input),
             _ => (&input, &[]),
         };
-        let output = call.run(
+        let mut output = call.run(
             launch,
             &Job { keys, counter: *state, input: blocks, other },
             qpus_for(launch, piece, call.qpus),
         )?;
         let last = input[..piece].as_chunks::<16>().0.last().copied();
         *state = rule.after(*state, piece, last);
+        if pass == Pass::PcbcDecrypt {
+            let ciphertext = input.as_chunks::<16>().0;
+            for (block, ciphertext) in output.as_chunks_mut::<16>().0.iter_mut().zip(ciphertext) {
+                xor(block, &state);
+                *state = *block;
+                xor(&mut state, ciphertext);
+            }
+        }
         host.output()[at..end].copy_from_slice(&output[..piece]);
         call.done.bytes += piece as u64;
         at = end;

@@ -6,7 +6,7 @@ use super::memory::Memory;
 use super::observe::{Event, Observer, Stalls};
 use super::qpu::{Progress, Qpu, Vector};
 use super::shared::Shared;
-use super::timing::CLOCKS_PER_INSTRUCTION;
+use super::timing::{CLOCKS_PER_INSTRUCTION, TMU_LATENCY};
 use super::{Counters, Fault, FaultKind, Program, QPUS};
 use crate::isa::INSTRUCTION_BYTES;
 
@@ -52,6 +52,7 @@ pub struct Machine<'p> {
     base: u32,
     /// The value of each word of the VPM at the start.
     vpm: u32,
+    texture_latency: u64,
 }
 
 /// The reason why a QPU pauses to let other QPUs run.
@@ -71,7 +72,7 @@ impl Machine<'_> {
     pub fn new<'p>(program: &'p Program, uniforms: &[u32]) -> Machine<'p> {
         assert!(uniforms.len() <= usize::from(QPUS), "the chip has {QPUS} QPUs");
         let qpus = (0..).zip(uniforms).map(|(number, uniforms)| Qpu::new(number, *uniforms));
-        Machine { program, qpus: qpus.collect(), base: 0, vpm: 0 }
+        Machine { program, qpus: qpus.collect(), base: 0, vpm: 0, texture_latency: TMU_LATENCY }
     }
 
     /// Sets the address of the first byte of the memory, a multiple of four. The default is 0.
@@ -86,6 +87,13 @@ impl Machine<'_> {
     pub fn with_registers(mut self, value: u32) -> Self {
         self.qpus.iter_mut().for_each(|qpu| qpu.fill(value));
         Machine { vpm: value, ..self }
+    }
+
+    /// Sets the clocks from the end of the time for which a request occupies its texture unit until the result is ready. The default is
+    /// [`TMU_LATENCY`].
+    #[must_use]
+    pub fn with_texture_latency(self, clocks: u64) -> Self {
+        Machine { texture_latency: clocks, ..self }
     }
 
     /// Runs until all QPUs have ended.
@@ -110,7 +118,7 @@ impl Machine<'_> {
         budget: u64,
         observer: &mut impl Observer,
     ) -> Result<Run, Fault> {
-        let mut shared = Shared::new(Memory::new(memory, self.base), self.vpm);
+        let mut shared = Shared::new(Memory::new(memory, self.base), self.vpm, self.texture_latency);
         let mut running: Vec<usize> = (0..self.qpus.len()).collect();
         let mut waiting: Vec<usize> = Vec::new();
         while !running.is_empty() {

@@ -46,14 +46,14 @@ pub(super) struct Shared<'m> {
 }
 
 impl<'m> Shared<'m> {
-    pub(super) fn new(memory: Memory<'m>, vpm: u32) -> Shared<'m> {
+    pub(super) fn new(memory: Memory<'m>, vpm: u32, texture_latency: u64) -> Shared<'m> {
         let (bytes, ways) = SLICE_CACHE;
         let caches =
             || SliceCaches { instructions: Cache::new(bytes, ways), uniforms: Cache::new(bytes, ways) };
         Shared {
             memory,
             vpm: Vpm::new(vpm),
-            units: (0..UNITS * SLICES).map(|_| TextureUnit::new()).collect(),
+            units: (0..UNITS * SLICES).map(|_| TextureUnit::new(texture_latency)).collect(),
             slices: (0..SLICES).map(|_| caches()).collect(),
             l2: Cache::new(L2_CACHE.0, L2_CACHE.1),
             semaphores: [0; 16],

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::cache::Cache;
 use super::qpu::Vector;
-use super::timing::{TMU_CLOCKS_PER_REQUEST, TMU_LATENCY};
+use super::timing::TMU_CLOCKS_PER_REQUEST;
 
 /// Maximum number of requests of a QPU that a unit holds. Broadcom's guide states eight, but with more than four
 /// requests results were lost in experiments (vc4asm's addendum).
@@ -16,20 +16,22 @@ const CACHE: u32 = 4096;
 
 /// A texture unit, which two or four QPUs share.
 pub(super) struct TextureUnit {
-    /// The clock at which the last request has been processed.
+    /// The clock until which requests occupy the unit.
     free_at: u64,
+    /// Clocks from the end of this time until the result is ready.
+    latency: u64,
     pub(super) cache: Cache,
 }
 
 impl TextureUnit {
-    pub(super) fn new() -> TextureUnit {
-        TextureUnit { free_at: 0, cache: Cache::new(CACHE, 1) }
+    pub(super) fn new(latency: u64) -> TextureUnit {
+        TextureUnit { free_at: 0, latency, cache: Cache::new(CACHE, 1) }
     }
 
     /// Accepts a request. Returns the clock at which its result is ready.
     pub(super) fn request(&mut self, now: u64) -> u64 {
         self.free_at = self.free_at.max(now) + TMU_CLOCKS_PER_REQUEST;
-        self.free_at + TMU_LATENCY
+        self.free_at + self.latency
     }
 }
 

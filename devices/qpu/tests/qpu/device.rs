@@ -8,7 +8,7 @@ use lockstep_core::key::Block;
 use lockstep_core::work::{Pass, Segment, Task, Tweak};
 use lockstep_qpu::device::{Qpu, Simulated};
 use lockstep_qpu::launch::MAX_RUN_BYTES;
-use lockstep_reference::{Aes, cbc, cfb, ctr, xts};
+use lockstep_reference::{Aes, cbc, cfb, ctr, pcbc, xts};
 
 /// Executes a pass of the bitsliced kernel over messages with one key. Returns the totals.
 fn run(pass: Pass, keys: [&Key; 2], states: &mut [Block], messages: &mut [Vec<u8>]) -> Simulated {
@@ -37,7 +37,7 @@ fn chains_of_many_messages() {
     let aes = Aes::new(&KEYS[0]);
     let plain: Vec<Vec<u8>> =
         (0..400usize).map(|n| vec![n as u8; 16 * (n % 7 + if n == 390 { 800 } else { 0 })]).collect();
-    for pass in [Pass::CbcEncrypt, Pass::CbcMac, Pass::Cfb128Encrypt, Pass::Ofb] {
+    for pass in [Pass::CbcEncrypt, Pass::CbcMac, Pass::Cfb128Encrypt, Pass::Ofb, Pass::PcbcEncrypt] {
         let mut messages = plain.clone();
         let ivs: Vec<Block> = (0..400).map(|n| [(n * 3) as u8; 16]).collect();
         let mut states = ivs.clone();
@@ -48,10 +48,11 @@ fn chains_of_many_messages() {
             let mut expected = Vec::new();
             for block in input.chunks(16) {
                 let output = match pass {
-                    Pass::CbcEncrypt | Pass::CbcMac => aes.encrypt(xor(block, &state)),
+                    Pass::CbcEncrypt | Pass::CbcMac | Pass::PcbcEncrypt => aes.encrypt(xor(block, &state)),
                     _ => xor(&aes.encrypt(state), block),
                 };
-                state = if pass == Pass::Ofb { xor(&output, block) } else { output };
+                let adds_input = matches!(pass, Pass::Ofb | Pass::PcbcEncrypt);
+                state = if adds_input { xor(&output, block) } else { output };
                 expected.extend(output);
             }
             let expected = if pass == Pass::CbcMac { input } else { &expected };
@@ -90,6 +91,7 @@ fn messages_of_several_runs() {
         (Pass::Ctr32, 13),
         (Pass::CbcDecrypt, 0),
         (Pass::Cfb128Decrypt, 13),
+        (Pass::PcbcDecrypt, 0),
         (Pass::XtsEncrypt, 0),
     ] {
         let input = &input[..input.len() - tail];
@@ -100,11 +102,16 @@ fn messages_of_several_runs() {
             Pass::Ctr32 => ctr::apply32(&aes, &start, input),
             Pass::CbcDecrypt => cbc::decrypt(&aes, &start, input),
             Pass::Cfb128Decrypt => cfb::decrypt128(&aes, &start, input),
+            Pass::PcbcDecrypt => pcbc::decrypt(&aes, &start, input),
             _ => xts::encrypt(&aes, &tweak_aes, &start, input),
         };
         assert!(messages[0] == expected, "{pass:?}");
-        let last = input.as_chunks().0.last().copied();
-        assert_eq!(states[0], ChainingState::of(pass).after(start, input.len(), last), "{pass:?}");
+        let last: Option<Block> = input.as_chunks().0.last().copied();
+        let after = match (pass, last, expected.as_chunks::<16>().0.last()) {
+            (Pass::PcbcDecrypt, Some(ciphertext), Some(plaintext)) => xor(&ciphertext, plaintext),
+            _ => ChainingState::of(pass).after(start, input.len(), last),
+        };
+        assert_eq!(states[0], after, "{pass:?}");
     }
 }
 

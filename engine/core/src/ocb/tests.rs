@@ -57,3 +57,23 @@ fn nonces_of_all_lengths() {
     expected[0] = 0x81;
     assert_eq!(nonce_block(&nonce, 8), (expected[..].try_into().unwrap(), 0x1F));
 }
+
+/// Every length of nonce and tag, as in RFC 7253, section 4.2: `num2str(TAGLEN mod 128, 7) || zeros(120 - bitlen(N)) || 1 || N`.
+#[test]
+fn nonce_blocks_have_the_bits_of_the_definition() {
+    let nonce: [u8; 15] = std::array::from_fn(|i| 0xB7 ^ (i as u8).wrapping_mul(43));
+    for len in 1..=15 {
+        for tag in 1..=16 {
+            let bits_of = |number: usize, count: usize| (0..count).rev().map(move |bit| number >> bit & 1);
+            let mut bits: Vec<usize> = bits_of(8 * tag % 128, 7).collect();
+            bits.resize(127 - 8 * len, 0);
+            bits.push(1);
+            bits.extend(nonce[..len].iter().flat_map(|byte| bits_of((*byte).into(), 8)));
+            let block = bits.chunks(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | *bit as u8));
+            let mut block: Block = block.collect::<Vec<u8>>().try_into().unwrap();
+            let bottom = block[15] & 0x3F;
+            block[15] &= 0xC0;
+            assert_eq!(nonce_block(&nonce[..len], tag), (block, bottom.into()), "{len} bytes, tag {tag}");
+        }
+    }
+}

@@ -70,3 +70,37 @@ fn results_are_in_the_order_of_the_work() {
     assert_eq!(at_once(work, |number| number * number), expected);
     assert!(at_once(Vec::<usize>::new(), |number| number).is_empty());
 }
+
+/// All pairs of lengths and of targets around the borders of blocks and pages: the shares contain each byte once and in order, a segment
+/// is cut only at whole pages, and only if its pass allows it.
+#[test]
+fn shares_contain_each_byte_once() {
+    const EDGES: [usize; 9] = [0, 1, 16, 4095, 4096, 4097, 8191, 8192, 12_289];
+    for pass in [Pass::Ctr, Pass::CbcEncrypt] {
+        for first in EDGES {
+            for second in EDGES {
+                for target in EDGES {
+                    let lengths = [first, second];
+                    let shares = cut(pass, &lengths, &[target, 4096, 1]);
+                    let context = format!("{pass:?} {lengths:?} {target} {shares:?}");
+                    let mut pieces = shares.into_iter().flatten().peekable();
+                    for len in lengths {
+                        let mut rest = len;
+                        loop {
+                            let piece = pieces.next().expect(&context);
+                            rest = rest.checked_sub(piece).expect(&context);
+                            if rest == 0 {
+                                break;
+                            }
+                            assert!(
+                                pass == Pass::Ctr && piece.is_multiple_of(4096) && piece > 0,
+                                "{context}"
+                            );
+                        }
+                    }
+                    assert!(pieces.all(|piece| piece == 0), "{context}");
+                }
+            }
+        }
+    }
+}

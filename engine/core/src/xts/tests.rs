@@ -20,3 +20,15 @@ fn powers_are_repeated_products() {
     (0..64).for_each(|_| power = times(power, power));
     assert_eq!(power, 2);
 }
+
+/// Products of all pairs of powers of x below 128. Products are sums of these, because multiplication is bilinear.
+#[test]
+fn products_of_all_powers_of_x() {
+    for i in 0..128 {
+        for j in 0..128 {
+            let expected = power_of_x(u64::from(i + j));
+            assert_eq!(times(1 << i, 1 << j), expected, "x^{i} x^{j}");
+            assert_eq!(times_power_of_x(1 << i, j), expected, "x^{i} x^{j}");
+        }
+    }
+}

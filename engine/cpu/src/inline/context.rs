@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use lockstep_core::gcm::{settle, tags_match};
 use lockstep_core::work::{Status, Tag};
 
-use crate::kernel::boxed::{self, Shared};
+use crate::kernel::boxed::{self, Aligned, Shared};
 use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Powers, Span};
@@ -37,8 +37,6 @@ pub(super) trait Context: Send + Sync {
     /// A copy of the current state that shares the key; `None` if memory cannot be allocated. Several threads may call this
     /// function at the same time.
     fn duplicate(&self) -> Option<Box<dyn Context>>;
-    /// True if `duplicate` leaves no copy of a secret on the stack.
-    fn copies_in_place(&self) -> bool;
 }
 
 /// Some powers of H have been computed. If the key has only one user, this user may compute more.
@@ -52,7 +50,9 @@ const ALL_POWERS: u8 = 2;
 pub(crate) struct Keys<K: Kernel> {
     kernel: K,
     schedule: K::Schedule,
-    hash_key: UnsafeCell<K::HashKey>,
+    /// In memory of its own: two small blocks are allocated and freed faster than one of more than 1032 bytes, the maximum of the
+    /// caches of threads in the allocator of the GNU C library.
+    hash_key: UnsafeCell<Aligned<K::HashKey>>,
     /// Which powers of H `hash_key` has.
     powers: AtomicU8,
 }
@@ -70,7 +70,8 @@ where
 impl<K: Kernel> Keys<K> {
     /// Keys without an AES key; `None` if memory cannot be allocated.
     fn blank(kernel: K) -> Option<Shared<Keys<K>>> {
-        let (schedule, hash_key) = (kernel.blank_schedule()?, kernel.blank_hash_key()?.into());
+        let (schedule, hash_key) = (kernel.blank_schedule()?, kernel.blank_hash_key()?);
+        let hash_key = Aligned::try_new(|| hash_key)?.into();
         Shared::try_new(|| Keys { kernel, schedule, hash_key, powers: SOME_POWERS.into() })
     }
 
@@ -155,7 +156,7 @@ impl<K: Kernel> Gcm<K> {
         if keys.is_complete() {
             let Keys { kernel, schedule, hash_key, .. } = &**keys;
             // SAFETY: nobody writes to the powers any more while this reference exists: see the implementation of Sync.
-            let powers = Powers::All(unsafe { &*hash_key.get() });
+            let powers = Powers::All(unsafe { &**hash_key.get() });
             return (MessageKey { kernel: *kernel, schedule, powers }, state);
         }
         let Some(keys) = keys.get_mut() else { unreachable!("keys with several users are complete") };
@@ -241,10 +242,6 @@ impl<K: Kernel> Context for Gcm<K> {
         let mut copy = boxed::try_new(|| Gcm { keys, state: State::idle() })?;
         copy.state.copy_from(&self.state);
         Some(copy)
-    }
-
-    fn copies_in_place(&self) -> bool {
-        K::IN_PLACE || self.keys.is_complete()
     }
 }
 

@@ -149,12 +149,6 @@ impl InlineGcm {
         Some(self.gcm.message(iv, aad, data, tag))
     }
 
-    /// True if [`duplicate`](InlineGcm::duplicate) leaves no copy of a secret on the stack. This is the case if the context
-    /// has been copied before, and always on kernels that write keys directly to their place.
-    pub fn copies_in_place(&self) -> bool {
-        self.gcm.copies_in_place()
-    }
-
     /// An independent copy of the current state; `None` if memory cannot be allocated. Copies share the key, with all powers of
     /// H; the first copy of a context computes them. The key is wiped when no context uses it any more. Several threads may copy
     /// a context at the same time.

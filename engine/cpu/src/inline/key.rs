@@ -5,11 +5,19 @@ use lockstep_core::work::Pass;
 use super::InlineKernel;
 use crate::kernel::boxed;
 use crate::kernel::entry::Entry;
+use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
-/// A key, expanded for one kernel. The round keys are on the heap, so that a move leaves no copy of them; zeroed on drop.
-pub struct InlineKey(pub(super) Box<AnyKey>);
+/// A key, expanded for one kernel. The key and the round keys are on the heap, so that a move leaves no copy of them; zeroed on drop.
+pub struct InlineKey(Box<Expanded>);
+
+/// A key in the format of a kernel, and its bytes.
+struct Expanded {
+    key: AnyKey,
+    bytes: Wiped<2>,
+    len: usize,
+}
 
 /// True for the lengths of AES keys, in bytes.
 pub(super) fn is_key_length(len: usize) -> bool {
@@ -22,7 +30,7 @@ macro_rules! modes {
             $(#[$doc])*
             #[inline]
             pub fn $name(&self, $($arg: $type),*) {
-                with_key!(&*self.0, (kernel, schedule) => {
+                with_key!(self.any(), (kernel, schedule) => {
                     let _entry = Entry::of(*kernel);
                     kernel.$call(schedule, $($value),*);
                 })
@@ -36,37 +44,58 @@ macro_rules! modes {
 impl InlineKey {
     /// Expands a key of 16, 24 or 32 bytes. `None` if the key has another length, or if memory cannot be allocated.
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineKey> {
-        if !is_key_length(key.len()) {
-            return None;
-        }
         let mut new = InlineKey::blank(kernel)?;
-        with_key!(&mut *new.0, (kernel, schedule) => {
+        new.set(key).then_some(new)
+    }
+
+    /// Replaces the key in its place. False if the key does not have 16, 24 or 32 bytes; the key is not changed then.
+    pub fn set(&mut self, key: &[u8]) -> bool {
+        if !is_key_length(key.len()) {
+            return false;
+        }
+        let Expanded { key: any, bytes, len } = &mut *self.0;
+        with_key!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
+            bytes.as_flattened_mut()[..key.len()].copy_from_slice(key);
+            *len = key.len();
             kernel.expand_into(key, schedule);
         });
-        Some(new)
+        true
+    }
+
+    /// The bytes of the key. Copies of them must be wiped.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0.bytes.as_flattened()[..self.0.len]
     }
 
     /// The kernel of this key.
     pub fn kernel(&self) -> InlineKernel {
-        InlineKernel(with_key!(&*self.0, (kernel, _) => kernel.any()))
+        InlineKernel(with_key!(&self.0.key, (kernel, _) => kernel.any()))
+    }
+
+    /// The key in the format of its kernel.
+    pub(super) fn any(&self) -> &AnyKey {
+        &self.0.key
     }
 
     /// A key whose round keys are zero; `None` if memory cannot be allocated.
     fn blank(kernel: InlineKernel) -> Option<InlineKey> {
-        let key = with_kernel!(kernel.0, kernel => {
+        let new = with_kernel!(kernel.0, kernel => {
             let schedule = kernel.blank_schedule()?;
-            boxed::try_new(|| kernel.key(schedule))?
+            boxed::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0 })?
         });
-        Some(InlineKey(key))
+        Some(InlineKey(new))
     }
 
     /// A copy of this key; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineKey> {
         let mut copy = InlineKey::blank(self.kernel())?;
-        with_key!(&mut *copy.0, (kernel, schedule) => {
+        let Expanded { key, bytes, len } = &mut *copy.0;
+        with_key!(key, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
-            kernel.copy_schedule(kernel.schedule_of(&self.0).expect("the same kernel"), schedule);
+            bytes.copy_from_slice(&self.0.bytes[..]);
+            *len = self.0.len;
+            kernel.copy_schedule(kernel.schedule_of(&self.0.key).expect("the same kernel"), schedule);
         });
         Some(copy)
     }
@@ -86,9 +115,9 @@ impl InlineKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        with_key!(&*self.0, (kernel, key) => {
+        with_key!(self.any(), (kernel, key) => {
             let _entry = Entry::of(*kernel);
-            let tweak_key = kernel.schedule_of(&tweak_key.0).expect("the keys belong to the same kernel");
+            let tweak_key = kernel.schedule_of(tweak_key.any()).expect("the keys belong to the same kernel");
             kernel.xts_unit(key, tweak_key, encrypts, number, after, data);
         });
     }

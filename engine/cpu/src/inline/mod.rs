@@ -4,8 +4,7 @@
 //! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
 //! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
-//! On x86-64, every call ends by clearing the vector registers that the kernel uses, and the general registers that a function need
-//! not preserve: no round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent
+//! On x86-64, every call ends by clearing all vector registers, and the general registers that a function need not preserve: no round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent
 //! timing (DIT) if the processor has it, and resets it.
 //!
 //! | type | content |

@@ -30,7 +30,7 @@ struct Parts {
 macro_rules! with_state {
     ($ocb:expr, ($key:ident, $state:ident) => $call:expr) => {{
         let Parts { key, masks, state: $state, .. } = &mut *$ocb.0;
-        with_key!(&*key.0, (kernel, schedule) => {
+        with_key!(key.any(), (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             let $key = &OcbKeys { kernel: *kernel, schedule, masks };
             $call
@@ -43,7 +43,7 @@ impl InlineOcb {
     pub fn new(kernel: InlineKernel, key: &[u8]) -> Option<InlineOcb> {
         let mut ocb = InlineOcb::blank(InlineKey::new(kernel, key)?)?;
         let Parts { key, masks, .. } = &mut *ocb.0;
-        with_key!(&*key.0, (kernel, schedule) => {
+        with_key!(key.any(), (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             let mut star = Wiped::<1>::zero();
             kernel.encrypt_block(schedule, &mut star[0]);
@@ -125,7 +125,7 @@ impl InlineOcb {
     pub fn duplicate(&self) -> Option<InlineOcb> {
         let Parts { key, masks, state, encrypts } = &*self.0;
         let mut copy = InlineOcb::blank(key.duplicate()?)?;
-        with_key!(&*key.0, (kernel, _) => {
+        with_key!(key.any(), (kernel, _) => {
             let _entry = Entry::of(*kernel);
             copy.0.masks.copy_from(masks);
             copy.0.state.copy_from(state);

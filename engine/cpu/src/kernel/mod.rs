@@ -90,7 +90,7 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// The kernel, or `None` if this processor lacks its instructions.
     fn detect() -> Option<Self>;
 
-    /// Clears the vector registers that this kernel uses, and general registers, on x86-64. Public functions call it before they
+    /// Clears all vector registers, and general registers, on x86-64. Public functions call it before they
     /// return: see `entry`.
     fn clear_registers(self) {}
 

@@ -13,22 +13,23 @@ use lockstep_core::key::{Block, Key, KeySize};
 use lockstep_core::work::{AeadMessage, Tag};
 
 use super::gcm::CHUNK;
-use super::hash::{GROUP, Hash, MessageKey, Places, blank};
+use super::hash::{GROUP, Hash, MessageKey, Places};
 use super::{finish, nonce};
 use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::schedule;
 use crate::kernel::rfc8452::ghash_key_of_polyval_key;
 use crate::kernel::wiped::Wiped;
-use crate::kernel::{Kernel, Powers, Span};
+use crate::kernel::{Kernel, Powers, Span, out_of_memory};
 
 /// Processes messages in groups.
 pub(super) fn run<K: Kernel>(kernel: K, messages: &mut [AeadMessage<'_>]) {
     if let [message] = messages {
         // The key is expanded once, because the next message may use it too.
         schedule(kernel, message.key);
-        let mut places = blank(kernel);
-        return run_group::<_, 1>(kernel, from_mut(&mut places.0), from_mut(&mut places.1), messages);
+        let mut hash_key = kernel.blank_hash_key().unwrap_or_else(|| out_of_memory::<K::HashKey>());
+        let mut schedule = kernel.blank_schedule().unwrap_or_else(|| out_of_memory::<K::Schedule>());
+        return run_group::<_, 1>(kernel, from_mut(&mut schedule), from_mut(&mut hash_key), messages);
     }
     let mut places = Places::new();
     places.reserve(kernel, messages.len().min(GROUP));

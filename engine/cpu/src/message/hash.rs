@@ -40,16 +40,10 @@ impl<K: Kernel> Places<K> {
         self.schedules.reserve_exact(GROUP - self.schedules.len());
         self.hash_keys.reserve_exact(GROUP - self.hash_keys.len());
         while self.schedules.len() < keys {
-            let (schedule, hash_key) = blank(kernel);
-            self.schedules.push(schedule);
-            self.hash_keys.push(hash_key);
+            self.schedules.push(kernel.blank_schedule().unwrap_or_else(|| out_of_memory::<K::Schedule>()));
+            self.hash_keys.push(kernel.blank_hash_key().unwrap_or_else(|| out_of_memory::<K::HashKey>()));
         }
     }
-}
-
-/// A schedule and a hash key, to be replaced.
-pub(super) fn blank<K: Kernel>(kernel: K) -> (K::Schedule, K::HashKey) {
-    kernel.blank_schedule().zip(kernel.blank_hash_key()).unwrap_or_else(|| out_of_memory::<K::Schedule>())
 }
 
 /// Maximum number of bytes that wait to be hashed. With the block of lengths, they are two vectors of the largest size.

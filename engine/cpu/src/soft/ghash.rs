@@ -93,7 +93,8 @@ impl HashKey {
         }
     }
 
-    /// Computes the tables for lookups, unless they are computed already.
+    /// Computes the tables for lookups, unless they are computed already. A function of its own, so that its frame can be wiped.
+    #[inline(never)]
     pub(super) fn ensure_tables(&mut self) {
         let Powers { h, tables, has_tables, .. } = &mut *self.powers;
         if !*has_tables {

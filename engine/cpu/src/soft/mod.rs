@@ -11,8 +11,8 @@
 //!
 //! | width | blocks of a group | GHASH |
 //! |---|---|---|
-//! | `Portable` | 8 | integers |
-//! | `Ssse3`, `Neon` | 8 | lookups in 16 bytes |
+//! | `Portable` (not with `Simd128`, which is always available where it is compiled) | 8 | integers |
+//! | `Ssse3`, `Neon`, `Simd128` | 8 | lookups in 16 bytes |
 //! | `Avx2` | 16 | lookups in twice 16 bytes |
 //! | `Avx512` | 32 | lookups in twice 16 bytes |
 //!
@@ -23,7 +23,7 @@
 //! |---|---|
 //! | `width` | the widths and their entry functions |
 //! | `register` | the trait for a register of blocks |
-//! | `vector`, `x86`, `neon` | registers: of every processor, of x86-64, of AArch64 |
+//! | `vector`, `x86`, `neon`, `simd128` | registers: of every processor, of x86-64, of AArch64, of WebAssembly |
 //! | `planes`, `rounds` | transposition to bit planes; the rounds of AES |
 //! | `schedule` | key expansion |
 //! | `passes`, `serial` | the data-parallel passes; serial modes of several messages |
@@ -31,7 +31,11 @@
 
 // On other processors, only the portable width is in use.
 #![cfg_attr(
-    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+    not(any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little"),
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )),
     allow(dead_code)
 )]
 
@@ -45,6 +49,8 @@ mod register;
 mod rounds;
 mod schedule;
 mod serial;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 mod vector;
 mod width;
 #[cfg(target_arch = "x86_64")]
@@ -133,6 +139,7 @@ impl Kernel for Soft {
 
     fn expand_each(self, keys: &[&[u8]], places: &mut [Schedule]) {
         keys.iter().zip(places).for_each(|(key, place)| place.set(key));
+        wipe_stack::<1024>();
     }
 
     fn hash_keys_into(self, h: &[Block], places: &mut [HashKey]) {
@@ -144,9 +151,9 @@ impl Kernel for Soft {
     }
 
     fn ensure_powers(self, key: &mut HashKey, blocks: usize) {
-        if blocks >= ghash::LOOKUPS_FROM && self.width != Width::Portable {
+        if blocks >= ghash::LOOKUPS_FROM && self.width.has_lookups() {
             key.ensure_tables();
-            wipe_stack::<1024>();
+            wipe_stack::<2048>();
         }
     }
 

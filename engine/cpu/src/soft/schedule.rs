@@ -80,7 +80,8 @@ impl Schedule {
         Some(Schedule { keys: boxed::try_new(both)? })
     }
 
-    /// Replaces the key, which has 16, 24 or 32 bytes.
+    /// Replaces the key, which has 16, 24 or 32 bytes. A function of its own, so that its frame can be wiped.
+    #[inline(never)]
     pub(crate) fn set(&mut self, key: &[u8]) {
         let Both { bytes, planes: Keys { planes, len } } = &mut *self.keys;
         *len = expand(key, bytes, sbox::sub_word);

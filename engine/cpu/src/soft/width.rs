@@ -9,7 +9,8 @@ use super::neon::Neon;
 use super::passes::{self, Pass};
 use super::rounds;
 use super::schedule::Keys;
-use super::vector::Vector;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::simd128::Simd128;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Both, Xmm, Ymm, Zmm};
 use crate::kernel::{Block, Span};
@@ -80,7 +81,8 @@ macro_rules! widths {
 }
 widths! { $
     /// 128 bits; only the instructions that every processor of the architecture has (SSE2 on x86-64).
-    Portable(portable, Vector), [], [allow(clippy::missing_safety_doc)], ghash: ghash::update;
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    Portable(portable, crate::soft::vector::Vector), [], [allow(clippy::missing_safety_doc)], ghash: ghash::update;
     /// 128 bits with the byte permutation of SSSE3.
     #[cfg(target_arch = "x86_64")]
     Ssse3(ssse3, Xmm), ["ssse3"], [target_feature(enable = "ssse3")], ghash: ghash::update_by_lookups::<Xmm>;
@@ -94,10 +96,23 @@ widths! { $
     /// 128 bits with the byte permutation of NEON.
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     Neon(neon, Neon), [], [target_feature(enable = "neon")], ghash: ghash::update_by_lookups::<Neon>;
+    /// 128 bits: SIMD128 of WebAssembly.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Simd128(simd128, Simd128), [], [target_feature(enable = "simd128")], ghash: ghash::update_by_lookups::<Simd128>;
 }
 pub(super) use on_width;
 
 impl Width {
+    /// True if GHASH of this width looks nibbles up in registers.
+    pub(super) fn has_lookups(self) -> bool {
+        match self {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+            Width::Portable => false,
+            #[allow(unreachable_patterns, reason = "there may be one width only")]
+            _ => true,
+        }
+    }
+
     /// The widest registers of one block that the processor has.
     pub(super) fn of_one_block(self) -> Width {
         match self {

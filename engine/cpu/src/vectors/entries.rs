@@ -140,7 +140,7 @@ macro_rules! passes {
                 data: Span<'_>
             ) if data.len() < SHORT => {
                 directed!(encrypts, E => ocb::ocb::<E, W, FEW>(key, masks, state, data))
-            } then wipe_stack::<704>();
+            } then if <V as Vector>::BLOCKS == 1 { wipe_stack::<192>() };
         }
 
         const XTS_UNIT_FROM: usize = SHORT;
@@ -189,7 +189,7 @@ macro_rules! passes {
                 data: Span<'_>
             ) {
                 short_gcm::crypt::<V>(key, powers, progress, encrypts, data)
-            } then wipe_stack::<192>();
+            }
             fn gcm_tag(
                 powers: Powers<'_, Hash>,
                 state: &Block,

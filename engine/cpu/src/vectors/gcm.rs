@@ -8,7 +8,7 @@
 //! places are multiplied by the same power of H. The blocks of the last step are multiplied by different powers.
 
 use super::cipher::{Keys, extra_rounds, for_each, in_memory, opaque, opaque_number};
-use super::ghash::{HashKey, MODULUS, Sum, ordered};
+use super::ghash::{Factor, HashKey, MODULUS, Sum, ordered};
 use super::schedule::Schedule;
 use super::vector::{Single, Vector, prefetch};
 use crate::kernel::counter::{Counting, Low32};
@@ -45,7 +45,7 @@ fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
 /// are not reversed.
 struct Gcm<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> {
     keys: Keys,
-    hash_key: *const HashKey<V::Raw>,
+    hash_key: *const HashKey<V::Powers>,
     /// The lowest powers of H for the vectors of a step, the lowest first. Read only if there are 32 registers.
     powers: [V; N],
     /// The counters of the next vector. `stride` is the number of blocks in a vector. Both are little-endian numbers. For an
@@ -126,37 +126,50 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
             let keys = keys.without_extra();
             // Most powers of H stay in memory for the same reason as the round keys.
             let hash_key = opaque(this.hash_key);
-            // One round, and the product of one vector of text. The first vector is hashed last, because it depends on
-            // the hash of the previous step.
             macro_rules! round {
-                ($vector:expr, $kept:expr) => {{
-                    let number = N - $vector;
-                    let key = keys.get(number);
+                ($number:expr) => {{
+                    let key = keys.get($number);
                     for_each!(I < N => x[I] = x[I].aesenc(key));
-                    if let Some(hashed) = hashed {
-                        let mut text = ordered::<V, GHASH>(V::load(hashed.add($vector * V::BYTES)));
-                        if $vector == 0 {
-                            text = text.xor(this.hash);
-                        }
-                        let mut power = (*hash_key).power(number * V::BLOCKS);
-                        if let Some(whole) = $kept {
-                            power.whole = whole;
-                        }
-                        sum = sum.plus(Sum::product(text, power));
-                    }
                 }};
             }
+            // A vector of text. The first is hashed last, because it depends on the hash of the previous step.
+            macro_rules! text {
+                ($hashed:expr, $vector:expr) => {{
+                    let text = ordered::<V, GHASH>(V::load($hashed.add($vector * V::BYTES)));
+                    if $vector == 0 { text.xor(this.hash) } else { text }
+                }};
+            }
+            // Each round is followed by the product of one vector of text, or two rounds by those of two vectors.
             if V::REGISTERS == 32 {
-                for_each!(I < N => round!(N - 1 - I, Some(this.powers[I])));
+                const { assert!(V::REGISTERS < 32 || N.is_multiple_of(2), "pairs of vectors") };
+                for_each!(I < N / 2 => {
+                    round!(2 * I + 1);
+                    round!(2 * I + 2);
+                    if let Some(hashed) = hashed {
+                        let texts = [text!(hashed, N - 1 - 2 * I), text!(hashed, N - 2 - 2 * I)];
+                        let power = |i: usize| Factor { whole: this.powers[i], ..(*hash_key).power((i + 1) * V::BLOCKS) };
+                        sum = sum.plus(Sum::products(texts, [power(2 * I), power(2 * I + 1)]));
+                    }
+                });
             } else {
                 // This loop is not unrolled, because the compiler would then move loads forward, and there are not enough
                 // registers for them.
                 let mut vector = opaque_number(N - 1);
+                macro_rules! round_and_product {
+                    ($vector:expr) => {{
+                        let number = N - $vector;
+                        round!(number);
+                        if let Some(hashed) = hashed {
+                            let power = (*hash_key).power(number * V::BLOCKS);
+                            sum = sum.plus(Sum::product(text!(hashed, $vector), power));
+                        }
+                    }};
+                }
                 while vector > 0 {
-                    round!(vector, None::<V>);
+                    round_and_product!(vector);
                     vector -= 1;
                 }
-                round!(0, None::<V>);
+                round_and_product!(0);
             }
             for_each!(I < 10 - N - 1 => {
                 let key = keys.get(N + 1 + I);
@@ -213,7 +226,7 @@ pub(super) unsafe fn crypt<
     const GHASH: bool,
 >(
     schedule: &Schedule,
-    hash_key: &HashKey<V::Raw>,
+    hash_key: &HashKey<V::Powers>,
     counter: &mut Block,
     state: &mut Block,
     data: Span<'_>,
@@ -282,7 +295,7 @@ pub(super) unsafe fn crypt<
 #[inline(always)]
 pub(super) unsafe fn crypt_aligned<V: Vector, const N: usize, const ENCRYPTS: bool>(
     schedule: &Schedule,
-    hash_key: &HashKey<V::Raw>,
+    hash_key: &HashKey<V::Powers>,
     counter: &mut GcmCounter,
     state: &mut Block,
     data: Span<'_>,

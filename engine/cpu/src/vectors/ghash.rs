@@ -9,11 +9,10 @@
 //! are added only at the end, where each block of the last vectors is multiplied by its own power.
 
 use std::mem::zeroed;
-
-use zeroize::Zeroize;
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use super::cipher::{Extent, opaque};
-use super::vector::{HIGH, LOW, RawBlock, Single, Vector};
+use super::vector::{HIGH, HIGH_LOW, LOW, RawBlock, Single, Vector};
 use crate::kernel::Block;
 
 /// The upper half of x^128 + x^127 + x^126 + x^121 + 1, in both halves.
@@ -22,44 +21,62 @@ pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 /// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
 const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 
-/// Powers of H: eight vectors of type R, with one power for each block of a vector; zeroed on drop.
+/// Powers of H, eight vectors of them; zeroed on drop. P is [`Vector::Powers`]. The vectors are aligned, because a store that crosses a cache
+/// line is forwarded slowly to a load.
 #[repr(C, align(64))]
-pub struct HashKey<R: Zeroize> {
-    /// In descending order, so that consecutive blocks match consecutive powers.
-    powers: [R; 8],
-    /// For each power, the exclusive or of its two halves, stored in both halves.
-    sums: [R; 8],
-    /// Number of vectors that have been computed, counted from the end: 0, 1, 2, 4 or 8. The others are zero.
+pub struct HashKey<P> {
+    /// The powers in descending order, so that consecutive blocks match consecutive powers. After them, the exclusive or of the two
+    /// halves of each power.
+    values: P,
+    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The others are zero.
     pub(super) made: usize,
 }
 
-impl<R: Zeroize> HashKey<R> {
-    /// Number of powers.
-    const POWERS: usize = 8 * size_of::<R>() / 16;
+impl<P> HashKey<P> {
+    /// Number of powers: each has a block, and half a block for the sum of its halves.
+    const POWERS: usize = size_of::<P>() / (16 + 8);
 
     /// A key without powers, to be replaced by [`replace_key`].
     #[inline(always)]
     pub(super) fn blank() -> Self {
-        // SAFETY: the type R is a vector, and vectors and numbers may be zero.
+        // SAFETY: the type P is an array of vectors, and vectors and numbers may be zero.
         unsafe { zeroed() }
+    }
+
+    /// The powers.
+    #[inline(always)]
+    fn powers_ptr(&self) -> *const RawBlock {
+        (&raw const self.values).cast()
+    }
+
+    /// The sums of the halves of the powers.
+    #[inline(always)]
+    fn sums_ptr(&self) -> *const u64 {
+        self.powers_ptr().wrapping_add(Self::POWERS).cast()
     }
 
     /// Vector `i`, counted from the vector of the lowest powers.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`].
+    /// The same as for [`Vector`]. In addition, `i` is below 8.
     #[inline(always)]
-    unsafe fn vector<V: Vector<Raw = R>>(&self, i: usize) -> V {
-        // SAFETY: the caller guarantees that the processor has the instructions.
-        unsafe { V::load((&raw const self.powers[7 - i]).cast()) }
+    unsafe fn vector<V: Vector<Powers = P>>(&self, i: usize) -> V {
+        // SAFETY: the caller guarantees that the processor has the instructions, and the index.
+        unsafe { V::load(self.powers_ptr().add((7 - i) * V::BLOCKS).cast()) }
     }
 
     /// Sets vector `i`, counted from the vector of the lowest powers.
     #[inline(always)]
-    fn put<V: Vector<Raw = R>>(&mut self, i: usize, powers: V) {
-        self.powers[7 - i] = powers.raw();
-        self.sums[7 - i] = Factor::of(powers).sum.raw();
+    fn put<V: Vector<Powers = P>>(&mut self, i: usize, powers: V) {
+        assert!(i < 8, "a key has eight vectors");
+        let (at, values) = ((7 - i) * V::BLOCKS, (&raw mut self.values).cast::<RawBlock>());
+        // SAFETY: the index was checked, so that both places lie inside the values, which are borrowed exclusively. The key is aligned for
+        // the widest vectors.
+        unsafe {
+            values.add(at).cast::<V>().write(powers);
+            Factor::of(powers).sum.store_low_halves(values.add(Self::POWERS).cast::<u64>().add(at));
+        }
     }
 
     /// A vector with H^power in each of its lanes of 128 bits.
@@ -73,8 +90,8 @@ impl<R: Zeroize> HashKey<R> {
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             Factor {
-                whole: V::broadcast(self.powers.as_ptr().cast::<RawBlock>().add(at)),
-                sum: V::broadcast(self.sums.as_ptr().cast::<RawBlock>().add(at)),
+                whole: V::broadcast(self.powers_ptr().add(at)),
+                sum: V::broadcast_word(self.sums_ptr().add(at)),
             }
         }
     }
@@ -88,14 +105,8 @@ impl<R: Zeroize> HashKey<R> {
     /// extent.
     #[inline(always)]
     pub(super) unsafe fn powers_of<V: Vector>(&self, extent: Extent, power: usize) -> Factor<V> {
-        let at = Self::POWERS - power;
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe {
-            Factor {
-                whole: extent.load(self.powers.as_ptr().cast::<u8>().add(16 * at)),
-                sum: extent.load(self.sums.as_ptr().cast::<u8>().add(16 * at)),
-            }
-        }
+        unsafe { Factor::of(extent.load(self.powers_ptr().add(Self::POWERS - power).cast())) }
     }
 
     /// A vector of H^power and the next lower powers.
@@ -111,17 +122,24 @@ impl<R: Zeroize> HashKey<R> {
     }
 }
 
-impl<R: Zeroize> Drop for HashKey<R> {
+impl<P> Drop for HashKey<P> {
     fn drop(&mut self) {
-        self.powers.zeroize();
-        self.sums.zeroize();
+        let values = (&raw mut self.values).cast::<RawBlock>();
+        for at in Self::POWERS - self.made * Self::POWERS / 8..Self::POWERS {
+            // SAFETY: the power and the sum of its halves lie inside the values. Vectors may be zero.
+            unsafe {
+                values.add(at).write_volatile(zeroed());
+                values.add(Self::POWERS).cast::<u64>().add(at).write_volatile(0);
+            }
+        }
+        compiler_fence(Ordering::SeqCst);
     }
 }
 
-/// A second factor: a power of H and the exclusive or of its halves.
+/// A second factor: a power of H, and the exclusive or of its halves in the low halves; the high halves are not used.
 pub(super) struct Factor<V> {
     pub(super) whole: V,
-    sum: V,
+    pub(super) sum: V,
 }
 
 impl<V: Vector> Factor<V> {
@@ -166,6 +184,17 @@ impl<V: Vector> Sum<V> {
         }
     }
 
+    /// The sum of two products. The halves of both first factors are added in one vector.
+    #[inline(always)]
+    pub(super) fn products(a: [V; 2], b: [Factor<V>; 2]) -> Self {
+        let folded = a[0].low_halves(a[1]).xor(a[0].high_halves(a[1]));
+        Sum {
+            low: a[0].clmul::<LOW>(b[0].whole).xor(a[1].clmul::<LOW>(b[1].whole)),
+            middle: folded.clmul::<LOW>(b[0].sum).xor(folded.clmul::<HIGH_LOW>(b[1].sum)),
+            high: a[0].clmul::<HIGH>(b[0].whole).xor(a[1].clmul::<HIGH>(b[1].whole)),
+        }
+    }
+
     #[inline(always)]
     pub(super) fn plus(self, other: Self) -> Self {
         Sum {
@@ -202,8 +231,9 @@ unsafe fn lowest_powers<V: Vector>(h: Single) -> V {
             let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
             lowest[i] = Sum::product(a, Factor::of(b)).reduced(modulus);
         }
-        lowest[..V::BLOCKS].reverse();
-        V::join(lowest)
+        // With constant indices, the powers stay in registers.
+        let from_last = |i: usize| lowest[V::BLOCKS.saturating_sub(1 + i)];
+        V::join([from_last(0), from_last(1), from_last(2), from_last(3)])
     }
 }
 
@@ -227,7 +257,7 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Raw>) {
+pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Powers>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     let lowest = unsafe { lowest_powers::<V>(h.reversed()) };
     place.put(0, lowest);
@@ -244,7 +274,7 @@ pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Ra
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
-pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Raw>, blocks: usize) {
+pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Powers>, blocks: usize) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
         while key.made < 8 && key.made * V::BLOCKS < blocks {
@@ -272,7 +302,7 @@ pub(super) fn ordered<V: Vector, const GHASH: bool>(blocks: V) -> V {
 /// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
-    key: &HashKey<V::Raw>,
+    key: &HashKey<V::Powers>,
     state: &mut Block,
     data: &[u8],
 ) {
@@ -336,7 +366,7 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn hash_few<V: Vector>(
-    key: &HashKey<V::Raw>,
+    key: &HashKey<V::Powers>,
     mut hash: Single,
     data: &[u8],
     last: Option<Single>,

@@ -45,7 +45,7 @@
 #[cfg(target_arch = "aarch64")]
 use std::arch::aarch64::uint8x16_t;
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{__m128i, __m256i, __m512i};
+use std::arch::x86_64::__m128i;
 
 use lockstep_core::work::Pass;
 
@@ -87,11 +87,11 @@ pub use {aesni::AesNi, vaes256::Vaes256, vaes512::Vaes512};
 /// Defines a kernel: its token and its methods, from the groups in `entries`. A kernel has its own module, so that rustc can
 /// compile it in its own codegen unit if the profile allows more than one.
 /// `chains` is the vector type of CBC encryption and the number of messages in flight. `gcm` is the number of vectors in a
-/// step of fused GCM.
+/// step of fused GCM. The type beside the vector is `Vector::Powers` of this vector.
 macro_rules! kernel {
     (
         $(#[$doc:meta])*
-        $module:ident::$kernel:ident = $name:literal, $vector:ident($raw:ty),
+        $module:ident::$kernel:ident = $name:literal, $vector:ident($powers:ty),
         chains: $chains:ident, $places:literal places, gcm: $gcm_vectors:literal vectors from $gcm_from:literal bytes,
         $(clear: $clear:path,)? features: $features:literal, $detected:ident: $($feature:tt),*
     ) => {
@@ -100,7 +100,7 @@ macro_rules! kernel {
             use super::vector::{$chains as Chains, $vector as V, Vector, Single};
             use super::*;
 
-            type Hash = HashKey<$raw>;
+            type Hash = HashKey<$powers>;
             const PLACES: usize = $places;
             const VECTORS: usize = $gcm_vectors;
             const FROM: usize = $gcm_from;
@@ -134,7 +134,7 @@ macro_rules! kernel {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Single(__m128i), chains: Single, 8 places, gcm: 6 vectors from 96 bytes,
+    aesni::AesNi = "cpu/aesni", Single([__m128i; 12]), chains: Single, 8 places, gcm: 6 vectors from 96 bytes,
     clear: crate::kernel::registers::clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1",
     is_x86_feature_detected: "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
@@ -142,7 +142,7 @@ kernel! {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    vaes256::Vaes256 = "cpu/vaes256", Ymm(__m256i), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
+    vaes256::Vaes256 = "cpu/vaes256", Ymm([__m128i; 24]), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
     clear: crate::kernel::registers::clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq",
     is_x86_feature_detected: "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
@@ -150,7 +150,7 @@ kernel! {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    vaes512::Vaes512 = "cpu/vaes512", Zmm(__m512i), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm([__m128i; 48]), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
     clear: crate::kernel::registers::clear_zmm,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq", is_x86_feature_detected:
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
@@ -159,7 +159,7 @@ kernel! {
 #[cfg(target_arch = "aarch64")]
 kernel! {
     /// The AES instructions of Armv8 with PMULL.
-    armv8::Armv8 = "cpu/armv8", Single(uint8x16_t), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
+    armv8::Armv8 = "cpu/armv8", Single([uint8x16_t; 12]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
     features: "neon,aes", is_aarch64_feature_detected: "neon", "aes"
 }
 

@@ -16,11 +16,11 @@ use crate::kernel::{Block, partial};
 vector! {
     /// One block in a register of NEON.
     Single(uint8x16_t), blocks: 1, alpha: [1 2 3 4 5 6 7],
-    memory: vld1q_u8, vst1q_u8, splat: identity, widen: identity, lowest: identity,
+    memory: vld1q_u8, vst1q_u8, splat: identity, word: splat_word, widen: identity, lowest: identity,
     two: {
         xor: veorq_u8, and: vandq_u8,
         aesenc: aesenc, aesenclast: aesenclast, aesdec: aesdec, aesdeclast: aesdeclast,
-        add32: add32,
+        add32: add32, low_halves: low_halves, high_halves: high_halves,
     },
     clmul: clmul, shuffle_bytes: vqtbl1q_u8, shuffle_words: swap_halves,
     shifts: shift_left, shift_right, shift_left_bytes, align: align,
@@ -46,6 +46,8 @@ intrinsics! {
     aesdec(state, key) = veorq_u8(vaesimcq_u8(vaesdq_u8(state, vdupq_n_u8(0))), key);
     aesdeclast(state, key) = veorq_u8(vaesdq_u8(state, vdupq_n_u8(0)), key);
     add32(a, b) = vreinterpretq_u8_u32(vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+    low_halves(a, b) = vreinterpretq_u8_u64(vzip1q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)));
+    high_halves(a, b) = vreinterpretq_u8_u64(vzip2q_u64(vreinterpretq_u64_u8(a), vreinterpretq_u64_u8(b)));
     swap_halves<ORDER>(a) = vextq_u8::<8>(a, a);
     shift_left<N>(a) = vreinterpretq_u8_u64(vshlq_n_u64::<N>(vreinterpretq_u64_u8(a)));
     shift_right<N>(a) = vreinterpretq_u8_u64(vshrq_n_u64::<N>(vreinterpretq_u64_u8(a)));
@@ -62,6 +64,13 @@ intrinsics! {
     };
     inverse_mix_columns(key) = vaesimcq_u8(key);
     identity(a) = a;
+}
+
+/// The word in both halves.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn splat_word(word: i64) -> uint8x16_t {
+    vreinterpretq_u8_s64(vdupq_n_s64(word))
 }
 
 /// # Safety of the unsafe functions

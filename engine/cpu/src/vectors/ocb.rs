@@ -5,20 +5,18 @@
 //! step's last block depends on the position. These differences are loaded from a table, so that the offsets of a step do not
 //! depend on each other.
 
-use super::cipher::{Extent, Keys, Pass, drive};
+use super::cipher::{Extent, Keys, Pass, drive, in_memory, opaque};
 use super::schedule::Schedule;
 use super::vector::{Single, Vector};
 use crate::kernel::ocb::STEP;
 use crate::kernel::{OcbKey, OcbState, Span};
 
-struct Ocb<'k, V, const ENCRYPTS: bool> {
+struct Ocb<'k, const ENCRYPTS: bool> {
     keys: Keys,
     key: &'k OcbKey,
-    /// The offset of the last block.
-    offset: Single,
-    /// Number of blocks so far.
-    blocks: u64,
-    checksum: V,
+    /// Offset and checksum stay in the memory of the caller, which wipes them: with 16 registers, the compiler would copy them to the
+    /// stack.
+    state: &'k mut OcbState,
 }
 
 /// The mask L_i of a key.
@@ -32,48 +30,61 @@ unsafe fn l(key: &OcbKey, i: u32) -> Single {
     unsafe { Single::load(key.masks.l(i).as_ptr()) }
 }
 
-impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, V, ENCRYPTS> {
+impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
     // [`ocb`] aligns the number of blocks, so that it is a multiple of the number of blocks in a step.
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
-        let keys = self.keys.opaque();
+        let (keys, state) = (self.keys.opaque(), in_memory(&mut *self.state));
         let count = N * V::BLOCKS;
         // SAFETY: the caller guarantees that the processor has the instructions, and the memory of N vectors. The schedule
         // exists. The table has STEP blocks, and a step has at most as many.
         unsafe {
-            let (first, last): (V, V) = keys.ends();
-            let table = self.key.steps.0.as_ptr().cast::<u8>();
-            let before = V::splat(self.offset);
+            // The masks are loaded in each step, and the text to encrypt twice: 16 registers would not hold them.
+            let key = &*opaque(self.key);
             // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
-            let number = self.blocks + count as u64;
-            let change = l(self.key, count.trailing_zeros()).xor(l(self.key, number.trailing_zeros()));
+            let number = state.blocks + count as u64;
+            let change = l(key, count.trailing_zeros()).xor(l(key, number.trailing_zeros()));
             let zero = change.xor(change);
             let mut places = [zero; 4];
             places[V::BLOCKS - 1] = change;
             let change_of_last = V::join(places);
-            let offset = |i: usize| {
-                let offset = before.xor(V::load(table.add(i * V::BYTES)));
-                if i == N - 1 { offset.xor(change_of_last) } else { offset }
-            };
+            // The offsets are computed before and after the rounds for the same reason.
+            macro_rules! offsets {
+                () => {{
+                    let table = opaque(key.steps.0.as_ptr());
+                    let before = V::splat(Single::load(opaque(state.offset.as_ptr()).cast()));
+                    move |i: usize| {
+                        let offset = before.xor(V::load(table.add(i * V::BLOCKS).cast()));
+                        if i == N - 1 { offset.xor(change_of_last) } else { offset }
+                    }
+                }};
+            }
+            let mut sum = V::splat(zero);
+            if ENCRYPTS {
+                for i in 0..N {
+                    sum = sum.xor(extent.load(src.add(i * V::BYTES)));
+                }
+            }
+            let (first, offset, src): (V, _, _) = (keys.get(0), offsets!(), opaque(src));
             let mut x = [first; N];
             for i in 0..N {
-                let text: V = extent.load(src.add(i * V::BYTES));
-                if ENCRYPTS {
-                    self.checksum = self.checksum.xor(text);
-                }
-                x[i] = first.xor(offset(i)).xor(text);
+                x[i] = first.xor(offset(i)).xor(extent.load(src.add(i * V::BYTES)));
             }
             keys.middle::<ENCRYPTS, V, N>(&mut x);
+            let (last, offset): (V, _) = (keys.get(keys.rounds), offsets!());
             for i in 0..N {
                 let text = x[i].last::<ENCRYPTS>(last.xor(offset(i)));
                 if !ENCRYPTS {
-                    self.checksum = self.checksum.xor(text);
+                    sum = sum.xor(text);
                 }
                 extent.store(text, dst.add(i * V::BYTES));
             }
-            let step = Single::load(table.add(16 * (count - 1)));
-            self.offset = self.offset.xor(step).xor(change);
-            self.blocks = number;
+            let step = Single::load(key.steps.0.as_ptr().add(count - 1).cast());
+            let offset = state.offset[0].as_mut_ptr();
+            Single::load(offset).xor(step).xor(change).store(offset);
+            let checksum = state.checksum[0].as_mut_ptr();
+            Single::load(checksum).xor(sum.folded()).store(checksum);
+            state.blocks = number;
         }
     }
 }
@@ -97,49 +108,28 @@ pub(super) unsafe fn ocb<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     let (head, rest) = data.split_at(head);
     let whole = rest.len() / V::BYTES * V::BYTES;
     let (body, tail) = rest.split_at(whole);
-    // SAFETY: the caller guarantees that the processor has the instructions.
+    let mut pass = Ocb::<ENCRYPTS> { keys: Keys::of::<ENCRYPTS>(schedule), key, state };
+    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span. Single blocks may have any
+    // number. The number of the first block of the body is a multiple of the blocks in a step.
     unsafe {
-        part::<ENCRYPTS, Single, true>(schedule, key, state, head);
+        singles(&mut pass, head);
         if FEW {
             return;
         }
-        part::<ENCRYPTS, V, false>(schedule, key, state, body);
-        part::<ENCRYPTS, Single, true>(schedule, key, state, tail);
+        pass = drive::<V, _, false>(pass, body);
+        singles(&mut pass, tail);
     }
 }
 
-/// Encrypts or decrypts whole vectors. If SINGLES is set, the vectors are processed one by one, and they may start with any block;
-/// otherwise the number of the first block is a multiple of the blocks in a step.
+/// Encrypts or decrypts blocks one by one.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], both for `V` and for [`Single`].
+/// The same as for [`Vector`], with [`Single`] as the vector.
 #[inline(always)]
-unsafe fn part<const ENCRYPTS: bool, V: Vector, const SINGLES: bool>(
-    schedule: &Schedule,
-    key: &OcbKey,
-    state: &mut OcbState,
-    data: Span<'_>,
-) {
-    if data.is_empty() {
-        return;
-    }
-    // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
-    unsafe {
-        let offset = Single::load(state.offset[0].as_ptr());
-        let (keys, zero) = (Keys::of::<ENCRYPTS>(schedule), V::splat(offset.xor(offset)));
-        let mut pass = Ocb::<V, ENCRYPTS> { keys, key, offset, blocks: state.blocks, checksum: zero };
-        if SINGLES {
-            let (src, dst) = (data.src(), data.dst());
-            for at in (0..data.len()).step_by(V::BYTES) {
-                pass.step::<1>(Extent::Whole, src.add(at), dst.add(at));
-            }
-        } else {
-            pass = drive::<_, _, false>(pass, data);
-        }
-        pass.offset.store(state.offset[0].as_mut_ptr());
-        let checksum = Single::load(state.checksum[0].as_ptr()).xor(pass.checksum.folded());
-        checksum.store(state.checksum[0].as_mut_ptr());
-        state.blocks = pass.blocks;
+unsafe fn singles<const ENCRYPTS: bool>(pass: &mut Ocb<'_, ENCRYPTS>, data: Span<'_>) {
+    for at in (0..data.len()).step_by(16) {
+        // SAFETY: the caller guarantees that the processor has the instructions; the blocks lie in the span.
+        unsafe { Pass::<Single>::step::<1>(pass, Extent::Whole, data.src().add(at), data.dst().add(at)) };
     }
 }

@@ -9,12 +9,13 @@ use crate::kernel::partial;
 vector! {
     /// One block in an xmm register.
     Single(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
-    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
+    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, word: _mm_set1_epi64x, widen: identity, lowest: identity,
     two: {
         xor: _mm_xor_si128, and: _mm_and_si128,
         aesenc: _mm_aesenc_si128, aesenclast: _mm_aesenclast_si128,
         aesdec: _mm_aesdec_si128, aesdeclast: _mm_aesdeclast_si128,
         add32: _mm_add_epi32,
+        low_halves: _mm_unpacklo_epi64, high_halves: _mm_unpackhi_epi64,
     },
     clmul: _mm_clmulepi64_si128, shuffle_bytes: _mm_shuffle_epi8, shuffle_words: _mm_shuffle_epi32,
     shifts: _mm_slli_epi64, _mm_srli_epi64, _mm_bslli_si128, align: _mm_alignr_epi8,
@@ -26,12 +27,13 @@ vector! {
 vector! {
     /// Two blocks in a ymm register.
     Ymm(__m256i), blocks: 2, alpha: [2 4 6],
-    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
+    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, word: _mm256_set1_epi64x, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
     two: {
         xor: _mm256_xor_si256, and: _mm256_and_si256,
         aesenc: _mm256_aesenc_epi128, aesenclast: _mm256_aesenclast_epi128,
         aesdec: _mm256_aesdec_epi128, aesdeclast: _mm256_aesdeclast_epi128,
         add32: _mm256_add_epi32,
+        low_halves: _mm256_unpacklo_epi64, high_halves: _mm256_unpackhi_epi64,
     },
     clmul: _mm256_clmulepi64_epi128, shuffle_bytes: _mm256_shuffle_epi8, shuffle_words: _mm256_shuffle_epi32,
     shifts: _mm256_slli_epi64, _mm256_srli_epi64, _mm256_bslli_epi128, align: _mm256_alignr_epi8,
@@ -88,6 +90,12 @@ vector! {
         }
 
         #[inline(always)]
+        unsafe fn store_low_halves(self, ptr: *mut u64) {
+            // SAFETY: the caller guarantees two words at `ptr`.
+            unsafe { ptr.cast::<Single>().write(self.lowest().low_halves(self.highest())) }
+        }
+
+        #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
             // SAFETY: the caller guarantees two pointers to valid blocks.
             unsafe {
@@ -101,12 +109,13 @@ vector! {
 vector! {
     /// Four blocks in a zmm register.
     Zmm(__m512i), blocks: 4, alpha: [4],
-    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
+    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, word: _mm512_set1_epi64, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
     two: {
         xor: _mm512_xor_si512, and: _mm512_and_si512,
         aesenc: _mm512_aesenc_epi128, aesenclast: _mm512_aesenclast_epi128,
         aesdec: _mm512_aesdec_epi128, aesdeclast: _mm512_aesdeclast_epi128,
         add32: _mm512_add_epi32,
+        low_halves: _mm512_unpacklo_epi64, high_halves: _mm512_unpackhi_epi64,
     },
     clmul: _mm512_clmulepi64_epi128, shuffle_bytes: _mm512_shuffle_epi8, shuffle_words: _mm512_shuffle_epi32,
     shifts: _mm512_slli_epi64, _mm512_srli_epi64, _mm512_bslli_epi128, align: _mm512_alignr_epi8,
@@ -165,6 +174,15 @@ vector! {
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: the mask keeps the store inside the bytes that the caller guarantees.
             unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_low_halves(self, ptr: *mut u64) {
+            // SAFETY: the caller guarantees four words at `ptr`.
+            unsafe {
+                self.lower_half().store_low_halves(ptr);
+                self.upper_half().store_low_halves(ptr.add(2));
+            }
         }
     }
 }

@@ -10,8 +10,9 @@ pub(super) use super::expansion::{expand_each, expand_into, expand_to_encrypt_in
 pub(super) use super::neon::{expand_each, expand_into, expand_to_encrypt_into};
 use super::vector::RawBlock;
 
-/// Round keys of one key for both directions; wiped on drop.
-#[repr(C, align(64))]
+/// Round keys of one key for both directions; wiped on drop. The alignment is that of a block, for which allocation takes less time than
+/// for that of a cache line.
+#[repr(C, align(16))]
 pub struct Schedule {
     /// Round keys of the cipher, `rounds + 1` of them.
     pub(super) encrypt: [RawBlock; 15],
@@ -22,8 +23,6 @@ pub struct Schedule {
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.
     pub(super) decrypt: [RawBlock; 15],
-    /// As `_gap`.
-    _end: [u64; 2],
 }
 
 impl Schedule {

@@ -9,7 +9,6 @@ use super::ghash::{self, HashKey, MODULUS, Sum};
 use super::schedule::{self, Schedule};
 use super::single_stream;
 use super::vector::{Single, Vector};
-use crate::kernel::counter::{Counting, Low32};
 use crate::kernel::{Block, Powers, Progress, Span};
 
 /// Replaces the round keys and the hash key of a message by those of another key.
@@ -21,7 +20,7 @@ use crate::kernel::{Block, Powers, Progress, Span};
 pub(super) unsafe fn key_into<V: Vector>(
     key: &[u8],
     schedule: &mut Schedule,
-    hash_key: &mut HashKey<V::Raw>,
+    hash_key: &mut HashKey<V::Powers>,
 ) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     unsafe {
@@ -37,7 +36,10 @@ pub(super) unsafe fn key_into<V: Vector>(
 ///
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
-unsafe fn with_powers<V: Vector>(powers: Powers<'_, HashKey<V::Raw>>, blocks: usize) -> &HashKey<V::Raw> {
+unsafe fn with_powers<V: Vector>(
+    powers: Powers<'_, HashKey<V::Powers>>,
+    blocks: usize,
+) -> &HashKey<V::Powers> {
     match powers {
         Powers::All(key) => key,
         Powers::Some(key) => {
@@ -54,7 +56,7 @@ struct Group<'k, V: Vector> {
     /// Counters of the next vector, and the number of blocks in a vector.
     counters: V,
     stride: V,
-    hash_key: &'k HashKey<V::Raw>,
+    hash_key: &'k HashKey<V::Powers>,
     /// The hash of all previous groups in the first place; it is added to the first vector.
     hash: V,
     sum: Sum<V>,
@@ -100,21 +102,23 @@ impl<V: Vector> Pass<V> for Group<'_, V> {
 #[inline(always)]
 pub(super) unsafe fn crypt<V: Vector>(
     schedule: &Schedule,
-    powers: Powers<'_, HashKey<V::Raw>>,
+    powers: Powers<'_, HashKey<V::Powers>>,
     progress: Progress<'_>,
     encrypts: bool,
     data: Span<'_>,
 ) {
     let Progress { mask, counter, hash: state, before } = progress;
     let blocks = data.len() / 16;
-    let number = u128::from_be_bytes(*counter);
-    let start = if mask.is_some() { Low32::advance(number, 1) } else { number };
-    *counter = Low32::advance(start, blocks as u128).to_be_bytes();
     // SAFETY: the caller guarantees that the processor has the instructions. Each group lies in the span.
     unsafe {
+        // The counter may be secret. It stays in a vector, since the compiler would copy general registers to the stack.
+        let block = single_stream::load_words(counter);
+        let mut start = block.reversed();
         if let Some(mask) = mask {
-            single_stream::encrypted(schedule, Single::number(number).reversed()).store(mask.as_mut_ptr());
+            single_stream::encrypted(schedule, block).store(mask.as_mut_ptr());
+            start = start.add32(Single::number(1));
         }
+        start.add32(Single::number(blocks as u128)).reversed().store(counter.as_mut_ptr());
         // The blocks are hashed in two groups, because two groups that need half as many powers of H take less time than one
         // group that needs all of them.
         let vectors = blocks.div_ceil(V::BLOCKS);
@@ -127,7 +131,7 @@ pub(super) unsafe fn crypt<V: Vector>(
         let zero = V::numbers([0; 4]);
         let mut group = Group::<V> {
             keys: Keys::of::<true>(schedule),
-            counters: V::splat(Single::number(start)).add32(V::numbers([0, 1, 2, 3])),
+            counters: V::splat(start).add32(V::numbers([0, 1, 2, 3])),
             stride: V::numbers([V::BLOCKS as u128; 4]),
             hash_key,
             hash: V::widen(hash),
@@ -156,7 +160,7 @@ pub(super) unsafe fn crypt<V: Vector>(
 /// The same as for [`Vector`], both for `V` and for [`Single`].
 #[inline(always)]
 pub(super) unsafe fn tag<V: Vector>(
-    powers: Powers<'_, HashKey<V::Raw>>,
+    powers: Powers<'_, HashKey<V::Powers>>,
     state: &Block,
     before: &[u8],
     lengths: [u64; 2],

@@ -49,19 +49,29 @@ pub(super) unsafe fn encrypted(schedule: &Schedule, block: Single) -> Single {
     }
 }
 
-/// Encrypts one block. It is loaded as words, because most callers have just stored it as words.
+/// Loads a block as words, because most callers have just stored it as words.
+///
+/// # Safety
+///
+/// The same as for [`Vector`].
+#[inline(always)]
+pub(super) unsafe fn load_words(block: &Block) -> Single {
+    // SAFETY: the caller guarantees that the processor has the instructions.
+    unsafe {
+        let [low, high] = block.as_ptr().cast::<[u64; 2]>().read_unaligned();
+        Single::words(low, high)
+    }
+}
+
+/// Encrypts one block.
 ///
 /// # Safety
 ///
 /// The same as for [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn encrypt_block(schedule: &Schedule, block: &mut Block) {
-    let block = block.as_mut_ptr();
     // SAFETY: the caller guarantees that the processor has the instructions.
-    unsafe {
-        let [low, high] = block.cast::<[u64; 2]>().read_unaligned();
-        encrypted(schedule, Single::words(low, high)).store(block);
-    }
+    unsafe { encrypted(schedule, load_words(block)).store(block.as_mut_ptr()) };
 }
 
 /// CBC encryption of whole blocks, or CBC-MAC if MAC is set: the blocks are not written then.

@@ -28,7 +28,9 @@ pub(super) const HIGH_LOW: i32 = 0x01;
 /// `detect`) and that the pointer is valid for the bytes that are accessed.
 pub(super) trait Vector: Copy {
     /// The register type.
-    type Raw: Copy + zeroize::Zeroize;
+    type Raw: Copy;
+    /// Eight vectors of powers, and half as much space for the sums of their halves.
+    type Powers;
     /// Blocks in a register.
     const BLOCKS: usize;
     /// Number of registers of this type.
@@ -46,6 +48,8 @@ pub(super) trait Vector: Copy {
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// Loads the block at `ptr`, which is aligned, into every place.
     unsafe fn broadcast(ptr: *const RawBlock) -> Self;
+    /// Loads the word at `ptr`, which is aligned, into both halves of every place.
+    unsafe fn broadcast_word(ptr: *const u64) -> Self;
     /// A vector of the first numbers of `blocks`, each stored as a little-endian block; for constants.
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
     /// A vector with the block in every place.
@@ -67,6 +71,8 @@ pub(super) trait Vector: Copy {
     }
     /// Writes the first `bytes` bytes, fewer than a vector.
     unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize);
+    /// Writes the low half of each block, one after another. If there are several blocks, `ptr` is aligned for a block.
+    unsafe fn store_low_halves(self, ptr: *mut u64);
     /// Writes block `i` to `ptrs[i] + offset`; only for vectors of at most two blocks.
     unsafe fn scatter(self, _ptrs: *const *mut u8, _offset: usize) {
         unreachable!("more blocks than two")
@@ -97,6 +103,8 @@ pub(super) trait Vector: Copy {
         if ENCRYPTS { self.aesenclast(key) } else { self.aesdeclast(key) }
     }
 
+    /// Byte i of each block is the byte of the block whose number is byte i of `order`, or zero if that number is 0x80.
+    fn shuffled(self, order: Self) -> Self;
     /// The bytes of each block in reverse.
     fn reversed(self) -> Self;
     /// Adds the 32-bit words of both vectors, modulo 2^32.
@@ -108,8 +116,10 @@ pub(super) trait Vector: Copy {
     fn clmul<const HALVES: i32>(self, other: Self) -> Self;
     /// The halves of each block exchanged.
     fn swapped(self) -> Self;
-    /// The register in the type of the intrinsics.
-    fn raw(self) -> Self::Raw;
+    /// The low halves of a block of `self` and of the same block of `other`, for each block.
+    fn low_halves(self, other: Self) -> Self;
+    /// The high halves of a block of `self` and of the same block of `other`, for each block.
+    fn high_halves(self, other: Self) -> Self;
     /// The first block.
     fn lowest(self) -> Single;
     /// The lower half of `self` and the upper half of `other`; only for vectors of four blocks.
@@ -147,7 +157,7 @@ macro_rules! vector {
     (
         $(#[$doc:meta])*
         $name:ident($raw:ty), blocks: $blocks:literal, alpha: [$($power:literal)*],
-        memory: $load:ident, $store:ident, splat: $splat:ident, widen: $widen:ident, lowest: $lowest:ident,
+        memory: $load:ident, $store:ident, splat: $splat:ident, word: $word:ident, widen: $widen:ident, lowest: $lowest:ident,
         two: { $($two:ident: $two_op:ident,)* },
         clmul: $clmul:ident, shuffle_bytes: $shuffle:ident, shuffle_words: $words:ident,
         shifts: $left:ident, $right:ident, $left_bytes:ident, align: $align:ident,
@@ -157,17 +167,14 @@ macro_rules! vector {
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy)]
+        #[repr(transparent)]
         pub(super) struct $name($raw);
 
         impl Vector for $name {
             type Raw = $raw;
+            type Powers = [RawBlock; 8 * $blocks + 4 * $blocks];
             const BLOCKS: usize = $blocks;
             const REGISTERS: usize = if $blocks == 4 || cfg!(target_arch = "aarch64") { 32 } else { 16 };
-
-            #[inline(always)]
-            fn raw(self) -> $raw {
-                self.0
-            }
 
             #[inline(always)]
             unsafe fn load(ptr: *const u8) -> Self {
@@ -179,6 +186,12 @@ macro_rules! vector {
             unsafe fn broadcast(ptr: *const RawBlock) -> Self {
                 // SAFETY: the caller guarantees that the processor has the instruction, and an aligned block at `ptr`.
                 unsafe { Self::splat(Single(*ptr)) }
+            }
+
+            #[inline(always)]
+            unsafe fn broadcast_word(ptr: *const u64) -> Self {
+                // SAFETY: the caller guarantees that the processor has the instruction, and an aligned word at `ptr`.
+                unsafe { $name($word((*ptr).cast_signed())) }
             }
 
             #[inline(always)]
@@ -213,7 +226,14 @@ macro_rules! vector {
             })*
 
             #[inline(always)]
+            fn shuffled(self, order: Self) -> Self {
+                // SAFETY: a vector exists only if the processor has its instructions.
+                unsafe { $name($shuffle(self.0, order.0)) }
+            }
+
+            #[inline(always)]
             fn reversed(self) -> Self {
+                // With a call of `shuffled` instead, the compiler stores a secret vector of GCM on the stack.
                 const ORDER: [u128; 4] = [0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f; 4];
                 // SAFETY: a vector exists only if the processor has its instructions.
                 unsafe { $name($shuffle(self.0, Self::numbers(ORDER).0)) }
@@ -322,6 +342,12 @@ macro_rules! functions_of_one_block {
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`.
             unsafe { partial::store(self.to_number(), ptr, bytes) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_low_halves(self, ptr: *mut u64) {
+            // SAFETY: the caller guarantees a word at `ptr`.
+            unsafe { ptr.write(self.to_number() as u64) }
         }
 
         #[inline(always)]

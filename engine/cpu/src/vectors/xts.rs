@@ -6,20 +6,61 @@
 //!
 //! A multiplication by a power of alpha^8 is a shift by whole bytes, which is reduced by shifts and exclusive ors. Only a
 //! multiplication by a power of alpha below alpha^8 needs a carry-less product, which occupies AES units for two cycles on
-//! Zen 4.
+//! Zen 4. In the widest steps of vectors of four blocks, shifts of bits would delay the rounds on Intel's processors, where one
+//! unit executes the shifts and the rounds of these vectors: one carry-less product supplies the reductions of four vectors.
 
 use super::cipher::{Extent, Keys, Pass, drive, extra_rounds, for_each};
 use super::schedule::Schedule;
 use super::single_stream;
-use super::vector::{Single, Vector, prefetch};
+use super::vector::{LOW, Single, Vector};
 use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
 /// x^128 modulo the field polynomial.
 const MODULUS: u128 = 0x87;
 
-/// Distance of prefetches in bytes: two of the widest steps.
-const AHEAD: usize = 1024;
+/// Stands for a byte of zeros in an order of bytes.
+const NONE: u8 = 0x80;
+
+/// An order of bytes for [`Vector::shuffled`]: these bytes, and zeros.
+const fn order(first: &[u8]) -> u128 {
+    let (mut order, mut i) = ([NONE; 16], 0);
+    while i < first.len() {
+        order[i] = first[i];
+        i += 1;
+    }
+    u128::from_le_bytes(order)
+}
+
+/// For [`carries`]: spreads the last four bytes of a block.
+const SPREAD: u128 = order(&[12, NONE, 13, NONE, 14, NONE, 15]);
+
+/// For [`times_alpha_8`]: the carries that are added if this number of bytes is shifted out.
+const CARRIED: [u128; 5] =
+    [order(&[]), order(&[13, 14]), order(&[11, 6, 14]), order(&[9, 4, 6, 14]), order(&[0, 2, 4, 6, 14])];
+
+/// The products of the last four bytes of each block, b(0) to b(3), and [`MODULUS`]. Let the product of b(k) be L(k) + x^8 H(k). Bytes 0,
+/// 2, 4 and 6 of the result are L(k) + H(k - 1), with H(-1) = 0. Bytes 9, 11 and 13 are L(1), L(2) and L(3), and byte 14 is H(3). The other
+/// bytes are not used.
+#[inline(always)]
+fn carries<V: Vector>(tweaks: V) -> V {
+    // The products of the spread bytes do not overlap: L(k) is byte 2k and H(k) is byte 2k + 1. The factor (1 + x^8 + x^56) adds copies of
+    // these bytes, which are shifted by one and by seven bytes.
+    const COPIES: u128 = MODULUS | MODULUS << 8 | MODULUS << 56;
+    // SAFETY: a vector exists only if the processor has its instructions.
+    let [spread, copies] = [SPREAD, COPIES].map(|number| unsafe { V::numbers([number; 4]) });
+    tweaks.shuffled(spread).clmul::<LOW>(copies)
+}
+
+/// Each block times alpha^(8 `bytes`), for at most four bytes: a shift by whole bytes, and the products of the bytes shifted out.
+#[inline(always)]
+fn times_alpha_8<V: Vector>(tweaks: V, carries: V, bytes: usize) -> V {
+    let vacated = (1 << (8 * bytes)) - 1;
+    let shifted = 0x0f0e_0d0c_0b0a_0908_0706_0504_0302_0100 << (8 * bytes) | order(&[]) & vacated;
+    // SAFETY: a vector exists only if the processor has its instructions.
+    let [shifted, carried] = [shifted, CARRIED[bytes]].map(|order| unsafe { V::numbers([order; 4]) });
+    tweaks.shuffled(shifted).xor(carries.shuffled(carried))
+}
 
 struct Xts<V, const ENCRYPTS: bool> {
     keys: Keys,
@@ -28,6 +69,8 @@ struct Xts<V, const ENCRYPTS: bool> {
     /// The tweaks of the next eight vectors, for the widest steps with vectors of four blocks. They are computed between the
     /// rounds of the previous step.
     following: [V; 8],
+    /// [`carries`] of the first two of them.
+    carries: [V; 2],
     modulus: V,
 }
 
@@ -39,20 +82,34 @@ impl<V: Vector, const ENCRYPTS: bool> Xts<V, ENCRYPTS> {
     unsafe fn new(schedule: &Schedule, tweaks: V) -> Self {
         // SAFETY: the caller guarantees that the processor has the instructions.
         let modulus = unsafe { V::numbers([MODULUS; 4]) };
-        Xts { keys: Keys::of::<ENCRYPTS>(schedule), tweaks, following: [tweaks; 8], modulus }
+        Xts {
+            keys: Keys::of::<ENCRYPTS>(schedule),
+            tweaks,
+            following: [tweaks; 8],
+            carries: [tweaks; 2],
+            modulus,
+        }
     }
 
     /// Computes the tweaks of the first of the widest steps, if `len` bytes contain such a step.
     #[inline(always)]
     fn ready_for(mut self, len: usize) -> Self {
         if V::BLOCKS == 4 && len >= 8 * V::BYTES {
-            let second = self.tweaks.times_alpha(4, self.modulus);
-            let pair = [self.tweaks, second];
-            for_each!(I < 8 => {
-                self.following[I] = if I < 2 { pair[I % 2] } else { pair[I % 2].times_alpha_8(I / 2) }
-            });
+            self.following[1] = self.tweaks.times_alpha(4, self.modulus);
+            for_each!(I < 8 => self.follow(I));
         }
         self
+    }
+
+    /// Computes the tweaks of vector i of the widest step from those of vector 0 or 1, and the carries of these vectors.
+    #[inline(always)]
+    fn follow(&mut self, i: usize) {
+        if i < 2 {
+            self.carries[i] = carries(self.following[i]);
+        } else {
+            // Two vectors of four blocks are eight blocks.
+            self.following[i] = times_alpha_8(self.following[i % 2], self.carries[i % 2], i / 2);
+        }
     }
 
     /// The tweaks of the vector that is `vectors` vectors ahead. `known` contains the tweaks of the vectors before it.
@@ -97,8 +154,11 @@ impl<V: Vector, const ENCRYPTS: bool> Xts<V, ENCRYPTS> {
             for_each!(ROUND < 8 => {
                 let key = keys.get(ROUND + 1);
                 for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
-                // Eight vectors of four blocks are 32 blocks. A multiplication by alpha^32 is a shift by four bytes.
-                self.following[ROUND] = tweaks[ROUND].times_alpha_8(4);
+                if ROUND < 2 {
+                    // Eight vectors of four blocks are 32 blocks.
+                    self.following[ROUND] = times_alpha_8(tweaks[ROUND], self.carries[ROUND % 2], 4);
+                }
+                self.follow(ROUND);
             });
             let key = keys.get(9);
             for_each!(I < 8 => x[I] = x[I].round::<ENCRYPTS>(key));
@@ -115,13 +175,6 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
     #[inline(always)]
     unsafe fn step<const N: usize>(&mut self, extent: Extent, src: *const u8, dst: *mut u8) {
         let keys = self.keys.opaque();
-        if N >= 4 && V::BLOCKS == 4 {
-            // Tweaks and rounds fill the reorder buffer, so the processor does not reach the next loads early enough.
-            for i in 0..N {
-                // SAFETY: a prefetch never faults, so every address is allowed. All processors of both architectures have the instruction.
-                unsafe { prefetch(src.wrapping_add(AHEAD + i * V::BYTES)) };
-            }
-        }
         if N == 8 && V::BLOCKS == 4 {
             // SAFETY: the caller guarantees the conditions of this function.
             return unsafe { self.widest(keys, src, dst) };

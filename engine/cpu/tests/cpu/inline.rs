@@ -118,6 +118,25 @@ fn types_are_send_and_sync() {
 }
 
 #[test]
+fn a_key_is_replaced_in_its_place() {
+    for kernel in InlineKernel::all() {
+        // Longer keys before shorter ones, so that their last round keys must be erased.
+        let mut key = InlineKey::new(kernel, &bytes(9, 32)).unwrap();
+        for len in [24, 16, 32] {
+            let new = bytes(len, len);
+            assert!(key.set(&new) && !key.set(&new[1..]), "{}", kernel.name());
+            assert_eq!(key.bytes(), new);
+            let (mut data, aes) = ([block(1); 9], Aes::new(&new));
+            key.ecb_encrypt(Span::in_place(data.as_flattened_mut()));
+            assert_eq!(data, [aes.encrypt(block(1)); 9], "{}", kernel.name());
+            let copy = key.duplicate().unwrap();
+            copy.ecb_decrypt(Span::in_place(data.as_flattened_mut()));
+            assert_eq!((data, copy.bytes()), ([block(1); 9], key.bytes()), "{}", kernel.name());
+        }
+    }
+}
+
+#[test]
 fn single_blocks_and_duplicates() {
     each_key(|_, aes, key, what| {
         let copy = key.duplicate().unwrap();

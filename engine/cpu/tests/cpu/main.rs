@@ -5,6 +5,7 @@ mod fused;
 mod inline;
 mod kernel_checks;
 mod leak;
+mod nist;
 mod soft_kernel;
 mod streams;
 mod suite;

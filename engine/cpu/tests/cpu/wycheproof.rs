@@ -30,7 +30,7 @@ const XTS: usize = 123;
 const XTS_192: usize = 41;
 
 /// A planner for one kernel, or for all. If this processor cannot run the kernel, prints a notice and returns `None`.
-fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
+pub(crate) fn planner(kernel: Option<&str>) -> Option<Arc<Planner>> {
     let device = Arc::new(Cpu::new(&CpuOptions { threads: Some(1) }));
     let selection = Selection { device: Some("cpu".into()), kernel: kernel.map(Into::into) };
     match Planner::new(vec![device], &selection) {

@@ -1,6 +1,7 @@
 //! The stream modes, CTR, OFB, CFB, CFB8 and CFB1, for data in pieces of any length.
 
 use lockstep_core::Block;
+use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -71,7 +72,8 @@ impl StreamState {
             let mut block = Zeroizing::new(self.state);
             if matches!(self.passes[0], Pass::Ctr | Pass::Ctr32) {
                 *block = [0; 16];
-                let mut counter = u128::from_be_bytes(self.state).wrapping_sub(1).to_be_bytes();
+                // 2^128 - 1 blocks after a counter is the counter before it.
+                let mut counter = counter_after(self.passes[0], &self.state, u128::MAX);
                 executor.run(self.passes[0], &mut counter, Span::in_place(&mut *block))?;
             }
             self.block = *block;
@@ -103,10 +105,12 @@ impl StreamState {
         direction: Direction,
         data: Span<'_>,
     ) -> Result<(), E::Error> {
+        // Copies of the span, field by field, stay in registers. A move may be a vector load that waits for the stores of the fields.
+        let mut data = data;
         if self.used == 0 && data.len().is_multiple_of(16) {
-            return executor.run(self.passes[direction as usize], &mut self.state, data);
+            return executor.run(self.passes[direction as usize], &mut self.state, data.reborrow());
         }
-        self.apply_parts(executor, direction, data)
+        self.apply_parts(executor, direction, data.reborrow())
     }
 
     fn apply_parts<E: KeyedExecutor>(

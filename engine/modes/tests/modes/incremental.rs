@@ -1,6 +1,7 @@
 //! Tests of the engine of the incremental modes, on an executor that fails on demand: the state after a failure, overlapping data,
 //! and settings that change in the middle of a message.
 
+use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error};
@@ -42,15 +43,15 @@ impl KeyedExecutor for Executor {
         }
         let output = match pass {
             Pass::Ctr => reference::ctr::apply(&aes, state, &input),
+            Pass::Ctr32 => reference::ctr::apply32(&aes, state, &input),
             Pass::EcbEncrypt => reference::ecb::encrypt(&aes, &input),
             Pass::CbcEncrypt => reference::cbc::encrypt(&aes, state, &input),
             Pass::CbcDecrypt => reference::cbc::decrypt(&aes, state, &input),
             _ => unreachable!("no test uses it"),
         };
         match pass {
-            Pass::Ctr => {
-                let next = u128::from_be_bytes(*state).wrapping_add(input.len().div_ceil(16) as u128);
-                *state = next.to_be_bytes();
+            Pass::Ctr | Pass::Ctr32 => {
+                *state = counter_after(pass, state, input.len().div_ceil(16) as u128);
             }
             Pass::CbcEncrypt => *state = *output.last_chunk().unwrap_or(state),
             Pass::CbcDecrypt => *state = *input.last_chunk().unwrap_or(state),
@@ -71,15 +72,34 @@ fn a_block_that_was_not_computed_is_not_used_as_keystream() {
     assert_eq!(data[..], reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0x55; 11]));
 }
 
+/// At each byte of a block and for each length up to three blocks, also where the counter wraps in or after the block.
 #[test]
 fn a_keystream_resumes_inside_a_block() {
-    let expected = reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0; 40]);
-    let after = u128::from_be_bytes(IV).wrapping_add(1).to_be_bytes();
-    let mut keystream = StreamState::ctr(Pass::Ctr, after);
-    keystream.resume(&mut Executor::new(), 5).unwrap();
-    let mut data = [0; 35];
-    keystream.apply(&mut Executor::new(), Direction::Encrypt, Span::in_place(&mut data)).unwrap();
-    assert_eq!(data[..], expected[5..]);
+    let aes = reference::Aes::new(&KEY);
+    for low in [0xff, 0xfe, 0, 7] {
+        for pass in [Pass::Ctr, Pass::Ctr32] {
+            let mut counter = [0xff; 16];
+            counter[15] = low;
+            let expected = match pass {
+                Pass::Ctr => reference::ctr::apply(&aes, &counter, &[0; 64]),
+                _ => reference::ctr::apply32(&aes, &counter, &[0; 64]),
+            };
+            for used in 0..16 {
+                // At a block boundary, the state is the counter of the next block.
+                let after = counter_after(pass, &counter, if used > 0 { 1 } else { 0 });
+                for len in 0..=48 {
+                    let mut keystream = StreamState::ctr(pass, after);
+                    keystream.resume(&mut Executor::new(), used).unwrap();
+                    let mut data = vec![0; len];
+                    keystream
+                        .apply(&mut Executor::new(), Direction::Encrypt, Span::in_place(&mut data))
+                        .unwrap();
+                    assert_eq!(data, expected[used..used + len], "{pass:?} {low} {used} {len}");
+                    assert_eq!(keystream.used(), (used + len) % 16);
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -172,4 +192,38 @@ fn too_little_room_changes_nothing() {
     let error = buffer.update(&mut executor, Direction::Encrypt, Hold::Part, &mut io).unwrap_err();
     assert_eq!(error, Error::OutputLength { needed: 16, got: 15 });
     assert_eq!((buffer.pending().len(), buffer.state(), executor.calls), (0, &IV, 0));
+}
+
+/// Each length up to six blocks: the output is whole blocks, and what is held back suffices for the end of the message.
+#[test]
+fn an_update_holds_back_what_the_end_needs() {
+    let buffer = BlockBuffer::new(Cipher::Cbc, IV);
+    for len in 0..=96 {
+        for hold in [Hold::Part, Hold::Block, Hold::BlockAndPart] {
+            let output = buffer.output_len(len, hold);
+            let kept = match hold {
+                Hold::Part => 0..=15,
+                // Padding is in the last block, which may be whole.
+                Hold::Block => len.min(1)..=16,
+                // Ciphertext stealing needs the last whole block and the partial block after it.
+                Hold::BlockAndPart => len.min(16)..=31,
+            };
+            assert!(
+                output.is_multiple_of(16) && kept.contains(&(len - output)),
+                "{hold:?}: {output} of {len}"
+            );
+        }
+    }
+    let holds = [
+        (Cipher::Xts, false, Direction::Encrypt, Hold::BlockAndPart),
+        (Cipher::Xts, false, Direction::Decrypt, Hold::BlockAndPart),
+        (Cipher::Cbc, true, Direction::Encrypt, Hold::Part),
+        (Cipher::Cbc, true, Direction::Decrypt, Hold::Block),
+        (Cipher::Ecb, true, Direction::Decrypt, Hold::Block),
+        (Cipher::Cbc, false, Direction::Encrypt, Hold::Part),
+        (Cipher::Cbc, false, Direction::Decrypt, Hold::Part),
+    ];
+    for (cipher, padding, direction, hold) in holds {
+        assert_eq!(Hold::of(cipher, padding, direction), hold, "{cipher:?}, {padding}, {direction:?}");
+    }
 }

@@ -77,14 +77,9 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     /// Called at the end of each init that has not failed.
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool);
 
-    /// True if [`AeadMode::replace_key`] leaves no copy of the key on the stack.
-    fn rekeys_in_place(_instance: &Instance) -> bool {
-        false
-    }
-
-    /// True if [`AeadMode::duplicate_key`] leaves no copy of the key on the stack.
-    fn copies_in_place(_key: &Self::Key) -> bool {
-        false
+    /// True if [`AeadMode::duplicate_key`] may leave a part of the message on the stack.
+    fn holds_text(_key: &Self::Key) -> bool {
+        true
     }
 
     /// Called if a message starts although no IV has been set.
@@ -206,14 +201,8 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         Ok(())
     }
 
-    #[inline(always)]
-    fn rekeys_in_place(&self) -> bool {
-        M::rekeys_in_place(&self.common.instance)
-    }
-
-    #[inline(always)]
-    fn copies_in_place(&self) -> bool {
-        self.key.as_ref().is_none_or(M::copies_in_place)
+    fn holds_text(&self) -> bool {
+        self.key.as_ref().is_some_and(M::holds_text)
     }
 
     #[inline(always)]

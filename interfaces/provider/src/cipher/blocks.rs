@@ -68,6 +68,10 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         self.raw.replace_key(key)
     }
 
+    fn holds_text(&self) -> bool {
+        !self.buffer.pending().is_empty() || self.records.version != 0
+    }
+
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
         let mut key = self.raw.key()?;

@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
-use crate::key::{ContextKey, PlannedKey};
+use crate::key::ContextKey;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -43,7 +43,22 @@ impl AeadMode for CcmMode {
     const TAG_LEN: usize = 12;
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<CcmKey> {
-        Ok(CcmKey { key: ContextKey::new(PlannedKey::new(&instance.resources, key))?, message: None })
+        Ok(CcmKey { key: ContextKey::new(&instance.resources, key)?, message: None })
+    }
+
+    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
+        match &mut context.key {
+            Some(CcmKey { key: old, message }) => {
+                *message = None;
+                old.set(key);
+            }
+            None => context.key = Some(Self::new_key(&context.common.instance, key)?),
+        }
+        Ok(())
+    }
+
+    fn holds_text(key: &CcmKey) -> bool {
+        key.message.is_some()
     }
 
     fn duplicate_key(key: &CcmKey) -> Outcome<CcmKey> {

@@ -1,7 +1,7 @@
 //! GCM (SP 800-38D), and its TLS 1.2 records (RFC 5288).
 
 use lockstep::aead::Aead;
-use lockstep::hazmat::inline::{InlineGcm, InlineKernel, Span};
+use lockstep::hazmat::inline::{InlineGcm, Span};
 use lockstep::hazmat::mode::incremental::BlockIo;
 use lockstep::hazmat::work::Pass;
 use zeroize::Zeroize;
@@ -9,7 +9,7 @@ use zeroize::Zeroize;
 use super::aead::{AeadContext, AeadMode, IvState, MAX_IV, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::ahead::KeystreamAhead;
 use crate::instance::Instance;
-use crate::key::PlannedKey;
+use crate::key::ContextKey;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 use crate::system::stack::run_and_wipe;
@@ -38,12 +38,12 @@ pub(crate) struct GcmKey {
 /// contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
 /// the process on failure.
 #[derive(Default)]
-struct Ahead(Vec<(PlannedKey, KeystreamAhead)>);
+struct Ahead(Vec<(ContextKey, KeystreamAhead)>);
 
 impl Ahead {
     /// Computes CTR apart. If the memory is missing, GCM works without it.
-    fn enable(&mut self, key: PlannedKey) {
-        if self.0.try_reserve_exact(1).is_ok() {
+    fn enable(&mut self, key: Outcome<ContextKey>) {
+        if let (Ok(key), Ok(())) = (key, self.0.try_reserve_exact(1)) {
             self.0.push((key, KeystreamAhead::new(Pass::Ctr32)));
         }
     }
@@ -103,7 +103,7 @@ impl AeadMode for GcmMode {
         }
         let GcmKey { ahead, .. } = context.key.as_mut().ok_or(Reason::OutOfMemory)?;
         if instance.has_ctr_apart() {
-            ahead.enable(PlannedKey::new(&instance.resources, key));
+            ahead.enable(ContextKey::new(&instance.resources, key));
         }
         Ok(())
     }
@@ -122,12 +122,9 @@ impl AeadMode for GcmMode {
         }
     }
 
-    fn rekeys_in_place(instance: &Instance) -> bool {
-        !instance.has_ctr_apart() && instance.resources.kernel().is_ok_and(InlineKernel::expands_in_place)
-    }
-
-    fn copies_in_place(key: &GcmKey) -> bool {
-        key.ahead.0.is_empty() && key.gcm.copies_in_place()
+    /// The state of the message is copied from heap to heap.
+    fn holds_text(_key: &GcmKey) -> bool {
+        false
     }
 
     /// Generates a random IV (SP 800-38D, 8.2.2), which must have at least 96 bits.

@@ -9,7 +9,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::instance::Instance;
-use crate::key::{PassFn, PlannedKey};
+use crate::key::{ContextKey, PassFn};
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -19,7 +19,7 @@ pub(crate) struct OcbMode;
 pub(crate) struct OcbKey {
     ocb: InlineOcb,
     /// The key for large calls, if a device is named.
-    planned: Option<PlannedKey>,
+    planned: Option<ContextKey>,
     /// A partial block between two updates.
     buffer: BlockBuffer,
     /// True if a partial block has been processed, after which only the tag follows.
@@ -36,7 +36,7 @@ impl AeadMode for OcbMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<OcbKey> {
         let resources = &instance.resources;
-        let planned = resources.device_is_named.then(|| PlannedKey::new(resources, key));
+        let planned = resources.device_is_named.then(|| ContextKey::new(resources, key)).transpose()?;
         let ocb = InlineOcb::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
         let buffer = BlockBuffer::new(mode::Cipher::Ecb, [0; 16]);
         Ok(OcbKey { ocb, planned, buffer, data_has_ended: false })
@@ -44,7 +44,8 @@ impl AeadMode for OcbMode {
 
     fn duplicate_key(key: &OcbKey) -> Outcome<OcbKey> {
         let ocb = key.ocb.duplicate().ok_or(Reason::OutOfMemory)?;
-        let (planned, buffer) = (key.planned.as_ref().map(PlannedKey::duplicate), key.buffer.clone());
+        let (planned, buffer) =
+            (key.planned.as_ref().map(ContextKey::duplicate).transpose()?, key.buffer.clone());
         Ok(OcbKey { ocb, planned, buffer, ..*key })
     }
 
@@ -160,7 +161,7 @@ impl AeadContext<OcbMode> {
 }
 
 /// Encrypts or decrypts whole blocks. A named device does ECB of large calls. If it fails, the output is zeroed.
-fn run_blocks(ocb: &mut InlineOcb, planned: &Option<PlannedKey>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
+fn run_blocks(ocb: &mut InlineOcb, planned: &Option<ContextKey>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
     let Some(key) = planned.as_ref().filter(|key| key.is_large(blocks.len())) else {
         ocb.blocks(blocks);
         return Ok(());

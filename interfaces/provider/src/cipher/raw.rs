@@ -3,7 +3,7 @@
 use lockstep::hazmat::inline::Block;
 
 use super::Common;
-use crate::key::{ContextKey, PlannedKey};
+use crate::key::ContextKey;
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -51,14 +51,12 @@ impl Raw {
         if len == 0 { Ok(()) } else { Err(Reason::NullBuffer) }
     }
 
-    /// Replaces the key if a key is given. The old key is wiped before the new key is expanded.
+    /// Replaces the key if a key is given.
     pub(super) fn replace_key(&mut self, key: Option<&[u8]>) -> Outcome<()> {
         if let Some(key) = key {
-            self.key = None;
-            let key =
-                self.key.insert(ContextKey::new(PlannedKey::new(&self.common.instance.resources, key))?);
+            ContextKey::replace(&mut self.key, &self.common.instance.resources, key)?;
             if self.common.is_of_generator {
-                key.use_for_generator();
+                self.key.iter_mut().for_each(ContextKey::use_for_generator);
             }
         }
         Ok(())

@@ -74,10 +74,10 @@ impl Cipher for Streams {
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let mut executor = PassFn(|pass, state, data| {
-                        if data.is_empty() || key.planned.is_large(data.len()) {
+                        if data.is_empty() || key.is_large(data.len()) {
                             return key.run(pass, state, data);
                         }
-                        if let Some(rest) = ahead.apply(keystream_pool, &key.planned, state, data) {
+                        if let Some(rest) = ahead.apply(keystream_pool, key, state, data) {
                             key.run_inline(pass, state, rest);
                         }
                         Ok(())

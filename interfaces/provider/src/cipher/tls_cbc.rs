@@ -8,7 +8,7 @@
 //! the position of the MAC.
 
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::Zeroize;
 
 use crate::reason::{Outcome, Reason};
 
@@ -27,8 +27,8 @@ const MAX_MAC: usize = 64;
 /// Maximum length of the padding, including its length byte.
 const MAX_PADDING: usize = 256;
 
-/// The record format, and the MAC of the last record.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+/// The record format, and the MAC of the last record, which is wiped with the memory of the context.
+#[derive(Clone)]
 pub(super) struct Records {
     /// The protocol version; 0 if updates are not TLS records.
     pub(super) version: u32,

@@ -55,8 +55,8 @@ impl Cipher for Wrap {
         // The blocks of all steps have 12 times the size of the data, which are counted once.
         let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
-            let rest = match key.planned.is_large(block.len()) {
-                true => key.planned.run(pass, state, None, block.into_host(), counted)?,
+            let rest = match key.is_large(block.len()) {
+                true => key.run_by_planner(pass, state, None, block.into_host(), counted)?,
                 false => Some(block.into_host()),
             };
             match rest {

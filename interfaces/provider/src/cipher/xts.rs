@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::raw::{Raw, iv_of};
 use super::{Cipher, Common};
-use crate::key::{ContextKey, PlannedKey};
+use crate::key::ContextKey;
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
@@ -48,12 +48,15 @@ impl Cipher for Xts {
         }
         self.raw.common.encrypts = encrypts;
         if let Some((data, tweak)) = halves {
-            self.tweak_key = None;
             self.raw.replace_key(Some(data))?;
-            let tweak = PlannedKey::new(&self.raw.common.instance.resources, tweak);
-            self.tweak_key = Some(ContextKey::new(tweak)?);
+            ContextKey::replace(&mut self.tweak_key, &self.raw.common.instance.resources, tweak)?;
         }
         Ok(())
+    }
+
+    /// Each update is a whole data unit.
+    fn holds_text(&self) -> bool {
+        false
     }
 
     #[inline(always)]

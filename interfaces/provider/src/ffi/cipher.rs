@@ -16,7 +16,7 @@ use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::resources::Resources;
-use crate::system::stack::{in_own_frame, run_and_wipe};
+use crate::system::stack::{LEAVES_KEYS, in_own_frame, run_and_wipe, wipe_context};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -177,11 +177,13 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
             old.raise(Reason::Internal, EntryPoint::Copy);
             return null_mut();
         }
-        // Programs such as Python's cryptography copy a context for each message, and wiping the stack takes longer
-        // than the copy. The stack is therefore wiped only if the copy may leave a key there.
-        let copy = run_and_wipe(!old.cipher.copies_in_place(), || {
+        let copy = run_and_wipe(LEAVES_KEYS, || {
             object::allocate(Context { cipher: old.cipher.duplicate()?, broken: false, ..*old })
         });
+        // Programs such as Python's cryptography copy a context for each message, and wiping takes a tenth of the time of a copy.
+        if old.cipher.holds_text() {
+            wipe_context();
+        }
         copy.map(<*mut _>::cast).unwrap_or_else(|reason| {
             old.raise(reason, EntryPoint::Copy);
             null_mut()
@@ -203,8 +205,7 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
         let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
-        let leaves_keys = key.is_some() && !context.cipher.rekeys_in_place();
-        run_and_wipe(leaves_keys, || {
+        run_and_wipe(LEAVES_KEYS && key.is_some(), || {
             // Checked before anything changes: a call that fails must not leave a new IV with the old key.
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);

@@ -182,11 +182,12 @@ export class Webgl {
         keys.set(new Uint32Array(expanded.buffer));
         gl.uniform1i(uniforms.rounds, expanded.length / 16 - 1);
         gl.uniform4uiv(uniforms.round_keys, keys);
-        const direction = pass.decrypts ? 'decrypt' : 'encrypt';
-        Object.entries(this.#exported.tables[direction]).forEach(([name, words], index) => {
-            const content = Uint32Array.from(words);
-            if (program.kernel.endsWith('uniform')) gl.uniform4uiv(uniforms[name], content);
-            else this.#bind(1 + index, uniforms[name], this.#texture(`${direction} ${name}`, content.length, 1, gl.R32UI, gl.RED_INTEGER, content));
+        // Only programs with both directions have this uniform.
+        gl.uniform1i(uniforms.mode, pass.decrypts ? 1 : 0);
+        Object.entries(program.tables).forEach(([uniform, name], index) => {
+            const content = Uint32Array.from(this.#exported.tables[name]);
+            if (program.kernel.endsWith('uniform')) gl.uniform4uiv(uniforms[uniform], content);
+            else this.#bind(1 + index, uniforms[uniform], this.#texture(name, content.length, 1, gl.R32UI, gl.RED_INTEGER, content));
         });
         return program.feedback ? this.#transform(data) : this.#draw(compiled, data);
     }

@@ -26,6 +26,7 @@ pub(super) struct Cell {
 #[derive(Subcommand)]
 enum More {
     Trace(Trace),
+    Export(Export),
     Asm(Asm),
 }
 
@@ -43,6 +44,25 @@ pub(super) struct Trace {
     /// For kernels with several passes, show this one, such as `CbcDecrypt` [default: the first]
     #[arg(long, value_name = "PASS")]
     pass: Option<String>,
+
+    /// The size of the key
+    #[arg(long, value_name = "BITS", default_value = "128")]
+    bits: u32,
+}
+
+/// Write a kernel as a function with the calling convention of the SPU, in the syntax of the GNU assembler
+///
+/// The C declaration is `vector unsigned char NAME(void *data, const void *round_keys, unsigned blocks, vector unsigned char counter)`. The
+/// data are processed in place. The result is the next counter block, or the last ciphertext block of CBC.
+#[derive(Args)]
+pub(super) struct Export {
+    /// The kernel, such as `ctr4a`: a kernel by lookups in registers for ECB or CBC encryption, or CTR
+    #[arg(value_name = "KERNEL")]
+    kernel: String,
+
+    /// The name of the function
+    #[arg(long, value_name = "NAME", default_value = "aes_ctr", value_parser = symbol)]
+    name: String,
 
     /// The size of the key
     #[arg(long, value_name = "BITS", default_value = "128")]
@@ -105,6 +125,7 @@ const MAX_SHOWN: i64 = 1_000_000;
 pub(super) fn run(args: &Cell) -> Result<()> {
     match &args.more {
         Some(More::Trace(args)) => trace(args),
+        Some(More::Export(args)) => export(args),
         Some(More::Asm(args)) => asm(args),
         None => report(args),
     }
@@ -127,6 +148,20 @@ fn trace(args: &Trace) -> Result<()> {
     let rounds = cell::rounds(args.bits).map_err(failure)?;
     let window = Window::of_kernel(kernel, chosen, rounds, args.cycles.map(u64::from)).map_err(failure)?;
     print(&window.to_string())
+}
+
+fn export(args: &Export) -> Result<()> {
+    let kernel = cell::kernel(&args.kernel).map_err(failure)?;
+    print(&cell::function(kernel, cell::rounds(args.bits).map_err(failure)?, &args.name).map_err(failure)?)
+}
+
+/// Checks the name of a symbol.
+fn symbol(text: &str) -> std::result::Result<String, String> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    match text.chars().all(is_part) && text.starts_with(|first: char| !first.is_ascii_digit()) {
+        true => Ok(text.into()),
+        false => Err("a name has letters, digits and `_`, and does not begin with a digit".into()),
+    }
 }
 
 fn asm(args: &Asm) -> Result<()> {

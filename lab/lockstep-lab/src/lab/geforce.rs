@@ -10,6 +10,8 @@ use lockstep_papers::geforce::{self, Model, Sweep};
 
 use super::{ReportForm, cuda, opengl, write_page};
 
+mod program;
+
 /// AES on a GeForce 6800 and 8800 in an OpenSSL engine (a thesis of 2007): a model of the 6800's texture cache
 ///
 /// Prints the thesis's times, and those of a model of the texture cache on the lookups of the shader: which times fix its
@@ -28,6 +30,8 @@ pub(super) struct Geforce {
 #[derive(Subcommand)]
 enum More {
     Measure(Measure),
+    #[command(name = "openssl")]
+    OpenSsl(program::OpenSslRuns),
 }
 
 /// Encrypt the thesis's files on this machine, by its kernels in OpenGL and CUDA
@@ -70,6 +74,7 @@ const EMULATOR_SCALE: u64 = 4096;
 pub(super) fn run(args: &Geforce) -> Result<()> {
     match (&args.more, &args.form.page) {
         (Some(More::Measure(args)), _) => measure(args),
+        (Some(More::OpenSsl(args)), _) => program::run(args),
         (None, Some(file)) => {
             write_page(file, |folder| Ok(geforce::page(&Model::run(), &Sweep::run(), folder)))
         }

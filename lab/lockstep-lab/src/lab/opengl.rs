@@ -10,6 +10,7 @@ use lockstep::hazmat::Key;
 use lockstep::hazmat::backend::Device;
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
+use lockstep::hazmat::work::Pass;
 use lockstep_cli::program::{
     Error, GuardedFile, Note, OpenSsl, Result, check_memory, failed, parse_size, print, print_json, today,
 };
@@ -20,8 +21,8 @@ use super::cuda;
 
 /// AES Encryption and Decryption on the GPU (Yamanouchi, GPU Gems 3, chapter 36, 2007), by OpenGL
 ///
-/// Measures the chapter's vertex program and fragment program, and Lockstep's kernel, by batch size as in Figure 36-9;
-/// for comparison, `openssl speed`, and a CUDA GPU if there is one.
+/// Measures the chapter's vertex program and fragment program, and Lockstep's kernel, by batch size as in Figure 36-9, and
+/// by mode; for comparison, `openssl speed`, and the chapter's algorithm in CUDA if there is a device.
 #[derive(Args)]
 #[command(group = ArgGroup::new("output").args(["plot", "pictures"]))]
 pub(super) struct OpenGl {
@@ -29,7 +30,11 @@ pub(super) struct OpenGl {
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
 
-    /// Size of the plaintext [default: 128M; for a software device 4M]
+    /// Measure this CUDA device as well, such as `cuda:emu` [default: the first GPU, if there is one]
+    #[arg(long, value_name = "NAME")]
+    cuda: Option<String>,
+
+    /// Size of the plaintext [default: 128M; for a software device 4M, for the CUDA emulator 64K]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     total: Option<u64>,
 
@@ -47,7 +52,7 @@ pub(super) struct OpenGl {
 
     /// Measure nothing; encrypt a picture with letters as in Figures 36-11 and 36-13, and write plain.png, ecb.png and
     /// cbc.png to this folder
-    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with_all = ["total", "no_openssl", "json", "plot"])]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath, conflicts_with_all = ["total", "no_openssl", "json", "plot", "cuda"])]
     pictures: Option<PathBuf>,
 
     /// Replace files that exist
@@ -58,8 +63,9 @@ pub(super) struct OpenGl {
 /// Limits of the option `--total`, in bytes.
 const MIN_SIZE: u64 = 4096;
 const MAX_SIZE: u64 = 1 << 30;
-/// Size of the plaintext for a software device. The chapter's size would take minutes.
+/// Sizes of the plaintext for devices that compute in software. The chapter's size would take minutes.
 const SOFTWARE_TOTAL: u64 = 4 << 20;
+const EMULATOR_TOTAL: u64 = 64 << 10;
 
 pub(super) fn run(args: &OpenGl) -> Result<()> {
     let device = device(args.device.as_deref())?;
@@ -67,8 +73,15 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
         return write_pictures(&device, folder, args.force);
     }
     let mut conditions = Conditions::of_the_chapter();
-    let is_slow = device.properties().by_name_only;
-    let total = args.total.unwrap_or(if is_slow { SOFTWARE_TOTAL } else { conditions.total as u64 });
+    let cuda = match &args.cuda {
+        Some(name) => Some(cuda::device(Some(name))?),
+        None => cuda::device(None).ok(),
+    };
+    let total = args.total.unwrap_or(match &cuda {
+        Some(cuda) if cuda.properties().simulated => EMULATOR_TOTAL,
+        _ if device.properties().by_name_only => SOFTWARE_TOTAL,
+        _ => conditions.total as u64,
+    });
     let fits = usize::try_from(total).ok().filter(|_| (MIN_SIZE..=MAX_SIZE).contains(&total));
     conditions.total = fits.ok_or_else(|| failed("--total: give a size from 4K to 1G"))?;
     check_memory(4 * total, "to measure a plaintext of this size; --total gives a smaller one")?;
@@ -76,7 +89,6 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     let options = OutputOptions { force: args.force, ..Default::default() };
     let mut file = args.plot.as_deref().map(|path| GuardedFile::create(path, options)).transpose()?;
     let openssl = if args.no_openssl { None } else { OpenSsl::find(Path::new("openssl")) };
-    let cuda = cuda::device(None).ok();
     let mut devices: Vec<&dyn Device> = vec![&device];
     devices.extend(cuda.as_ref().map(|cuda| cuda as &dyn Device));
     let processor = Engine::builder().device("cpu").build()?;
@@ -84,7 +96,15 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     let measured = opengl::measure(
         &devices,
         conditions,
-        |key, data| encrypt(&processor, Cipher::Ecb, key, &mut [0; 16], data),
+        |pass, key, iv, data| {
+            let (cipher, direction) = match pass {
+                Pass::EcbEncrypt => (Cipher::Ecb, Direction::Encrypt),
+                Pass::EcbDecrypt => (Cipher::Ecb, Direction::Decrypt),
+                Pass::CbcDecrypt => (Cipher::Cbc, Direction::Decrypt),
+                _ => (Cipher::Ctr, Direction::Encrypt),
+            };
+            crypt(&processor, cipher, direction, key, iv, data)
+        },
         |batch| openssl.as_ref()?.speed("aes-128-ecb", false, batch).map(|rate| rate / 1e6),
         |step| note.show(&step),
     )
@@ -100,16 +120,17 @@ pub(super) fn run(args: &OpenGl) -> Result<()> {
     Ok(())
 }
 
-fn encrypt(
+fn crypt(
     engine: &Engine,
     cipher: Cipher,
+    direction: Direction,
     key: &Key,
     iv: &mut [u8; 16],
     data: &mut [u8],
 ) -> lockstep::hazmat::Result<()> {
     cipher.one(
         &**engine.planner(),
-        Direction::Encrypt,
+        direction,
         &CipherKey::new(cipher, key.bytes())?,
         iv,
         Data::in_place(data),
@@ -136,7 +157,7 @@ pub(super) fn device(name: Option<&str>) -> Result<OpenGlDevice> {
 fn write_pictures(device: &dyn Device, folder: &Path, force: bool) -> Result<()> {
     let processor = Engine::builder().device("cpu").build()?;
     let cbc = |key: &Key, iv: &[u8; 16], data: &mut [u8]| {
-        encrypt(&processor, Cipher::Cbc, key, &mut iv.clone(), data)
+        crypt(&processor, Cipher::Cbc, Direction::Encrypt, key, &mut iv.clone(), data)
     };
     // If the device cannot run the chapter's fragment program, the default kernel is used.
     let kernel =

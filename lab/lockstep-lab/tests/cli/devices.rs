@@ -84,9 +84,11 @@ fn the_qpus_as_a_device() {
         ("cfb", &[]),
         ("cfb", decrypt),
         ("ofb", &[]),
+        ("pcbc", &[]),
+        ("pcbc", decrypt),
     ] {
-        let more: Vec<&str> =
-            more.iter().copied().chain((mode == "ecb" || mode == "cbc").then_some("--no-padding")).collect();
+        let pads = ["ecb", "cbc", "pcbc"].contains(&mode);
+        let more: Vec<&str> = more.iter().copied().chain(pads.then_some("--no-padding")).collect();
         assert!(cipher(mode, &[&qpu[..], &more].concat()) == cipher(mode, &more), "{mode}");
     }
     folder.run(["selftest", "--device", "qpu"]).succeeded();
@@ -166,6 +168,8 @@ fn launch_options_are_checked_and_change_no_result() {
         ("qpu", "qpu/packed-tuned", "qpus=5"),
         ("cuda:emu", "cuda/coarse-shared", "threads=64,blocks=2"),
         ("cuda:emu", "cuda/global-sbox", "threads=8,blocks=1,rounds=3"),
+        ("cuda:emu", "cuda/coarse-constant", "threads=16,fine=3"),
+        ("cuda:emu", "cuda/gems", "threads=12"),
     ] {
         for mode in ["ecb", "ctr", "cbc"] {
             let options = ["--device", device, "--kernel", kernel, "--launch", launch];

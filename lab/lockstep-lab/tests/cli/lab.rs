@@ -51,6 +51,13 @@ fn both_pipes_are_shown() {
     let error = folder.run(["lab", "cell", "trace", "abacus"]).failed(2, "spu/ctr-vperm");
     assert!(error.stdout.is_empty());
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "0"]).failed_usage("--cycles");
+    let source =
+        folder.run(["lab", "cell", "export", "cbc2", "--name", "aes_cbc", "--bits", "256"]).succeeded();
+    assert!(source.text().contains("\t.global aes_cbc\n") && source.text().contains("\naes_cbc:\n"));
+    folder
+        .run(["lab", "cell", "export", "vperm"])
+        .failed(2, "spu/vperm: a function needs a kernel by lookups");
+    folder.run(["lab", "cell", "export", "ctr1", "--name", "2a"]).failed_usage("does not begin with a digit");
     folder.run(["lab", "cell", "--json", "trace", "ctr0"]).failed_as_json(2, "trace");
 }
 
@@ -280,10 +287,13 @@ fn the_files_of_the_geforce_thesis() {
     let small = ["lab", "geforce", "measure", "--scale", "65536", "--runs", "1", "--edges", "8,16"];
     let devices = ["--device", "opengl:software", "--cuda", "cuda:emu"];
     let report = folder.run([&small[..], &devices, &["--json"]].concat()).succeeded().json();
-    // The rows are: eight files on the CPU; eight files for each of two edges; four files of Table A7; and eight files for each of three
-    // configurations of the 8800.
+    // The rows are: eight files on the CPU; eight files for each of two edges; four files of Table A7; eight files for each of three
+    // configurations of the 8800; and the four files of Table A7 on the 8800.
     let rows = |name: &str| report[name].as_array().unwrap().len();
-    assert_eq!(["cpu", "geforce_6800", "overhead", "geforce_8800"].map(rows), [8, 16, 4, 24]);
+    assert_eq!(
+        ["cpu", "geforce_6800", "overhead", "geforce_8800", "overhead_8800"].map(rows),
+        [8, 16, 4, 24, 4]
+    );
     assert_eq!(report["geforce_6800"][0]["whole"]["bytes"], 884_736_000 / 65536 / 16 * 16);
     let verify = ["off", "sample", "full"].map(serde_json::Value::from);
     let hot_card = report["hot_card"].as_array().unwrap();
@@ -297,6 +307,63 @@ fn the_files_of_the_geforce_thesis() {
     folder.run(["lab", "geforce", "measure", "--edges", "0"]).failed_usage("--edges");
     folder.run(["lab", "geforce", "measure", "--scale", "0"]).failed_usage("--scale");
     folder.run(["lab", "geforce", "--page", "a.md", "measure"]).failed_usage("measure");
+}
+
+/// The program `openssl` encrypts the thesis's files, and nothing remains of them.
+#[test]
+fn whole_runs_of_openssl() {
+    let folder = Folder::new();
+    let lab = ["lab", "geforce", "openssl"];
+    let with = |more: &[&str]| folder.run([&lab, more].concat());
+    with(&["--openssl", "no-such-program"]).failed(2, "install OpenSSL 3");
+    with(&["--device", "spu"]).failed_usage("--module");
+    with(&["--module", "missing.so", "--device", "spu"]).failed(2, "missing.so");
+    with(&["--module", "missing.so", "--device", "spu,"]).failed_usage("NAME,KERNEL");
+    with(&["--files", "9"]).failed_usage("--files");
+    if !have("openssl") {
+        return;
+    }
+    let small = ["--scale", "65536", "--runs", "1", "--folder", "."];
+    let report =
+        with(&[&small[..], &["--files", "1,7", "--json", "--plot", "usage.svg"]].concat()).succeeded().json();
+    let points = report["points"].as_array().unwrap();
+    let programs: Vec<_> = points.iter().map(|point| point["program"].as_str().unwrap()).collect();
+    assert_eq!(programs, ["cp", "openssl", "cp", "openssl"]);
+    assert_eq!(points[0]["bytes"], 884_736_000 / 65536 / 16 * 16);
+    assert!(String::from_utf8(folder.read("usage.svg")).unwrap().contains("openssl ("));
+    assert!(!folder.names().iter().any(|name| name.starts_with("lockstep-thesis")), "{:?}", folder.names());
+    with(&[&small[..], &["--files", "8", "--plot", "usage.svg"]].concat()).failed(2, "usage.svg");
+    let text = with(&[&small[..], &["--files", "8"]].concat()).succeeded();
+    fits("lab geforce openssl", text.text());
+    // A module that is none: the message of OpenSSL is shown, and no rate is printed.
+    folder.write("none.so", "");
+    let refused =
+        with(&[&small[..], &["--module", "none.so", "--device", "spu"]].concat()).failed(2, "spu failed");
+    assert!(refused.stdout.is_empty());
+    devices_of_the_provider_run_in_openssl(&folder, &small);
+}
+
+/// The module is built beside the tests if all tests are built.
+fn devices_of_the_provider_run_in_openssl(folder: &Folder, small: &[&str]) {
+    let module = std::env::current_exe().unwrap().with_file_name("liblockstep_lab_provider.so");
+    if !module.exists() {
+        assert!(std::env::var_os("CI").is_none(), "{}: cargo test --workspace builds it", module.display());
+        eprintln!(
+            "NOT TESTED: devices of the provider in `lab geforce openssl`: there is no {}",
+            module.display()
+        );
+        return;
+    }
+    std::fs::copy(&module, folder.path("lockstep-lab.so")).unwrap();
+    let devices = ["--device", "spu", "--device", "cuda:emu,cuda/global-sbox", "--files", "7", "--json"];
+    let lab = ["lab", "geforce", "openssl", "--module", "lockstep-lab.so"];
+    let report = folder.run([&lab[..], small, &devices].concat()).succeeded().json();
+    let points = report["points"].as_array().unwrap();
+    let programs: Vec<_> = points.iter().map(|point| point["program"].as_str().unwrap()).collect();
+    assert_eq!(programs, ["cp", "openssl", "spu", "cuda/global-sbox"]);
+    // The provider refuses a kernel of another device.
+    let wrong = ["--device", "spu,cuda/global-sbox", "--files", "8"];
+    folder.run([&lab[..], small, &wrong].concat()).failed(2, "cuda/global-sbox failed");
 }
 
 #[test]
@@ -419,7 +486,18 @@ fn opengl_is_measured_by_batch_size() {
     assert!(
         points.iter().all(|point| point["batch_bytes"].as_u64() < Some(20_480) && point["name"] != "openssl")
     );
+    // Seven kernels have four modes each.
+    let modes = report["modes"].as_array().unwrap();
+    assert_eq!(modes.len(), 28);
+    assert!(modes.iter().all(|point| point["batch_bytes"] == 16384));
+    assert!(modes.iter().any(|point| point["name"] == "opengl/gems-fragment-mode" && point["mode"] == "CTR"));
     assert!(String::from_utf8(folder.read("plot.svg")).unwrap().contains("Figure 36-9"));
+    let text = with(&["--total", "4K", "--no-openssl", "--cuda", "cuda:emu"]).succeeded();
+    fits("lab opengl", text.text());
+    // The chapter's kernel in CUDA has no CBC.
+    let mut in_cuda = text.text().lines().filter(|line| line.trim_start().starts_with("cuda/gems"));
+    assert!(in_cuda.next_back().unwrap().split_whitespace().nth(3) == Some("-"), "{}", text.text());
+    with(&["--cuda", "cuda:77"]).failed(2, "no device `cuda:77`");
     with(&["--total", "20K", "--plot", "plot.svg"]).failed(2, "plot.svg");
     with(&["--total", "20"]).failed(2, "--total");
     with(&["--pictures", "pictures"]).succeeded();

@@ -1,6 +1,7 @@
 //! The paper *Implementing AES on the CellBE* (Canright, Dinolt, Garfinkel, Herzog and Allen, Naval Postgraduate School,
 //! 2009), reproduced on the simulated SPU: the paper's tables, a breakdown of the cycles, and the documentation page.
 
+mod ideas;
 mod measured;
 mod page;
 pub mod paper;
@@ -110,6 +111,29 @@ pub fn the_loop(kernel: &'static Named, pass: Option<&str>) -> Result<(Pass, Loo
     let same = |entry: &&(Pass, Loop)| Operation::Pass(entry.0).to_string().eq_ignore_ascii_case(requested);
     let found = kernel.loops.iter().find(same).copied();
     found.ok_or_else(|| Error::UnknownPass { kernel: kernel.name, requested: requested.into() })
+}
+
+/// A kernel as a function with the calling convention of the SPU, as source in GNU syntax.
+///
+/// # Errors
+/// [`Error::Kernel`] if the kernel has no such form.
+pub fn function(kernel: &'static Named, rounds: usize, name: &str) -> Result<String, Error> {
+    let function = kernel.loops[0].1.function(rounds, name);
+    let function = function.map_err(|why| Error::Kernel(format!("{}: {why}", kernel.name)))?;
+    let groups = match function.group {
+        1 => String::new(),
+        group => format!(
+            "# The number of blocks is rounded up to a multiple of {group}: the data must have room for them.\n"
+        ),
+    };
+    let Named { name: of, description, .. } = kernel;
+    Ok(format!(
+        "# {of}: {description}, for {rounds} rounds.\n\
+         # $3: address of the data, which are processed in place. $4: address of the round keys. $5: number of blocks.\n\
+         # $6: the first counter block, or the IV. The result in $3 is the next counter block, or the last ciphertext block of CBC.\n\
+         {groups}{}",
+        function.source()
+    ))
 }
 
 /// Rounds of AES for keys of this number of bits.

@@ -50,6 +50,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         shown += &format!("![{name}: {}]({folder}/{file})\n", window.summary());
         pictures.push((file, svg(&window, row.max(1))));
     }
+    pictures.push(("table-2.svg".into(), report.chart()));
     let round = |kernel: &str| {
         let measured = report.measured().iter().find(|one| one.kernel.name == kernel);
         format!("{:.2}", measured.expect("the report has all kernels").clocks.round)
@@ -59,6 +60,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("table_1", report.table_1()),
         ("table_2", report.table_2()),
         ("causes", report.causes()),
+        ("ideas", report.ideas()),
         ("table_3", report.table_3()),
         ("further", report.further()),
         ("composed", report.composed()),

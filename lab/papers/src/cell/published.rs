@@ -1,6 +1,7 @@
 //! The paper's kernels with the paper's operations. They show which changes lead from a row of the paper to a kernel of Lockstep.
 
 use lockstep_report::Table;
+use lockstep_report::bars::Bars;
 use lockstep_spu::kernels::measure::{Clocks, clocks};
 use lockstep_spu::kernels::{Loop, Named, PUBLISHED, Substitution, Way};
 use lockstep_spu::schedule::Effort;
@@ -34,11 +35,13 @@ impl Published {
         let of = kernel.loops[0].1;
         let clocks = |of| clocks(of, Effort::Full).map_err(Error::Kernel);
         let own = match of.way {
-            Way::Published(_, columns) => {
-                // Selects the SubBytes of Lockstep's kernel for this row.
-                let balanced = super::kernel(row.kernel)?.loops[0].1.way == Way::LookupBalanced;
-                let own = if balanced { Substitution::LookupBalanced } else { Substitution::Lookup };
-                Some(clocks(Loop { way: Way::Published(own, columns), ..of })?)
+            Way::Columns(_, columns) => {
+                // The SubBytes of Lockstep's kernel for this row.
+                let own = match super::kernel(row.kernel)?.loops[0].1.way {
+                    Way::Columns(own, _) => own,
+                    _ => Substitution::Lookup,
+                };
+                Some(clocks(Loop { way: Way::Columns(own, columns), ..of })?)
             }
             _ => None,
         };
@@ -52,6 +55,20 @@ impl Published {
             "with_own_substitution": self.with_own_substitution.map(|clocks| clocks.block),
         })
     }
+}
+
+/// A chart of the paper's clocks, those of its operations, and those of Lockstep's kernels.
+pub(super) fn chart<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> String {
+    let mut bars = Bars { title: "Table 2: clocks of a block, 128-bit keys".into(), ..Bars::default() };
+    for one in published {
+        let clocks = [
+            ("paper", one.row.clocks()[0]),
+            ("as published", one.clocks.block[0]),
+            ("Lockstep", ours(one.row).clocks.block[0]),
+        ];
+        bars.push(one.row.name, clocks.map(|(name, clocks)| (name, clocks, (clocks, clocks))));
+    }
+    bars.svg()
 }
 
 /// A table of the steps, each with the percentage by which it changes the clocks.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::ideas::{self, Effect};
 use super::measured::{self, BLOCKS, Measured};
 use super::paper::{Row, TABLE_1, TABLE_2, TABLE_3};
 use super::published::{self, Published};
@@ -15,6 +16,7 @@ use lockstep_spu::sim::CLOCK_HZ;
 pub struct Report {
     measured: Vec<Measured>,
     published: Vec<Published>,
+    effects: Vec<Effect>,
     rolled: Vec<Rolled>,
     other_rules: Vec<OtherRules>,
 }
@@ -62,6 +64,7 @@ impl Report {
         let mut report = Report::empty();
         report.measure_kernels()?;
         report.measure_published()?;
+        report.measure_ideas()?;
         report.measure_rolled()?;
         report.measure_other_rules()?;
         Ok(report)
@@ -69,7 +72,13 @@ impl Report {
 
     /// A report without measurements.
     pub(super) fn empty() -> Report {
-        Report { measured: Vec::new(), published: Vec::new(), rolled: Vec::new(), other_rules: Vec::new() }
+        Report {
+            measured: Vec::new(),
+            published: Vec::new(),
+            effects: Vec::new(),
+            rolled: Vec::new(),
+            other_rules: Vec::new(),
+        }
     }
 
     /// Measures all kernels.
@@ -80,6 +89,12 @@ impl Report {
     /// Measures the figures of [`Report::causes`], after the kernels of Table 2.
     pub(super) fn measure_published(&mut self) -> Result<(), Error> {
         self.published = published::measure()?;
+        Ok(())
+    }
+
+    /// Measures the figures of [`Report::ideas`].
+    pub(super) fn measure_ideas(&mut self) -> Result<(), Error> {
+        self.effects = ideas::measure()?;
         Ok(())
     }
 
@@ -293,6 +308,16 @@ impl Report {
         table
     }
 
+    /// A chart of Table 2: clocks of a block with a 128-bit key.
+    pub fn chart(&self) -> String {
+        published::chart(&self.published, |row| self.ours(row))
+    }
+
+    /// A table of the paper's ideas, and Lockstep's, with their effects.
+    pub fn ideas(&self) -> Table {
+        ideas::table(&self.effects)
+    }
+
     /// A table that compares loops over the rounds with unrolled loops.
     pub fn rolled(&self) -> Table {
         variants::rolled_table(&self.rolled)
@@ -324,6 +349,7 @@ impl Report {
                 })
                 .collect::<Value>(),
             "as_published": self.published.iter().map(Published::json).collect::<Value>(),
+            "ideas": self.effects.iter().map(Effect::json).collect::<Value>(),
             "rolled": self.rolled.iter().map(Rolled::json).collect::<Value>(),
             "other_rules": self.other_rules.iter().map(OtherRules::json).collect::<Value>(),
             "kernels": self.measured.iter().map(measured_json).collect::<Value>(),

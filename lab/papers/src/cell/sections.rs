@@ -19,10 +19,11 @@ struct Section {
     table: fn(&Report) -> Table,
 }
 
-static TABLES: [Section; 10] = [
+static TABLES: [Section; 11] = [
     Section { measure: |report| report.measure_rows(TABLE_1), table: Report::table_1 },
     Section { measure: |report| report.measure_rows(TABLE_2), table: Report::table_2 },
     Section { measure: Report::measure_published, table: Report::causes },
+    Section { measure: Report::measure_ideas, table: Report::ideas },
     Section { measure: |report| report.measure_rows(TABLE_3), table: Report::table_3 },
     Section { measure: Report::measure_kernels, table: Report::further },
     Section { measure: |_| Ok(()), table: Report::composed },

@@ -202,7 +202,15 @@ impl Report {
             .break_even()
             .map_or("at no measured size".into(), |bytes| format!("at {}B", plot::bytes(bytes as f64)));
         let ours = format!("Coarse grain reaches the speed of fine grain {ours}");
-        format!("{}; in the paper at {theirs}B (8400 GS and 8800 GT).", self.title(&ours))
+        let findings = format!("{}; in the paper at {theirs}B (8400 GS and 8800 GT).", self.title(&ours));
+        let is_smallest = |bytes| self.measured.sizes.first().is_some_and(|point| point.bytes == bytes);
+        match self.break_even().filter(|&bytes| !self.measured.is_emulated && !is_smallest(bytes)) {
+            Some(bytes) => format!(
+                "{findings} `--kernel cuda/coarse-shared --launch fine={}` selects the grain by this size.",
+                bytes >> 10
+            ),
+            None => findings,
+        }
     }
 
     /// The report for a terminal.

@@ -60,6 +60,8 @@ pub struct Results {
     pub hypotheses: Vec<Hypothesis>,
     /// The memory traffic of the thesis's kernel.
     pub traffic: Traffic,
+    /// The memory traffic of the algorithm of GPU Gems 3 in CUDA.
+    pub gems: Traffic,
     /// Tables A1 to A4 of the thesis, each figure with that of the model.
     pub thesis: Vec<thesis::Row>,
     /// The model with other assumptions.
@@ -95,6 +97,7 @@ impl Results {
             thesis: traffic.rows(),
             variants: variants::run(&traces),
             traffic,
+            gems: Traffic::of_gems()?,
         })
     }
 }

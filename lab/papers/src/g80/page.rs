@@ -76,5 +76,9 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         ("fine_even", (many.break_even[0] >> 10).to_string()),
         ("accesses", results.traffic.accesses.to_string()),
         ("bytes", results.traffic.bytes.to_string()),
+        ("gems_lookups", (results.gems.accesses - 2).to_string()),
+        ("gems_bytes", results.gems.bytes.to_string()),
+        ("gems_rate", number(results.gems.largest_rate() / 1e6, 0)),
+        ("shared_rate", number(results.table_1[3].model / 8.0, 0)),
     ]
 }

@@ -76,13 +76,31 @@ impl Traffic {
     /// # Errors
     /// The emulator's error.
     pub fn traced() -> Result<Traffic, Error> {
+        Traffic::of("cuda/global-sbox", BLOCKS_PER_THREAD)
+    }
+
+    /// The traffic in the trace of `cuda/gems`: the algorithm of GPU Gems 3, chapter 36.
+    ///
+    /// # Errors
+    /// The emulator's error.
+    pub fn of_gems() -> Result<Traffic, Error> {
+        Traffic::of("cuda/gems", 1)
+    }
+
+    /// The traffic of a kernel whose threads encrypt this number of AES blocks.
+    fn of(kernel: &str, blocks: u32) -> Result<Traffic, Error> {
         const THREADS: u32 = 64;
-        let tile = (THREADS * BLOCKS_PER_THREAD * 16) as usize;
-        let half_warps = trace("cuda/global-sbox", THREADS, Pass::EcbEncrypt, 2 * tile)?;
+        let tile = (THREADS * blocks * 16) as usize;
+        let half_warps = trace(kernel, THREADS, Pass::EcbEncrypt, 2 * tile)?;
         let one = &half_warps[0];
         let bytes =
             one.iter().map(|access| global_bytes(&access.addresses, u64::from(access.bytes))).sum::<u64>();
         Ok(Traffic { accesses: one.len() as u64, bytes: bytes / HALF_WARP as u64 })
+    }
+
+    /// The largest rate that the memory of the 8800 GTS allows, without round keys, in bytes per second.
+    pub fn largest_rate(&self) -> f64 {
+        16.0 * GTS.memory / self.bytes as f64
     }
 
     /// Seconds of the kernel for files 1 to 4 if the memory has this fraction of its nominal rate: without round keys in global memory, and

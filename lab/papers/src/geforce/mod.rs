@@ -5,7 +5,8 @@
 //! parameters are taken from three times of the thesis ([`fit`]), and the model predicts the others ([`predict`]). [`Sweep`]
 //! lists machines that the times of the thesis do not distinguish.
 //!
-//! [`engine`] encrypts the files on devices of this machine, by the kernels of both cards.
+//! [`engine`] encrypts the files on devices of this machine, by the kernels of both cards. [`program`] runs the program `openssl`
+//! on the files.
 
 pub mod cache;
 pub mod engine;
@@ -15,8 +16,10 @@ pub mod model;
 mod page;
 pub mod paper;
 pub mod predict;
+pub mod program;
 mod report;
 pub mod sweep;
+mod thesis;
 pub mod trace;
 
 pub use page::page;

@@ -8,6 +8,7 @@ use super::model::MACHINE;
 use super::predict::{Model, REPEATED, Row};
 use super::report;
 use super::sweep::{self, Sizes, Sweep};
+use super::thesis;
 use crate::Page;
 
 /// The hand-written text, in which `{{name}}` is replaced.
@@ -18,8 +19,9 @@ const TEMPLATE: &str = include_str!("page.md");
 /// # Panics
 /// If the template contains an unknown name, which is a bug.
 pub fn page(model: &Model, sweep: &Sweep, folder: &str) -> Page {
-    let pictures =
+    let of_model =
         [("times", times(model)), ("repeated", repeated(model).svg()), ("sizes", sizes(sweep).svg())];
+    let pictures = of_model.into_iter().chain(thesis::pictures());
     let tables = report::tables(model).into_iter().chain([("variants", report::variants(sweep))]);
     let places: Vec<(String, String)> = tables
         .map(|(name, table)| (format!("{{{{{name}}}}}\n"), crate::markdown(&table)))
@@ -32,7 +34,7 @@ pub fn page(model: &Model, sweep: &Sweep, folder: &str) -> Page {
         markdown = markdown.replace(place, text);
     }
     assert!(!markdown.contains("{{"), "the template has an unknown name");
-    Page { markdown, pictures: pictures.map(|(name, svg)| (format!("{name}.svg"), svg)).into() }
+    Page { markdown, pictures: pictures.map(|(name, svg)| (format!("{name}.svg"), svg)).collect() }
 }
 
 /// The figures that replace the names in the template.

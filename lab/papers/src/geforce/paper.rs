@@ -88,12 +88,23 @@ pub const A5_CPU: [Runs; 7] = [
 /// Table A6: the GeForce 6800 with textures of 1024 x 1024 texels.
 pub const A6_6800: [Runs; 2] = [on(1, [88.954, 90.592, 90.857]), on(3, [206.346, 207.879, 206.622])];
 
+/// Table A6: the CPU.
+pub const A6_CPU: [Runs; 2] = [on(1, [44.231, 43.415, 43.821]), on(3, [40.993, 41.173, 40.071])];
+
 /// Table A1: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 29,491,200 bytes.
 pub const A1_8800: [Runs; 4] = [
     on(1, [42.238, 42.815, 43.935]),
     on(2, [40.750, 40.965, 41.920]),
     on(3, [40.620, 39.443, 41.030]),
     on(4, [43.539, 43.482, 42.655]),
+];
+
+/// Table A1: the CPU.
+pub const A1_CPU: [Runs; 4] = [
+    on(1, [47.856, 43.887, 45.957]),
+    on(2, [40.158, 41.328, 43.493]),
+    on(3, [41.802, 43.242, 41.883]),
+    on(4, [42.365, 43.684, 42.750]),
 ];
 
 /// Table A2: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes.
@@ -104,6 +115,14 @@ pub const A2_8800: [Runs; 4] = [
     on(4, [40.301, 42.218, 40.377]),
 ];
 
+/// Table A2: the CPU.
+pub const A2_CPU: [Runs; 4] = [
+    on(1, [42.915, 42.663, 43.619]),
+    on(2, [36.840, 39.915, 37.776]),
+    on(3, [42.080, 38.806, 40.251]),
+    on(4, [42.071, 39.994, 40.836]),
+];
+
 /// Table A3: the GeForce 8800 with 240 blocks of 256 threads, 10 rounds in a thread, and buffers of 9,830,400 bytes.
 pub const A3_8800: [Runs; 6] = [
     on(1, [43.628, 42.469, 42.038]),
@@ -112,6 +131,16 @@ pub const A3_8800: [Runs; 6] = [
     on(4, [42.643, 41.263, 42.332]),
     on(5, [21.718, 19.860, 13.307]),
     on(6, [16.764, 16.847, 8.984]),
+];
+
+/// Table A3: the CPU.
+pub const A3_CPU: [Runs; 6] = [
+    on(1, [43.082, 43.988, 43.863]),
+    on(2, [42.269, 40.310, 41.558]),
+    on(3, [40.501, 42.538, 40.299]),
+    on(4, [42.583, 44.158, 43.450]),
+    on(5, [9.918, 20.248, 12.297]),
+    on(6, [21.995, 19.970, 7.784]),
 ];
 
 /// Table A4: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes, while X
@@ -126,6 +155,44 @@ pub const A4_8800: [Runs; 8] = [
     on(7, [2.469, 2.306, 2.303]),
     on(8, [1.557, 1.922, 2.684]),
 ];
+
+/// Table A4: the CPU, while X is running.
+pub const A4_CPU: [Runs; 8] = [
+    on(1, [43.319, 43.871, 42.291]),
+    on(2, [38.865, 39.358, 42.673]),
+    on(3, [41.431, 41.910, 42.371]),
+    on(4, [41.168, 43.584, 40.605]),
+    on(5, [20.457, 18.095, 19.284]),
+    on(6, [17.945, 19.747, 19.549]),
+    on(7, [1.967, 1.931, 1.894]),
+    on(8, [1.068, 1.098, 1.076]),
+];
+
+/// A table of the 8800 and of the CPU on the same machine.
+pub struct Pair {
+    /// The name of the table.
+    pub name: &'static str,
+    /// The runs on the CPU.
+    pub cpu: &'static [Runs],
+    /// The runs on the GeForce 8800.
+    pub on_8800: &'static [Runs],
+}
+
+/// Tables A1 to A4.
+pub const ON_8800: [Pair; 4] = [
+    Pair { name: "A1", cpu: &A1_CPU, on_8800: &A1_8800 },
+    Pair { name: "A2", cpu: &A2_CPU, on_8800: &A2_8800 },
+    Pair { name: "A3", cpu: &A3_CPU, on_8800: &A3_8800 },
+    Pair { name: "A4", cpu: &A4_CPU, on_8800: &A4_8800 },
+];
+
+/// Table 6.2.2: the mean times of files 1 to 4 in seconds, on the CPU and on the GeForce 8800.
+pub const TABLE_6_2_2: [(f64, f64); 4] =
+    [(43.208, 41.949), (40.647, 40.474), (42.383, 41.824), (41.786, 40.314)];
+
+/// The largest throughput of copies between the memories of the host and of the GeForce 8800, in bytes per second, that was observed with
+/// CUDA 0.8 (section 2.3).
+pub const COPIES: f64 = 2e9;
 
 /// Table A7: an engine that does nothing. The thesis states one measurement for files 1 to 4 together, which is the row of file 1 here.
 pub const A7_NULL: [Runs; 4] = [

@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 use super::files::FILES;
 use super::fit::{Fit, measured, measured_range};
 use super::model::{Distribution, Machine, lookups};
-use super::paper::{A4_8800, A5_6800, A5_CPU, A7_COPIES_6800, CLOCK_HZ, EDGE, PIXEL_PIPES, Runs, runs};
+use super::paper::{A5_6800, A5_CPU, A7_COPIES_6800, CLOCK_HZ, EDGE, ON_8800, PIXEL_PIPES, Runs, runs};
 use super::predict::{Model, REPEATED, Row};
 use super::sweep::{self, Sweep};
+use super::thesis;
 use lockstep_report::Table;
 use lockstep_report::text::{WIDTH, wrap};
 
@@ -19,9 +20,10 @@ ones. A model of the texture cache explains this: its lookups are those of real 
 taken from three of the times.";
 
 /// The names of the tables in the page, and the tables of the report for a terminal.
-pub(super) fn tables(model: &Model) -> [(&'static str, Table); 8] {
-    [
-        ("files", files()),
+pub(super) fn tables(model: &Model) -> Vec<(&'static str, Table)> {
+    let mut tables = vec![("files", files())];
+    tables.extend(thesis::tables());
+    tables.extend([
         ("parameters", parameters(model)),
         ("rows", rows("Seconds of the model and of the thesis", &model.rows)),
         ("steps", steps(model)),
@@ -29,13 +31,14 @@ pub(super) fn tables(model: &Model) -> [(&'static str, Table); 8] {
         ("start_rows", rows(&start_title(&model.with_start), &model.rows_with_start)),
         ("repeated", repeated(model)),
         ("others", others(model)),
-    ]
+    ]);
+    tables
 }
 
 /// The report for a terminal: lines of at most [`WIDTH`] characters.
 pub fn text(model: &Model) -> String {
-    let tables = tables(model).map(|(_, table)| format!("\n{}", table.text()));
-    wrap(INTRODUCTION, WIDTH).join("\n") + "\n" + &tables.concat()
+    let tables = tables(model).into_iter().map(|(_, table)| format!("\n{}", table.text()));
+    wrap(INTRODUCTION, WIDTH).join("\n") + "\n" + &tables.collect::<String>()
 }
 
 /// A number with this many decimals, or a dash.
@@ -66,9 +69,9 @@ fn clocks(file: u32) -> f64 {
     measured(file) * CLOCK_HZ * f64::from(PIXEL_PIPES) / lookups
 }
 
-/// Table 6.2.1 with the times of Tables A4, A5 and A7.
+/// Table 6.2.1 with the times of Tables A5 and A7.
 fn files() -> Table {
-    let head = ["file", "contents", "bytes", "CPU", "8800", "6800", "shader", "MB/s", "clocks per lookup"];
+    let head = ["file", "contents", "bytes", "CPU", "6800", "shader", "MB/s", "clocks per lookup"];
     let mut table = Table::new("Files and seconds of the thesis", &head, 2);
     for file in FILES {
         let number = file.number;
@@ -79,7 +82,6 @@ fn files() -> Table {
             file.content.description().into(),
             file.bytes.to_string(),
             cell(mean(&A5_CPU, number), 1),
-            cell(mean(&A4_8800, number), 1),
             cell(on_6800, 1),
             cell(of_shader(measured), 1),
             cell(of_shader(rate), 1),
@@ -221,14 +223,23 @@ pub fn json(model: &Model) -> Value {
             "contents": file.content.description(),
             "bytes": file.bytes,
             "cpu_seconds": table(&A5_CPU),
-            "geforce_8800_seconds": table(&A4_8800),
             "geforce_6800_seconds": table(&A5_6800),
             "shader_seconds": shader.map(|(seconds, _)| seconds),
             "shader_seconds_range": shader.map(|(_, range)| range),
         })
     });
+    let on_8800 = ON_8800.iter().map(|pair| {
+        let runs = |table: &[Runs]| {
+            table.iter().map(|runs| json!({ "file": runs.file, "seconds": runs.seconds })).collect::<Value>()
+        };
+        json!({ "table": pair.name, "cpu": runs(pair.cpu), "geforce_8800": runs(pair.on_8800) })
+    });
     json!({
-        "thesis": { "files": files.collect::<Value>(), "copies_seconds": runs(&A7_COPIES_6800, 1).seconds },
+        "thesis": {
+            "files": files.collect::<Value>(),
+            "copies_seconds": runs(&A7_COPIES_6800, 1).seconds,
+            "tables_of_the_8800": on_8800.collect::<Value>(),
+        },
         "model": model_json(model),
     })
 }

@@ -7,7 +7,7 @@ pub mod paper;
 mod picture;
 mod report;
 
-pub use measure::{Conditions, Measured, Point, measure};
+pub use measure::{Conditions, MODES, Measured, Point, measure};
 pub use picture::{EDGE, Pictures, pictures};
 pub use report::Report;
 
@@ -18,7 +18,7 @@ pub enum Error {
     #[error("{0}")]
     Device(#[from] lockstep_core::Error),
     /// An output is wrong, so its time is not reported.
-    #[error("{kernel} encrypts batches of {batch} bytes WRONGLY: nothing was measured")]
+    #[error("{kernel} processes batches of {batch} bytes WRONGLY: nothing was measured")]
     Wrong {
         /// The name of the kernel.
         kernel: String,

@@ -24,3 +24,9 @@ pub const KERNELS: [&str; 4] = [
     "opengl/gems-vertex-uniform",
     "opengl/gems-fragment-uniform",
 ];
+
+/// Kernels with both directions in one program, as in the chapter's listings.
+pub const BY_MODE: [&str; 2] = ["opengl/gems-vertex-mode", "opengl/gems-fragment-mode"];
+
+/// The chapter's algorithm in CUDA, which its section 36.6 names as future work.
+pub const IN_CUDA: &str = "cuda/gems";

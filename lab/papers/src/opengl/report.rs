@@ -1,11 +1,12 @@
-//! The chapter's Figure 36-9 with the new measurements.
+//! The chapter's Figure 36-9 with the new measurements, and the rates of the modes.
 
+use lockstep_core::work::Pass;
 use lockstep_report::Table;
-use lockstep_report::plot::{self, Line, Plot, Scale};
+use lockstep_report::plot::{self, Line, Plot};
 use lockstep_report::text::{WIDTH, wrap};
 use serde_json::{Value, json};
 
-use super::measure::Measured;
+use super::measure::{MODES, Measured};
 use super::paper;
 
 /// The measurements with their date.
@@ -17,15 +18,21 @@ pub struct Report {
 }
 
 impl Report {
-    /// The conditions of the measurement, in a sentence or two.
+    /// The conditions of the measurement, in a few sentences.
     fn introduction(&self) -> String {
         let conditions = &self.measured.conditions;
         format!(
-            "AES-128-ECB as in Figure 36-9 of GPU Gems 3 (T. Yamanouchi, chapter 36, 2007), from host to host. Each of {} \
-             runs encrypts {}B of random data batch by batch, after a warm-up run. The rates are means, in MB/s of 10^6 \
-             bytes. Every output was compared with the CPU's. `openssl` is `openssl speed` on one thread.",
+            "AES-128-ECB as in Figure 36-9 of GPU Gems 3 (T. Yamanouchi, chapter 36, 2007), and the modes of its section \
+             36.5, from host to host. Each of {} runs processes {}B of random data batch by batch, after a warm-up run. The \
+             rates are means, in MB/s of 10^6 bytes. Every output was compared with the CPU's. `openssl` is `openssl speed` \
+             on one thread.{}",
             conditions.runs,
             plot::bytes(conditions.total as f64),
+            if self.measured.is_emulated {
+                " CUDA is an emulator here, whose rates say nothing about a GPU."
+            } else {
+                ""
+            },
         )
     }
 
@@ -71,6 +78,27 @@ impl Report {
         table
     }
 
+    /// The kernels with the rates of each mode.
+    pub fn modes(&self) -> Table {
+        let modes = &self.measured.modes;
+        let batch = modes.first().map_or("-".into(), |point| plot::bytes(point.batch as f64));
+        let title = format!("MB/s by mode, batches of {batch}B");
+        let head: Vec<&str> = std::iter::once("").chain(MODES.map(name_of)).collect();
+        let mut table = Table::new(&title, &head, 1);
+        let mut names: Vec<&str> = Vec::new();
+        for point in modes {
+            if !names.contains(&point.name.as_str()) {
+                names.push(&point.name);
+            }
+        }
+        for name in names {
+            let rate = |pass| modes.iter().find(|point| point.name == name && point.pass == pass);
+            let cells = MODES.map(|pass| rate(pass).map_or("-".into(), |point| rounded(point.rate)));
+            table.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        }
+        table
+    }
+
     fn batches(&self) -> Vec<usize> {
         let mut batches: Vec<usize> = self.measured.points.iter().map(|point| point.batch).collect();
         batches.dedup();
@@ -87,14 +115,13 @@ impl Report {
                 spread: points.map(|point| point.spread).collect(),
             }
         };
-        Plot {
-            title: "AES-128-ECB by batch size (Figure 36-9)".into(),
-            across: ("bytes of a batch".into(), plot::bytes),
-            up: "MB/s".into(),
-            scale: Scale::Logarithmic,
-            lines: self.names().iter().map(line).collect(),
-            marks: Vec::new(),
+        let title = format!("Figure 36-9: AES-128-ECB by batch size, {}", self.date);
+        let mut plot = Plot::new(&title, ("bytes of a batch", plot::bytes), "MB/s");
+        plot.lines = self.names().iter().map(line).collect();
+        for (name, rate) in [("chapter: vertex", paper::VERTEX), ("chapter: fragment", paper::FRAGMENT)] {
+            plot.push(name, (paper::BATCH as f64, rate), (rate, rate));
         }
+        plot
     }
 
     /// A comparison of the fragment program with the vertex program, here and in the chapter.
@@ -119,12 +146,13 @@ impl Report {
         let lines = |text: &str| wrap(text, WIDTH).join("\n");
         let devices: Vec<String> = self.measured.devices.iter().map(|device| lines(device)).collect();
         format!(
-            "{}\n\n{}\n{}\n\n{}\n{}\n",
+            "{}\n\n{}\n{}\n\n{}\n{}\n\n{}",
             lines(&self.introduction()),
             devices.join("\n"),
             self.date,
             self.table().text(),
-            lines(&self.findings())
+            lines(&self.findings()),
+            self.modes().text()
         )
     }
 
@@ -132,7 +160,7 @@ impl Report {
     pub fn json(&self) -> Value {
         let point = |point: &super::Point| {
             json!({
-                "name": point.name, "batch_bytes": point.batch, "bytes_per_second": point.rate * 1e6,
+                "name": point.name, "mode": name_of(point.pass), "batch_bytes": point.batch, "bytes_per_second": point.rate * 1e6,
                 "slowest": point.spread.0 * 1e6, "fastest": point.spread.1 * 1e6,
             })
         };
@@ -142,7 +170,9 @@ impl Report {
             "date": self.date,
             "total_bytes": conditions.total,
             "runs": conditions.runs,
+            "emulated": self.measured.is_emulated,
             "points": self.measured.points.iter().map(point).collect::<Vec<_>>(),
+            "modes": self.measured.modes.iter().map(point).collect::<Vec<_>>(),
             "chapter": {
                 "batch_bytes": paper::BATCH,
                 "vertex": paper::VERTEX * 1e6,
@@ -150,6 +180,16 @@ impl Report {
                 "openssl": paper::OPENSSL * 1e6,
             },
         })
+    }
+}
+
+/// The name of one of [`MODES`] in tables.
+fn name_of(pass: Pass) -> &'static str {
+    match pass {
+        Pass::EcbEncrypt => "ECB encryption",
+        Pass::EcbDecrypt => "ECB decryption",
+        Pass::CbcDecrypt => "CBC decryption",
+        _ => "CTR",
     }
 }
 

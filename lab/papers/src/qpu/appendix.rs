@@ -13,7 +13,7 @@ use super::{Error, paper};
 pub type Times<const COLUMNS: usize> = [[f64; COLUMNS]; 12];
 
 /// Milliseconds in which `qpus` QPUs process `vectors` vectors, if each QPU takes `clocks` clocks for a vector.
-fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
+pub(super) fn milliseconds(clocks: f64, vectors: u32, qpus: u32) -> f64 {
     clocks * f64::from(vectors) / f64::from(qpus) / CLOCK_HZ * 1e3
 }
 

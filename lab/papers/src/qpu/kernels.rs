@@ -104,6 +104,20 @@ impl<O: Observer + Send> Chip for Observed<'_, O> {
     }
 }
 
+/// A simulated chip whose texture units have another latency, in clocks.
+struct WithLatency(u64);
+
+impl Chip for WithLatency {
+    fn reserve(&mut self, bytes: usize) -> Result<u32, ChipError> {
+        Simulator.reserve(bytes)
+    }
+
+    fn run(&mut self, run: ProgramRun<'_>) -> Result<Run, ChipError> {
+        let mut machine = Machine::new(run.program, run.uniforms).with_texture_latency(self.0);
+        machine.run(run.memory, run.budget).map_err(ChipError::Fault)
+    }
+}
+
 /// A chip that keeps the program and executes nothing.
 struct Words(Vec<u64>);
 
@@ -169,6 +183,20 @@ impl Named {
         observer: &mut (impl Observer + Send),
     ) -> Result<Run, Error> {
         self.run_on(&mut Observed(observer), bits, qpus, bytes)
+    }
+
+    /// Clocks of an iteration of each QPU with a key of 128 bits, on a chip whose texture units have another latency.
+    ///
+    /// # Errors
+    /// Those of [`Named::simulate`].
+    pub(super) fn clocks_with_latency(&self, qpus: u8, latency: u64) -> Result<f64, Error> {
+        let mut chip = WithLatency(latency);
+        let [short, long] = self.turns;
+        let mut clocks = |turns: usize| {
+            let run = self.run_on(&mut chip, 128, qpus, turns * usize::from(qpus) * self.unit)?;
+            Ok::<_, Error>(run.clocks as f64)
+        };
+        Ok((clocks(long)? - clocks(short)?) / (long - short) as f64)
     }
 
     /// The words of the program.

@@ -3,6 +3,8 @@
 
 mod appendix;
 mod compile;
+mod figures;
+mod hypotheses;
 mod kernel_run;
 mod kernels;
 pub mod language;
@@ -11,6 +13,7 @@ mod model;
 mod page;
 pub mod paper;
 mod picture;
+mod plots;
 mod program;
 mod programs;
 mod report;
@@ -23,10 +26,11 @@ use lockstep_qpu::sim::Fault;
 
 pub use appendix::{FirstKernel, Times};
 pub use compile::Compiled;
+pub use hypotheses::Hypothesis;
 pub use kernel_run::{Data, Finished, kernel_listing, run_kernel};
 pub use kernels::{KERNELS, Named};
 pub use measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
-pub use model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION, Lengths};
+pub use model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, HOST_LONG_CALL, INVOCATION, LONG_CALL, Lengths};
 pub use page::page;
 pub use program::{MEMORY_BYTES, Ran, Setup, Uniform, listing, run};
 pub use programs::{Access, Multiplication};

@@ -4,10 +4,10 @@ use lockstep_qpu::kernels::bitslice::{Blocks, Combination};
 use lockstep_qpu::launch::Launch;
 
 use super::kernels::Named;
-use super::model::{HOST_BYTE, HOST_CALL, INVOCATION};
+use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, HOST_LONG_CALL, INVOCATION, LONG_CALL};
 use super::picture::svg;
 use super::window::Window;
-use super::{Error, Report, paper};
+use super::{Error, Report, figures, hypotheses, paper, plots};
 use crate::Page;
 
 /// The hand-written text, in which `{{name}}` is replaced.
@@ -55,6 +55,8 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         shown += &format!("![qpu/{name}: {}]({folder}/{file})\n", window.summary());
         pictures.push((file, svg(&window, ROW)));
     }
+    pictures.extend(figures::all());
+    pictures.extend(plots::all(report));
     let mut markdown = TEMPLATE.replace("{{pictures}}\n", shown.trim_start());
     for (name, table) in [
         ("table_5_1", report.table_5_1()),
@@ -65,6 +67,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         ("table_7_2", report.table_7_2()),
         ("table_7_3", report.table_7_3()),
         ("table_7_4", report.table_7_4()),
+        ("hypotheses", hypotheses::table(report.hypotheses())),
         ("chains", report.chain_table()),
         ("kernels", report.kernel_table()),
         ("spent", report.spent_table()),
@@ -99,6 +102,14 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
     let one = report.find(packed(false), 128, 1);
     let twelve = report.find(packed(false), 128, 12);
     let factor = f64::from(12) * one.clocks_of_turn / twelve.clocks_of_turn;
+    let is_middle = |bytes: u64| (1 << 14..1 << 24).contains(&bytes);
+    let middle = report.encryption().iter().filter(|(row, _)| is_middle(row.bytes));
+    let middle = middle.map(|(row, model)| model.twelve / row.twelve - 1.0);
+    let decryption = report.decryption().iter().flat_map(|(row, model)| {
+        let one = row.one.map(|one| model.one / one - 1.0);
+        one.into_iter().chain([model.twelve / row.twelve - 1.0])
+    });
+    let product_ahead = report.transfers()[1][0][1] * 1e-3 * CLOCK_HZ / f64::from(paper::TRANSFER_VECTORS);
     let blocking = 100.0 * (report.transfers()[0][0][0] / paper::TABLE_7_1[0][0] - 1.0);
     let texture = |launch, qpus| {
         let spent = report.find(launch, 128, qpus).spent;
@@ -107,8 +118,13 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
     vec![
         ("invocation", format!("{:.1}", 1e6 * INVOCATION)),
         ("host_call", format!("{:.0}", 1e6 * HOST_CALL)),
+        ("host_long_call", format!("{:.0}", 1e6 * HOST_LONG_CALL)),
+        ("long_call", format!("{:.2}", 1e3 * LONG_CALL)),
         ("host_byte", format!("{:.0}", 1e9 * HOST_BYTE)),
         ("largest_difference", largest(kernel.collect())),
+        ("largest_middle", largest(middle.collect())),
+        ("largest_decryption", largest(decryption.collect())),
+        ("product_ahead", format!("{product_ahead:.0}")),
         ("factor_of_12", format!("{factor:.2}")),
         ("bitslice_factor", format!("{:.1}", last.1.bitslice / last.0.kernel)),
         ("bitslice_ecb_rate", rate(ecb(false))),

@@ -16,6 +16,8 @@ use super::Error;
 pub enum Access {
     /// DMA loads and stores. The program waits for each of them.
     Blocking,
+    /// DMA loads and stores. The program waits for each load, and for a store only before the next store.
+    BlockingLoads,
     /// The program requests the next vector from the texture unit in advance. It waits for a store only before the next store.
     Ahead,
 }
@@ -28,8 +30,13 @@ pub(super) fn sums(access: Access) -> Code {
     over_arrays(access, |k, left, right| k.var(left + right))
 }
 
-/// The programs of Table 7.2. The second array determines the number of steps.
+/// The programs of Table 7.2.
 pub(super) fn products(access: Access) -> Code {
+    over_arrays(access, counted_product)
+}
+
+/// The programs of Table 7.2 with the product of Table 7.3. The second array determines the number of steps.
+pub(super) fn products_by_bits(access: Access) -> Code {
     over_arrays(access, any_product)
 }
 
@@ -77,19 +84,37 @@ fn any_product(k: &mut Kernel, left: Var<Int>, right: Var<Int>) -> Var<Int> {
     product
 }
 
+/// The product in the field of AES in eight steps. Conditions are comparisons with a constant, as in the thesis's product for decryption.
+fn counted_product(k: &mut Kernel, left: Var<Int>, right: Var<Int>) -> Var<Int> {
+    let (left, right) = (k.var(left), k.var(right));
+    let product = k.var::<Int>(0);
+    k.for_(0, 8, 1, |k, _| {
+        k.where_((right & 1).is(1), |k| k.set(product, product ^ left));
+        let before = k.var(left);
+        k.set(left, left << 1);
+        k.where_((before & 0x80).is(0x80), |k| k.set(left, left ^ 0x11b));
+        k.set(right, right >> 1);
+    });
+    product
+}
+
 /// A loop that loads vectors of two arrays, and stores the result of an operation on them.
 fn over_arrays(access: Access, operation: Operation) -> Code {
     let mut k = Kernel::new();
     let [a, b, c, words] = std::array::from_fn(|_| k.var(uniform()));
     let start = k.var(k.me() << 4);
     match access {
-        Access::Blocking => {
+        Access::Blocking | Access::BlockingLoads => {
             let [a, b, c]: [Var<Int>; 3] = [a, b, c].map(|pointer| k.var(pointer + (start << 2)));
             over_vectors(&mut k, words, |k, i| {
                 let left = k.load::<Int>(a + (i << 2));
                 let right = k.load::<Int>(b + (i << 2));
                 let result = operation(k, left, right);
-                k.store_and_wait(result, c + (i << 2));
+                let to = c + (i << 2);
+                match access {
+                    Access::Blocking => k.store_and_wait(result, to),
+                    _ => k.store(result, to),
+                }
             });
         }
         Access::Ahead => {
@@ -126,6 +151,11 @@ const TURNS: [u32; 2] = [10, 30];
 
 /// The address of the first array.
 const ARRAYS: u32 = 4096;
+
+/// Number of instructions of a program.
+pub(super) fn instructions(code: &Code) -> Result<usize, Error> {
+    sequential::compile(code).map(|all| all.len()).map_err(|error| Error::Kernel(error.to_string()))
+}
 
 /// Clocks of an iteration of the program's loop, in which each QPU processes one vector.
 pub(super) fn clocks_of_turn(code: &Code, qpus: u32) -> Result<f64, Error> {

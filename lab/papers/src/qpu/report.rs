@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use super::Error;
 use super::appendix::{self, FirstKernel, Times};
 use super::compile::{self, Compiled};
+use super::hypotheses::{self, Hypothesis};
 use super::kernels::{KERNELS, Named};
 use super::measured::{KEY_BITS, Measured, QPU_COUNTS, Spent};
-use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, INVOCATION};
+use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, HOST_LONG_CALL, INVOCATION, LONG_CALL};
 use super::paper::{self, Decryption, Encryption};
 use super::throughput::{self, Rates};
 
@@ -24,6 +25,7 @@ pub struct Report {
     pub(super) table_7_2: Times<2>,
     pub(super) table_7_3: Times<3>,
     pub(super) table_7_4: Vec<FirstKernel>,
+    pub(super) hypotheses: Vec<Hypothesis>,
     pub(super) measured: Vec<Measured>,
     pub(super) compiled: Vec<Compiled>,
 }
@@ -44,6 +46,7 @@ impl Report {
         report.measure_table_7_2()?;
         report.measure_table_7_3()?;
         report.measure_table_7_4()?;
+        report.measure_hypotheses()?;
         report.measure_kernels()?;
         Ok(report)
     }
@@ -93,6 +96,12 @@ impl Report {
         Ok(())
     }
 
+    /// Tests the explanations of the differences, after Tables 7.1, 7.2 and 7.4 have been measured.
+    pub(super) fn measure_hypotheses(&mut self) -> Result<(), Error> {
+        self.hypotheses = hypotheses::all(&self.table_7_1, &self.table_7_2, &self.table_7_4)?;
+        Ok(())
+    }
+
     pub(super) fn measure_kernels(&mut self) -> Result<(), Error> {
         for named in KERNELS {
             for bits in KEY_BITS {
@@ -127,6 +136,11 @@ impl Report {
     /// Table 7.4 (the first kernel) by the model, by 1 to 12 QPUs.
     pub fn first_kernel(&self) -> &[FirstKernel] {
         &self.table_7_4
+    }
+
+    /// Explanations of the differences between the model and the thesis.
+    pub fn hypotheses(&self) -> &[Hypothesis] {
+        &self.hypotheses
     }
 
     /// Rates at 500 MHz by the model in kB/s, in the order of [`paper::FAST`].
@@ -178,7 +192,13 @@ impl Report {
         let of_three = |rows: &[[f64; 3]]| -> Vec<Vec<f64>> { rows.iter().map(|row| row.to_vec()).collect() };
         json!({
             "clock_hz": CLOCK_HZ,
-            "model": {"invocation": INVOCATION, "host_call": HOST_CALL, "host_byte": HOST_BYTE},
+            "model": {
+                "invocation": INVOCATION,
+                "host_call": HOST_CALL,
+                "host_byte": HOST_BYTE,
+                "host_long_call": HOST_LONG_CALL,
+                "long_call": LONG_CALL,
+            },
             "table_5_1": self.encryption.iter().map(encryption_json).collect::<Value>(),
             "table_5_2": self.decryption.iter().map(decryption_json).collect::<Value>(),
             "overclocked": {
@@ -204,6 +224,7 @@ impl Report {
                     "clocks_per_block": model.clocks,
                 })
             }).collect::<Value>(),
+            "explanations": self.hypotheses.iter().map(Hypothesis::json).collect::<Value>(),
             "chains": self.chains().iter().map(Chain::json).collect::<Value>(),
             "kernels": self.measured.iter().map(measured_json).collect::<Value>(),
         })

@@ -108,7 +108,14 @@ fn text_and_json_contain_the_figures_of_the_page() {
     let text = cell::sections().map(Result::unwrap).collect::<String>();
     for table in [report.table_1(), report.table_2(), report.table_3(), report.further(), report.composed()]
         .into_iter()
-        .chain([report.causes(), report.besides(), report.cycles(), report.rolled(), report.other_rules()])
+        .chain([
+            report.causes(),
+            report.ideas(),
+            report.besides(),
+            report.cycles(),
+            report.rolled(),
+            report.other_rules(),
+        ])
     {
         assert!(text.contains(&table.text()), "{}", table.title);
     }
@@ -185,6 +192,35 @@ fn programs_are_listed_and_run() {
     assert!(error.starts_with("a.s:2: "), "{error}");
     let error = cell::run("a.s", "again: br again\n", Setup::default(), 10, 1000).err().unwrap().to_string();
     assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
+}
+
+/// The exported function, called by a program of a user.
+#[test]
+fn a_function_is_called_by_a_program() {
+    let source = cell::function(cell::kernel("ctr4a").unwrap(), 10, "aes_ctr").unwrap();
+    let program = format!("brsl $lr,aes_ctr\nstop 5\n.align 4\n{source}");
+    let (key, data, counter) = ([7; 16], [3; 128], "000102030405060708090a0b0c0d0e0f");
+    let setup = Setup {
+        memory: vec![
+            ("0x8000".into(), lockstep_papers::round_keys(key.to_vec()).unwrap()),
+            ("0x10000".into(), data.to_vec()),
+        ],
+        registers: [(1, "0x3ffe0"), (3, "0x10000"), (4, "0x8000"), (5, "8"), (6, counter)]
+            .map(|(number, value)| (number, value.to_string()))
+            .to_vec(),
+        main: Vec::new(),
+    };
+    let finished = cell::run("caller.s", &program, setup, 1, 100_000).unwrap();
+    assert!(finished.text.contains("then stop 0x5"), "{}", finished.text);
+    let counter: [u8; 16] = std::array::from_fn(|at| at as u8);
+    let expected = lockstep_reference::ctr::apply32(&lockstep_reference::Aes::new(&key), &counter, &data);
+    assert!(finished.memory("0x10000", 128).unwrap() == expected);
+    let refused = |name: &str| cell::function(cell::kernel(name).unwrap(), 10, "f").unwrap_err().to_string();
+    assert!(
+        refused("tab2").starts_with("spu/tab2: a function needs a kernel by lookups"),
+        "{}",
+        refused("tab2")
+    );
 }
 
 #[test]

@@ -158,6 +158,10 @@ fn statements() {
     );
     // A variable of an inner block may have the name of a variable of an outer block, which stays unchanged.
     check("Int x = 1; If (x == 1) { Int x = 5; x = x + 1; } *b = x; /* a\n comment */ // another", |_| 1);
+    // A variable has a value if all branches assign one.
+    check("Int x; If (n < 0) { If (n < -5) { x = 1; } Else { x = 2; } } Else { x = 3; } *b = x;", |_| 2);
+    check("Int x; Where (index() > 7) { x = 1; } Else { x = 2; } *b = x;", |x| if x > 7 { 1 } else { 2 });
+    check("Int x; If (n < 0) { Int x; x = 4; *b = x; } x = 5; *b = *b + x;", |_| 9);
     check("Float x = 2.5; Print(x); Print(\"bytes\", asChar(7)); return;", |_| 0);
 }
 
@@ -255,6 +259,30 @@ fn mistakes_have_a_line_a_column_and_a_reason() {
         ("Int For = 1;", "2:5: `For` has a meaning of its own: choose another name for the variable"),
         ("Int x = 1; Int x = 2;", "2:16: `x` is defined twice in this block: rename one"),
         ("Int x; n = x;", "2:12: `x` has no value yet: assign one before this use"),
+        (
+            "Int x; If (n > 0) { x = 1; } n = x;",
+            "2:34: `x` may have no value here: only one branch, a loop, or one part",
+        ),
+        (
+            "Int x; If (n > 0) { x = 1; } Else { n = 1; } n = x;",
+            "2:50: `x` may have no value here: only one branch, a loop, or one part",
+        ),
+        (
+            "Int x; While (n > 0) { x = 1; n = 0; } n = x;",
+            "2:44: `x` may have no value here: only one branch, a loop, or one part",
+        ),
+        (
+            "Int x; For (Int i = 0; i < 2; i = i + 1) { x = i; } n = x;",
+            "2:57: `x` may have no value here: only one branch, a loop, or one part",
+        ),
+        (
+            "Int x; Where (n > 0) { x = 1; } n = x;",
+            "2:37: `x` may have no value here: only one branch, a loop, or one part",
+        ),
+        (
+            "Int x; If (n > 0) { If (n > 1) { x = 1; } Else { x = 2; } } n = x;",
+            "2:65: `x` may have no value here: only one branch, a loop, or one part",
+        ),
         ("return; n = 1;", "2:1: `return` must be the last statement of its function"),
         ("return 1;", "2:8: `kernel` is void: remove the value after `return`"),
         ("Where (n > 0) { If (n > 1) { } }", "2:17: `If` may not be inside of `Where`"),

@@ -20,14 +20,14 @@ fn assert_close(what: &str, found: f64, expected: f64, percent: f64) {
 fn encryption_takes_the_times_of_the_thesis() {
     for (row, model) in QPU_REPORT.encryption() {
         assert_close(&format!("{} bytes", row.bytes), model.kernel, row.kernel, 2.0);
-        // In the model, the time of the host is a linear function of the number of bytes. In the thesis it is not, so
+        // In the model, the time of the host's copies is a linear function of the number of bytes. In the thesis it is not, so
         // lengths in the middle are not compared.
         let is_middle = (1 << 14..1 << 24).contains(&row.bytes);
         if !is_middle {
             assert_close(&format!("{} bytes with copies", row.bytes), model.twelve, row.twelve, 4.0);
         }
-        if let Some(one) = row.one.filter(|_| row.bytes >= 1 << 14) {
-            assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 5.5);
+        if let Some(one) = row.one {
+            assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 8.0);
         }
     }
     let (row, model) = QPU_REPORT.encryption().last().unwrap();
@@ -36,8 +36,8 @@ fn encryption_takes_the_times_of_the_thesis() {
 
 #[test]
 fn decryption_takes_the_times_of_the_thesis() {
-    for (row, model) in QPU_REPORT.decryption().iter().filter(|(row, _)| row.bytes >= 1 << 14) {
-        assert_close(&format!("{} bytes", row.bytes), model.twelve, row.twelve, 5.0);
+    for (row, model) in QPU_REPORT.decryption() {
+        assert_close(&format!("{} bytes", row.bytes), model.twelve, row.twelve, 8.0);
         if let Some(one) = row.one {
             assert_close(&format!("{} bytes by one QPU", row.bytes), model.one, one, 5.0);
         }
@@ -81,7 +81,7 @@ fn small_programs_take_the_times_of_the_thesis() {
     }
     for (qpus, (row, thesis)) in (1..).zip(products.iter().zip(paper::TABLE_7_2)) {
         assert_close(&format!("7.2 blocking, {qpus}"), row[0], thesis[0], 12.0);
-        assert_close(&format!("7.2 ahead, {qpus}"), row[1], thesis[1], if qpus < 6 { 20.0 } else { 2.0 });
+        assert_close(&format!("7.2 ahead, {qpus}"), row[1], thesis[1], if qpus < 6 { 11.0 } else { 2.0 });
     }
     // With 12 QPUs the DMA engines are the limit of both programs, so products take as long as sums.
     assert_eq!(products[11], [sums[11][0], sums[11][1]]);
@@ -97,6 +97,23 @@ fn small_programs_take_the_times_of_the_thesis() {
             }
         }
     }
+}
+
+/// The verdicts are computed from figures. If a figure changes so that a verdict changes, the text of the page must change, too.
+#[test]
+fn explanations_are_tested_by_figures() {
+    let found: Vec<_> = QPU_REPORT.hypotheses().iter().map(|one| (one.tables, one.verdict.name())).collect();
+    let expected = [
+        ("5.1, 5.2", "confirmed"),
+        ("5.1", "refuted"),
+        ("7.2", "in part"),
+        ("7.1 to 7.3", "refuted"),
+        ("7.1, 7.2", "refuted"),
+        ("7.1, 7.2", "refuted"),
+        ("7.2", "in part"),
+        ("7.4", "refuted"),
+    ];
+    assert_eq!(found, expected, "{:#?}", QPU_REPORT.hypotheses());
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Image {
             }
             let word = self.word(at).expect("inside");
             // A word that has no form in assembly text is written as data.
-            let same = |inst: &Inst| self.code.contains(&at) && inst.is_writable() && inst.encode() == word;
+            let is_code = self.code.contains(&at) && !self.constants.iter().any(|data| data.contains(&at));
+            let same = |inst: &Inst| is_code && inst.is_writable() && inst.encode() == word;
             match Inst::decode(word).filter(same) {
                 Some(inst) => {
                     let _ = writeln!(out, "\t{}", self.with_labels(&inst, at, &prefix));

@@ -11,12 +11,8 @@ use super::field::sbox;
 use super::permutation::{SHIFT_ROWS, after, rotated};
 use crate::schedule::{Flow, Value};
 
-/// Encryption by lookups in registers.
-pub(crate) struct Lookup {
-    /// True for many blocks in flight: the code has few instructions and balances the pipes. False for one chain of
-    /// dependent blocks: the code has the shortest latency.
-    pub balanced: bool,
-}
+/// Encryption by lookups in registers with the shortest latency, for one chain of dependent blocks.
+pub(crate) struct Lookup;
 
 /// The result of `shufb` for a control byte with the top bit set, indexed by the next two bits.
 const CONSTANTS: [u8; 4] = [0, 0, 0xff, 0x80];
@@ -28,90 +24,60 @@ fn table(quarter: usize, part: usize, flipped: bool) -> Block {
     std::array::from_fn(|i| sbox((start + i) as u8) ^ CONSTANTS[quarter])
 }
 
-impl Lookup {
-    /// SubBytes.
-    pub(super) fn substitute(&self, f: &mut Flow, x: Value) -> Value {
-        let flipped = f.xor_bytes(x, 0x80);
-        let quarters: [Value; 4] = std::array::from_fn(|quarter| {
-            let mut half = |index, is_flipped| {
-                let low = f.constant(table(quarter, 0, is_flipped));
-                let high = f.constant(table(quarter, 1, is_flipped));
-                f.shuffle(low, high, index)
-            };
-            let (a, b) = (half(x, false), half(flipped, true));
-            f.xor(a, b)
-        });
-        let bit5 = self.mask(f, x, 5);
-        let bit6 = self.mask(f, x, 6);
-        let low = f.select(quarters[0], quarters[1], bit5);
-        let high = f.select(quarters[2], quarters[3], bit5);
-        f.select(low, high, bit6)
-    }
-
-    /// 0xff in the bytes that have this bit set.
-    fn mask(&self, f: &mut Flow, x: Value, bit: u32) -> Value {
-        let tested = |f: &mut Flow| {
-            let bits = f.and_bytes(x, 1 << bit);
-            f.bytes_equal(bits, 1 << bit)
+/// SubBytes. If `balanced`, the scheduler chooses for each mask between the even pipe and both pipes.
+pub(super) fn substitute(f: &mut Flow, x: Value, balanced: bool) -> Value {
+    let flipped = f.xor_bytes(x, 0x80);
+    let quarters: [Value; 4] = std::array::from_fn(|quarter| {
+        let mut half = |index, is_flipped| {
+            let low = f.constant(table(quarter, 0, is_flipped));
+            let high = f.constant(table(quarter, 1, is_flipped));
+            f.shuffle(low, high, index)
         };
-        let shifted = |f: &mut Flow| {
-            let top = f.shift_left(x, 7 - bit as i32);
-            f.top_bit_set(top)
-        };
-        if self.balanced { f.either(tested, shifted) } else { tested(f) }
-    }
+        let (a, b) = (half(x, false), half(flipped, true));
+        f.xor(a, b)
+    });
+    let bit5 = mask(f, x, 5, balanced);
+    let bit6 = mask(f, x, 6, balanced);
+    let low = f.select(quarters[0], quarters[1], bit5);
+    let high = f.select(quarters[2], quarters[3], bit5);
+    f.select(low, high, bit6)
+}
 
-    /// ShiftRows, MixColumns and AddRoundKey: the column (2, 3, 1, 1) computed as 2 (r0 + r1) + r1 + (r2 + r3).
-    fn mix(&self, f: &mut Flow, s: Value, key: Value) -> Value {
-        let row1 = f.permute(s, after(&SHIFT_ROWS, &rotated(1)));
-        let row0 = f.permute(s, SHIFT_ROWS);
-        let row01 = f.xor(row0, row1);
-        let keyed = f.xor(row1, key);
-        if !self.balanced {
-            return self.mix_shortest(f, row01, keyed);
-        }
-        let shifted = f.shift_left(row01, 1);
-        let shifted = f.and_bytes(shifted, 0xfe);
-        let reduced = self.reduction(f, row01);
-        let row23 = f.either(|f| f.rotate_words(row01, 16), |f| f.permute(row01, rotated(2)));
-        f.sum(&[keyed, row23, reduced, shifted])
-    }
+/// 0xff in the bytes that have this bit set.
+fn mask(f: &mut Flow, x: Value, bit: u32, balanced: bool) -> Value {
+    let tested = |f: &mut Flow| {
+        let bits = f.and_bytes(x, 1 << bit);
+        f.bytes_equal(bits, 1 << bit)
+    };
+    let shifted = |f: &mut Flow| {
+        let top = f.shift_left(x, 7 - bit as i32);
+        f.top_bit_set(top)
+    };
+    if balanced { f.either(tested, shifted) } else { tested(f) }
+}
 
-    /// Does the same as `mix` with the shortest latency: ten cycles from the sum of rows 0 and 1, if there is no
-    /// conflict on the even pipe.
-    fn mix_shortest(&self, f: &mut Flow, row01: Value, keyed: Value) -> Value {
-        // An addition doubles the bytes with half the latency of a shift.
-        let low = f.and_bytes(row01, 0x7f);
-        let doubled = f.add_words(low, low);
-        // Both results of the reduction are computed before the selecting bit is known.
-        let reduced = f.xor_bytes(keyed, 0x1b);
-        let mask = f.top_bit_set(row01);
-        let keyed = f.select(keyed, reduced, mask);
-        let row23 = f.permute(row01, rotated(2));
-        f.sum(&[keyed, row23, doubled])
-    }
-
-    /// 0x1B in the bytes whose top bit is set.
-    fn reduction(&self, f: &mut Flow, x: Value) -> Value {
-        let selected = |f: &mut Flow| {
-            let mask = f.top_bit_set(x);
-            f.and_bytes(mask, 0x1b)
-        };
-        // The first shuffle maps FF to 80 and 00 to 1B. The second maps 80 to 00 and keeps 1B.
-        let shuffled = |f: &mut Flow| {
-            let mask = f.top_bit_clear(x);
-            let poly = f.bytes(0x1b);
-            let once = f.shuffle(poly, poly, mask);
-            f.shuffle(poly, poly, once)
-        };
-        f.either(selected, shuffled)
-    }
+/// ShiftRows, MixColumns and AddRoundKey: the column (2, 3, 1, 1) computed as 2 (r0 + r1) + r1 + (r2 + r3). The result is ready ten
+/// cycles after the sum of rows 0 and 1, if there is no conflict on the even pipe.
+fn mix(f: &mut Flow, s: Value, key: Value) -> Value {
+    let row1 = f.permute(s, after(&SHIFT_ROWS, &rotated(1)));
+    let row0 = f.permute(s, SHIFT_ROWS);
+    let row01 = f.xor(row0, row1);
+    let keyed = f.xor(row1, key);
+    // An addition doubles the bytes with half the latency of a shift.
+    let low = f.and_bytes(row01, 0x7f);
+    let doubled = f.add_words(low, low);
+    // Both results of the reduction are computed before the selecting bit is known.
+    let reduced = f.xor_bytes(keyed, 0x1b);
+    let mask = f.top_bit_set(row01);
+    let keyed = f.select(keyed, reduced, mask);
+    let row23 = f.permute(row01, rotated(2));
+    f.sum(&[keyed, row23, doubled])
 }
 
 impl AesRounds for Lookup {
     fn round(&self, f: &mut Flow, _: usize, x: Value, key: Value) -> Value {
-        let s = self.substitute(f, x);
-        self.mix(f, s, key)
+        let s = substitute(f, x, false);
+        mix(f, s, key)
     }
 
     fn last_round(
@@ -122,7 +88,7 @@ impl AesRounds for Lookup {
         key: Value,
         chained: bool,
     ) -> (Value, Option<Value>) {
-        let s = self.substitute(f, x);
+        let s = substitute(f, x, false);
         let shifted = f.permute(s, SHIFT_ROWS);
         (f.xor(shifted, key), chained.then_some(shifted))
     }

@@ -2,6 +2,7 @@
 
 mod aes;
 mod field;
+mod function;
 mod ghash;
 mod lookup;
 pub mod measure;
@@ -19,9 +20,11 @@ use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use aes::{AesRounds, Block};
+pub use function::Function;
 use lookup::Lookup;
 pub use modes::{Mode, Parameter};
 pub use named::{KERNELS, Named, PUBLISHED};
+pub use plain::Hints;
 use published::Published;
 pub use published::{Columns, Substitution};
 pub use rolled::RoundLoop;
@@ -36,13 +39,11 @@ use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
     /// Lookups in registers, written without the scheduler. This way supports only CTR with one block per iteration.
-    Plain,
-    /// Lookups in registers, with a fixed instruction for each step.
+    Plain(Hints),
+    /// Lookups in registers, with the shortest latency.
     Lookup,
-    /// Lookups in registers, with alternatives for both pipes.
-    LookupBalanced,
-    /// Lookups in registers with the paper's operations.
-    Published(Substitution, Columns),
+    /// Lookups in registers, with one of the paper's versions of MixColumns.
+    Columns(Substitution, Columns),
     /// Vector permutation.
     Vperm,
     /// The inverse cipher by vector permutation.
@@ -66,9 +67,8 @@ impl Way {
     fn cipher(self) -> Box<dyn AesRounds> {
         match self {
             // GHASH does not use a cipher, so any cipher can be returned for it.
-            Way::Plain | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup { balanced: false }),
-            Way::LookupBalanced => Box::new(Lookup { balanced: true }),
-            Way::Published(substitution, columns) => Box::new(Published(substitution, columns)),
+            Way::Plain(_) | Way::Lookup | Way::Ghash | Way::GhashBits => Box::new(Lookup),
+            Way::Columns(substitution, columns) => Box::new(Published(substitution, columns)),
             Way::Vperm => Box::new(Vperm::encryption()),
             Way::VpermInverse => Box::new(Vperm::decryption()),
             Way::Tables => Box::new(Tables { shared: 2 }),
@@ -193,7 +193,7 @@ impl Loop {
     /// A message, if there are too few registers or too little local store.
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
-            (Way::Plain, mode) => mode == Mode::Ctr && self.blocks == 1,
+            (Way::Plain(_), mode) => mode == Mode::Ctr && self.blocks == 1,
             // GHASH processes one block after the other, for any mode.
             (Way::Ghash | Way::GhashBits, _) => self.blocks == 1,
             (way, Mode::CtrCached) => way.cipher().caching().is_some(),
@@ -203,7 +203,7 @@ impl Loop {
             return Err(format!("there is no loop {self:?}"));
         }
         let (program, parameters) = match self.way {
-            Way::Plain => plain::program(rounds)?,
+            Way::Plain(hints) => plain::program(rounds, hints)?,
             way => {
                 let (flow, parameters) = match way {
                     Way::Ghash | Way::GhashBits => ghash::build(way == Way::Ghash),

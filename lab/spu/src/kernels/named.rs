@@ -2,7 +2,7 @@
 
 use lockstep_core::work::Pass;
 
-use super::{Columns, Loop, Mode, Substitution, Way};
+use super::{Columns, Hints, Loop, Mode, Substitution, Way};
 
 /// A kernel with its name.
 #[derive(Debug)]
@@ -29,22 +29,25 @@ const fn exclusive(way: Way, mode: Mode, blocks: u32) -> Loop {
 }
 
 macro_rules! ctr {
-    ($kind:ident, $way:ident, $blocks:literal) => {
-        &[
-            (Pass::Ctr, $kind(Way::$way, Mode::Ctr, $blocks)),
-            (Pass::Ctr32, $kind(Way::$way, Mode::Ctr, $blocks)),
-        ]
+    ($kind:ident, $way:expr, $blocks:literal) => {
+        &[(Pass::Ctr, $kind($way, Mode::Ctr, $blocks)), (Pass::Ctr32, $kind($way, Mode::Ctr, $blocks))]
     };
 }
 
 macro_rules! cbc {
-    ($way:ident) => {
-        &[
-            (Pass::CbcEncrypt, one(Way::$way, Mode::CbcEncrypt, 1)),
-            (Pass::CbcMac, one(Way::$way, Mode::CbcEncrypt, 1)),
-        ]
+    ($way:expr) => {
+        &[(Pass::CbcEncrypt, one($way, Mode::CbcEncrypt, 1)), (Pass::CbcMac, one($way, Mode::CbcEncrypt, 1))]
     };
 }
+
+/// The paper's MixColumns of version 2, with Lockstep's SubBytes.
+const ROWS: Way = Way::Columns(Substitution::Lookup, Columns::Rows);
+
+/// [`ROWS`] with alternatives for both pipes.
+const ROWS_BALANCED: Way = Way::Columns(Substitution::LookupBalanced, Columns::Rows);
+
+/// The paper's MixColumns of version 4, with Lockstep's SubBytes.
+const BALANCED: Way = Way::Columns(Substitution::LookupBalanced, Columns::FewestEven);
 
 const FAST_CTR: Loop = one(Way::Vperm, Mode::Ctr, 4);
 const FAST_CBC: Loop = one(Way::Lookup, Mode::CbcEncrypt, 1);
@@ -87,63 +90,63 @@ pub const KERNELS: &[Named] = &[
         description: "CTR, S-box by vector permutation, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: None,
-        loops: ctr!(one, Vperm, 4),
+        loops: ctr!(one, Way::Vperm, 4),
     },
     Named {
         name: "spu/ctr0",
         description: "CTR without scheduling",
         constant_time: true,
         paper: Some((85.0, -26.0)),
-        loops: ctr!(exclusive, Plain, 1),
+        loops: ctr!(exclusive, Way::Plain(Hints::None), 1),
     },
     Named {
         name: "spu/ctr1",
         description: "CTR by lookups in registers, scheduled",
         constant_time: true,
         paper: Some((44.0, 31.0)),
-        loops: ctr!(exclusive, Lookup, 1),
+        loops: ctr!(exclusive, Way::Lookup, 1),
     },
     Named {
         name: "spu/ctr2",
         description: "CTR by lookups in registers, 2 blocks in flight",
         constant_time: true,
         paper: Some((28.0, 5.5)),
-        loops: ctr!(exclusive, Lookup, 2),
+        loops: ctr!(exclusive, ROWS, 2),
     },
     Named {
         name: "spu/ctr4a",
         description: "CTR by lookups in registers, 4 blocks in flight",
         constant_time: true,
         paper: Some((22.25, -4.25)),
-        loops: ctr!(exclusive, Lookup, 4),
+        loops: ctr!(exclusive, ROWS, 4),
     },
     Named {
         name: "spu/ctr4",
         description: "CTR by lookups in registers, pipes balanced, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: Some((20.0, -2.75)),
-        loops: ctr!(one, LookupBalanced, 4),
+        loops: ctr!(one, BALANCED, 4),
     },
     Named {
         name: "spu/tab1",
         description: "CTR by tables of 64 KiB",
         constant_time: false,
         paper: Some((48.0, 14.0)),
-        loops: ctr!(exclusive, Tables, 1),
+        loops: ctr!(exclusive, Way::Tables, 1),
     },
     Named {
         name: "spu/tab2",
         description: "CTR by tables of 64 KiB, 2 blocks in flight",
         constant_time: false,
         paper: Some((35.0, 27.0)),
-        loops: ctr!(exclusive, Tables, 2),
+        loops: ctr!(exclusive, Way::Tables, 2),
     },
     Named {
         name: "spu/tab4",
         description: "CTR by tables of 64 KiB, 2 blocks per iteration, iterations overlap",
         constant_time: false,
         paper: None,
-        loops: ctr!(one, Tables, 2),
+        loops: ctr!(one, Way::Tables, 2),
     },
     Named {
         name: "spu/tab4-cached",
@@ -170,14 +173,14 @@ pub const KERNELS: &[Named] = &[
         description: "CBC encryption by lookups in registers, fewest instructions",
         constant_time: true,
         paper: Some((44.0, 15.0)),
-        loops: cbc!(LookupBalanced),
+        loops: cbc!(ROWS_BALANCED),
     },
     Named {
         name: "spu/cbc2",
         description: "CBC encryption by lookups in registers, shortest latency",
         constant_time: true,
         paper: Some((35.0, -7.0)),
-        loops: cbc!(Lookup),
+        loops: cbc!(Way::Lookup),
     },
     Named {
         name: "spu/ecb1",
@@ -191,14 +194,14 @@ pub const KERNELS: &[Named] = &[
         description: "ECB encryption by lookups in registers, 4 blocks in flight",
         constant_time: true,
         paper: Some((21.25, -5.75)),
-        loops: &[(Pass::EcbEncrypt, exclusive(Way::Lookup, Mode::Ecb, 4))],
+        loops: &[(Pass::EcbEncrypt, exclusive(ROWS, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/ecb4",
         description: "ECB encryption by lookups in registers, pipes balanced, 4 blocks per iteration, iterations overlap",
         constant_time: true,
         paper: Some((20.0, -4.75)),
-        loops: &[(Pass::EcbEncrypt, one(Way::LookupBalanced, Mode::Ecb, 4))],
+        loops: &[(Pass::EcbEncrypt, one(BALANCED, Mode::Ecb, 4))],
     },
     Named {
         name: "spu/ecb-decrypt",
@@ -217,7 +220,7 @@ pub const KERNELS: &[Named] = &[
 ];
 
 const fn as_published(columns: Columns) -> Way {
-    Way::Published(Substitution::Selections, columns)
+    Way::Columns(Substitution::Selections, columns)
 }
 
 const fn published(
@@ -258,7 +261,7 @@ pub const PUBLISHED: &[Named] = &[
         "CTR, MixColumns in version 4, iterations overlap",
         (20.0, -2.75),
         true,
-        &[(Pass::Ctr, one(as_published(Columns::FewEven), Mode::Ctr, 4))],
+        &[(Pass::Ctr, one(as_published(Columns::FewestEven), Mode::Ctr, 4))],
     ),
     published(
         "published/tab1",
@@ -307,7 +310,7 @@ pub const PUBLISHED: &[Named] = &[
         "ECB encryption, MixColumns in version 4, iterations overlap",
         (20.0, -4.75),
         true,
-        &[(Pass::EcbEncrypt, one(as_published(Columns::FewEven), Mode::Ecb, 4))],
+        &[(Pass::EcbEncrypt, one(as_published(Columns::FewestEven), Mode::Ecb, 4))],
     ),
 ];
 

@@ -1,12 +1,13 @@
-//! AES with the paper's operations, to compare with this crate's own ciphers. This crate's scheduler arranges the operations, and the
-//! rounds are unrolled.
+//! AES by lookups in registers with the paper's operations. This crate's scheduler arranges the operations, and the rounds are unrolled.
+//! The kernels as published have the paper's SubBytes. The fastest kernels with several blocks in flight have the paper's MixColumns and the
+//! SubBytes of `lookup`.
 //!
 //! SubBytes is the table lookup of the Cell's programming handbook: eight lookups by five bits, and selections by the other three bits. The
 //! paper has several versions of MixColumns (its appendices A and D).
 
 use super::aes::AesRounds;
 use super::field::sbox;
-use super::lookup::Lookup;
+use super::lookup::substitute;
 use super::permutation::{SHIFT_ROWS, after, rotated};
 use crate::schedule::{Flow, Value};
 
@@ -18,21 +19,23 @@ pub enum Columns {
     /// 2 (r0 + r1) + r1 + (r2 + r3), with the permutations of ShiftRows in the lookups of the rows: CTR2 and CTR4a
     /// (version 2).
     Rows,
-    /// [`Columns::Rows`] with fewer instructions of the even pipe: CTR4 and ECB4 (version 4). One of each four blocks has different
-    /// instructions, which use the even pipe even less.
+    /// [`Columns::Rows`] with the reduction by instructions of the odd pipe.
     FewEven,
+    /// [`Columns::FewEven`], where one of each four blocks also computes the mask of the reduction by instructions of the odd pipe (`gbb`
+    /// and `fsmb`): CTR4 and ECB4 (version 4).
+    FewestEven,
     /// The version with the shortest latency: CBC2 (appendix D). The reduction is added to the other rows first, and to the product last.
     Feedback,
 }
 
-/// The SubBytes that [`super::Way::Published`] uses.
+/// The SubBytes that [`super::Way::Columns`] uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Substitution {
     /// The paper's SubBytes.
     Selections,
     /// The SubBytes of [`super::Way::Lookup`].
     Lookup,
-    /// The SubBytes of [`super::Way::LookupBalanced`].
+    /// [`Substitution::Lookup`] with alternatives for both pipes.
     LookupBalanced,
 }
 
@@ -43,8 +46,8 @@ impl Published {
     fn substitute(&self, f: &mut Flow, x: Value) -> Value {
         match self.0 {
             Substitution::Selections => selections(f, x, sbox),
-            Substitution::Lookup => Lookup { balanced: false }.substitute(f, x),
-            Substitution::LookupBalanced => Lookup { balanced: true }.substitute(f, x),
+            Substitution::Lookup => substitute(f, x, false),
+            Substitution::LookupBalanced => substitute(f, x, true),
         }
     }
 }
@@ -159,8 +162,8 @@ impl AesRounds for Published {
         match self.1 {
             Columns::Direct => direct(f, s, key),
             Columns::Rows => rows(f, s, key),
-            Columns::FewEven if f.current_block().is_multiple_of(4) => fewest_even(f, s, key),
-            Columns::FewEven => few_even(f, s, key),
+            Columns::FewestEven if f.current_block().is_multiple_of(4) => fewest_even(f, s, key),
+            Columns::FewEven | Columns::FewestEven => few_even(f, s, key),
             Columns::Feedback => feedback(f, s, key),
         }
     }

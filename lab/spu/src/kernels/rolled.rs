@@ -21,7 +21,7 @@ impl RoundLoop {
     /// # Errors
     /// A message, if there are too few registers, or the rounds are not identical.
     pub fn compile(way: Way, blocks: u32) -> Result<RoundLoop, String> {
-        if !matches!(way, Way::Lookup | Way::LookupBalanced | Way::Tables) || blocks == 0 {
+        if !matches!(way, Way::Lookup | Way::Columns(..) | Way::Tables) || blocks == 0 {
             return Err(format!("there is no loop over rounds of {blocks} blocks by {way:?}"));
         }
         let cipher = way.cipher();

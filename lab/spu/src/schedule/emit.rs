@@ -28,13 +28,14 @@ pub(super) fn program(
         *place = Some((instruction(node, registers), time / interval));
     }
     let mut asm = Assembler::at(origin);
-    // The values that are loaded into registers before the loop.
+    // The values that are loaded into registers before the loop. Their addresses are relative, so a program without tables runs at any
+    // address.
     let pool: Vec<_> = body.pool.iter().map(|_| asm.label()).collect();
     let turns = asm.label();
-    asm.lqa(registers.turns, turns);
+    asm.lqr(registers.turns, turns);
     for (value, reg) in registers.of.iter().enumerate() {
         if let (Some(at), Some(reg)) = (body.pool_of[value], reg) {
-            asm.lqa(*reg, pool[at]);
+            asm.lqr(*reg, pool[at]);
         }
     }
     asm.align_pair();

@@ -5,6 +5,7 @@ mod bad_input;
 mod clocks;
 mod device;
 mod dma;
+mod function;
 mod instructions;
 mod isa;
 mod kernels;

@@ -1,7 +1,7 @@
 //! The scheduler with small loops, and its guarantees for all kernels.
 
 use lockstep_spu::isa::{Class, Pipe};
-use lockstep_spu::kernels::{KERNELS, Way};
+use lockstep_spu::kernels::{Hints, KERNELS, Way};
 use lockstep_spu::schedule::{Effort, Flow, Program, compile};
 use lockstep_spu::sim::{Machine, Run};
 
@@ -71,7 +71,7 @@ fn overlapping_iterations_hides_latencies() {
 fn execution_follows_the_schedule() {
     for kernel in KERNELS {
         let (_, of) = kernel.loops[0];
-        if of.way == Way::Plain {
+        if of.way == Way::Plain(Hints::None) {
             continue;
         }
         let compiled = of.compiled(10, Effort::Full).unwrap();
@@ -94,7 +94,7 @@ fn execution_follows_the_schedule() {
 fn pairs_are_even_then_odd() {
     for kernel in KERNELS {
         let (_, of) = kernel.loops[0];
-        if of.way == Way::Plain {
+        if of.way == Way::Plain(Hints::None) {
             continue;
         }
         let image = of.compiled(12, Effort::Full).unwrap().program.image.clone();

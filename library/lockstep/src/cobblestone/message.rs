@@ -8,7 +8,7 @@ use super::chunks::Piece;
 use super::format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
 };
-use super::header;
+use super::header::MessageKey;
 use super::io::{Sink, into_buffer, read_full, write_all};
 use super::key::FileKey;
 use super::options::{Options, Summary};
@@ -102,7 +102,7 @@ pub(super) fn encrypt_pieces(
     writer: &mut (dyn Write + Send),
     options: Options<'_>,
 ) -> Result<Summary> {
-    let (header, key) = header::create(key, context)?;
+    let (header, key) = MessageKey::create(key, context)?;
     write_all(writer, &mut [IoSlice::new(&header)], &options)?;
     let Plaintext { known_len, mut next, fill } = plaintext;
     let (mut chunk, mut sink) = (0, Sink { writer, options, plaintext: 0 });
@@ -226,7 +226,7 @@ fn decrypt_to(
     };
     let mut header = [0; HEADER];
     let got = read(&mut header)?;
-    let key = header::check(key, context, &header[..got], |start| {
+    let key = MessageKey::check(key, context, &header[..got], |start| {
         // A stream could block, so more bytes are read from buffers only.
         if known_len.is_some() {
             start.resize(foreign::START, 0);

@@ -30,6 +30,7 @@ mod writer;
 pub use format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, MAX_CHUNKS, MAX_PLAINTEXT, Suite, TAG, ciphertext_len, plaintext_len,
 };
+pub use header::MessageKey;
 pub use key::FileKey;
 #[doc(hidden)]
 pub use key::random;

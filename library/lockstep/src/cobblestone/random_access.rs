@@ -1,7 +1,6 @@
 //! Random access to a message.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
 
 use lockstep_cache::fresh;
@@ -9,7 +8,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, ENCRYPTED_CHUNK, HEADER, chunk_offset, plaintext_len};
-use super::header::{self, MessageKey};
+use super::header::MessageKey;
 use super::io::Sink;
 use super::key::FileKey;
 use super::options::Options;
@@ -40,7 +39,7 @@ pub trait ReadAt: Sync {
 }
 
 #[cfg(unix)]
-impl ReadAt for File {
+impl ReadAt for std::fs::File {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(self, buffer, offset)
     }
@@ -135,7 +134,7 @@ impl<S: ReadAt> Reader<S> {
         // No byte is read after the end, where `start` may be.
         let start = if size > 0 { start } else { 0 };
         source.read_exact_at(header, start).map_err(Error::Read)?;
-        let key = header::check(key, context, header, |first| {
+        let key = MessageKey::check(key, context, header, |first| {
             first.resize(up_to(foreign::START), 0);
             if source.read_exact_at(first, start).is_err() {
                 first.clear();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::chunks::Piece;
 use super::format::{CHUNK, check_full_chunks};
-use super::header::{self, MessageKey};
+use super::header::MessageKey;
 use super::key::FileKey;
 use crate::creator::Creator;
 use crate::engine::Engine;
@@ -35,7 +35,7 @@ impl<W: Write> EncryptWriter<W> {
     /// # Errors
     /// [`Error::Random`], [`Error::Write`].
     pub fn new(engine: &Engine, key: &FileKey, context: &[u8], mut inner: W) -> Result<Self> {
-        let (header, key) = header::create(key, context)?;
+        let (header, key) = MessageKey::create(key, context)?;
         inner.write_all(&header).map_err(Error::Write)?;
         let (engine, piece, creator) = (engine.clone(), Piece::new(BATCH), Creator::current());
         Ok(EncryptWriter { inner, engine, key, piece, filled: 0, creator, failed: None })

@@ -1,3 +1,4 @@
+use super::files::BREAKS;
 use super::*;
 
 /// Every byte in the place of the last digit, in keys of both lengths.

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::*;
+use crate::aad::Place;
 use crate::format::file_crypto;
+use crate::modules::{self, Kind};
 use crate::{FILE_UNIQUE, Module, module_aad};
 
 /// Ordinals whose bytes also occur as types of modules and in other ordinals.
@@ -192,4 +194,33 @@ fn a_stored_prefix_is_not_used() {
     let file = encrypted(&engine, &policy(Algorithm::GcmV1, false));
     let empty = with_encryption(&file, |algorithm| algorithm.set(1, Value::binary(&[])));
     assert!(read_all(&engine, empty, &keys()).is_ok());
+}
+
+/// Every ordinal of 17 bits, for row groups and for columns: the format has those from 0 to 32767.
+#[test]
+fn ordinals_have_15_bits() {
+    for ordinal in -0x1_0000..=0x1_0000i64 {
+        let is_valid = (0..=0x7FFF).contains(&ordinal);
+        assert_eq!(
+            Place::new(ordinal, 0).map(|place| i64::from(place.row_group)),
+            is_valid.then_some(ordinal)
+        );
+        let Ok(column) = usize::try_from(ordinal) else { continue };
+        assert_eq!(Place::new(0, column).map(|place| i64::from(place.column)), is_valid.then_some(ordinal));
+    }
+    for row_group in [i64::MIN, i64::MAX, 1 << 32] {
+        assert!(Place::new(row_group, 0).is_none());
+    }
+    assert!(Place::new(0, usize::MAX).is_none() && Place::new(0, 1 << 16).is_none());
+}
+
+/// Every length of a module up to 100 bytes: its plaintext is what the length field, the nonce and the tag leave.
+#[test]
+fn modules_of_every_length() {
+    for (kind, overhead) in [(Kind::Gcm, 4 + 12 + 16), (Kind::Ctr, 4 + 12)] {
+        for len in 0..100 {
+            let expected = (len >= overhead).then(|| 16..16 + len - overhead);
+            assert_eq!(modules::ciphertext(kind, len).ok(), expected, "{kind:?}, {len} bytes");
+        }
+    }
 }

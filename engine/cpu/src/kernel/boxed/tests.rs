@@ -53,3 +53,23 @@ fn threads_share_a_value() {
     drop(value);
     assert_eq!(drops.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn values_are_aligned_and_dropped() {
+    #[repr(align(64))]
+    struct Line<'a> {
+        number: u8,
+        _tally: Tally<'a>,
+    }
+    let drops = AtomicUsize::new(0);
+    let mut values: Vec<_> =
+        (0..20).map(|number| Aligned::try_new(|| Line { number, _tally: Tally(&drops) }).unwrap()).collect();
+    for (i, value) in values.iter_mut().enumerate() {
+        assert!((&raw const **value).addr().is_multiple_of(64));
+        value.number += 1;
+        assert_eq!(usize::from(value.number), i + 1);
+    }
+    assert_eq!(drops.load(Ordering::Relaxed), 0);
+    drop(values);
+    assert_eq!(drops.load(Ordering::Relaxed), 20);
+}

@@ -25,6 +25,15 @@ fn break_even_is_permanent() {
     assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
 }
 
+/// The option is proposed if both grains are the faster one at some size.
+#[test]
+fn the_grain_by_size_is_an_option() {
+    let text = |fine, coarse| report(fine, coarse).text().replace('\n', " ");
+    assert!(text([2.0, 2.0, 2.0], [1.0, 2.0, 3.0]).contains("--launch fine=8` selects"));
+    assert!(!text([1.0, 1.0, 1.0], [3.0, 3.0, 3.0]).contains("--launch"));
+    assert!(!text([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).contains("--launch"));
+}
+
 #[test]
 fn the_table_has_lockstep_below_the_paper() {
     let report = report([1.0; 3], [2.0; 3]);

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use lockstep_core::backend::{Backend, Device, kernel_by_name};
 use lockstep_core::data::Data;
-use lockstep_core::work::{Operation, Pass, Segment, Task};
+use lockstep_core::work::{Operation, Pass, Segment, Stream, Task};
 use lockstep_core::{Key, KeySize, Result};
 use lockstep_cpu::{CpuBackend, CpuOptions};
-use lockstep_cuda::{Cuda, LaunchOptions};
+use lockstep_cuda::{Cuda, LaunchOptions, Overhead as Engine8800};
 use lockstep_opengl::{Experiment, OpenGlDevice, Steps};
 use lockstep_planner::{Planner, Selection};
 
@@ -48,6 +48,9 @@ pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A2", blocks: 360, threads: 512, rounds: 10, buffer: 58_982_400 },
     Launch { tables: "A3", blocks: 240, threads: 256, rounds: 10, buffer: 9_830_400 },
 ];
+
+/// The configuration of Table A7 for the 8800, as an index into [`LAUNCHES`]: that of Table A4, which the thesis does not state.
+const OVERHEAD_LAUNCH: usize = 1;
 
 /// The conditions under which the files are measured.
 #[derive(Debug, Clone)]
@@ -154,6 +157,8 @@ pub struct Measured {
     pub overhead: Vec<Overhead>,
     /// The times with the kernel of the 8800, for each file and configuration. Empty without a device.
     pub on_8800: Vec<Geforce8800>,
+    /// Table A7 for the 8800, with the buffer of Table A4. Empty without a device.
+    pub overhead_8800: Vec<Overhead>,
 }
 
 /// Encrypts a buffer in ECB mode.
@@ -204,7 +209,7 @@ pub fn measure(
         let (nothing, copies, all) = (time(Steps::Nothing)?, time(Steps::Copies)?, time(Steps::All)?);
         overhead.push(Overhead { file: file.number, nothing, copies, all });
     }
-    let mut on_8800 = Vec::new();
+    let (mut on_8800, mut overhead_8800) = (Vec::new(), Vec::new());
     if let Some(cuda) = cuda {
         let files = FILES.map(|file| scaled(file, conditions.scale_8800));
         for (launch, Launch { tables, .. }) in LAUNCHES.iter().enumerate() {
@@ -213,6 +218,15 @@ pub fn measure(
                 let time = bench.on_8800(cuda, file, &LAUNCHES[launch])?;
                 on_8800.push(Geforce8800 { file: file.number, launch, time });
             }
+        }
+        for file in OVERHEAD_FILES.map(|number| &files[number as usize - 1]) {
+            progress(format!("file {} on the 8800 without encryption", file.number));
+            let [nothing, copies] =
+                [Engine8800::Null, Engine8800::Copy].map(|kind| bench.overhead_8800(cuda, file, kind));
+            let is_same = |point: &&Geforce8800| (point.file, point.launch) == (file.number, OVERHEAD_LAUNCH);
+            let all = on_8800.iter().find(is_same).map(|point| point.time);
+            let all = all.map_or_else(|| bench.on_8800(cuda, file, &LAUNCHES[OVERHEAD_LAUNCH]), Ok);
+            overhead_8800.push(Overhead { file: file.number, nothing: nothing?, copies: copies?, all: all? });
         }
     }
     let is_emulated = cuda.is_some_and(|cuda| cuda.properties().simulated);
@@ -226,11 +240,12 @@ pub fn measure(
         overhead_edge: edge,
         overhead,
         on_8800,
+        overhead_8800,
     })
 }
 
 /// A file of about `1 / scale` of the length: whole blocks, and at least one.
-fn scaled(file: File, scale: u64) -> File {
+pub(in crate::geforce) fn scaled(file: File, scale: u64) -> File {
     File { bytes: (file.bytes / scale / 16 * 16).max(16), ..file }
 }
 
@@ -242,24 +257,24 @@ pub(super) fn encrypt(device: &dyn Device, kernel: &str, key: &Key, data: Data<'
 }
 
 /// The key of the thesis's experiments as a [`Key`].
-pub(super) fn key() -> Result<Key> {
+pub(in crate::geforce) fn key() -> Result<Key> {
     Key::new(&paper::KEY)
 }
 
 /// A planner that uses the fastest kernel of the CPU on one thread.
-pub(super) fn processor() -> Result<Planner> {
+pub(in crate::geforce) fn processor() -> Result<Planner> {
     Planner::new(CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices, &Selection::default())
 }
 
 /// Encrypts by the device that a planner chooses.
-pub(super) fn encrypt_by(planner: &Planner, key: &Key, data: Data<'_>) -> Result<()> {
+pub(in crate::geforce) fn encrypt_by(planner: &Planner, key: &Key, data: Data<'_>) -> Result<()> {
     let plan = planner.plan(Operation::Pass(Pass::EcbEncrypt), KeySize::Aes128, data.len(), None)?;
     let mut state = [0; 16];
     plan.run(Task::Pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut state, data }]))
 }
 
 /// A buffer of zeros, or [`Error::Memory`].
-pub(super) fn buffer(bytes: usize) -> std::result::Result<Vec<u8>, Error> {
+pub(in crate::geforce) fn buffer(bytes: usize) -> std::result::Result<Vec<u8>, Error> {
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(bytes).map_err(|_| Error::Memory { bytes })?;
     buffer.resize(bytes, 0);
@@ -323,6 +338,15 @@ impl Bench {
         });
         self.time(OF_THE_8800, file, buffer, true, &mut |from, to| {
             encrypt(&cuda, OF_THE_8800, &self.key, Data::copy(from, to)?)
+        })
+    }
+
+    /// The mean time of a file with an engine that does not encrypt.
+    fn overhead_8800(&self, cuda: &Cuda, file: &File, kind: Engine8800) -> std::result::Result<Time, Error> {
+        self.time(OF_THE_8800, file, LAUNCHES[OVERHEAD_LAUNCH].buffer, false, &mut |from, to| {
+            let (data, mut state) = (Data::copy(from, to)?, [0; 16]);
+            let mut segments = [Segment { key: &self.key, tweak: None, state: &mut state, data }];
+            cuda.overhead(kind, &mut segments, Stream::default())?.wait()
         })
     }
 

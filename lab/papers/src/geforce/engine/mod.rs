@@ -12,6 +12,7 @@ pub use hot_card::{Outcome, hot_card};
 pub use measure::{
     Conditions, EDGES, Geforce6800, Geforce8800, LAUNCHES, Launch, Measured, Overhead, Padding, Time, measure,
 };
+pub(super) use measure::{buffer, encrypt_by, key, processor, scaled};
 pub use report::Report;
 
 /// An error of the measurements.

@@ -5,11 +5,11 @@ use lockstep_report::text::{WIDTH, wrap};
 use serde_json::{Value, json};
 
 use super::hot_card::Outcome;
-use super::measure::{LAUNCHES, Measured, Time};
+use super::measure::{LAUNCHES, Measured, Overhead, Time};
 use crate::geforce::files::FILES;
 use crate::geforce::paper::{
-    A1_8800, A2_8800, A3_8800, A4_8800, A5_6800, A5_CPU, A6_6800, A7_COPIES_6800, A7_NULL, EDGE, LARGE_EDGE,
-    Runs,
+    A1_8800, A2_8800, A3_8800, A4_8800, A5_6800, A5_CPU, A6_6800, A7_COPIES_6800, A7_COPIES_8800, A7_NULL,
+    EDGE, LARGE_EDGE, Runs,
 };
 
 /// The measurements with their date.
@@ -110,12 +110,22 @@ impl Report {
             "Nothing, copies without the run, and the run: milliseconds (Table A7; edge {}, the thesis's {EDGE})",
             self.measured.overhead_edge
         );
+        Report::without_encryption(title, &self.measured.overhead, [&A7_NULL, &A7_COPIES_6800, &A5_6800])
+    }
+
+    fn overhead_8800(&self) -> Table {
+        let title = "The 8800: nothing, copies without the run, and the run: milliseconds (Tables A7, A4)";
+        Report::without_encryption(title, &self.measured.overhead_8800, [&A7_NULL, &A7_COPIES_8800, &A4_8800])
+    }
+
+    /// A table of times without encryption, with the medians of the thesis's tables for the same three columns.
+    fn without_encryption(title: &str, overheads: &[Overhead], thesis: [&[Runs]; 3]) -> Table {
         let head = ["file", "whose", "MB", "nothing", "copies", "run"];
         let mut table = Table::new(title, &head, 2);
         let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
-        for overhead in &self.measured.overhead {
+        for overhead in overheads {
             let file = overhead.file;
-            let theirs = [&A7_NULL[..], &A7_COPIES_6800, &A5_6800].map(|table| {
+            let theirs = thesis.map(|table| {
                 let runs = table.iter().find(|runs| runs.file == file);
                 runs.map_or("-".into(), |runs| format!("{:.0}", 1e3 * runs.median()))
             });
@@ -180,12 +190,16 @@ impl Report {
         let processors = |time: &Time| format!("{:.2}", time.processors());
         let mut tables = vec![
             self.by_edge("MB/s by edge of the texture (Tables A5, A6)", true, |time| rounded(time.rate())),
-            self.by_edge("Processors of this machine in use (Table B3 has a picture)", false, processors),
+            self.by_edge(
+                "Processors of this machine in use (Table B3; `lab geforce openssl` has a picture)",
+                false,
+                processors,
+            ),
             self.padding(),
             self.overhead(),
         ];
         if !self.measured.on_8800.is_empty() {
-            tables.push(self.on_8800());
+            tables.extend([self.on_8800(), self.overhead_8800()]);
         }
         tables.push(self.hot_card());
         tables
@@ -218,11 +232,15 @@ impl Report {
         let padding = measured.padding.iter().map(|padding| {
             json!({ "edge": padding.edge, "whole_seconds": padding.whole, "fitted_seconds": padding.resized })
         });
-        let overhead = measured.overhead.iter().map(|point| {
-            json!({
-                "file": point.file, "nothing": time(&point.nothing), "copies": time(&point.copies), "run": time(&point.all),
-            })
-        });
+        let overhead = |overheads: &[Overhead]| {
+            let one = |point: &Overhead| {
+                json!({
+                    "file": point.file, "nothing": time(&point.nothing), "copies": time(&point.copies),
+                    "run": time(&point.all),
+                })
+            };
+            overheads.iter().map(one).collect::<Value>()
+        };
         let on_8800 = measured.on_8800.iter().map(|point| {
             let launch = &LAUNCHES[point.launch];
             json!({
@@ -249,7 +267,8 @@ impl Report {
             "cpu": cpu.collect::<Value>(),
             "geforce_6800": on_6800.collect::<Value>(),
             "padding": padding.collect::<Value>(),
-            "overhead": overhead.collect::<Value>(),
+            "overhead": overhead(&measured.overhead),
+            "overhead_8800": overhead(&measured.overhead_8800),
             "geforce_8800": on_8800.collect::<Value>(),
             "hot_card": hot_card.collect::<Value>(),
         })

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn rates_are_of_the_mean_time() {
-    let point = point("a", 16, 6_000_000, &[1.0, 3.0]);
+    let point = point("a", Pass::Ctr, 16, 6_000_000, &[1.0, 3.0]);
     assert_eq!((point.rate, point.spread), (3.0, (2.0, 6.0)));
 }
 

@@ -2,7 +2,9 @@ use super::*;
 use crate::opengl::{Conditions, Point};
 
 fn report() -> Report {
-    let point = |name: &str, batch, rate| Point { name: name.into(), batch, rate, spread: (rate, rate) };
+    let of =
+        |name: &str, pass, batch, rate| Point { name: name.into(), pass, batch, rate, spread: (rate, rate) };
+    let point = |name, batch, rate| of(name, Pass::EcbEncrypt, batch, rate);
     let points = vec![
         point("opengl/gems-vertex", 4096, 1.5),
         point("opengl/gems-vertex", 1 << 20, 100.0),
@@ -10,7 +12,13 @@ fn report() -> Report {
         point("openssl", 1 << 20, 9000.0),
     ];
     let conditions = Conditions { total: 1 << 22, runs: 10, batches: vec![4096, 1 << 20] };
-    let measured = Measured { devices: vec!["opengl:0: any".into()], conditions, points };
+    let modes = vec![
+        point("opengl/gems-fragment", 1 << 20, 250.0),
+        of("opengl/gems-fragment", Pass::CbcDecrypt, 1 << 20, 125.0),
+        of("cuda/gems", Pass::Ctr, 1 << 20, 50.0),
+    ];
+    let devices = vec!["opengl:0: any".into()];
+    let measured = Measured { devices, conditions, is_emulated: false, points, modes };
     Report { measured, date: "2026-01-31".into() }
 }
 
@@ -35,5 +43,24 @@ fn text_fits_and_has_the_ratio() {
         "{text}"
     );
     assert_eq!(report().json()["points"][2]["bytes_per_second"], 250e6);
-    assert_eq!(report().plot().lines.len(), 3);
+    // Two kernels, `openssl`, and two points of the chapter.
+    assert_eq!(report().plot().lines.len(), 5);
+}
+
+#[test]
+fn modes_are_columns() {
+    let table = report().modes();
+    assert_eq!(table.title, "MB/s by mode, batches of 1 MiB");
+    let rows: Vec<String> = table.rows.iter().map(|row| row.join(" ")).collect();
+    assert_eq!(rows, ["opengl/gems-fragment 250 - 125 -", "cuda/gems - - - 50.0"]);
+    assert_eq!(report().json()["modes"][1]["mode"], "CBC decryption");
+}
+
+#[test]
+fn rates_of_the_emulator_have_a_warning() {
+    let mut report = report();
+    let warning = "rates say nothing about a GPU";
+    assert!(!report.text().replace('\n', " ").contains(warning));
+    report.measured.is_emulated = true;
+    assert!(report.text().replace('\n', " ").contains(warning));
 }

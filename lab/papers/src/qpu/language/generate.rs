@@ -9,6 +9,7 @@ use super::lexer::Position;
 use super::operators::{self, FUNCTIONS};
 use super::tree::{Element, Expression, ExpressionKind, Function, Name, Statement, StatementKind, Type};
 use super::value::{Slot, Value};
+use super::variables::{Assigned, Branch, Variables};
 use super::{Mistake, Print};
 
 /// Maximum number of operations of a program.
@@ -23,18 +24,12 @@ const MAX_DEPTH: usize = 150;
 /// The function that the QPUs execute.
 const KERNEL: &str = "kernel";
 
-struct Variable {
-    slot: Slot,
-    /// True if an assignment to the variable comes before the current position in the text.
-    is_assigned: bool,
-}
-
 /// The state of the conversion: the functions whose calls are being inlined, and the variables of the innermost of them.
 pub(super) struct Generator<'t> {
     functions: &'t HashMap<&'t str, &'t Function>,
     calls: Vec<&'t str>,
-    /// The variables of each block that contains the current statement. Variables of the calling functions are not included.
-    scopes: Vec<HashMap<&'t str, Variable>>,
+    /// The variables of the innermost function.
+    variables: Variables<'t>,
     is_in_where: bool,
     depth: usize,
     /// The number of statements and expressions that have been generated.
@@ -123,7 +118,7 @@ impl<'t> Generator<'t> {
         Generator {
             functions,
             calls: Vec::new(),
-            scopes: Vec::new(),
+            variables: Variables::new(),
             is_in_where: false,
             depth: 0,
             steps: 0,
@@ -170,13 +165,13 @@ impl<'t> Generator<'t> {
         function: &'t Function,
         arguments: Vec<Slot>,
     ) -> Result<Option<Value>, Mistake> {
-        let mut scope = HashMap::new();
+        let mut variables = Variables::new();
         for ((_, name), slot) in function.parameters.iter().zip(arguments) {
-            if scope.insert(name.text.as_str(), Variable { slot, is_assigned: true }).is_some() {
+            if !variables.declare(&name.text, slot, Assigned::Yes) {
                 return Err(name.at.mistake(format!("the parameter `{}` is defined twice", name.text)));
             }
         }
-        let outer = std::mem::replace(&mut self.scopes, vec![scope]);
+        let outer = std::mem::replace(&mut self.variables, variables);
         self.calls.push(&function.name.text);
         let (last, body) = match function.body.split_last() {
             Some((Statement { kind: StatementKind::Return(value), at }, body)) => (Some((value, *at)), body),
@@ -203,7 +198,7 @@ impl<'t> Generator<'t> {
             }
         };
         self.calls.pop();
-        self.scopes = outer;
+        self.variables = outer;
         Ok(result)
     }
 
@@ -216,11 +211,23 @@ impl<'t> Generator<'t> {
 
     fn block(&mut self, k: &mut Kernel, at: Position, block: &'t [Statement]) -> Result<(), Mistake> {
         self.nested(at, |generator| {
-            generator.scopes.push(HashMap::new());
+            generator.variables.open_block();
             block.iter().try_for_each(|statement| generator.statement(k, statement))?;
-            generator.scopes.pop();
+            generator.variables.close_block();
             Ok(())
         })
+    }
+
+    /// Generates a block that may not be executed, or not for all elements. Returns the variables to which it has given a value.
+    fn branch(
+        &mut self,
+        k: &mut Kernel,
+        at: Position,
+        block: &'t [Statement],
+    ) -> Result<Branch<'t>, Mistake> {
+        let start = self.variables.start_branch();
+        self.block(k, at, block)?;
+        Ok(self.variables.end_branch(start))
     }
 
     fn statement(&mut self, k: &mut Kernel, statement: &'t Statement) -> Result<(), Mistake> {
@@ -249,13 +256,13 @@ impl<'t> Generator<'t> {
                 self.repeat(k, test, at, |generator, k| generator.block(k, at, body))
             }
             StatementKind::For(start, test, step, body) => {
-                self.scopes.push(HashMap::new());
+                self.variables.open_block();
                 self.statement(k, start)?;
                 self.repeat(k, test, at, |generator, k| {
                     generator.block(k, at, body)?;
                     generator.statement(k, step)
                 })?;
-                self.scopes.pop();
+                self.variables.close_block();
                 Ok(())
             }
             StatementKind::Return(_) => {
@@ -297,11 +304,10 @@ impl<'t> Generator<'t> {
                 Slot::new(k, kind, found, value.at, &format!("`{}`", name.text))?
             }
         };
-        let variable = Variable { slot, is_assigned: value.is_some() };
-        let scope = self.scopes.last_mut().expect("a statement is in a block");
-        match scope.insert(&name.text, variable) {
-            None => Ok(()),
-            Some(_) => {
+        let assigned = if value.is_some() { Assigned::Yes } else { Assigned::No };
+        match self.variables.declare(&name.text, slot, assigned) {
+            true => Ok(()),
+            false => {
                 Err(name.at.mistake(format!("`{}` is defined twice in this block: rename one", name.text)))
             }
         }
@@ -309,10 +315,7 @@ impl<'t> Generator<'t> {
 
     /// Finds the variable to which a statement assigns.
     fn variable(&mut self, name: &Name) -> Result<Slot, Mistake> {
-        let found = self.scopes.iter_mut().rev().find_map(|scope| scope.get_mut(name.text.as_str()));
-        let Some(variable) = found else { return Err(unknown("variable", name.at, &name.text)) };
-        variable.is_assigned = true;
-        Ok(variable.slot)
+        self.variables.assign(&name.text).ok_or_else(|| unknown("variable", name.at, &name.text))
     }
 
     fn store(
@@ -398,18 +401,20 @@ impl<'t> Generator<'t> {
         otherwise: &'t [Statement],
     ) -> Result<(), Mistake> {
         let chosen = self.test(k, test)?;
-        let mut results = [Ok(()), Ok(())];
+        let mut results = [Ok(Branch::new()), Ok(Branch::new())];
         let [of_then, of_otherwise] = &mut results;
-        let generator = RefCell::new(self);
-        let then = |k: &mut Kernel| *of_then = generator.borrow_mut().block(k, test.at, then);
+        let generator = RefCell::new(&mut *self);
+        let then = |k: &mut Kernel| *of_then = generator.borrow_mut().branch(k, test.at, then);
         if otherwise.is_empty() {
             k.if_(&chosen, then);
         } else {
             k.if_else(&chosen, then, |k| {
-                *of_otherwise = generator.borrow_mut().block(k, test.at, otherwise);
+                *of_otherwise = generator.borrow_mut().branch(k, test.at, otherwise);
             });
         }
-        results.into_iter().collect()
+        let [then, otherwise] = results;
+        self.variables.join(then?, otherwise?);
+        Ok(())
     }
 
     fn where_else(
@@ -421,16 +426,18 @@ impl<'t> Generator<'t> {
     ) -> Result<(), Mistake> {
         let chosen = self.expression(k, condition)?.condition(condition.at, "`Where`")?;
         let outer = std::mem::replace(&mut self.is_in_where, true);
-        let mut results = [Ok(()), Ok(())];
+        let mut results = [Ok(Branch::new()), Ok(Branch::new())];
         let [of_then, of_otherwise] = &mut results;
         let generator = RefCell::new(&mut *self);
         k.where_else(
             chosen,
-            |k| *of_then = generator.borrow_mut().block(k, condition.at, then),
-            |k| *of_otherwise = generator.borrow_mut().block(k, condition.at, otherwise),
+            |k| *of_then = generator.borrow_mut().branch(k, condition.at, then),
+            |k| *of_otherwise = generator.borrow_mut().branch(k, condition.at, otherwise),
         );
         self.is_in_where = outer;
-        results.into_iter().collect()
+        let [then, otherwise] = results;
+        self.variables.join(then?, otherwise?);
+        Ok(())
     }
 
     fn repeat(
@@ -440,7 +447,8 @@ impl<'t> Generator<'t> {
         at: Position,
         body: impl FnOnce(&mut Self, &mut Kernel) -> Result<(), Mistake>,
     ) -> Result<(), Mistake> {
-        let generator = RefCell::new(self);
+        let start = self.variables.start_branch();
+        let generator = RefCell::new(&mut *self);
         k.try_while(
             |k| {
                 let mut generator = generator.borrow_mut();
@@ -448,7 +456,9 @@ impl<'t> Generator<'t> {
                 generator.test(k, test)
             },
             |k| body(&mut generator.borrow_mut(), k),
-        )
+        )?;
+        self.variables.end_branch(start);
+        Ok(())
     }
 
     fn expression(&mut self, k: &mut Kernel, expression: &'t Expression) -> Result<Value, Mistake> {
@@ -474,12 +484,16 @@ impl<'t> Generator<'t> {
     }
 
     fn read(&self, name: &str, at: Position) -> Result<Value, Mistake> {
-        match self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
+        match self.variables.read(name) {
             None => Err(unknown("variable", at, name)),
-            Some(variable) if !variable.is_assigned => {
+            Some((slot, Assigned::Yes)) => Ok(slot.value()),
+            Some((_, Assigned::No)) => {
                 Err(at.mistake(format!("`{name}` has no value yet: assign one before this use")))
             }
-            Some(variable) => Ok(variable.slot.value()),
+            Some((_, Assigned::InPart)) => Err(at.mistake(format!(
+                "`{name}` may have no value here: only one branch, a loop, or one part of `Where` assigns one. Assign a value before, \
+                 such as in the declaration"
+            ))),
         }
     }
 

@@ -10,6 +10,7 @@ mod operators;
 mod parser;
 mod tree;
 mod value;
+mod variables;
 
 use std::collections::BTreeMap;
 

@@ -31,6 +31,29 @@ fn the_limit() {
     assert!(check_full_chunks(MAX_CHUNKS).is_err());
 }
 
+/// Every length up to three chunks, compared with the chunks themselves.
+#[test]
+fn lengths_of_up_to_three_chunks() {
+    let mut cipher_len = HEADER as u64;
+    let mut next = 0;
+    for plain in 0..=3 * CHUNK as u64 {
+        // The message consists of full chunks and of the last one, which is not full.
+        let (mut rest, mut expected) = (plain, HEADER as u64);
+        while rest >= CHUNK as u64 {
+            (rest, expected) = (rest - CHUNK as u64, expected + ENCRYPTED_CHUNK as u64);
+        }
+        expected += rest + TAG as u64;
+        assert_eq!(ciphertext_len(plain).unwrap(), expected);
+        assert_eq!(plaintext_len(expected).unwrap(), plain);
+        // No message has a length between those of two plaintexts.
+        for missing in next..expected {
+            assert!(matches!(plaintext_len(missing), Err(Error::Truncated { got }) if got == missing));
+        }
+        (cipher_len, next) = (expected, expected + 1);
+    }
+    assert_eq!(cipher_len, chunk_offset(3) + TAG as u64);
+}
+
 proptest! {
     #[test]
     fn lengths_are_inverse(plain in 0..=MAX_PLAINTEXT) {

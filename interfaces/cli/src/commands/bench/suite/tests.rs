@@ -1,22 +1,26 @@
 use super::*;
 
-/// A contender above the limit fails the suite; one within the tolerance, or within the spread, does not.
+/// A contender above the limit fails the suite; one within the tolerance, within the spread, or in a short call does not.
 #[test]
 fn a_contender_above_the_limit_is_an_error() {
-    let outcome = |ratio: f64, spread: f64| {
+    let outcome = |size: usize, ratio: f64, spread: f64| {
         let one = |name: &str, median: f64| {
             let rate = Rate { median, least: median * (1.0 - spread), most: median * (1.0 + spread) };
             Measured { name: name.into(), rate, ..Measured::default() }
         };
         let measured = vec![one("cpu/soft", ratio * 1e9), one(limit::NAME, 1e9)];
-        Outcome { work: "ctr-128".into(), shape: Shape::one(1 << 14), measured, kernel: "" }
+        Outcome { work: "ctr-128".into(), shape: Shape::one(size), measured, kernel: "" }
     };
-    for (ratio, spread, is_wrong) in
-        [(0.9, 0.0, false), (1.02, 0.0, false), (1.04, 0.01, true), (1.04, 0.05, false)]
-    {
-        let outcome = outcome(ratio, spread);
+    for (size, ratio, spread, is_wrong) in [
+        (1 << 14, 0.9, 0.0, false),
+        (1 << 14, 1.02, 0.0, false),
+        (1 << 14, 1.04, 0.01, true),
+        (1 << 14, 1.04, 0.05, false),
+        (1 << 13, 1.04, 0.01, false),
+    ] {
+        let outcome = outcome(size, ratio, spread);
         let checked = outcome.check_limit(&outcome.measured);
-        assert_eq!(checked.is_err(), is_wrong, "{ratio} {spread}");
+        assert_eq!(checked.is_err(), is_wrong, "{size} {ratio} {spread}");
         assert!(
             outcome.ratio_to_limit(&outcome.measured[0]).is_some_and(|found| (found - ratio).abs() < 1e-9)
         );

@@ -1,0 +1,51 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::image::{Segment, Symbol};
+use crate::taint::Taint;
+use crate::{contracts, semantics};
+
+/// The kinds of the findings when a function is called.
+fn findings(code: &[u8]) -> Vec<Kind> {
+    const START: u64 = 0x1000;
+    let segment = Segment { address: START, bytes: code.to_vec(), is_writable: false, is_code: true };
+    let symbol = Symbol { address: START, size: code.len() as u64, name: "f".into(), is_function: true };
+    let image = Image {
+        segments: vec![segment],
+        symbols: vec![symbol],
+        functions: BTreeMap::from([("f".into(), START)]),
+        imports: BTreeMap::new(),
+        verdict: None,
+    };
+    let program = Program::<Taint>::new(Arc::new(image), semantics::of, contracts::answer);
+    let mut machine = Machine::new(Rc::new(program));
+    machine.clear_scratch();
+    machine.call("f", &[]).expect("the function returns");
+    machine.findings.keys().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn a_function_preserves_registers() {
+    // mov eax,1; ret
+    assert_eq!(findings(&[0xb8, 1, 0, 0, 0, 0xc3]), []);
+    // mov ebx,1; ret
+    assert_eq!(findings(&[0xbb, 1, 0, 0, 0, 0xc3]), [Kind::Preserved]);
+    // push rbx; mov ebx,1; pop rbx; ret
+    assert_eq!(findings(&[0x53, 0xbb, 1, 0, 0, 0, 0x5b, 0xc3]), []);
+    // push rbx; call +4; pop rbx; ret; nop; mov ebx,1; ret: the called function does not preserve RBX, although its caller does.
+    assert_eq!(
+        findings(&[0x53, 0xe8, 3, 0, 0, 0, 0x5b, 0xc3, 0x90, 0xbb, 1, 0, 0, 0, 0xc3]),
+        [Kind::Preserved]
+    );
+}
+
+#[test]
+fn operands_of_sse_are_aligned() {
+    let stops = |code: &[u8]| std::panic::catch_unwind(|| findings(code)).is_err();
+    // movups xmm0,[rsp-23]; ret, and movaps, whose address is not a multiple of 16.
+    assert!(!stops(&[0x0f, 0x10, 0x44, 0x24, 0xe9, 0xc3]));
+    assert!(stops(&[0x0f, 0x28, 0x44, 0x24, 0xe9, 0xc3]));
+    // pxor xmm0,[rsp-23], and with VEX: vpxor xmm0,xmm0,[rsp-23].
+    assert!(stops(&[0x66, 0x0f, 0xef, 0x44, 0x24, 0xe9, 0xc3]));
+    assert!(!stops(&[0xc5, 0xf9, 0xef, 0x44, 0x24, 0xe9, 0xc3]));
+}

@@ -1,0 +1,263 @@
+//! Mutants: random changes of single instructions of the kernels, each of which the analysis must refute.
+//!
+//! A mutant is refuted if `prove` fails on a file that has the changed code: if a result differs from that of the reference implementation, if
+//! a rule about secrets, bounds or remains is broken, or if a run cannot go on. Only the groups of runs that execute the changed
+//! instruction are run, the shortest first, and up to the first finding that is not known.
+
+mod change;
+mod dead;
+mod random;
+mod survivors;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use crate::cases::{self, Extent, Group, Outcome};
+use crate::image::{self, Image};
+use crate::known::Known;
+use change::Changer;
+pub use change::{Kind, Mutant};
+pub use dead::Reason;
+use random::Random;
+pub use survivors::{Equivalence, parse};
+
+/// What the runs of a group do without a change.
+pub struct Baseline {
+    /// The group.
+    pub group: Group,
+    /// Number of executed instructions of all runs.
+    pub steps: u64,
+    /// The greatest number of executed instructions of a run.
+    pub most_steps: u64,
+    /// The addresses of the executed instructions, in ascending order.
+    pub visited: Vec<u64>,
+}
+
+impl Baseline {
+    /// The baseline of a group.
+    pub fn new(group: Group, outcome: &Outcome) -> Self {
+        let visited = outcome.visited.iter().copied().collect();
+        Baseline { group, steps: outcome.steps, most_steps: outcome.most_steps, visited }
+    }
+}
+
+/// Which mutants are made, and how they are run.
+pub struct Plan<'a> {
+    /// The file of the program.
+    pub file: &'a Path,
+    /// Number of mutants.
+    pub number: usize,
+    /// The seed of the random changes.
+    pub seed: u64,
+    /// With [`Extent::Full`], a mutant that the short runs do not refute is run with all lengths.
+    pub extent: Extent,
+    /// Findings of the program without changes.
+    pub known: &'a [Known],
+    /// Mutants that are known to be equivalent.
+    pub equivalent: &'a [Equivalence],
+}
+
+/// What is known of a mutant.
+pub enum Verdict {
+    /// The first finding.
+    Refuted(String),
+    /// No run can refute it, for this reason.
+    Equivalent(Reason),
+    /// A line of the list of equivalent mutants describes it.
+    Listed,
+    /// Nothing refutes it.
+    Survived,
+}
+
+/// The parts of the kernels, which have equally many mutants. Names of functions contain these texts; the first that fits counts.
+const PARTS: [&str; 3] = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockstep_cpu::"];
+
+/// Random changes of instructions that runs have executed.
+fn choose(image: &Image, baselines: &[Baseline], number: usize, seed: u64) -> Vec<Mutant> {
+    let mut parts = visited_by_part(image, baselines);
+    parts.retain(|part| !part.is_empty());
+    let (mut random, mut changer) = (Random::new(seed), Changer::new(image));
+    let mut mutants: Vec<Mutant> = Vec::new();
+    while mutants.len() < number && !parts.is_empty() {
+        let part = &parts[mutants.len() % parts.len()];
+        let kind = Kind::ALL[random.below(Kind::ALL.len())];
+        let address = part[random.below(part.len())];
+        mutants.extend(changer.change(kind, address, &mut random));
+    }
+    mutants
+}
+
+/// The addresses of the executed instructions of each part.
+fn visited_by_part(image: &Image, baselines: &[Baseline]) -> Vec<Vec<u64>> {
+    let mut visited: Vec<u64> =
+        baselines.iter().flat_map(|baseline| baseline.visited.iter().copied()).collect();
+    visited.sort_unstable();
+    visited.dedup();
+    let mut parts = vec![Vec::new(); PARTS.len()];
+    for address in visited {
+        let function = image.function_at(address);
+        if let Some(part) = PARTS.iter().position(|part| function.contains(part)) {
+            parts[part].push(address);
+        }
+    }
+    parts
+}
+
+/// Runs the groups that execute the changed instruction on a program with the change, in the order of the slice. Returns the first finding.
+fn refute(
+    changed: &Arc<Image>,
+    baselines: &[Baseline],
+    mutant: &Mutant,
+    extent: Extent,
+    known: &[Known],
+) -> Option<String> {
+    let executes = |baseline: &&Baseline| {
+        mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
+    };
+    baselines.iter().filter(executes).find_map(|baseline| {
+        // With all lengths, runs take more instructions.
+        let longer = if extent == Extent::Full { 8 } else { 2 };
+        let limit = longer * baseline.most_steps + MARGIN;
+        first_finding(&cases::run(changed, baseline.group, extent, limit), known)
+    })
+}
+
+/// Writes a mutant that has been refuted to a file, and refutes it again as `prove` reads it from there: so a file that someone else has
+/// changed is refuted too.
+///
+/// # Errors
+/// A message if the mutant in the file is not refuted, or if the file cannot be written.
+fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Result<(), String> {
+    let path = std::env::temp_dir().join(format!("lockstep-mutant-{}.so", std::process::id()));
+    let io_error = |error: std::io::Error| format!("a mutant in a file: {error}");
+    let mut data = std::fs::read(plan.file).map_err(io_error)?;
+    image::change_file(&mut data, mutant.address, &mutant.code)?;
+    std::fs::write(&path, data).map_err(io_error)?;
+    let image = Image::read(&path);
+    std::fs::remove_file(&path).map_err(io_error)?;
+    let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, plan.known);
+    finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
+}
+
+/// Number of instructions that a run may execute in addition to a multiple of those that it executes without a change.
+const MARGIN: u64 = 100_000;
+
+/// The first finding or stop that is not known, with the run that has it.
+fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
+    let findings = outcome.findings.iter();
+    let mut new = findings.filter(|(finding, _)| !known.iter().any(|known| known.describes(finding)));
+    if let Some((finding, _)) = new.next() {
+        return Some(finding.kind.to_string());
+    }
+    let mut stops = outcome.stops.keys().filter(|stop| !known.iter().any(|known| known.describes_stop(stop)));
+    stops.next().map(|_| "a run stops".into())
+}
+
+/// Runs mutants on all processors. Prints those that no run refutes, and numbers of mutants by kind. Returns the number of those that are
+/// not known to be equivalent.
+///
+/// # Errors
+/// A message if a refuted mutant is not refuted when it is read from a file.
+pub fn run(image: &Image, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Result<usize, String> {
+    baselines.sort_by_cached_key(|baseline| (baseline.steps, baseline.group.to_string()));
+    let baselines = &baselines[..];
+    let mutants = choose(image, baselines, plan.number, plan.seed);
+    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let verdict = judge(image, baselines, mutant, plan);
+                    verdicts.lock().expect("no thread panics").push((mutant, verdict));
+                }
+            });
+        }
+    });
+    let verdicts = verdicts.into_inner().expect("no thread panics");
+    let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
+    refuted.map_or(Ok(()), |(mutant, _)| check_file(baselines, mutant, plan))?;
+    Ok(summarise(image, &verdicts))
+}
+
+/// Tries to refute a mutant.
+fn judge(image: &Image, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
+    let extents =
+        if plan.extent == Extent::Full { &[Extent::Short, Extent::Full][..] } else { &[Extent::Short] };
+    let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
+    for extent in extents {
+        if let Some(finding) = refute(&changed, baselines, mutant, *extent, plan.known) {
+            return Verdict::Refuted(finding);
+        }
+        if let Some(reason) = dead::reason(image, mutant) {
+            return Verdict::Equivalent(reason);
+        }
+        if plan.equivalent.iter().any(|line| line.describes(image, mutant)) {
+            return Verdict::Listed;
+        }
+    }
+    Verdict::Survived
+}
+
+/// Prints survivors and numbers. Returns the number of survivors that no list describes.
+fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
+    let mut kinds: BTreeMap<Kind, Count> = BTreeMap::new();
+    let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
+    for (mutant, verdict) in verdicts {
+        let count = kinds.entry(mutant.kind).or_default();
+        count.all += 1;
+        match verdict {
+            Verdict::Refuted(finding) => {
+                count.refuted += 1;
+                *findings.entry(finding).or_default() += 1;
+                continue;
+            }
+            Verdict::Equivalent(Reason::Dead) => count.dead += 1,
+            Verdict::Equivalent(Reason::Check) => count.checks += 1,
+            Verdict::Listed => count.listed += 1,
+            Verdict::Survived => {}
+        }
+        println!("{verdict}: {}", survivors::description(image, mutant));
+        print!("{}", survivors::context(image, mutant));
+    }
+    for (kind, Count { all, refuted, dead, checks, listed }) in &kinds {
+        println!(
+            "mutants, {kind}: {refuted} of {all} refuted; equivalent: {dead} dead, {checks} only in checks, {listed} in the list"
+        );
+    }
+    let findings: Vec<String> =
+        findings.iter().map(|(finding, count)| format!("{finding} ({count})")).collect();
+    println!("mutants refuted, by the first finding: {}", findings.join(", "));
+    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived)).count()
+}
+
+/// Numbers of mutants of a kind.
+#[derive(Default)]
+struct Count {
+    all: usize,
+    refuted: usize,
+    dead: usize,
+    checks: usize,
+    listed: usize,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Refuted(finding) => finding,
+            Verdict::Equivalent(Reason::Dead) => "equivalent, since its effects are dead",
+            Verdict::Equivalent(Reason::Check) => {
+                "equivalent, since it changes only a check that never fails"
+            }
+            Verdict::Listed => "equivalent, in the list",
+            Verdict::Survived => "SURVIVED",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

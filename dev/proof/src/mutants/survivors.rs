@@ -1,0 +1,101 @@
+//! The list of mutants that no run refutes because they are equivalent to the program.
+
+use super::Mutant;
+use super::change::decode;
+use crate::image::Image;
+use crate::machine::text;
+
+/// A line of the list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Equivalence {
+    /// The text of the line, in which `*` stands for any text.
+    pub line: String,
+}
+
+impl Equivalence {
+    /// True if the line describes the mutant.
+    pub fn describes(&self, image: &Image, mutant: &Mutant) -> bool {
+        matches(&self.line, &description(image, mutant))
+    }
+}
+
+/// A mutant in the format of the list: `kind: function: instructions before -> instructions after`.
+pub(super) fn description(image: &Image, mutant: &Mutant) -> String {
+    format!("{}: {}: {}", mutant.kind, image.function_at(mutant.address), mutant.text())
+}
+
+/// The code around a mutant, for reports: five instructions before it and after it.
+pub(super) fn context(image: &Image, mutant: &Mutant) -> String {
+    const AROUND: usize = 5;
+    let function = image.symbol_at(mutant.address).map_or(mutant.address, |symbol| symbol.address);
+    let end = mutant.address + mutant.code.len() as u64;
+    let Some(code) = image.code_at(function) else { return String::new() };
+    let len = ((end - function) as usize + 16 * AROUND).min(code.len());
+    let code = decode(&code[..len], function);
+    let first = code.iter().position(|i| i.ip() == mutant.address).unwrap_or_default();
+    let lines = code.iter().skip(first.saturating_sub(AROUND)).take(mutant.before.len() + 2 * AROUND);
+    lines
+        .map(|i| {
+            let mark = if (mutant.address..end).contains(&i.ip()) { "->" } else { "  " };
+            format!("    {mark} +{:#x}: {}\n", i.ip() - function, text(i))
+        })
+        .collect()
+}
+
+/// Reads the list. Lines that start with `#` are reasons.
+///
+/// # Errors
+/// A message for a line without a kind, a function and instructions.
+pub fn parse(text: &str) -> Result<Vec<Equivalence>, String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            if line.split(": ").count() < 3 || !line.contains(" -> ") {
+                return Err(format!("not `kind: function: before -> after`: {line}"));
+            }
+            Ok(Equivalence { line: line.into() })
+        })
+        .collect()
+}
+
+/// True if a text has the form of a pattern, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(place) = rest.find(part) else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(matches(
+            "constant: f: cmp rax,10h -> cmp rax,11h",
+            "constant: f: cmp rax,10h -> cmp rax,11h"
+        ));
+        assert!(matches("constant: *: cmp * -> cmp *", "constant: f::g: cmp rax,10h -> cmp rax,11h"));
+        assert!(!matches("constant: *: cmp * -> cmp *", "constant: f::g: sub rax,10h -> sub rax,11h"));
+        assert!(!matches("constant: f", "constant: f::g"));
+        // The end of a name is not used twice.
+        assert!(!matches("a*ba", "aba "));
+        assert!(!matches("ab*ba", "aba"));
+    }
+
+    #[test]
+    fn a_line_has_a_kind_a_function_and_instructions() {
+        let lines = parse("# a reason\n\norder: f: nop; ret -> ret; nop\n").expect("a list");
+        assert_eq!(lines, [Equivalence { line: "order: f: nop; ret -> ret; nop".into() }]);
+        for line in ["order: f", "order: f: ret", "ret -> nop"] {
+            assert!(parse(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// Rates and sizes of the package beside WebCrypto and packages of npm: `make bench-web`. Each figure is the median of rounds in which the
+// candidates take turns.
+
+import { readFileSync, readdirSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
+import { brotliCompressSync } from 'node:zlib';
+
+const { LOCKSTEP_WEB: folder, LOCKSTEP_AEAD_ONLY: small, LOCKSTEP_SUITE: suite } = process.env;
+const web = await import(pathToFileURL(`${folder}/lockstep.js`));
+await web.init();
+const { subtle } = globalThis.crypto;
+
+const ROUNDS = 9;
+const MIB = 1 << 20;
+const noise = (length) => {
+    const bytes = new Uint8Array(length);
+    for (let at = 0; at < length; at += 65536) crypto.getRandomValues(bytes.subarray(at, at + 65536));
+    return bytes;
+};
+const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+
+/** The median times of candidates in seconds. Each is called once before. */
+async function times(candidates, rounds = ROUNDS) {
+    const found = Object.fromEntries(Object.keys(candidates).map((name) => [name, []]));
+    for (let round = -1; round < rounds; round++) {
+        for (const [name, run] of Object.entries(candidates)) {
+            const start = performance.now();
+            await run();
+            if (round >= 0) found[name].push((performance.now() - start) / 1000);
+        }
+    }
+    return Object.fromEntries(Object.entries(found).map(([name, list]) => [name, median(list)]));
+}
+
+function print(title, found, unit, convert) {
+    console.log(`\n${title}`);
+    for (const [name, time] of Object.entries(found)) console.log(`  ${name.padEnd(36)} ${convert(time).toFixed(2).padStart(10)} ${unit}`);
+}
+
+/** CTR of the suite's module, on memory of that module. */
+function kernel() {
+    const { exports } = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(suite)), { env: { print_text() {} } });
+    const place = (bytes) => {
+        const at = exports.allocate(bytes.length);
+        new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
+        return at;
+    };
+    return { exports, place };
+}
+
+async function ctr() {
+    const data = noise(4 * MIB);
+    const counter = noise(16);
+    const [key, key128] = [noise(32), noise(16)];
+    const { exports, place } = kernel();
+    const [at256, at128, atCounter, atData] = [key, key128, counter, data].map(place);
+    const { ctr: nobleCtr } = await import('@noble/ciphers/aes.js');
+    const { AES } = await import('@stablelib/aes');
+    const { CTR } = await import('@stablelib/ctr');
+    const { default: aesjs } = await import('aes-js');
+    const { default: asmcrypto } = await import('asmcrypto.js');
+    const { AesWasm, Memory, Aes128Ctr128BEKey } = await import('@hazae41/aes.wasm');
+    await AesWasm.initBundled();
+    const memory = new Memory(data);
+    const output = new Uint8Array(data.length);
+    const imported = await subtle.importKey('raw', key, 'AES-CTR', false, ['encrypt']);
+    // All results are the same, except that of a cipher that keeps its state.
+    const first = Buffer.from(nobleCtr(key, counter).encrypt(data.slice(0, 1000)));
+    exports.ctr(at256, 32, atCounter, atData, 1000);
+    if (Buffer.compare(first, Buffer.from(exports.memory.buffer, atData, 1000)) !== 0) throw new Error('CTR differs');
+    const rate = (time) => data.length / time / 1e6;
+    print('CTR-256, 4 MiB', await times({
+        'lockstep, SIMD128': () => exports.ctr(at256, 32, atCounter, atData, data.length),
+        '@noble/ciphers': () => nobleCtr(key, counter).encrypt(data, output),
+        '@stablelib/ctr': () => new CTR(new AES(key), counter).streamXOR(data, output),
+        'aes-js': () => new aesjs.ModeOfOperation.ctr(key, new aesjs.Counter(counter)).encrypt(data),
+        'asmcrypto.js': () => asmcrypto.AES_CTR.encrypt(data, key, counter),
+        WebCrypto: () => subtle.encrypt({ name: 'AES-CTR', counter, length: 64 }, imported, data),
+    }, 5), 'MB/s', rate);
+    print('CTR-128, 4 MiB', await times({
+        'lockstep, SIMD128': () => exports.ctr(at128, 16, atCounter, atData, data.length),
+        '@hazae41/aes.wasm': () => new Aes128Ctr128BEKey(new Memory(key128), new Memory(counter)).apply_keystream(memory),
+    }, 5), 'MB/s', rate);
+}
+
+async function messages() {
+    const { gcm } = await import('@noble/ciphers/aes.js');
+    const [key, nonce] = [noise(32), noise(12)];
+    const mode = web.aead('GCM', key);
+    const imported = await subtle.importKey('raw', key, 'AES-GCM', false, ['encrypt']);
+    for (const length of [16, 1024, 16384, 4 * MIB]) {
+        const data = noise(length);
+        const count = Math.max(1, Math.min(2000, (4 * MIB) / length / 16)) | 0;
+        const repeat = (run) => async () => {
+            for (let i = 0; i < count; i++) await run();
+        };
+        const found = await times({
+            'lockstep, seal': () => {
+                for (let i = 0; i < count; i++) mode.seal(nonce, null, data);
+            },
+            'lockstep, sealAsync': repeat(() => mode.sealAsync(nonce, null, data)),
+            WebCrypto: repeat(() => subtle.encrypt({ name: 'AES-GCM', iv: nonce }, imported, data)),
+            '@noble/ciphers': () => {
+                for (let i = 0; i < count; i++) gcm(key, nonce).encrypt(data);
+            },
+        });
+        print(`GCM-256, a message of ${length} bytes`, found, 'us', (time) => (time / count) * 1e6);
+    }
+}
+
+const CHUNK = 16384;
+
+/** Bytes from memory, in pieces of a mebibyte. */
+function source(data) {
+    let at = 0;
+    return new ReadableStream({
+        pull(controller) {
+            if (at >= data.length) return controller.close();
+            controller.enqueue(data.subarray(at, (at += MIB)));
+            return undefined;
+        },
+    });
+}
+
+async function drain(stream) {
+    const reader = stream.getReader();
+    while (!(await reader.read()).done);
+}
+
+async function cobblestone(length) {
+    const data = noise(length);
+    const keyFile = web.generateKeyFile();
+    const imported = await subtle.importKey('raw', noise(32), 'AES-GCM', false, ['encrypt']);
+    // The same bytes in chunks of the same length, with as many calls in flight as the stream has.
+    const webcrypto = (flight) => async () => {
+        const iv = new Uint8Array(12);
+        for (let at = 0; at < data.length; at += flight * CHUNK) {
+            await Promise.all(Array.from({ length: flight }, (_, index) => {
+                const part = data.subarray(at + index * CHUNK, at + (index + 1) * CHUNK);
+                return subtle.encrypt({ name: 'AES-GCM', iv }, imported, part);
+            }));
+        }
+    };
+    const seal = (backend) => () => drain(source(data).pipeThrough(web.encryptStream({ keyFile, backend })));
+    const parts = [];
+    for await (const part of source(data).pipeThrough(web.encryptStream({ keyFile }))) parts.push(part);
+    const sealed = Buffer.concat(parts);
+    const open = (backend) => () => drain(source(sealed).pipeThrough(web.decryptStream({ keyFile, backend })));
+    const found = await times({
+        'encrypt, auto': seal('auto'),
+        'encrypt, wasm': seal('wasm'),
+        'decrypt, auto': open('auto'),
+        'WebCrypto GCM, 1 call in flight': webcrypto(1),
+        'WebCrypto GCM, 64 calls in flight': webcrypto(64),
+    }, 3);
+    print(`Cobblestone-256, ${length / MIB} MiB`, found, 'MB/s', (time) => length / time / 1e6);
+    const best = Math.min(found['WebCrypto GCM, 1 call in flight'], found['WebCrypto GCM, 64 calls in flight']);
+    console.log(`  auto is ${(best / found['encrypt, auto']).toFixed(2)} of WebCrypto's rate`);
+}
+
+/** The rate of workers that each encrypt by WebAssembly. */
+async function workers(length) {
+    const found = {};
+    for (const count of [1, 2, 4]) {
+        const all = Array.from({ length: count }, () => new Worker(new URL(import.meta.url), { workerData: { length } }));
+        const next = (worker) => new Promise((resolve) => worker.once('message', resolve));
+        await Promise.all(all.map(next));
+        const start = performance.now();
+        await Promise.all(all.map((worker) => (worker.postMessage('go'), next(worker))));
+        found[`${count} workers, wasm`] = (performance.now() - start) / 1000 / count;
+        await Promise.all(all.map((worker) => worker.terminate()));
+    }
+    print(`Cobblestone-256 in workers, ${length / MIB} MiB each`, found, 'MB/s', (time) => length / time / 1e6);
+}
+
+function sizes() {
+    console.log('\nSizes, brotli');
+    const compressed = (path) => brotliCompressSync(readFileSync(path)).length;
+    const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'));
+    for (const [name, path] of [['the module', folder], ['the module, authenticated modes only', small]]) {
+        console.log(`  ${name.padEnd(36)} ${(compressed(`${path}/lockstep_web_bg.wasm`) / 1000).toFixed(1).padStart(10)} kB`);
+    }
+    const total = scripts.reduce((sum, name) => sum + compressed(`${folder}/${name}`), 0);
+    console.log(`  ${'JavaScript'.padEnd(36)} ${(total / 1000).toFixed(1).padStart(10)} kB`);
+}
+
+if (isMainThread) {
+    console.log(`Node ${process.version}`);
+    // All parts, or those that are named.
+    const parts = { sizes, ctr, messages, cobblestone: () => cobblestone(256 * MIB), workers: () => workers(64 * MIB) };
+    for (const name of process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts)) await parts[name]();
+} else {
+    const data = noise(workerData.length);
+    const keyFile = web.generateKeyFile();
+    const run = () => drain(source(data).pipeThrough(web.encryptStream({ keyFile, backend: 'wasm' })));
+    await run();
+    parentPort.postMessage('ready');
+    parentPort.once('message', async () => {
+        await run();
+        parentPort.postMessage('done');
+    });
+}

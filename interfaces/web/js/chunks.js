@@ -1,0 +1,145 @@
+// Runs of chunks, sealed or opened by WebAssembly or by WebCrypto.
+
+import { backends, call, failure, subtle } from './module.js';
+
+export const CHUNK = 16384;
+export const TAG = 16;
+export const SEALED = CHUNK + TAG;
+export const HEADER = 56;
+const MAX_CHUNKS = 2 ** 38;
+
+/** The largest run, in chunks: 1 MiB. */
+export const MOST = 64;
+
+// The measurement that decides between the backends, on the first runs of real data: the number of runs, which the backends take in
+// turn, and the bytes that a run needs to count. The best run of each backend counts, because the first runs wait for the compiler of the
+// engine and for the threads of WebCrypto.
+const RUNS = 8;
+const LEAST = 4 * CHUNK;
+
+/** The choice of a backend for a direction, which all streams share. */
+class Choice {
+    #rates = { webcrypto: 0, wasm: 0 };
+    #runs = 0;
+
+    get isOpen() {
+        return this.#runs < RUNS;
+    }
+
+    get backend() {
+        if (this.isOpen) return this.#runs % 2 === 0 ? 'webcrypto' : 'wasm';
+        return this.#rates.wasm > this.#rates.webcrypto ? 'wasm' : 'webcrypto';
+    }
+
+    record(backend, bytes, time) {
+        if (bytes < LEAST || !this.isOpen) return;
+        this.#rates[backend] = Math.max(this.#rates[backend], bytes / time);
+        this.#runs += 1;
+    }
+}
+
+const choices = { seal: new Choice(), open: new Choice() };
+
+/** Seals or opens the chunks of one message. */
+export class ChunkCipher {
+    #chunks;
+    #direction;
+    #backend;
+    #key;
+    #nonce;
+
+    /** `chunks` is the message, and `direction` is `seal` or `open`. */
+    static async create(chunks, direction, backend) {
+        const cipher = new ChunkCipher();
+        [cipher.#chunks, cipher.#direction, cipher.#backend] = [chunks, direction, backends(backend)];
+        if (cipher.#backend !== 'wasm') {
+            const usage = direction === 'seal' ? 'encrypt' : 'decrypt';
+            cipher.#key = await subtle().importKey('raw', call(() => chunks.rawKey()), 'AES-GCM', false, [usage]);
+            cipher.#nonce = call(() => chunks.nonce(0));
+        }
+        return cipher;
+    }
+
+    /** True while the backends are measured: runs must then follow each other. */
+    get isMeasured() {
+        return this.#backend === 'auto' && choices[this.#direction].isOpen;
+    }
+
+    /** Seals or opens a run whose first chunk has the number `first`. `ends` is true if the message ends with the run. */
+    async run(first, data, ends) {
+        if (first + data.length / CHUNK > MAX_CHUNKS) {
+            throw failure('too-long', 'too long: the format holds at most 2^38 chunks (4 PiB less a byte); split the data');
+        }
+        if (this.#backend !== 'auto') return this.#by(this.#backend, first, data, ends);
+        const choice = choices[this.#direction];
+        const backend = choice.backend;
+        if (!choice.isOpen) return this.#by(backend, first, data, ends);
+        const start = performance.now();
+        const result = await this.#by(backend, first, data, ends);
+        choice.record(backend, data.length, performance.now() - start);
+        return result;
+    }
+
+    #by(backend, first, data, ends) {
+        if (backend === 'webcrypto') return this.#byWebCrypto(first, data, ends);
+        return call(() => this.#chunks[this.#direction](first, data, ends));
+    }
+
+    async #byWebCrypto(first, data, ends) {
+        const seals = this.#direction === 'seal';
+        const [from, to] = seals ? [CHUNK, SEALED] : [SEALED, CHUNK];
+        const count = Math.floor(data.length / from) + (ends ? 1 : 0);
+        if (!seals && ends && data.length % SEALED < TAG) {
+            // WebAssembly reports the truncation.
+            return call(() => this.#chunks.open(first, data, true));
+        }
+        const result = new Uint8Array(data.length + (seals ? count : -count) * TAG);
+        const work = Array.from({ length: count }, async (_, index) => {
+            const parameters = { name: 'AES-GCM', iv: this.#nonceOf(first + index), tagLength: 8 * TAG };
+            const part = data.subarray(index * from, (index + 1) * from);
+            const done = await (seals ? subtle().encrypt(parameters, this.#key, part) : this.#open(parameters, part, first + index));
+            result.set(new Uint8Array(done), index * to);
+        });
+        await Promise.all(work);
+        return result;
+    }
+
+    async #open(parameters, part, chunk) {
+        try {
+            return await subtle().decrypt(parameters, this.#key, part);
+        } catch {
+            const from = `chunk ${chunk} (plaintext from byte ${chunk * CHUNK})`;
+            throw failure('damaged', `${from} is not authentic: the data were damaged, changed or cut off there; get an intact copy`);
+        }
+    }
+
+    // The nonce of the message XOR the number of the chunk, which is big-endian.
+    #nonceOf(chunk) {
+        const nonce = this.#nonce.slice();
+        const view = new DataView(nonce.buffer);
+        view.setUint32(8, view.getUint32(8) ^ (chunk >>> 0));
+        view.setUint32(4, view.getUint32(4) ^ Math.floor(chunk / 2 ** 32));
+        return nonce;
+    }
+
+    /** Wipes the key. */
+    free() {
+        this.#chunks?.free();
+        this.#chunks = this.#key = undefined;
+    }
+}
+
+/** The cipher of the message in a file that begins with `start`; `length` is that of the envelope. */
+export async function openingCipher(key, start, length, backend) {
+    try {
+        const chunks = call((module) => module.Chunks.check(key, start.subarray(0, length), start.subarray(length)));
+        return await ChunkCipher.create(chunks, 'open', backend);
+    } finally {
+        key.free();
+    }
+}
+
+/** The error for encrypted data that end too early. */
+export function truncated(length) {
+    return failure('truncated', `the encrypted data end too early, after ${length} bytes: they were cut off; get a complete copy`);
+}

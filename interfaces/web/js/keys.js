@@ -1,0 +1,112 @@
+// The keys of files: key files, passphrases, recipients and identities.
+
+import { bytes, call, compiledModule, failure, isNode } from './module.js';
+
+/** A new key file: its text, as bytes. */
+export function generateKeyFile() {
+    return call((module) => {
+        const key = module.FileKey.generate();
+        try {
+            return key.toText();
+        } finally {
+            key.free();
+        }
+    });
+}
+
+/** A new identity and its recipient, as text. */
+export function generateIdentity() {
+    const [identity, recipient] = call((module) => module.generateIdentity());
+    return { identity, recipient };
+}
+
+const ONE = 'give exactly one of';
+
+/** Checks options: `names` are the kinds of keys of which one or, if there may be several, at least one must be given. */
+function given(options, names, several) {
+    const found = names.filter((name) => options?.[name] !== undefined);
+    if (found.length === 0 || (found.length > 1 && !several)) {
+        throw failure('argument', several ? `give ${names.join(', ')}` : `${ONE} ${names.join(', ')}`);
+    }
+    return found[0];
+}
+
+/** The key and the envelope of a new file. */
+export async function keyForEncryption(options) {
+    const kind = given(options, ['keyFile', 'passphrase', 'recipients'], false);
+    if (kind === 'keyFile') {
+        const key = call((module) => module.FileKey.parse(bytes(options.keyFile, 'keyFile')));
+        return { key, envelope: new Uint8Array(0) };
+    }
+    if (kind === 'recipients') {
+        const [key, envelope] = call((module) => module.wrapForRecipients(Array.from(options.recipients, String)));
+        return { key, envelope };
+    }
+    if (options.passphrase === '') throw failure('argument', 'the passphrase is empty');
+    const { key, envelope } = await byPassphrase(undefined, [options.passphrase]);
+    return { key: call((module) => module.FileKey.fromBytes(key)), envelope };
+}
+
+/** The key of a file that begins with this envelope, which is empty if the file has none. */
+export async function keyForDecryption(options, envelope) {
+    given(options, ['keyFile', 'passphrase', 'identities'], true);
+    const { keyFile, passphrase, identities } = options;
+    if (envelope.length === 0) {
+        if (keyFile === undefined) {
+            throw failure('needs-key-file', 'this file is encrypted with a key file, or is not a Lockstep file: give the key file');
+        }
+        return call((module) => module.FileKey.parse(bytes(keyFile, 'keyFile')));
+    }
+    if (!call((module) => module.hasPassphrase(envelope))) {
+        if (identities === undefined) {
+            throw failure('needs-identity', 'this file is encrypted to recipients: give the identity of one of them');
+        }
+        return call((module) => module.unwrapByIdentities(envelope, Array.from(identities, String)));
+    }
+    if (passphrase === undefined) throw failure('needs-passphrase', 'this file is encrypted with a passphrase: give it');
+    // Systems encode the same characters in different forms.
+    const forms = new Set([passphrase, passphrase.normalize('NFC'), passphrase.normalize('NFD')]);
+    const { key } = await byPassphrase(envelope, [...forms]);
+    return call((module) => module.FileKey.fromBytes(key));
+}
+
+/**
+ * Unwraps the key of an envelope or, without one, makes an envelope, by passphrases that are tried in order. This takes seconds and
+ * 256 MiB or more, which a module of WebAssembly never returns. Therefore it runs in a worker, which then ends.
+ */
+async function byPassphrase(envelope, passphrases) {
+    const { answer } = await import('./passphrase.js');
+    const request = { module: compiledModule(), envelope, passphrases };
+    const worker = await startWorker();
+    const result = worker ? await ask(worker, request) : await answer(request);
+    if (result.error) throw failure(result.error.code, result.error.message);
+    return result;
+}
+
+async function startWorker() {
+    const url = new URL('./passphrase.js', import.meta.url);
+    if (isNode) {
+        const { Worker } = await import('node:worker_threads');
+        return new Worker(url, { workerData: 'lockstep' });
+    }
+    try {
+        return new Worker(url, { type: 'module', name: 'lockstep-passphrase' });
+    } catch {
+        // A policy of the page forbids workers.
+        return undefined;
+    }
+}
+
+async function ask(worker, request) {
+    const listen = (name, listener) => (isNode ? worker.once(name, listener) : worker.addEventListener(name, listener, { once: true }));
+    try {
+        return await new Promise((resolve, reject) => {
+            listen('message', (message) => resolve(isNode ? message : message.data));
+            const stopped = 'the passphrase cannot be processed: memory is exhausted, or the policy of the page forbids workers';
+            listen('error', () => reject(failure('memory', stopped)));
+            worker.postMessage(request);
+        });
+    } finally {
+        worker.terminate();
+    }
+}

@@ -1,0 +1,105 @@
+/** Lockstep for browsers and Node. Every error is an `Error` with a `code` and a message that says what to do. */
+
+/** A code of an error: see docs/web.md. */
+export type ErrorCode =
+    | 'argument' | 'damaged' | 'envelope' | 'failed' | 'http' | 'identity' | 'internal' | 'key-file' | 'memory' | 'needs-identity'
+    | 'needs-key-file' | 'needs-passphrase' | 'no-ranges' | 'no-simd' | 'no-webcrypto' | 'not-authentic' | 'not-loaded' | 'other-format'
+    | 'recipient' | 'self-test' | 'too-long' | 'truncated' | 'wrong-key';
+
+export interface LockstepError extends Error {
+    code: ErrorCode;
+}
+
+/**
+ * Loads the module. Every other function requires this. Without an argument, the file `lockstep_web_bg.wasm` beside this one is loaded.
+ */
+export function init(source?: string | URL | BufferSource | WebAssembly.Module): Promise<void>;
+
+/** `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. */
+export type Backend = 'auto' | 'wasm' | 'webcrypto';
+
+/** Exactly one kind of key. */
+export interface EncryptOptions {
+    /** The text of a key file: `lockstep-key-256 ` and 64 hex digits. */
+    keyFile?: Uint8Array;
+    /** Deriving the key takes about a second and 256 MiB, in a worker. */
+    passphrase?: string;
+    /** Recipients of age with X25519: `age1...`. */
+    recipients?: string[];
+    backend?: Backend;
+}
+
+/** The keys to try: at least one. */
+export interface DecryptOptions {
+    keyFile?: Uint8Array;
+    passphrase?: string;
+    /** Identities of age with X25519, `AGE-SECRET-KEY-1...`, or the texts of files with such lines. */
+    identities?: string[];
+    backend?: Backend;
+}
+
+/** Encrypts a stream, in the formats of docs/file-format.md. */
+export function encryptStream(options: EncryptOptions): TransformStream<Uint8Array, Uint8Array>;
+
+/**
+ * Decrypts a stream. Only verified plaintext is returned. That the file is complete is known only at the end: if the stream fails,
+ * discard what it has returned.
+ */
+export function decryptStream(options: DecryptOptions): TransformStream<Uint8Array, Uint8Array>;
+
+/** A new key file: its text. */
+export function generateKeyFile(): Uint8Array;
+
+/** A new identity of age and its recipient. */
+export function generateIdentity(): { identity: string; recipient: string };
+
+/** An encrypted file whose header, last chunk and length are verified. */
+export interface EncryptedFile {
+    /** Bytes of plaintext. */
+    readonly size: number;
+    /** Reads plaintext from an offset; fewer bytes at the end. Each chunk is verified before any of its plaintext is returned. */
+    read(offset: number, length: number): Promise<Uint8Array>;
+    /** Wipes the key. */
+    free(): void;
+}
+
+export function openBlob(blob: Blob, options: DecryptOptions): Promise<EncryptedFile>;
+
+/** The server must answer requests for ranges and, on another origin, permit them (CORS). */
+export function openUrl(url: string | URL, options: DecryptOptions): Promise<EncryptedFile>;
+
+/** An authenticated mode. Ranges of lengths are in bytes; the second number can be `Infinity`. */
+export interface AeadInfo {
+    name: string;
+    keyLengths: number[];
+    nonceLengths: [number, number][];
+    nonceIsOptional: boolean;
+    tagLengths: [number, number][];
+    /** True if the tag stands before the ciphertext. */
+    tagIsFirst: boolean;
+    /** The maximum number of strings of associated data. */
+    maxStrings: number;
+}
+
+export function aeads(): AeadInfo[];
+
+/** Associated data: one string, or several in the mode SIV. */
+export type Aad = Uint8Array | Uint8Array[] | null | undefined;
+
+/** A key of a mode. With most modes, a nonce must never be used for two messages. */
+export interface Aead {
+    /** Returns ciphertext and tag as one string. */
+    seal(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Uint8Array;
+    /** Throws an error with the code `not-authentic` unless the message is authentic. */
+    open(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Uint8Array;
+    /** Uses WebCrypto for messages of GCM from 16 KiB on. */
+    sealAsync(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Promise<Uint8Array>;
+    openAsync(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Promise<Uint8Array>;
+    sealBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; plaintext: Uint8Array }[]): Uint8Array[];
+    /** The result has `null` in place of a message that is not authentic. */
+    openBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; sealed: Uint8Array }[]): (Uint8Array | null)[];
+    /** Wipes the key. */
+    free(): void;
+}
+
+export function aead(name: string, key: Uint8Array, options?: { tagLength?: number; backend?: Backend }): Aead;

@@ -1,0 +1,91 @@
+// Loads the module of WebAssembly, and converts arguments and errors of its functions.
+
+import start, * as exported from './lockstep_web.js';
+
+/** An `Error` with a code. */
+export function failure(code, message) {
+    return Object.assign(new Error(message), { code });
+}
+
+// A function that returns a vector. A browser without SIMD128 refuses this module.
+const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
+
+let loading;
+let compiled;
+let unusable = failure('not-loaded', 'Lockstep is not loaded: await init() first');
+
+/** True in Node, which cannot fetch from files. */
+export const isNode = typeof process === 'object' && Boolean(process.versions?.node);
+
+async function compile(source) {
+    if (source instanceof WebAssembly.Module) return source;
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return WebAssembly.compile(source);
+    const url = new URL(source ?? 'lockstep_web_bg.wasm', import.meta.url);
+    if (isNode && url.protocol === 'file:') {
+        const { readFile } = await import('node:fs/promises');
+        return WebAssembly.compile(await readFile(url));
+    }
+    const response = await fetch(url);
+    if (!response.ok) throw failure('not-loaded', `cannot load ${url}: the server answers ${response.status}`);
+    // A server that does not know the type of the file prevents compiling while loading.
+    if (response.headers.get('content-type')?.startsWith('application/wasm')) return WebAssembly.compileStreaming(response);
+    return WebAssembly.compile(await response.arrayBuffer());
+}
+
+async function load(source) {
+    if (typeof WebAssembly !== 'object' || !WebAssembly.validate(new Uint8Array(SIMD))) {
+        throw failure('no-simd', 'this browser has no WebAssembly with SIMD: update it (Chrome 91, Firefox 89, Safari 16.4 or later)');
+    }
+    compiled = await compile(source);
+    await start({ module_or_path: compiled });
+    unusable = undefined;
+}
+
+/** Loads the module, once. After a failure, the next call tries again. */
+export function init(source) {
+    loading ??= load(source).catch((error) => {
+        loading = undefined;
+        throw error.code ? error : failure('not-loaded', `cannot load WebAssembly: ${error.message}`);
+    });
+    return loading;
+}
+
+/** The compiled module, for a worker. */
+export function compiledModule() {
+    return compiled;
+}
+
+/** Calls a function of the module. After a trap, the memory of the module is in an unknown state, and every further call fails. */
+export function call(run) {
+    if (unusable) throw unusable;
+    try {
+        return run(exported);
+    } catch (error) {
+        if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
+        unusable = failure('internal', `Lockstep has stopped (${error.message}), probably because memory is exhausted: reload the page`);
+        throw unusable;
+    }
+}
+
+/** An argument as bytes. */
+export function bytes(value, name) {
+    if (value instanceof ArrayBuffer) return new Uint8Array(value);
+    if (!ArrayBuffer.isView(value)) throw failure('argument', `${name} must be a Uint8Array`);
+    return value instanceof Uint8Array ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+}
+
+/** WebCrypto, or undefined: browsers have it only in secure contexts. */
+export function subtle() {
+    return globalThis.crypto?.subtle;
+}
+
+/** The backends that an option permits. */
+export function backends(option = 'auto') {
+    if (!['auto', 'wasm', 'webcrypto'].includes(option)) {
+        throw failure('argument', 'the backend is "auto", "wasm" or "webcrypto"');
+    }
+    if (option === 'webcrypto' && !subtle()) {
+        throw failure('no-webcrypto', 'WebCrypto is missing, as on pages without https: use the backend "auto" or "wasm"');
+    }
+    return option === 'auto' && !subtle() ? 'wasm' : option;
+}

@@ -1,0 +1,204 @@
+//! The authenticated modes.
+
+use js_sys::{Array, Uint8Array};
+use lockstep::Engine;
+use lockstep::aead::{
+    Aead, Caller, CallingThread, Data, Direction, Error, Key, Lengths, Message, Result, Status, Tag,
+};
+use lockstep::hazmat::inline::InlineKernel;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+use zeroize::Zeroizing;
+
+use crate::errors::{error, of_mode};
+use crate::{copy, kernel};
+
+/// Computes all messages on the calling thread.
+struct ThisThread(InlineKernel);
+
+impl Caller for ThisThread {
+    fn inline_kernel(&self) -> Option<InlineKernel> {
+        Some(self.0)
+    }
+
+    fn inline_limit(&self) -> usize {
+        usize::MAX
+    }
+
+    fn engine(&self) -> Result<Engine> {
+        Err(Error::Order { what: "an engine, which a browser does not have" })
+    }
+}
+
+/// The table of modes, in JSON.
+#[wasm_bindgen]
+pub fn aeads() -> String {
+    let rows = Aead::ALL.map(|mode| {
+        let row = mode.row();
+        format!(
+            r#"{{"name":"{}","keyLengths":{:?},"nonceLengths":{},"nonceIsOptional":{},"tagLengths":{},"tagIsFirst":{},"maxStrings":{}}}"#,
+            row.name,
+            row.key_lengths,
+            ranges(&row.nonces),
+            row.nonce_is_optional,
+            ranges(&row.tags),
+            row.has_tag_first,
+            row.max_strings,
+        )
+    });
+    format!("[{}]", rows.join(","))
+}
+
+/// Ranges of lengths in JSON, as pairs. A range without an end has `null` in its place.
+fn ranges(lengths: &Lengths) -> String {
+    let pairs = lengths.ranges.iter().map(|range| match range.end() {
+        &usize::MAX => format!("[{},null]", range.start()),
+        end => format!("[{},{end}]", range.start()),
+    });
+    format!("[{}]", pairs.collect::<Vec<_>>().join(","))
+}
+
+/// A key of an authenticated mode.
+#[wasm_bindgen]
+pub struct AeadKey {
+    key: Key,
+    kernel: InlineKernel,
+}
+
+#[wasm_bindgen]
+impl AeadKey {
+    /// A key for the mode of this name, with the length of its tags in bytes.
+    #[wasm_bindgen(constructor)]
+    pub fn new(name: &str, key: Vec<u8>, tag: usize) -> std::result::Result<AeadKey, JsValue> {
+        let key = Zeroizing::new(key);
+        let Some(mode) = Aead::ALL.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name)) else {
+            let names = Aead::ALL.map(Aead::name).join(", ");
+            return Err(error("argument", &format!("there is no mode of this name: use one of {names}")));
+        };
+        let key = Key::new(mode, &key).and_then(|key| key.with_tag_len(tag)).map_err(of_mode)?;
+        Ok(AeadKey { key, kernel: kernel()? })
+    }
+
+    /// The bytes of the key, for WebCrypto; empty in a mode with two AES keys.
+    #[wasm_bindgen(js_name = rawKey)]
+    pub fn raw_key(&self) -> Uint8Array {
+        copy(self.key.key().map_or(&[], |key| key.bytes()))
+    }
+
+    /// Seals a message. `aad` is all strings of associated data, and `lengths` their lengths; without lengths it is one string.
+    pub fn seal(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        lengths: Option<Vec<u32>>,
+        plain: &[u8],
+    ) -> std::result::Result<Uint8Array, JsValue> {
+        let sealed =
+            with_strings(aad, lengths, |aad| self.key.seal(&ThisThread(self.kernel), nonce, aad, plain));
+        Ok(copy(&sealed.map_err(of_mode)?))
+    }
+
+    /// Opens a message.
+    pub fn open(
+        &self,
+        nonce: &[u8],
+        aad: &[u8],
+        lengths: Option<Vec<u32>>,
+        sealed: &[u8],
+    ) -> std::result::Result<Uint8Array, JsValue> {
+        let plain =
+            with_strings(aad, lengths, |aad| self.key.open(&ThisThread(self.kernel), nonce, aad, sealed));
+        Ok(copy(&Zeroizing::new(plain.map_err(of_mode)?)))
+    }
+
+    /// Seals a batch. Each argument has the bytes of all messages, and `lengths` the lengths of nonce, associated data and plaintext
+    /// of each message. The result has the sealed messages, one after the other.
+    #[wasm_bindgen(js_name = sealBatch)]
+    pub fn seal_batch(
+        &self,
+        nonces: &[u8],
+        aads: &[u8],
+        plain: &[u8],
+        lengths: &[u32],
+    ) -> std::result::Result<Uint8Array, JsValue> {
+        let (mode, tag, (lengths, _)) = (self.key.mode(), self.key.tag_len(), lengths.as_chunks::<3>());
+        let mut sealed = vec![0; plain.len() + lengths.len() * tag];
+        let mut places = &mut sealed[..];
+        let mut rest = plain;
+        let parts = lengths.iter().map(|&[_, _, len]| {
+            let (place, later) = std::mem::take(&mut places).split_at_mut(len as usize + tag);
+            places = later;
+            let (body, tag) = mode.split_mut(place, tag).expect("the place has room for a tag");
+            body.copy_from_slice(take(&mut rest, len));
+            (body, Tag::Write(tag))
+        });
+        let parts = parts.collect::<Vec<_>>();
+        self.run(Direction::Encrypt, nonces, aads, lengths, parts).0.map_err(of_mode)?;
+        Ok(copy(&sealed))
+    }
+
+    /// Opens a batch, with arguments as in `sealBatch`. The result is an array of the plaintexts, one after the other, and a byte for
+    /// each message: 1 if it is authentic, otherwise 0. The plaintext of a message that is not authentic is zeroed.
+    #[wasm_bindgen(js_name = openBatch)]
+    pub fn open_batch(
+        &self,
+        nonces: &[u8],
+        aads: &[u8],
+        sealed: &[u8],
+        lengths: &[u32],
+    ) -> std::result::Result<Array, JsValue> {
+        let (mode, tag, (lengths, _)) = (self.key.mode(), self.key.tag_len(), lengths.as_chunks::<3>());
+        if lengths.iter().any(|&[_, _, len]| (len as usize) < tag) {
+            return Err(error("argument", "a sealed message is shorter than its tag"));
+        }
+        let mut plain = Zeroizing::new(vec![0; sealed.len() - lengths.len() * tag]);
+        let mut places = &mut plain[..];
+        let mut rest = sealed;
+        let parts = lengths.iter().map(|&[_, _, len]| {
+            let (body, tag) = mode.split(take(&mut rest, len), tag).expect("it is as long as a tag");
+            let (place, later) = std::mem::take(&mut places).split_at_mut(body.len());
+            places = later;
+            place.copy_from_slice(body);
+            (place, Tag::Expect(tag))
+        });
+        let parts = parts.collect::<Vec<_>>();
+        let (outcome, done) = self.run(Direction::Decrypt, nonces, aads, lengths, parts);
+        match outcome {
+            Ok(()) | Err(Error::AuthenticationFailed) => Ok(Array::of2(&copy(&plain), &copy(&done))),
+            Err(error) => Err(of_mode(error)),
+        }
+    }
+
+    /// Runs a batch on bodies and tags. The second result has a 1 for each message that is done.
+    fn run(
+        &self,
+        direction: Direction,
+        mut nonces: &[u8],
+        mut aads: &[u8],
+        lengths: &[[u32; 3]],
+        parts: Vec<(&mut [u8], Tag<'_>)>,
+    ) -> (Result<()>, Vec<u8>) {
+        let heads = lengths.iter().map(|&[nonce, aad, _]| (take(&mut nonces, nonce), [take(&mut aads, aad)]));
+        let heads = heads.collect::<Vec<_>>();
+        let messages = heads.iter().zip(parts).map(|((nonce, aad), (body, tag))| {
+            let (data, status) = (Data::in_place(body), Status::Pending);
+            Message { key: &self.key, nonce, aad, data, tag, status }
+        });
+        let mut messages = messages.collect::<Vec<_>>();
+        let outcome = self.key.mode().run(&CallingThread(self.kernel), direction, &mut messages);
+        let done = messages.iter().map(|message| u8::from(message.status == Status::Done));
+        (outcome, done.collect())
+    }
+}
+
+/// Calls `run` with the strings of associated data.
+fn with_strings<T>(aad: &[u8], lengths: Option<Vec<u32>>, run: impl FnOnce(&[&[u8]]) -> T) -> T {
+    let Some(lengths) = lengths else { return run(&[aad]) };
+    let mut rest = aad;
+    run(&lengths.iter().map(|&len| take(&mut rest, len)).collect::<Vec<_>>())
+}
+
+/// Takes the first `len` bytes, which the JavaScript has put there.
+fn take<'b>(bytes: &mut &'b [u8], len: u32) -> &'b [u8] {
+    bytes.split_off(..len as usize).expect("the lengths are those of the arguments")
+}

@@ -1,0 +1,54 @@
+// The package under test, and what several tests use.
+
+import { webcrypto } from 'node:crypto';
+import { pathToFileURL } from 'node:url';
+
+// Node 18 has no global WebCrypto.
+globalThis.crypto ??= webcrypto;
+
+const folder = process.env.LOCKSTEP_WEB;
+if (!folder) throw new Error('LOCKSTEP_WEB is the folder of the package: run `make web-test`');
+
+export const web = await import(pathToFileURL(`${folder}/lockstep.js`));
+await web.init();
+
+export const BACKENDS = ['wasm', 'webcrypto', 'auto'];
+
+export const hex = (text) => Uint8Array.from(Buffer.from(text, 'hex'));
+
+/** Bytes that depend on the seed and the length only. */
+export function noise(seed, length) {
+    const bytes = new Uint8Array(length);
+    let state = (seed * 2654435761 + 1) >>> 0;
+    for (let i = 0; i < length; i++) {
+        state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+        bytes[i] = state >>> 24;
+    }
+    return bytes;
+}
+
+/** Passes bytes through a stream, in pieces. Returns the output, and the error if the stream fails. */
+export async function pass(bytes, transform, piece = 65536) {
+    let at = 0;
+    const source = new ReadableStream({
+        pull(controller) {
+            if (at >= bytes.length) return controller.close();
+            controller.enqueue(bytes.slice(at, (at += piece)));
+            return undefined;
+        },
+    });
+    const parts = [];
+    try {
+        for await (const part of source.pipeThrough(transform)) parts.push(part);
+        return { output: Buffer.concat(parts) };
+    } catch (error) {
+        return { output: Buffer.concat(parts), error };
+    }
+}
+
+/** The output of a stream that must not fail. */
+export async function passed(bytes, transform, piece) {
+    const { output, error } = await pass(bytes, transform, piece);
+    if (error) throw error;
+    return output;
+}

@@ -1,0 +1,38 @@
+use super::*;
+
+/// The page states these findings.
+#[test]
+fn the_means_of_all_runs_differ_from_table_6_2_2() {
+    let ratio = |(cpu, gpu): (f64, f64)| cpu / gpu;
+    let ours = [1, 2, 3, 4].map(|file| ratio(means(file)));
+    let printed = TABLE_6_2_2.map(ratio);
+    let near = |a: f64, b: f64| (a - b).abs() < 0.003;
+    assert!(near(ours[0], printed[0]) && near(ours[1], printed[1]), "{ours:?} {printed:?}");
+    // The ratios of files 3 and 4 are close to each other's.
+    assert!(near(ours[2], printed[3]) && near(ours[3], printed[2]), "{ours:?} {printed:?}");
+    assert!(!near(ours[2], printed[2]) && !near(ours[3], printed[3]));
+    // The CPU of Table A5 beside the 8800 of Table A4 would suggest a ratio of 1.11.
+    let misleading = runs(&A5_CPU, 1).mean() / runs(ON_8800[3].on_8800, 1).mean();
+    assert!((misleading - 1.11).abs() < 0.01, "{misleading}");
+}
+
+#[test]
+fn copies_at_the_observed_rate_explain_the_large_files_only() {
+    let [large, others @ ..] = [1, 5, 7, 8].map(copy_seconds);
+    assert!((large.0 - large.1).abs() < 0.1, "{large:?}");
+    for (thesis, model) in others {
+        assert!((0.8..3.6).contains(&(thesis - model)), "{thesis} {model}");
+    }
+    // The runs of one engine differ by more than the copies take.
+    let (least, most) = runs(&A7_COPIES_8800, 1).range();
+    assert!(most - least > large.0);
+}
+
+#[test]
+fn files_without_a_time_have_dashes() {
+    let all = tables();
+    let table = |name: &str| &all.iter().find(|(other, _)| *other == name).unwrap().1;
+    assert_eq!(table("seconds_8800").rows[7].join(" "), "8 - - - - - - 1.1 2.1");
+    assert_eq!(table("tables_6800").rows[1].join(" "), "2 44.8 82.0 1.83 - - -");
+    assert_eq!(table("rates_8800").rows[0][1], "19.3");
+}
