@@ -35,6 +35,7 @@ run_tests() {
     LOCKSTEP_PAGE=$(cd "$1" && pwd)
     export LOCKSTEP_PAGE
     if [ "${2:-}" ]; then
+        [ -x "$2" ] || { echo "web_page: there is no program $2" >&2; exit 1; }
         LOCKSTEP=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
         export LOCKSTEP
     fi
