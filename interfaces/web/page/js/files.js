@@ -126,6 +126,7 @@ async function run(signal) {
             result(element('span', { class: 'error' }, `${file.name}: ${reason(error)}`));
         }
     }
+    options.keyFile?.fill(0);
     const verb = action === 'encrypt' ? 'encrypted' : 'decrypted and verified';
     const what = (count) => `${count} ${count === 1 ? 'file' : 'files'}`;
     if (failures) say(message, `${what(failures)} failed, ${files.length - failures} ${verb}. The reasons are in the list below.`, 'error');

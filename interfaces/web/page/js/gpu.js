@@ -59,8 +59,6 @@ async function testWgpu(progress, signal) {
     place.replaceChildren();
     const gpu = await Wgpu.open(await readJson('wgpu.json'));
     byId('wgpu-name').textContent = gpu.name;
-    // For tests of this page.
-    globalThis.lockstepPage.wgpu = gpu;
     say(message, 'Compiling and testing the programs.');
     await gpu.compile(PROGRAMS);
     const kernels = await runTests(wgpuTests(gpu), (share) => progress(share / 2), signal);
@@ -100,8 +98,6 @@ async function testWebgl(progress, signal) {
     place.replaceChildren();
     const webgl = Webgl.open(await readJson('opengl.json'));
     byId('webgl-name').textContent = webgl.name;
-    // For tests of this page.
-    globalThis.lockstepPage.webgl = webgl;
     say(message, 'Compiling and testing the programs.');
     const kernels = await runTests(webglTests(webgl), (share) => progress(share / 3), signal);
     const device = { devices: [`webgl: ${webgl.name}, ${webgl.version}`], tests: kernels };
@@ -145,6 +141,7 @@ async function copy() {
 }
 
 export function startGpu() {
+    // For scripts that read the results.
     globalThis.lockstepPage = { results };
     task('wgpu', testWgpu);
     task('webgl', testWebgl);

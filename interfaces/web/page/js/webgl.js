@@ -55,11 +55,6 @@ export class Webgl {
         return 16 * WIDTH * this.#gl.getParameter(this.#gl.MAX_TEXTURE_SIZE);
     }
 
-    /** Makes the context lost, for tests. */
-    lose() {
-        this.#gl.getExtension('WEBGL_lose_context').loseContext();
-    }
-
     #check(what) {
         const gl = this.#gl;
         const error = gl.getError();

@@ -95,11 +95,6 @@ export class Wgpu {
         return this.#exported.constants;
     }
 
-    /** Makes the device lost, for tests. */
-    destroy() {
-        this.#device.destroy();
-    }
-
     program(name) {
         return this.#exported.programs.find((program) => program.name === name);
     }
