@@ -58,8 +58,9 @@ pub(super) struct Lanes {
 }
 
 /// The parts of the moduli of POLYVAL's field (RFC 8452, section 3) and of the field of XTS (IEEE 1619, 5.2) that code multiplies by. The
-/// constants that occur in data are numbers of bits, which are other numbers because they are multiples of 8 below 2^63.
-const MODULI: [u64; 2] = [0xc2 << 56, 0x87];
+/// last is three copies of the latter, by which the widest steps of XTS multiply. The constants that occur in data are numbers of bits,
+/// which are other numbers because they are multiples of 8 below 2^63.
+const MODULI: [u64; 3] = [0xc2 << 56, 0x87, 0x87 | 0x87 << 8 | 0x87 << 56];
 
 impl Table {
     /// The numbers of the lanes of the basis whose sum a lane without constants is.
