@@ -148,7 +148,7 @@ fn replace(new: Current) -> Current {
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct EarlierSelection {
     selection: Mutex<Option<Current>>,
-    /// The process that has replaced it.
+    /// The process that has replaced the selection.
     process: u32,
 }
 
