@@ -20,9 +20,9 @@ use crate::g80::hypotheses::Verdict;
 pub struct Hypothesis {
     /// The explanation in words.
     pub words: &'static str,
-    /// The tables that it is about.
+    /// The tables whose figures it explains.
     pub tables: &'static str,
-    /// What the figures say.
+    /// The verdict of the figures.
     pub verdict: Verdict,
     /// The figures from which the verdict is computed.
     pub reason: String,
@@ -92,7 +92,7 @@ impl Row {
         self.kernel + HOST_CALL + long + HOST_BYTE * self.bytes as f64
     }
 
-    /// The time that the thesis has in addition to the model without [`HOST_LONG_CALL`].
+    /// The time of the thesis minus the time of the model without [`HOST_LONG_CALL`].
     fn excess(&self) -> f64 {
         self.thesis - self.model(false)
     }
@@ -130,7 +130,7 @@ impl Calls {
         }
     }
 
-    /// The rows in which 12 QPUs are slower than in the model: whether the QPUs or the host are the cause.
+    /// Tests whether the QPUs or the host are the cause in the rows in which 12 QPUs are slower than in the model.
     fn copies(&self) -> Hypothesis {
         let sizes = [1 << 14, 1 << 16, 1 << 18];
         let of = |rows: &[Row]| {
@@ -223,7 +223,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     let lazy = [time(sums(Access::BlockingLoads))?, time(products(Access::BlockingLoads))?];
     let percent = |model: f64, thesis: f64| 100.0 * (model / thesis - 1.0);
     let both = |model: [f64; 2]| error(model.into_iter().zip(thesis));
-    // Two loads of a vector end earlier, so that Table 7.1 is exact.
+    // Each of the two loads of a vector ends earlier by this time, so that the model agrees exactly with Table 7.1.
     let earlier = (model[0] - thesis[0]) / 2.0;
     let clocks = earlier * 1e-3 * CLOCK_HZ / f64::from(TRANSFER_VECTORS);
     let predicted = model[1] - 2.0 * earlier;
