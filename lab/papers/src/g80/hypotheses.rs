@@ -1,4 +1,4 @@
-//! Explanations of the papers, and others, each with the figures that confirm or refute it.
+//! Explanations that the papers state, and other explanations, each with the figures that confirm or refute it.
 
 use super::boards::{Board, GS, GS_G98, GT};
 use super::model::{Fit, Machine, Traces, table_1};
@@ -8,7 +8,7 @@ use super::rows::LIMIT;
 use super::thesis::{CONFIGURATIONS, Traffic};
 use crate::cuda::paper::{FIGURE_7, SIZES};
 
-/// What the model says of an explanation.
+/// The verdict of the model on an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The figures agree with the explanation.
@@ -53,9 +53,9 @@ impl Verdict {
 pub struct Hypothesis {
     /// The explanation in words.
     pub words: &'static str,
-    /// Who states it: the paper, or nobody (`-`).
+    /// `paper` if the paper states the explanation, otherwise `-`.
     pub stated_by: &'static str,
-    /// What the figures say.
+    /// The verdict that follows from the figures.
     pub verdict: Verdict,
     /// The figures from which the verdict is computed.
     pub reason: String,
@@ -92,8 +92,8 @@ fn clocks_after_copies() -> f64 {
     (whole_run() - copies(COPY_RATES[1])) * GT.clock * f64::from(GT.multiprocessors) / (LARGE / 16.0)
 }
 
-/// The largest ratios of the boards by processors and clock, by bandwidth, and by the number of multiprocessors, which bounds what waits
-/// for latency.
+/// The largest ratios of the boards that these causes explain: processors and clock; bandwidth; and the number of
+/// multiprocessors, which limits the ratio of programs that wait for latency.
 pub fn ratios() -> [f64; 3] {
     let processors = f64::from(GT.multiprocessors) * GT.clock / (f64::from(GS.multiprocessors) * GS.clock);
     [processors, GT.memory / GS.memory, f64::from(GT.multiprocessors) / f64::from(GS.multiprocessors)]
@@ -132,7 +132,7 @@ pub fn all(traces: &Traces, machine: &Machine<'_>, traffic: &Traffic) -> Vec<Hyp
     all
 }
 
-/// Whether the times of Table 1 contain the transfers, which the paper does not state.
+/// Tests whether the times of Table 1 contain the transfers. The paper does not state this.
 fn of_transfers(traces: &Traces, machine: &Machine<'_>) -> Vec<Hypothesis> {
     let [pageable, _] = COPY_RATES.map(copies);
     let left = clocks_after_copies();

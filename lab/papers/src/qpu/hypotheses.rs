@@ -22,7 +22,7 @@ pub struct Hypothesis {
     pub words: &'static str,
     /// The tables whose figures it explains.
     pub tables: &'static str,
-    /// The verdict of the figures.
+    /// The verdict that follows from the figures.
     pub verdict: Verdict,
     /// The figures from which the verdict is computed.
     pub reason: String,
