@@ -181,7 +181,7 @@ fn of_the_boards(machine: &Machine<'_>) -> Vec<Hypothesis> {
             verdict: Verdict::refuted_if(all.iter().all(|ratio| *ratio < gt / gs)),
             reason: format!(
                 "The ratio is {:.2}. Processors and clocks give {processors:.2}, bandwidth {bandwidth:.1}, latency at most \
-                 {multiprocessors:.0}; no mixture exceeds the largest.",
+                 {multiprocessors:.0}. No combination of these causes exceeds the largest of them.",
                 gt / gs
             ),
         },
@@ -280,8 +280,9 @@ fn of_the_threads(traces: &Traces, machine: &Machine<'_>) -> Vec<Hypothesis> {
             stated_by: "paper",
             verdict: Verdict::of_part((of_warps - 1.0) / (growth - 1.0)),
             reason: format!(
-                "{} warps are resident with 32 threads and {} with 64; 6 hide the latency. Fine grain grows by a factor of {growth:.2} at \
-                 128 KB. Half as many blocks also copy half as many T-boxes: without copies, the factor is {of_warps:.2}.",
+                "{} warps are resident with 32 threads and {} with 64; 6 warps hide the latency. The throughput of fine grain grows by a \
+                 factor of {growth:.2} at 128 KB. Half as many blocks also copy half as many T-boxes: without copies, the factor is \
+                 {of_warps:.2}.",
                 resident[1],
                 2 * resident[2]
             ),
@@ -312,7 +313,7 @@ fn of_constant_memory(traces: &Traces, machine: &Machine<'_>) -> Hypothesis {
         verdict: Verdict::of_part((free - slow) / (fast - slow)),
         reason: format!(
             "A half-warp reads {:.1} different words per lookup, one after the other. Coarse grain has {slow:.0} Mbit/s at 128 MB, and \
-             {fast:.0} with shared memory. If the port served all words at once, it would have {free:.0}.",
+             {fast:.0} with shared memory. If the port served all words at once, coarse grain would have {free:.0} Mbit/s.",
             traces.of(constant).mean(256, machine.with.broadcast)
         ),
     }
