@@ -15,7 +15,7 @@ use lzma_rust2::LzmaReader;
 /// The first line.
 const HEAD: &str = "lockstep-kernels 1";
 
-/// The length of a unit that no archive reaches, in bytes.
+/// An upper limit of the length of a unit in bytes. Every unit is shorter.
 const LONGEST_UNIT: usize = 256 << 20;
 
 /// The target of code that the driver compiles.

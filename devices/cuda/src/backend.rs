@@ -22,8 +22,8 @@ pub const EMULATOR: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("e
 /// The backend of NVIDIA GPUs, `cuda:0` and so on, and of the emulator, `cuda:emu`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaBackend {
-    /// True if the emulator is one of the devices. Default: false, because another crate of a build may have enabled the
-    /// feature.
+    /// True if the emulator is one of the devices. The default is false, because the feature `emulator` may have been
+    /// enabled for another crate of the same build.
     #[cfg(feature = "emulator")]
     pub has_emulator: bool,
 }

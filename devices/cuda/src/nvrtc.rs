@@ -33,7 +33,7 @@ pub(crate) struct Nvrtc {
 #[derive(Debug, Clone)]
 pub(crate) struct NoNvrtc {
     pub(crate) why: String,
-    /// True if a library was found or named that cannot be used.
+    /// True if a library was found, or named by the environment, but cannot be used.
     pub(crate) is_found: bool,
 }
 
@@ -257,7 +257,7 @@ impl Functions {
         Ok(functions)
     }
 
-    /// The reason against this library for a GPU that is older than all supported architectures.
+    /// The reason why this library cannot be used for a GPU that is older than all supported architectures.
     fn too_new(&self) -> String {
         let ((major, minor), oldest) = (self.version, self.supported.iter().min().copied().unwrap_or(0));
         format!("NVRTC {major}.{minor} is for compute capability {}.{} and later", oldest / 10, oldest % 10)

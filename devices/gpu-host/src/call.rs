@@ -133,8 +133,9 @@ impl<P: Pipeline> Call<'_, '_, P> {
         let mut staging = if self.window.iter().filter(|chunk| same(chunk)).count() < WINDOW {
             self.pipeline.take_staging()?
         } else {
-            // Wait for the oldest chunk with the same value of `resident`. Chunks with the other value are not waited
-            // for: a chunk whose data are in device memory may itself be waiting for earlier work of the caller.
+            // This waits for the oldest chunk with the same value of `resident`. Chunks with the other value are not
+            // waited for: a chunk whose data are in device memory may itself be waiting for earlier work of the
+            // caller.
             let oldest = self.window.iter().position(same).and_then(|oldest| self.window.remove(oldest));
             let chunk = oldest.expect("a full window");
             chunk.work.wait()?;

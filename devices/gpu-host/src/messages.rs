@@ -1,4 +1,4 @@
-//! Where the results of a call go, and how its data in host memory are accessed.
+//! The destinations of the results of a call, and access to its data in host memory.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ impl Drop for Piece {
     }
 }
 
-/// Where the results of a call go. The caller receives chaining states after the whole call has succeeded.
+/// The destinations of the results of a call. The caller receives chaining states after the whole call has succeeded.
 pub struct Results<'r, 'w, 'd> {
     pub(crate) messages: &'r mut Messages<'w, 'd>,
     pub(crate) states: &'r mut [Block],

@@ -21,7 +21,8 @@ pub trait Pipeline {
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
 
-    /// How the data of the call are cut: data in device memory if `resident` is true, otherwise all other data.
+    /// The limits for cutting the data of the call: of the data in device memory if `resident` is true, otherwise of
+    /// all other data.
     fn limits(&self, resident: bool) -> Limits;
 
     /// Checks, before any work, that the device can access the data of a message. The caller has already skipped empty data

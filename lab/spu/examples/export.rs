@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             write(&name, &of.compile(10, Effort::Full)?.program.image)?;
         }
     }
-    // The same kernels as functions. The symbol is no part of the bytes.
+    // The kernels as functions. The symbol is not part of the bytes.
     for kernel in KERNELS {
         if let Ok(function) = kernel.loops[0].1.function(10, "aes") {
             write(&format!("function-{}", kernel.name.replace('/', "-")), &function.image)?;

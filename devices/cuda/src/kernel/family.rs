@@ -8,7 +8,7 @@ use super::part::Entries;
 use super::tiling::{BlockLimit, Instead, KernelOption, Tiling};
 use crate::machine::{Entry, Limits};
 
-/// The entry points of a module that has one for each part and key size.
+/// The entry points of a module with one entry point for each part and key size.
 macro_rules! entries {
     ($module:literal, $family:literal) => {
         entries!(by_size, $module, $family)

@@ -20,8 +20,8 @@ pub struct LaunchOptions {
     pub products: Products,
 }
 
-/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
-/// the way in the options.
+/// Ways to multiply in GHASH and POLYVAL. A device uses the last way in this list that it supports, up to the way in
+/// the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
     /// Integer multiplication.
@@ -68,7 +68,7 @@ pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
     LaunchOption {
         name: "fine",
         meaning: "the KiB of a launch below which four threads share an AES block",
-        // 4 GiB: no launch has more.
+        // No launch has more than 4 GiB.
         range: 1..=1 << 22,
         multiple: 1,
         kernels: &["cuda/coarse-shared", "cuda/coarse-constant"],

@@ -102,7 +102,8 @@ fn constants_agree() {
     }
 }
 
-/// The launch option decides between coarse and fine grain by the bytes of a launch, in whatever segments they are.
+/// The launch option selects coarse or fine grain by the number of bytes of a launch, for any division of the bytes
+/// into segments.
 #[test]
 fn small_launches_have_fine_grain_on_request() {
     let coarse = &FAMILIES[3];

@@ -25,7 +25,7 @@ fn wide() -> Arc<dyn Device> {
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))
 }
 
-/// The emulator with fine grain in launches of less than 1 KiB, which some launches of the suite are.
+/// The emulator with fine grain in launches of less than 1 KiB. Some launches of the suite have fewer bytes.
 fn coarse_with_fine() -> Arc<dyn Device> {
     let options = LaunchOptions { fine_below: Some(1), ..LaunchOptions::default() };
     Arc::new(named().unwrap_or_else(lockstep_cuda::emulator).launched(options))

@@ -21,7 +21,7 @@ const KERNELS: [&str; 10] = [
     "opengl/6800-xor2",
 ];
 
-/// One device for all tests, so that shaders are compiled once.
+/// All tests share one device, so shaders are compiled once.
 fn device() -> Arc<dyn Device> {
     static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
     Arc::clone(DEVICE.get_or_init(|| match software::device() {

@@ -229,8 +229,8 @@ fn alu(operations: &[Operation<'_>]) -> Result<Parsed, String> {
         }
     }
     if alu.to.sets_flags && alu.add == AddOp::Nop {
-        // The add ALU writes nothing, so its condition has no effect. vc4asm sets this condition, and the words must
-        // be equal.
+        // The add ALU writes nothing, so its condition has no effect. It is set because vc4asm sets it, and the
+        // words must equal those of vc4asm.
         alu.to.set_condition(false, Condition::Always);
     }
     alu.to.set_outputs(outputs)?;

@@ -9,7 +9,7 @@ struct Field {
     last: i64,
     /// The value must be a multiple of this number.
     multiple: i64,
-    /// The bits of the value that are kept. A field of four bits has the value 16 as 0, for example.
+    /// The bits of the value that are kept. For example, a field of four bits stores the value 16 as 0.
     mask: u32,
     shift: u32,
 }
@@ -24,7 +24,7 @@ impl Field {
         Field::new(0, last as i64, last, shift)
     }
 
-    /// A number of rows, words or vectors. Its field has the largest number as 0.
+    /// A number of rows, words or vectors. Its field stores the largest number as 0.
     const fn count(last: u32, shift: u32) -> Field {
         Field::new(0, last as i64, last - 1, shift)
     }

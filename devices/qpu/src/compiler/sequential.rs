@@ -240,7 +240,7 @@ impl Allocation {
             };
             let mut together: Vec<Variable> = live[place].iter().collect();
             together.extend(written.filter(|_| self.next[place].is_none()));
-            // All of them are neighbours. The written variable may be there twice.
+            // Any two of these variables need different registers. The list may contain the written variable twice.
             if together.len() > 2 * usize::from(FILE) + 1 {
                 return Err(CompileError::Registers);
             }

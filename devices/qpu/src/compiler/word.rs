@@ -197,8 +197,8 @@ fn destination(add: Option<&Placed>, mul: Option<&Placed>) -> Option<Destination
     Some(to)
 }
 
-/// One instruction for an operation of the add ALU, one of the mul ALU and a load of a texture unit's result, of which any may be
-/// missing. `None` if they do not fit into a word.
+/// Combines an operation of the add ALU, an operation of the mul ALU and a load of a texture unit's result into one instruction.
+/// Any of the three may be missing. `None` if they do not fit into a word.
 pub(super) fn combined(add: Option<&Placed>, mul: Option<&Placed>, receives: bool) -> Option<Alu> {
     let mut ports = Ports { alu: Alu::NOP, small: None, unpack: None };
     for placed in [add, mul].into_iter().flatten() {

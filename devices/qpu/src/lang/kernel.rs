@@ -422,8 +422,9 @@ impl Kernel {
         }
     }
 
-    /// The elements that meet one condition or the other, as the variable of `left`. Before the call, the flags must be those of the
-    /// variable of `right`.
+    /// Changes the variable of `left` such that the condition of `left` also holds in the elements that meet the condition of
+    /// `right`; returns `left`. Before the call, the flags must be those of the variable of `right`; afterwards they are those of
+    /// the variable of `left`.
     fn either(&mut self, left: (Variable, Condition), right: (Variable, Condition)) -> (Variable, Condition) {
         let value = Action::Constant(value_with(left.1));
         let op = Op::new(value, [Input::Received; 2], Output::Variable(left.0));

@@ -57,8 +57,8 @@ pub struct Job<'j> {
     /// The blocks, at most [`MAX_RUN_BYTES`]. For CTR any number of bytes, and otherwise whole blocks.
     pub input: &'j [u8],
     /// For [`Combination::Data`], the data with which the result is combined; they are as long as the input. For
-    /// [`Combination::Tweak`], the tweaks as planes of 32-bit words: [`UNIT`] bytes for each [`UNIT`] of the input or part of one.
-    /// Otherwise empty.
+    /// [`Combination::Tweak`], the tweaks as planes of 32-bit words: [`UNIT`] bytes of tweaks for each [`UNIT`] bytes of the
+    /// input, and for an incomplete unit at its end. Otherwise empty.
     pub other: &'j [u8],
 }
 

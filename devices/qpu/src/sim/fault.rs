@@ -48,7 +48,7 @@ pub enum FaultKind {
         /// The column of the first such word.
         column: u32,
     },
-    /// A DMA transfer is set up or started before the QPU's last one has ended.
+    /// A DMA transfer is set up or started before the last transfer of the QPU has ended.
     DmaBusy,
     /// A result of a texture unit is loaded without a request.
     NoRequest,

@@ -89,8 +89,8 @@ impl Machine<'_> {
         Machine { vpm: value, ..self }
     }
 
-    /// Sets the clocks from the end of the time for which a request occupies its texture unit until the result is ready. The default is
-    /// [`TMU_LATENCY`].
+    /// Sets the latency of texture units: the clocks from the time at which a request no longer occupies its unit until its
+    /// result is ready. The default is [`TMU_LATENCY`].
     #[must_use]
     pub fn with_texture_latency(self, clocks: u64) -> Self {
         Machine { texture_latency: clocks, ..self }

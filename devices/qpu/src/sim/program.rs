@@ -38,7 +38,7 @@ impl Program {
     }
 }
 
-/// The instruction computes the larger of each two bytes of a vector and of the same vector, and writes the result nowhere. No
+/// The instruction computes the larger of two equal bytes for each byte of a vector, and writes the result nowhere. No
 /// compiler needs it for another purpose, and the assembler gives a result that is written nowhere the condition "never".
 fn is_print(instruction: &Instruction) -> bool {
     match instruction {

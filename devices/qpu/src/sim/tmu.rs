@@ -18,7 +18,7 @@ const CACHE: u32 = 4096;
 pub(super) struct TextureUnit {
     /// The clock until which requests occupy the unit.
     free_at: u64,
-    /// Clocks from the end of this time until the result is ready.
+    /// Clocks from the time at which a request no longer occupies the unit until its result is ready.
     latency: u64,
     pub(super) cache: Cache,
 }

@@ -71,7 +71,7 @@ fn chains_fill_the_lanes() {
     };
     let (one, all) = (clocks(1), clocks(384));
     assert!(all < one + one / 10, "{one} and {all}");
-    // The thesis expects that each chain uses a quarter of a vector, which would take 4 x 85 clocks of a QPU for a byte.
+    // The thesis expects that each chain uses a quarter of a vector. A byte would then take 4 x 85 clocks of a QPU.
     let each = all as f64 * 12.0 / (384.0 * 16.0 * 20.0);
     assert!(each < 20.0, "{each} clocks a byte and QPU");
 }

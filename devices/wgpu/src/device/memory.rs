@@ -23,7 +23,7 @@ use crate::memory::{Download, download, upload, zero};
 /// for the other.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Parts that a caller fetches. None if all parts are empty.
+/// Parts of memory that a caller fetches. `None` if all parts are empty.
 struct Fetched(Option<Download>);
 
 impl Fetch for Fetched {

@@ -8,7 +8,7 @@ use lockstep_gpu_host::Kind;
 use lockstep_reference::Aes;
 use lockstep_testkit::suite::{noise, test_block, test_key};
 
-/// A chunk may start at any tile of a message, also so far after its beginning that all masks are used.
+/// A chunk may start at any tile of a message, even at a position so far from the start that all masks are used.
 #[test]
 fn chunks_can_start_at_any_tile() {
     let Some(device) = software::device() else { return };

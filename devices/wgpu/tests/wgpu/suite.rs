@@ -8,7 +8,7 @@ use lockstep_core::backend::Device;
 use lockstep_testkit::absent_device;
 use lockstep_wgpu::SOFTWARE;
 
-/// One device for all tests, so that programs are compiled once.
+/// All tests share one device, so programs are compiled once.
 fn device() -> Arc<dyn Device> {
     static DEVICE: OnceLock<Arc<dyn Device>> = OnceLock::new();
     Arc::clone(DEVICE.get_or_init(|| match software::device() {

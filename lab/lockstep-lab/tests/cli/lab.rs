@@ -309,7 +309,7 @@ fn the_files_of_the_geforce_thesis() {
     folder.run(["lab", "geforce", "--page", "a.md", "measure"]).failed_usage("measure");
 }
 
-/// The program `openssl` encrypts the thesis's files, and nothing remains of them.
+/// The program `openssl` encrypts the thesis's files. All files are removed at the end.
 #[test]
 fn whole_runs_of_openssl() {
     let folder = Folder::new();
@@ -335,7 +335,7 @@ fn whole_runs_of_openssl() {
     with(&[&small[..], &["--files", "8", "--plot", "usage.svg"]].concat()).failed(2, "usage.svg");
     let text = with(&[&small[..], &["--files", "8"]].concat()).succeeded();
     fits("lab geforce openssl", text.text());
-    // A module that is none: the message of OpenSSL is shown, and no rate is printed.
+    // If the file is not a module, the message of OpenSSL is shown, and no rate is printed.
     folder.write("none.so", "");
     let refused =
         with(&[&small[..], &["--module", "none.so", "--device", "spu"]].concat()).failed(2, "spu failed");

@@ -1,5 +1,5 @@
-//! The ideas that lead from the paper's first kernel to its last ones, and to Lockstep's kernels: clocks without and with each idea, while
-//! everything else stays the same.
+//! The ideas that lead from the paper's first kernel to its last kernels, and to Lockstep's kernels. For each idea, the clocks of
+//! two programs that differ only in this idea.
 
 use lockstep_report::Table;
 use lockstep_spu::kernels::measure::clocks;
@@ -13,7 +13,7 @@ use super::report::number;
 /// An idea.
 struct Idea {
     words: &'static str,
-    /// Who has it.
+    /// Whose idea it is: [`PAPER`] or [`OURS`].
     whose: &'static str,
     /// The program in which the effect is measured.
     program: &'static str,

@@ -16,7 +16,7 @@ pub(super) struct Published {
     row: &'static Row,
     /// The clocks of the paper's operations, if Lockstep's scheduler arranges them.
     clocks: Clocks,
-    /// The clocks if Lockstep's SubBytes also replaces the paper's. `None` for kernels by tables.
+    /// The clocks if Lockstep's SubBytes also replaces the paper's. `None` for kernels with tables.
     with_own_substitution: Option<Clocks>,
 }
 

@@ -1,4 +1,4 @@
-//! Explanations of the papers, and others, each with the figures that confirm or refute it.
+//! Explanations that the papers state, and other explanations, each with the figures that confirm or refute it.
 
 use super::boards::{Board, GS, GS_G98, GT};
 use super::model::{Fit, Machine, Traces, table_1};
@@ -8,7 +8,7 @@ use super::rows::LIMIT;
 use super::thesis::{CONFIGURATIONS, Traffic};
 use crate::cuda::paper::{FIGURE_7, SIZES};
 
-/// What the model says of an explanation.
+/// The verdict of the model on an explanation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The figures agree with the explanation.
@@ -53,9 +53,9 @@ impl Verdict {
 pub struct Hypothesis {
     /// The explanation in words.
     pub words: &'static str,
-    /// Who states it: the paper, or nobody (`-`).
+    /// `paper` if the paper states the explanation, otherwise `-`.
     pub stated_by: &'static str,
-    /// What the figures say.
+    /// The verdict that follows from the figures.
     pub verdict: Verdict,
     /// The figures from which the verdict is computed.
     pub reason: String,
@@ -92,8 +92,8 @@ fn clocks_after_copies() -> f64 {
     (whole_run() - copies(COPY_RATES[1])) * GT.clock * f64::from(GT.multiprocessors) / (LARGE / 16.0)
 }
 
-/// The largest ratios of the boards by processors and clock, by bandwidth, and by the number of multiprocessors, which bounds what waits
-/// for latency.
+/// The largest ratios of the boards that these causes explain: processors and clock; bandwidth; and the number of
+/// multiprocessors, which limits the ratio of programs that wait for latency.
 pub fn ratios() -> [f64; 3] {
     let processors = f64::from(GT.multiprocessors) * GT.clock / (f64::from(GS.multiprocessors) * GS.clock);
     [processors, GT.memory / GS.memory, f64::from(GT.multiprocessors) / f64::from(GS.multiprocessors)]
@@ -132,7 +132,7 @@ pub fn all(traces: &Traces, machine: &Machine<'_>, traffic: &Traffic) -> Vec<Hyp
     all
 }
 
-/// Whether the times of Table 1 contain the transfers, which the paper does not state.
+/// Tests whether the times of Table 1 contain the transfers. The paper does not state this.
 fn of_transfers(traces: &Traces, machine: &Machine<'_>) -> Vec<Hypothesis> {
     let [pageable, _] = COPY_RATES.map(copies);
     let left = clocks_after_copies();
@@ -181,7 +181,7 @@ fn of_the_boards(machine: &Machine<'_>) -> Vec<Hypothesis> {
             verdict: Verdict::refuted_if(all.iter().all(|ratio| *ratio < gt / gs)),
             reason: format!(
                 "The ratio is {:.2}. Processors and clocks give {processors:.2}, bandwidth {bandwidth:.1}, latency at most \
-                 {multiprocessors:.0}; no mixture exceeds the largest.",
+                 {multiprocessors:.0}. No combination of these causes exceeds the largest of them.",
                 gt / gs
             ),
         },
@@ -280,8 +280,9 @@ fn of_the_threads(traces: &Traces, machine: &Machine<'_>) -> Vec<Hypothesis> {
             stated_by: "paper",
             verdict: Verdict::of_part((of_warps - 1.0) / (growth - 1.0)),
             reason: format!(
-                "{} warps are resident with 32 threads and {} with 64; 6 hide the latency. Fine grain grows by a factor of {growth:.2} at \
-                 128 KB. Half as many blocks also copy half as many T-boxes: without copies, the factor is {of_warps:.2}.",
+                "{} warps are resident with 32 threads and {} with 64; 6 warps hide the latency. The throughput of fine grain grows by a \
+                 factor of {growth:.2} at 128 KB. Half as many blocks also copy half as many T-boxes: without copies, the factor is \
+                 {of_warps:.2}.",
                 resident[1],
                 2 * resident[2]
             ),
@@ -312,7 +313,7 @@ fn of_constant_memory(traces: &Traces, machine: &Machine<'_>) -> Hypothesis {
         verdict: Verdict::of_part((free - slow) / (fast - slow)),
         reason: format!(
             "A half-warp reads {:.1} different words per lookup, one after the other. Coarse grain has {slow:.0} Mbit/s at 128 MB, and \
-             {fast:.0} with shared memory. If the port served all words at once, it would have {free:.0}.",
+             {fast:.0} with shared memory. If the port served all words at once, coarse grain would have {free:.0} Mbit/s.",
             traces.of(constant).mean(256, machine.with.broadcast)
         ),
     }

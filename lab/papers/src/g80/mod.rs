@@ -1,10 +1,10 @@
-//! Chips of the G80 family, simulated: the times that the CUDA paper (2009) measured on an 8800 GT and an 8400 GS, and the thesis (2007)
-//! on an 8800 GTS, beside those of a model.
+//! Chips of the G80 family, simulated: the times that the CUDA paper (2009) measured on an 8800 GT and an 8400 GS, and the thesis
+//! (2007) on an 8800 GTS, compared with those of a model.
 //!
-//! The lookups and the memory accesses are those of Lockstep's kernels of the papers' designs, by the emulator ([`trace`]). The rules of
-//! compute capability 1.0 and 1.1 ([`rules`]) turn them into the programs of warps ([`program`]), which an event-driven multiprocessor
-//! runs ([`multiprocessor`]). Three constants are fitted to three figures of Table 1 ([`model`]). [`rows`] compares all others,
-//! [`hypotheses`] tests explanations, and [`variants`] changes the assumptions.
+//! The emulator runs Lockstep's kernels of the papers' designs, and records their lookups and memory accesses ([`trace`]). By the
+//! rules of compute capability 1.0 and 1.1 ([`rules`]), these accesses become the programs of warps ([`program`]). An
+//! event-driven multiprocessor runs the programs ([`multiprocessor`]). Three constants are fitted to three figures of Table 1
+//! ([`model`]). [`rows`] compares all other figures, [`hypotheses`] tests explanations, and [`variants`] changes the assumptions.
 
 pub mod boards;
 pub mod hypotheses;

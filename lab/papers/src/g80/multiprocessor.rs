@@ -12,7 +12,7 @@ pub const ISSUE: u64 = 4;
 /// Clocks from the issue of an instruction until the next one of the same warp may issue.
 pub const LATENCY: u64 = 24;
 
-/// An instruction of a warp, or a row of equal instructions.
+/// An instruction of a warp, or a sequence of equal instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// A number of instructions without access to memory. Each has the latency [`LATENCY`].

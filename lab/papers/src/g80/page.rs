@@ -35,8 +35,8 @@ pub fn page(results: &Results, folder: &str) -> Page {
 /// Words of the state that a thread of coarse grain reads and writes for an AES block: four of each in each round.
 const STATE_ACCESSES: f64 = 80.0;
 
-/// The clocks of the issue port that coarse grain takes in addition if an access to the state has this number of passes, as a fraction of
-/// all clocks.
+/// The additional clocks of the issue port in coarse grain if an access to the state takes this number of passes, as a fraction
+/// of all clocks.
 fn more_clocks(results: &Results, passes: u32) -> f64 {
     let port = ISSUE as f64;
     // A pass of both half-warps takes as many clocks as the issue of an instruction.
@@ -54,7 +54,7 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         let addresses: Vec<u64> = (0..HALF_WARP as u64).map(|thread| 4 * of(thread)).collect();
         shared_passes(&addresses)
     };
-    // Percent of the rate at 128 MB that the 8800 GT does not reach at 32 MB.
+    // By how many percent the rate of the 8800 GT is lower at 32 MB than at 128 MB.
     let less = |of: fn(&Row) -> f64| 100.0 * (1.0 - of(&results.table_1[2]) / of(&results.table_1[3]));
     let [a1, a2, a3, a4] = [0, 1, 2, 3].map(|at| results.thesis[at].thesis);
     let longer = (a1 + a3 - a2 - a4) / 2.0;

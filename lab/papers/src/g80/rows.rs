@@ -1,11 +1,11 @@
-//! Figures of the papers, each with the figure of the model and the relation of both.
+//! Figures of the papers, each with the figure of the model and the relation between the two.
 
 use super::boards::{Board, GS, GT};
 use super::model::{Fit, Machine, table_1};
 use super::program::{Grain, Kernel, Tables};
 use crate::cuda::paper::{BREAK_EVEN, FIGURE_7, SIZES, THREADS};
 
-/// The relation of a figure of the model to the paper's.
+/// The relation of a figure of the model to the figure of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// The figure determines a constant: it agrees by construction.

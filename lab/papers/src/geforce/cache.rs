@@ -65,8 +65,8 @@ impl Cache {
     /// Reads a line, given by its address divided by the size of a line. Returns true if the line was absent.
     pub fn misses(&mut self, line: u32) -> bool {
         let first = (line & self.set) as usize * self.ways;
-        // The line moves to the front of its set. The lines that were before it move back by one place; if the line
-        // was absent, all lines do, and the last one is dropped.
+        // The line moves to the front of its set, and the lines that were before it move back by one place. If the
+        // line was absent, all lines move back, and the last line is dropped.
         let mut moved = line;
         for place in &mut self.lines[first..first + self.ways] {
             std::mem::swap(place, &mut moved);

@@ -45,8 +45,8 @@ fn copies(file: u32) -> f64 {
     typical(file, &runs(&A7_COPIES_6800, same_length(file)))
 }
 
-/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the time of the program without a cipher, and the
-/// time of the copies, which per byte is that of Table A7.
+/// Seconds of everything except the shader for files 1 to 4, with textures of this edge: the time of the program without a
+/// cipher, and the time of the copies. The copies take as long per byte as in Table A7.
 pub fn around_the_shader(edge: u32) -> f64 {
     let texels = |edge: u32| File::of(1).passes(edge) as f64 * f64::from(edge).powi(2);
     let null = runs(&A7_NULL, 1).mean();

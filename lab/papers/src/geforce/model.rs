@@ -44,7 +44,8 @@ pub const MACHINE: Machine = Machine {
     distribution: Distribution::Blocked,
 };
 
-/// The part of a file that is simulated: stretches of successive quads of one pipeline, evenly distributed over the file.
+/// The part of a file that is simulated: stretches, each of successive quads of one pipeline, which are evenly
+/// distributed over the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// The number of stretches.
@@ -181,7 +182,8 @@ impl Traces {
         counted
     }
 
-    /// Lines per lookup that a quad reads in addition to its first one, if nothing is kept for other quads and lookups.
+    /// Lines per lookup that a quad reads in addition to its first line, if no line is kept for other quads or
+    /// lookups.
     pub fn divergence(&self, machine: &Machine) -> f64 {
         let lines = Lines::new(machine);
         let (mut lookups, mut more) = (0, 0);

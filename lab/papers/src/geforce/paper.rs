@@ -19,8 +19,8 @@ pub const EDGE: u32 = 512;
 /// The edge of the data texture in Table A6.
 pub const LARGE_EDGE: u32 = 1024;
 
-/// The key of the experiments. The thesis derives it from the password `abcd` without salt (section 4). OpenSSL's derivation at that time
-/// was MD5.
+/// The key of the experiments. The thesis derives it from the password `abcd` without salt (section 4). At that time, OpenSSL
+/// derived keys by MD5.
 pub const KEY: [u8; 16] = 0xe2fc_714c_4727_ee93_95f3_24cd_2e7f_331f_u128.to_be_bytes();
 
 /// Three runs on a file.
@@ -143,8 +143,8 @@ pub const A3_CPU: [Runs; 6] = [
     on(6, [21.995, 19.970, 7.784]),
 ];
 
-/// Table A4: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes, while X
-/// is running.
+/// Table A4: the GeForce 8800 with 360 blocks of 512 threads, 10 rounds in a thread, and buffers of 58,982,400 bytes, while
+/// the X server is running.
 pub const A4_8800: [Runs; 8] = [
     on(1, [41.143, 41.507, 42.868]),
     on(2, [39.670, 40.648, 38.681]),
@@ -156,7 +156,7 @@ pub const A4_8800: [Runs; 8] = [
     on(8, [1.557, 1.922, 2.684]),
 ];
 
-/// Table A4: the CPU, while X is running.
+/// Table A4: the CPU, while the X server is running.
 pub const A4_CPU: [Runs; 8] = [
     on(1, [43.319, 43.871, 42.291]),
     on(2, [38.865, 39.358, 42.673]),

@@ -44,7 +44,7 @@ pub struct Sweep {
 /// A stretch that is long enough for a group of every machine.
 const SAMPLE: Sample = Sample { stretches: 1, quads: MOST_QUADS };
 
-/// Several parts of file 3, whose contents are different in each of its parts.
+/// Several parts of file 3, because the contents of this file differ from part to part.
 const SAMPLE_OF_FILE_3: Sample = Sample { stretches: 8, quads: MOST_QUADS };
 
 impl Sweep {

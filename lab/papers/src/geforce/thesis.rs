@@ -9,7 +9,7 @@ use super::paper::{
     TABLE_6_2_2, runs,
 };
 
-/// Bytes of a call of the engine for the 8800 in Tables A2 and A4. Table A7 does not state its own.
+/// Bytes of a call of the engine for the 8800 in Tables A2 and A4. Table A7 does not state the size of its buffer.
 const BUFFER: u64 = 58_982_400;
 
 /// The tables, with their names in the page.
@@ -145,7 +145,7 @@ fn without_encryption() -> Table {
 /// Seconds of the copies to the 8800 and back: in the thesis, from the medians of Table A7, and at [`COPIES`].
 pub(super) fn copy_seconds(file: u32) -> (f64, f64) {
     let thesis = runs(&A7_COPIES_8800, file).median() - runs(&A7_NULL, file).median();
-    // The engine copies whole buffers, and one for the padding, in both directions.
+    // The engine copies whole buffers in both directions, including one buffer for the padding.
     let buffers = File::of(file).bytes.div_ceil(BUFFER) + 1;
     (thesis, 2.0 * (buffers * BUFFER) as f64 / COPIES)
 }

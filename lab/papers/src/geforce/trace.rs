@@ -1,5 +1,6 @@
-//! The lookups of the shader for the GeForce 6800: AES-128 in floating point, in which every XOR of two bytes, every S-box
-//! and every multiplication by x (xtime) is a read of a texture, whose texel is computed from results of previous reads.
+//! The lookups of the shader for the GeForce 6800: AES-128 in floating point. Every XOR of two bytes, every S-box and
+//! every multiplication by x (xtime) is a read of a texture. The position of the texel is computed from results of
+//! previous reads.
 
 use lockstep_core::Block;
 

@@ -20,9 +20,9 @@ use crate::g80::hypotheses::Verdict;
 pub struct Hypothesis {
     /// The explanation in words.
     pub words: &'static str,
-    /// The tables that it is about.
+    /// The tables whose figures it explains.
     pub tables: &'static str,
-    /// What the figures say.
+    /// The verdict that follows from the figures.
     pub verdict: Verdict,
     /// The figures from which the verdict is computed.
     pub reason: String,
@@ -92,7 +92,7 @@ impl Row {
         self.kernel + HOST_CALL + long + HOST_BYTE * self.bytes as f64
     }
 
-    /// The time that the thesis has in addition to the model without [`HOST_LONG_CALL`].
+    /// The time of the thesis minus the time of the model without [`HOST_LONG_CALL`].
     fn excess(&self) -> f64 {
         self.thesis - self.model(false)
     }
@@ -124,13 +124,13 @@ impl Calls {
             tables: "5.1, 5.2",
             verdict: of_errors(before, after),
             reason: format!(
-                "Fitted to Table 5.2 (12 QPUs). For one QPU in Table 5.1, 1 to 16 KiB, the mean difference changes from {before:.1} to \
-                 {after:.1} %."
+                "This time is fitted to Table 5.2 (12 QPUs). In Table 5.1, in the rows from 1 to 16 KiB with one QPU, it changes the \
+                 mean difference from {before:.1} to {after:.1} %."
             ),
         }
     }
 
-    /// The rows in which 12 QPUs are slower than in the model: whether the QPUs or the host are the cause.
+    /// Tests whether the QPUs or the host are the cause in the rows in which 12 QPUs are slower than in the model.
     fn copies(&self) -> Hypothesis {
         let sizes = [1 << 14, 1 << 16, 1 << 18];
         let of = |rows: &[Row]| {
@@ -148,7 +148,7 @@ impl Calls {
             verdict: if (0.8..1.25).contains(&ratio) { Verdict::Refuted } else { Verdict::Open },
             reason: format!(
                 "With 16, 64 and 256 KiB, calls of 12 QPUs take {} us more than the model without the 150 us, and calls of one QPU {} us. \
-                 So the time is the host's, and depends on the length only. The column without copies does not have it.",
+                 So this is time of the host, and it depends only on the length. The column without copies does not contain it.",
                 list(twelve),
                 list(one)
             ),
@@ -185,8 +185,8 @@ fn fixed_cost(model: &Times<2>) -> Hypothesis {
         tables: "7.2",
         verdict: of_errors(errors[0], errors[1]),
         reason: format!(
-            "The differences are {} ms with blocking access, and {} ms ahead. {:.0} and {:.0} ms, fitted to the rows with an odd number \
-             of QPUs, change the mean difference of the other rows from {:.1} to {:.1} %.",
+            "The differences are {} ms with blocking access, and {} ms with requests ahead. Fixed costs of {:.0} and {:.0} ms, fitted to \
+             the rows with an odd number of QPUs, change the mean difference of the other rows from {:.1} to {:.1} %.",
             range(0),
             range(1),
             fitted[0],
@@ -223,7 +223,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     let lazy = [time(sums(Access::BlockingLoads))?, time(products(Access::BlockingLoads))?];
     let percent = |model: f64, thesis: f64| 100.0 * (model / thesis - 1.0);
     let both = |model: [f64; 2]| error(model.into_iter().zip(thesis));
-    // Two loads of a vector end earlier, so that Table 7.1 is exact.
+    // Each of the two loads of a vector ends earlier by this time, so that the model agrees exactly with Table 7.1.
     let earlier = (model[0] - thesis[0]) / 2.0;
     let clocks = earlier * 1e-3 * CLOCK_HZ / f64::from(TRANSFER_VECTORS);
     let predicted = model[1] - 2.0 * earlier;
@@ -247,7 +247,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
             verdict: of_errors((model[1] / thesis[1] - 1.0).abs(), (predicted / thesis[1] - 1.0).abs()),
             reason: format!(
                 "{clocks:.0} clocks are fitted to Table 7.1 with one QPU. They predict {predicted:.0} ms for Table 7.2 with one QPU \
-                 ({:+.1} %), and without them the model has {:+.1} %.",
+                 ({:+.1} %). Without them, the difference of the model is {:+.1} %.",
                 percent(predicted, thesis[1]),
                 percent(model[1], thesis[1])
             ),
@@ -271,8 +271,8 @@ fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
         tables: "7.2",
         verdict: of_errors(before, after),
         reason: format!(
-            "With the product of Table 7.3, the mean difference is {before:.1} %. With such a program, which the model has, it is \
-             {after:.1} %. In the rows from 4 QPUs on, the DMA engine limits the model to {:.1} ms.",
+            "With the product of Table 7.3, the mean difference is {before:.1} %. With a product that counts eight steps, as in the \
+             model, it is {after:.1} %. In the rows from 4 QPUs on, the DMA engine limits the model to {:.1} ms.",
             model[11][0]
         ),
     })

@@ -209,7 +209,7 @@ impl Named {
         Ok(chip.0)
     }
 
-    /// Runs the kernel on any key and any data: no time depends on them.
+    /// Runs the kernel on a random key and random data, since the time depends on neither.
     fn run_on(&self, chip: &mut dyn Chip, bits: u32, qpus: u8, bytes: usize) -> Result<Run, Error> {
         let key = Key::new(&random_bytes(bits as usize / 8)).map_err(|_| Error::KeySize { bits })?;
         let input = random_bytes(bytes);

@@ -27,8 +27,8 @@ pub const HOST_BYTE: f64 = 10e-9;
 /// of Table 5.1 has no such difference, so it is work of the host, or a wait. Its cause is not known.
 pub const HOST_LONG_CALL: f64 = 150e-6;
 
-/// Seconds of the QPUs and their invocation from which [`HOST_LONG_CALL`] is added. In Table 5.2, it is not in the rows up to 256 bytes of
-/// 12 QPUs, which take 0.28 ms, and it is in the row of 1024 bytes, which takes 0.47 ms.
+/// [`HOST_LONG_CALL`] is added if the QPUs and their invocation take more than this number of seconds. In Table 5.2, the rows of
+/// 12 QPUs up to 256 bytes, with 0.28 ms, do not contain the additional time. The row of 1024 bytes, with 0.47 ms, contains it.
 pub const LONG_CALL: f64 = 0.37e-3;
 
 /// Seconds of a call without copies.

@@ -158,7 +158,8 @@ pub const COMPILE_MILLISECONDS: [f64; 2] = [88.0, 288.0];
 /// The shortest times of a call with one block in microseconds, for encryption and decryption (section 5.3).
 pub const CALL_MICROSECONDS: [f64; 2] = [97.0, 270.0];
 
-/// The factor by which modes without parallel blocks are slower than one QPU in Table 5.1, as the thesis expects (chapter 6).
+/// The factor by which, as the thesis expects (chapter 6), modes without parallel blocks are slower than one QPU in
+/// Table 5.1.
 pub const CHAIN_FACTOR: f64 = 4.0;
 
 #[cfg(test)]

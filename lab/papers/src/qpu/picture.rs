@@ -1,4 +1,5 @@
-//! Pictures of windows. A column stands for four clocks, which is the time of an instruction. The add ALU is above the mul ALU.
+//! Pictures of windows. A column stands for four clocks, the time of an instruction. The add ALU is above the mul
+//! ALU.
 
 use lockstep_qpu::isa::{AddOp, Alu, Instruction, MulOp, Signal, registers};
 use lockstep_qpu::sim::timing::CLOCKS_PER_INSTRUCTION;

@@ -1,4 +1,4 @@
-//! Plots of the thesis's tables: the model beside the thesis.
+//! Plots of the thesis's tables, with the figures of the thesis and of the model.
 
 use lockstep_report::plot::{self, Line, Plot};
 

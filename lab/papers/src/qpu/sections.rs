@@ -35,8 +35,8 @@ static TABLES: [Section; 12] = [
     Section {
         measure: Report::measure_encryption,
         table: Report::table_5_1,
-        note: "The host's part is not linear in the thesis, so the model is too fast in the middle rows of 12 QPUs. Each QPU \
-               processes at least one vector of 64 bytes.",
+        note: "In the thesis, the time of the host is not proportional to the bytes, so the model is too fast in the middle rows of 12 \
+               QPUs. Each QPU processes at least one vector of 64 bytes.",
     },
     Section { measure: Report::measure_decryption, table: Report::table_5_2, note: "" },
     Section { measure: Report::measure_overclocked, table: Report::overclocked_table, note: "" },
@@ -45,7 +45,8 @@ static TABLES: [Section; 12] = [
     Section {
         measure: Report::measure_table_7_1,
         table: Report::table_7_1,
-        note: "The thesis's program with blocking access is not known. For its time with one QPU, it has about 21 instructions fewer.",
+        note: "The thesis's program with blocking access is not known. If the loop of the model's program had 21 instructions fewer, \
+               the times with one QPU would be equal.",
     },
     Section {
         measure: Report::measure_table_7_2,
@@ -60,7 +61,7 @@ static TABLES: [Section; 12] = [
     Section {
         measure: Report::measure_table_7_4,
         table: Report::table_7_4,
-        note: "The measured program waited less for the texture unit than that of the model, or was shorter.",
+        note: "The program that the thesis measured waited less for the texture unit than the model's program, or was shorter.",
     },
     Section { measure: Report::measure_kernels, table: Report::kernel_table, note: "" },
     Section { measure: |_| Ok(()), table: Report::spent_table, note: "" },

@@ -70,7 +70,7 @@ fn what_the_model_refutes() {
     assert!((-0.005..0.0).contains(&difference), "{difference}");
 }
 
-/// The explanation whose words contain `part`, and the numbers of its reason.
+/// Finds the explanation whose words contain `part`. Returns its verdict and the numbers in its reason.
 fn explanation(all: &[Hypothesis], part: &str) -> (Verdict, Vec<f64>) {
     let one = all.iter().find(|one| one.words.contains(part)).unwrap_or_else(|| panic!("{part}"));
     let words = one.reason.split(|letter: char| !letter.is_ascii_digit() && !".+-".contains(letter));
@@ -85,7 +85,7 @@ fn verdicts_follow_from_their_figures() {
         assert!(found == verdict && holds(&numbers), "{part}: {found:?}, {numbers:?}");
     };
     check("copies from pageable", Verdict::Refuted, |n| matches!(n, [ms, _, run] if ms > run));
-    // The lookups fit beside the copies, with fewer instructions than today's code has.
+    // The lookups fit in addition to the copies, with fewer instructions than today's code has.
     check(
         "copies from page-locked",
         Verdict::Open,
@@ -160,7 +160,8 @@ fn verdicts_change_with_the_rules() {
 /// Sentences of the page about the figures.
 #[test]
 fn sentences_of_the_page() {
-    // Constant memory at 32 KB: the kernel alone grows by a factor of two, and the call is more than half of the time.
+    // Constant memory at 32 KB: the throughput of the kernel alone grows by a factor of two, and the fixed time of a
+    // call is more than half of the total time.
     let rates = &G80.by_threads[0][2];
     let seconds = |rate: f64| 8e-6 * 32768.0 / rate;
     let best = rates.iter().map(|(_, rate)| seconds(*rate)).fold(f64::MAX, f64::min);
@@ -191,7 +192,8 @@ fn transfers_take_longer_than_the_whole_run() {
     assert!(copies(6e9) < whole_run());
 }
 
-/// Table 1 tests the model only weakly, as the page states: a line for each board agrees with the table as well.
+/// Table 1 is only a weak test of the model, as the page states: a fixed time and a rate for each board agree with
+/// the table as well.
 #[test]
 fn a_line_explains_table_1_too() {
     let errors = line_errors();

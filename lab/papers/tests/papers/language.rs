@@ -375,7 +375,7 @@ fn mistakes_outside_of_statements() {
         ),
         // Functions that are not called are also checked.
         ("void kernel() { }\nInt f() { return 1.5; }".into(), "2:18: `return` needs Int but has Float"),
-        // Neither calls without operations nor functions that are not called take time without a limit.
+        // The limit of steps also applies to calls without operations, and to functions that are not called.
         (
             nothings(40),
             "2:13: the functions have more than 500000 statements and expressions after their calls",

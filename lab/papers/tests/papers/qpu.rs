@@ -88,7 +88,7 @@ fn small_programs_take_the_times_of_the_thesis() {
     for (qpus, (row, thesis)) in (1..).zip(QPU_REPORT.multiplications().iter().zip(paper::TABLE_7_3)) {
         assert_close(&format!("7.3 any, {qpus}"), row[0], thesis[0], 5.0);
         for column in [1, 2] {
-            // For nine QPUs the thesis has a longer time than for eight, which the model does not explain.
+            // In the thesis, nine QPUs take longer than eight. The model does not explain this.
             if (column, qpus) != (1, 9) {
                 // The thesis prints whole milliseconds, and its programs for this table are not known.
                 let tolerance = 1.0 + 0.25 * thesis[column];
@@ -218,7 +218,7 @@ fn traces_show_an_iteration() {
     let long =
         Window::of_kernel(kernel("bitslice", Some("CFB-decrypt")).unwrap(), 128, 12, Some(10_000)).unwrap();
     assert!(long.to_string().contains("clocks lost: DMA load"));
-    // If more clocks are requested than are left, the window ends with the run.
+    // If the requested number of clocks is larger than the rest of the run, the window ends with the run.
     let all = Window::of_kernel(kernel("bitslice", None).unwrap(), 256, 1, Some(u64::MAX)).unwrap();
     assert!(all.events.len() > 1000);
 }

@@ -87,9 +87,8 @@ macro_rules! with_table {
             Nop nop 0x201 Bare Nop,
             Lnop lnop 0x001 Bare Lnop,
             Stop stop 0x000 StopCode Br,
-            // The instructions below are used by programs of users only. The scheduler derives its choices from positions in
-            // this table, so they come after all others: the schedules of kernels do not change.
-            // Words.
+            // Only programs of users have the instructions below. The scheduler derives its choices from positions in this
+            // table. These instructions are at its end, so that they do not change the schedules of kernels. Words.
             Ahi ahi 0x0e8 Ri10 Fx,
             Sfh sfh 0x048 Rr Fx,
             Sfhi sfhi 0x068 Ri10 Fx,

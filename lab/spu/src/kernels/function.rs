@@ -1,10 +1,10 @@
 //! Kernels as functions with the calling convention of the SPU (SPU Application Binary Interface Specification, version 1.9, section 2),
 //! for programs of users.
 //!
-//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of FIPS 197;
-//! the number of blocks; and the first counter block or the IV. The result in `$3` is the next counter block, or the last ciphertext block
-//! of CBC. `$0` has the return address and `$1` the stack pointer. A function may change `$2` to `$79`. It saves the registers from `$80` on
-//! that it uses in its stack frame.
+//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of
+//! FIPS 197; the number of blocks; and the first counter block or the IV. The result in `$3` is the next counter block, or the
+//! last ciphertext block of CBC. `$0` has the return address and `$1` the stack pointer. A function may change `$2` to `$79`. If
+//! it uses registers from `$80` on, it saves them in its stack frame and restores them.
 
 use super::{Compiled, Loop, Mode, Parameter, Way};
 use crate::asm::{AsmError, Assembler, Image};
@@ -22,7 +22,7 @@ const RESULT: Reg = r(3);
 const KEYS: Reg = r(4);
 const BLOCKS: Reg = r(5);
 const STATE: Reg = r(6);
-/// A register for values that are used at once.
+/// A register for values that the next instructions use.
 const NOW: Reg = r(7);
 /// The first register of the round keys while they are copied.
 const COPIED: u8 = 8;
@@ -136,7 +136,8 @@ fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
     for (&what, &at) in compiled.parameters.iter().zip(&compiled.program.parameters) {
         match what {
             Parameter::RoundKey(round) => store(asm, key(round), at),
-            // Without another internal form, the chaining value lacks the last round key only.
+            // These ciphers have no other internal form, so the chaining value differs from the ciphertext only by
+            // the last round key.
             Parameter::ChainKey => {
                 asm.xor(NOW, key(0), key(rounds));
                 store(asm, NOW, at);

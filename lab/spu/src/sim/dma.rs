@@ -97,8 +97,8 @@ impl Spe<'_> {
         self.requested < self.computed + BUFFERS && (!waits || self.gone == self.requested)
     }
 
-    /// The actions of the program at an event: requests input if a buffer is free, and starts a computation if its
-    /// input is complete and an output buffer is free. Returns true if an action was started.
+    /// Performs the actions of the program at an event: it requests input if a buffer is free, and starts a
+    /// computation if its input is complete and an output buffer is free. Returns true if an action was started.
     fn proceed(&mut self, chip: &Chip) -> bool {
         let mut begun = false;
         while self.may_request() {

@@ -2,11 +2,11 @@
 	.text
 	.align	3
 start:	nop
-	# Operators: shifts are products, and | ^ & ! bind more tightly than sums.
+	# Operators: shifts have the precedence of products; | ^ & ! have a higher precedence than sums.
 	.long	1+2*3<<1, 1|2^3&1, 6&3+1, 1<<2+1, 6-1|2, 7&3|8, 5%3*2
 	.long	1==1, 1==1+1, 3>2, 7<>3, 3 != 2, 2<=2, 1&&1, 1||0, 6!1, !5, 0-5>>60
 	.long	-7/2, --3, 8/3*3, 16>>1>>1, 010, 0x1F, 0b101, ~0
-	# Names: the last definition before; those that come later; addresses.
+	# Names: the latest definition before the use; definitions after the use; addresses.
 	.set	a,1
 	.long	a
 	.set	a,a+4
@@ -16,7 +16,7 @@ start:	nop
 	b=b*2
 	.long	b
 place:	.equ	later,(a+1)*2
-	# Numbers are distances where the instruction has one.
+	# A number is a distance if the instruction has a relative address.
 	br	8
 	br	.+8
 	br	place
@@ -49,7 +49,7 @@ beyond:	br	beyond-near
 	lr	$3,$Rx
 	lr	$LR,$Sp
 	lqd	$lR,16($SP)
-	# Filling.
+	# Padding.
 	.byte	1
 	.align	3
 	nop

@@ -96,7 +96,8 @@ fn numbers_at_their_limits() {
     }
 }
 
-/// Neither definitions that grow exponentially nor many definitions that influence the layout make the assembler slow.
+/// Definitions that grow exponentially do not make the assembler slow, and many definitions that influence the layout
+/// do not either.
 #[test]
 fn definitions_do_not_explode() {
     // Each definition uses a later one. Definitions with known values are evaluated immediately.

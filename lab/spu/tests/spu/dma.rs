@@ -124,7 +124,8 @@ fn exclusive_transfers_are_not_concurrent() {
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece]]), 350);
     // The second load waits for this output. It ends at 460, and the rest follows as before.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
-    // The output of an exclusive transfer is also waited for: 110, 115, 127. The next transfer arrives until 147.
+    // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is
+    // complete at 110, the computation at 115, and the output at 127. The next transfer arrives until 147.
     let with_output = Transfer { clocks: 5, bytes_out: 16, ..load };
     assert_eq!(clocks(&CHIP, &[vec![with_output, piece]]), 127 + 140);
     // Without `exclusive` the load of the second key would be requested while the first piece is computed.

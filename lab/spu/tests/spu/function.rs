@@ -128,7 +128,7 @@ fn functions_keep_the_calling_convention() {
     }
 }
 
-/// A function for groups of blocks processes whole groups, and leaves no keys.
+/// A function for groups of blocks processes whole groups, and leaves no copies of the round keys.
 #[test]
 fn functions_round_up_and_leave_no_keys() {
     let of = kernel("spu/ctr4a").loops[0].1;

@@ -70,7 +70,7 @@ fn a_stalled_first_blocks_the_second() {
 fn branches() {
     // A branch that is not taken costs an issue slot.
     assert_eq!(cycles("nop\n brnz $3,away\n stop 0\naway: stop 1"), 2);
-    // A taken branch without a hint loses 18 cycles, if its target is an even or an odd word.
+    // A taken branch without a hint loses 18 cycles, whether its target is an even or an odd word.
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\n lnop\naway: stop 0"), 1 + 18 + 1);
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\naway: stop 0"), 1 + 18 + 1);
 }

@@ -10,7 +10,8 @@ fn six_warps_hide_the_latency() {
     let steps = [Step::Compute(100)];
     // One warp waits 24 clocks for each instruction.
     assert_eq!(block(&steps, 1), 2400);
-    // Two to six warps take turns, and each waits as long as one warp alone. The last warp starts 4 clocks after the previous one.
+    // Two to six warps take turns, and each takes as long as one warp alone. The last warp starts 4 clocks after the
+    // previous one.
     for warps in 2..=6 {
         assert_eq!(block(&steps, warps), 2400 + 4 * u64::from(warps - 1));
     }

@@ -1,5 +1,5 @@
-//! A card that returns wrong results once it is hot. The thesis found such results of its GeForce 6800 in files of 700 MB, and
-//! none in files below 500 MB (section 6.2). Here a fault is injected into the results of a device.
+//! A card that returns wrong results once it is hot. The thesis found wrong results of its GeForce 6800 in files of 700 MB,
+//! and no wrong results in files below 500 MB (section 6.2). Here a fault is injected into the results of a device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

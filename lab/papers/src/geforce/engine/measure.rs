@@ -49,7 +49,8 @@ pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A3", blocks: 240, threads: 256, rounds: 10, buffer: 9_830_400 },
 ];
 
-/// The configuration of Table A7 for the 8800, as an index into [`LAUNCHES`]: that of Table A4, which the thesis does not state.
+/// The configuration for the times of Table A7 on the 8800, as an index into [`LAUNCHES`]. The thesis does not state
+/// it, so it is the configuration of Table A4.
 const OVERHEAD_LAUNCH: usize = 1;
 
 /// The conditions under which the files are measured.

@@ -49,16 +49,16 @@ impl Report {
             |scale| if scale == 1 { "of full size".into() } else { format!("of 1/{scale} of their size") };
         let mut on_8800 = String::new();
         if !self.measured.on_8800.is_empty() && conditions.scale_8800 != conditions.scale {
-            on_8800 = format!(" Those for the 8800 are {}.", scale(conditions.scale_8800));
+            on_8800 = format!(" The files for the 8800 are {}.", scale(conditions.scale_8800));
         }
         if self.measured.is_emulated {
-            on_8800 += " The 8800 is an emulator here, whose rates are meaningless.";
+            on_8800 += " An emulator takes the place of the 8800; its rates are meaningless.";
         }
         format!(
             "The eight files of Table 6.2.1 {}, in ECB mode with AES-128, from host to host: means of {} runs after a warm-up \
-             call.{on_8800} The time is that of the calls of the engine, one for each buffer and one for the padding; the \
-             thesis's is that of the program `openssl`, with its disk. Every encryption by a device was compared \
-             with the CPU's.",
+             call.{on_8800} The times here are those of the calls of the engine, one for each buffer and one for the padding. \
+             The times of the thesis are those of the program `openssl`, including its disk accesses. Every encryption by a \
+             device was compared with the CPU's.",
             scale(conditions.scale),
             conditions.runs,
         )

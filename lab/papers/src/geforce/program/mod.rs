@@ -1,8 +1,8 @@
 //! Whole runs of the program `openssl` on the thesis's files (section 6.2 of the thesis): from a file to a file, with the time of
 //! the program and its use of processors over time (Appendix B).
 //!
-//! The thesis changed OpenSSL such that a call of its engine got a whole buffer. `openssl enc` of today hands 4096 bytes to a
-//! provider at a time, whatever the size of its buffer is.
+//! The author of the thesis changed OpenSSL such that each call of the engine received a whole buffer. An unchanged `openssl
+//! enc` passes 4096 bytes at a time to a provider, for every size of its buffer.
 
 mod process;
 mod report;
@@ -24,7 +24,7 @@ pub use report::Report;
 /// An error of the runs.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or a program.
+    /// A file cannot be read or written, or a program cannot be run.
     #[error("{what}: {error}")]
     System {
         /// The file or the program.
@@ -189,7 +189,8 @@ impl Program<'_> {
             command.args(["-provider", "default", "-propquery", "?provider=lockstep"]);
             command.env("LOCKSTEP_DEVICE", &device.device);
             command.envs(device.kernel.iter().map(|kernel| ("LOCKSTEP_KERNEL", kernel)));
-            // The device gets each call, of 4096 bytes. Otherwise the CPU would do all work of a GPU.
+            // The device gets every call, although a call has only 4096 bytes. With the default threshold of a GPU,
+            // the CPU would process all calls.
             command.env("LOCKSTEP_THRESHOLD", "16");
         }
         command

@@ -13,7 +13,7 @@ pub struct Run {
     pub seconds: f64,
     /// The CPU time of all its threads in seconds.
     pub cpu_seconds: f64,
-    /// At some times after the start, in seconds: the CPU time so far, in seconds.
+    /// Samples: the time since the start, and the CPU time so far, both in seconds.
     samples: Vec<(f64, f64)>,
 }
 

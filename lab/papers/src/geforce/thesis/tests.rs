@@ -8,10 +8,10 @@ fn the_means_of_all_runs_differ_from_table_6_2_2() {
     let printed = TABLE_6_2_2.map(ratio);
     let near = |a: f64, b: f64| (a - b).abs() < 0.003;
     assert!(near(ours[0], printed[0]) && near(ours[1], printed[1]), "{ours:?} {printed:?}");
-    // The ratios of files 3 and 4 are close to each other's.
+    // The ratio of file 3 is close to the printed ratio of file 4, and that of file 4 to the printed ratio of file 3.
     assert!(near(ours[2], printed[3]) && near(ours[3], printed[2]), "{ours:?} {printed:?}");
     assert!(!near(ours[2], printed[2]) && !near(ours[3], printed[3]));
-    // The CPU of Table A5 beside the 8800 of Table A4 would suggest a ratio of 1.11.
+    // A comparison of the CPU of Table A5 with the 8800 of Table A4 would suggest a ratio of 1.11.
     let misleading = runs(&A5_CPU, 1).mean() / runs(ON_8800[3].on_8800, 1).mean();
     assert!((misleading - 1.11).abs() < 0.01, "{misleading}");
 }
@@ -23,7 +23,8 @@ fn copies_at_the_observed_rate_explain_the_large_files_only() {
     for (thesis, model) in others {
         assert!((0.8..3.6).contains(&(thesis - model)), "{thesis} {model}");
     }
-    // The runs of one engine differ by more than the copies take.
+    // The difference between the shortest and the longest run of the same engine is larger than the time of the
+    // copies.
     let (least, most) = runs(&A7_COPIES_8800, 1).range();
     assert!(most - least > large.0);
 }

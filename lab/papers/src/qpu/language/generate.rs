@@ -15,10 +15,11 @@ use super::{Mistake, Print};
 /// Maximum number of operations of a program.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum number of statements and expressions of all functions. Each call adds those of its function, which need not have operations.
+/// Maximum number of statements and expressions of all functions. Each call adds those of its function, even if they
+/// have no operations.
 const MAX_STEPS: usize = 500_000;
 
-/// Maximum depth of blocks, expressions and calls in each other.
+/// Maximum depth of nested blocks, expressions and calls.
 const MAX_DEPTH: usize = 150;
 
 /// The function that the QPUs execute.
@@ -34,7 +35,7 @@ pub(super) struct Generator<'t> {
     depth: usize,
     /// The number of statements and expressions that have been generated.
     steps: usize,
-    /// The line of the operations from a number on.
+    /// The numbers of the operations at which a new line begins, each with this line.
     pub(super) lines: Vec<(usize, usize)>,
     /// The operations that print, by their indices.
     pub(super) prints: Vec<(usize, Print)>,

@@ -49,7 +49,7 @@ pub struct Program {
     pub parameters: Vec<(Type, String)>,
     /// The instructions. The first one is at address 0.
     pub instructions: Vec<Instruction>,
-    /// The first instruction of each stretch of instructions with the same line, by its index, and this line.
+    /// For each sequence of instructions of the same line: the index of its first instruction, and the line.
     lines: BTreeMap<usize, usize>,
     /// The instructions that print, by their addresses.
     prints: BTreeMap<u32, Print>,

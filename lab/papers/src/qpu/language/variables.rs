@@ -7,9 +7,9 @@ use super::value::Slot;
 /// Whether a variable has a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Assigned {
-    /// No statement before the current position assigns one.
+    /// No statement before the current position assigns a value.
     No,
-    /// Statements assign one, but not on each path to the current position, or not to each element.
+    /// Statements assign a value, but not on every path to the current position, or not to every element.
     InPart,
     /// Each element has a value.
     Yes,
@@ -29,8 +29,9 @@ pub(super) type Branch<'t> = Vec<Place<'t>>;
 /// The variables of the open blocks of a function.
 pub(super) struct Variables<'t> {
     blocks: Vec<HashMap<&'t str, Variable>>,
-    /// The variables that have got a value after their declaration, in this order. [`Variables::end_branch`] removes those of a branch, so
-    /// the work for a branch depends on its assignments and not on the number of variables.
+    /// The variables whose first value was assigned after their declaration, in the order of these assignments.
+    /// [`Variables::end_branch`] removes those of a branch, so the work for a branch depends on its assignments and not on the
+    /// number of variables.
     given: Vec<Place<'t>>,
 }
 

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn the_rates_of_table_7_4_are_those_of_its_times() {
     for (milliseconds, rate) in TABLE_7_4.into_iter().zip(TABLE_7_4_RATES) {
-        // 1.0 million bytes; the rates are cut off.
+        // A run has 1.0 million bytes. The thesis truncates the rates to whole numbers.
         assert!((1e6 / milliseconds - rate).abs() < 1.0, "{milliseconds}");
     }
 }
