@@ -236,8 +236,8 @@ test-python-suites: tools-present-tests
 test-wgpu: tools-present-tests
 	$(CARGO) test -p lockstep-wgpu --locked
 
-## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, GPU code
-test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test kernel-check
+## make test-full         make test, and: formatting, clippy, docs, PyTorch, a cluster of Ray, suites of fsspec and others, the wheel, release builds, the package, prove-short, oldest and newest OpenSSL, soak-check, Arm, the npm package, the page for browsers, GPU code
+test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
 nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
@@ -368,6 +368,15 @@ web-test: tools-present-tests tools-present-node web
 ## make bench-web         speed and size of the npm package, compared with WebCrypto and with packages of npm, which are downloaded
 bench-web: tools-present tools-present-node web
 	tools/web/bench.sh $(TARGET)/web
+
+## make web-page          the page for browsers, with the npm package: target/web-page
+.PHONY: web-page web-page-test
+web-page: web
+	tools/web_page.sh build $(TARGET)/web-page $(TARGET)/web
+
+## make web-page-test     the page in a headless Chromium, with WebGPU and WebGL 2 in software
+web-page-test: web-page
+	tools/web_page.sh test $(TARGET)/web-page $(wildcard $(TESTED))
 
 ## make arm64-test        the Arm kernel under QEMU
 arm64-test:

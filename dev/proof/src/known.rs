@@ -1,4 +1,5 @@
-//! Findings that are known. The list fails if it lacks a finding, and if it has one that the analysis no longer makes.
+//! Findings that are known. The analysis fails if the list lacks a finding, or has a finding that the analysis no
+//! longer makes.
 
 use crate::machine::Finding;
 

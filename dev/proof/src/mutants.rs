@@ -126,8 +126,8 @@ fn refute(
     })
 }
 
-/// Writes a mutant that has been refuted to a file, and refutes it again as `prove` reads it from there: so a file that someone else has
-/// changed is refuted too.
+/// Writes a mutant that has been refuted to a file, reads the file as `prove` does, and refutes the mutant again. This shows that
+/// `prove` would also refute a changed file.
 ///
 /// # Errors
 /// A message if the mutant in the file is not refuted, or if the file cannot be written.

@@ -32,8 +32,9 @@ pub struct Subject {
     pub slow: bool,
 }
 
-/// True if it is a failure that this machine cannot run a kernel: `LOCKSTEP_TEST_ALL_KERNELS` is set for a machine that is known to have all
-/// kernels, or, with a value such as `cpu/`, all kernels whose names start with it.
+/// True if a test fails, and is not skipped, when this machine cannot run the kernel. The environment variable `LOCKSTEP_TEST_ALL_KERNELS`
+/// is set on a machine that is known to have all kernels. With a value such as `cpu/`, the machine has all kernels whose names start with
+/// this value.
 pub fn must_run(kernel: &str) -> bool {
     let Some(value) = std::env::var_os("LOCKSTEP_TEST_ALL_KERNELS") else { return false };
     let value = value.to_string_lossy();

@@ -28,6 +28,14 @@ const CONTEXT_LOST: u32 = 0x0507;
 /// Maximum number of targets of a draw.
 const MOST_TARGETS: usize = 4;
 
+/// The first line of a shader.
+pub(crate) const fn version(interface: Interface) -> &'static str {
+    match interface {
+        Interface::Desktop => "#version 330 core\n",
+        Interface::Embedded => "#version 300 es\n",
+    }
+}
+
 /// Number of rows that a number of texels needs.
 pub(crate) const fn rows(texels: usize) -> usize {
     texels.div_ceil(WIDTH)
@@ -222,10 +230,7 @@ impl Gl {
         if self.programs.contains_key(&key) {
             return Ok(key);
         }
-        let version = match self.context.interface {
-            Interface::Desktop => "#version 330 core\n",
-            Interface::Embedded => "#version 300 es\n",
-        };
+        let version = version(self.context.interface);
         let sources = sources(&program, self.context.interface);
         let gl = &self.gl;
         // SAFETY: the context is current.

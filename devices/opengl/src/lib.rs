@@ -8,6 +8,7 @@
 //! | `egl` | libEGL, its devices, and contexts without a window |
 //! | `gl` | an open context: programs, textures, buffers, draws, with failures as errors |
 //! | `kernel` | the list of kernels |
+//! | `export` | the programs for other hosts, such as a browser |
 //! | `fixslice` | the default kernel: modes on bit planes, constant time |
 //! | `blocks` | kernels of published systems: the block cipher on the GPU, the rest of a mode on the host |
 //!
@@ -19,6 +20,7 @@ mod blocks;
 pub mod device;
 mod driver;
 mod egl;
+mod export;
 mod fixslice;
 mod gl;
 mod kernel;
@@ -26,3 +28,4 @@ mod kernel;
 pub use backend::{OpenGlBackend, SOFTWARE};
 pub use blocks::{Experiment, Steps};
 pub use device::OpenGlDevice;
+pub use export::{ExportedProgram, exported_programs, exported_tables};

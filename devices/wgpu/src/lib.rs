@@ -16,6 +16,7 @@
 //! | `launch` | parameters of programs |
 //! | `gpu`, `calls` | an open device of wgpu, with failures as errors |
 //! | `cache` | compiled programs, stored for the next process |
+//! | `export` | the programs for other hosts, such as a browser |
 //!
 //! The shaders are in `shaders/`.
 #![deny(unsafe_code)]
@@ -28,6 +29,7 @@ mod chunk;
 pub mod device;
 mod dispatch;
 mod encode;
+mod export;
 mod gpu;
 mod kernel;
 mod launch;
@@ -49,5 +51,6 @@ mod software;
 
 pub use backend::{Found, SOFTWARE, SOFTWARE_GL, WgpuBackend};
 pub use device::WgpuDevice;
+pub use export::{ExportedProgram, exported_constants, exported_programs, exported_table};
 pub use kernel::LaunchOptions;
 pub use lockstep_gpu_host::Overhead;

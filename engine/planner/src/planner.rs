@@ -308,8 +308,9 @@ impl Planner {
         Some(trusted)
     }
 
-    /// The devices other than the CPU to which work was given that succeeded, and the total bytes of the passes. Work that the CPU has
-    /// repeated counts too ([`Planner::incidents`] has the reason); self-tests and submitted work ([`Plan::submit`]) do not.
+    /// The devices other than the CPU that have completed work without an error, and the total bytes of the work of each. Work that
+    /// the CPU has repeated counts too ([`Planner::incidents`] has the reason); self-tests and submitted work ([`Plan::submit`]) do
+    /// not.
     pub fn worked(&self) -> Vec<(DeviceId, u64)> {
         self.table().worked().collect()
     }

@@ -41,8 +41,8 @@ pub enum Verify {
     Off,
     /// One block in 64 KiB, at places that change from call to call, and all whole blocks of messages that have at most 256 bytes of
     /// them, up to 64 KiB in a call; one in 256 of the MACs and tags. A message that has more than a 16th of the bytes of its call is
-    /// not sampled: its MAC is always compared, and its tag of a fused AEAD in the first call of the operation and then in one of 256
-    /// of its calls.
+    /// not sampled: its MAC is always compared, and its tag in a fused AEAD is compared in the first call of the operation and then
+    /// in one of 256 of its calls.
     #[default]
     Sample,
     /// Everything is computed again.

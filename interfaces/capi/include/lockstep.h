@@ -895,7 +895,7 @@ int lockstep_completion_wait(struct lockstep_completion *completion);
 
 // Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
 // The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
-// and `to` have the same length, belong to one device, and are the same part or separate.
+// and `to` have the same length, belong to one device, and are the same range or do not overlap.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
 // lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
@@ -910,7 +910,7 @@ int lockstep_device_cipher(const struct lockstep_engine *engine,
 
 // Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
 // waits. Nonce, associated data and tag are on the host. `from` and `to` have the same length, belong to one device, and are
-// the same part or separate.
+// the same range or do not overlap.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
 int lockstep_device_seal(const struct lockstep_engine *engine,

@@ -16,7 +16,7 @@ use crate::ffi;
 
 /// Runs a mode without authentication on memory of a device, on a stream of the device (NULL: the default stream), and waits.
 /// The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. `iv` has 16 bytes on the host (NULL in ECB) and is updated. `from`
-/// and `to` have the same length, belong to one device, and are the same part or separate.
+/// and `to` have the same length, belong to one device, and are the same range or do not overlap.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of
 /// lockstep_cipher_encrypt. After LOCKSTEP_ERROR_WRONG_RESULT the output is zeroed.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn lockstep_device_cipher(
 
 /// Encrypts and authenticates a message in memory of a device, on a stream of the device (NULL: the default stream), and
 /// waits. Nonce, associated data and tag are on the host. `from` and `to` have the same length, belong to one device, and are
-/// the same part or separate.
+/// the same range or do not overlap.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OUT_OF_REACH, LOCKSTEP_ERROR_UNSUPPORTED, and those of lockstep_aead_seal.
 #[unsafe(no_mangle)]

@@ -18,8 +18,9 @@ use crate::{memory, text};
 
 /// Maximum length of a header in bytes.
 const MAX_HEADER: usize = 256 << 10;
-/// Maximum number of recipients. Each recipient is a stanza of the header. A header of the maximum length has no room for as many
-/// recipients of the types of age and SSH. Each identity is tried on each stanza of its type, which takes about 50 us.
+/// Maximum number of recipients. Each recipient is a stanza of the header. Age keys and SSH keys have longer stanzas: a header of
+/// the maximum length has no room for this many of them. Each identity is tried on each stanza of its type, which takes about 50
+/// us.
 const MAX_STANZAS: usize = 3000;
 /// Maximum number of types of recipients that an error message names. Further types are only counted.
 const MAX_KINDS: usize = 8;

@@ -33,7 +33,7 @@ struct Current {
     builder: Option<EngineBuilder>,
     /// In the child of a fork, until this process has an engine: the device that the user named and that the parent has used.
     inherited: Option<String>,
-    /// Until the warning about it: the device that the user named and that this child of a fork cannot use.
+    /// The device that the user named and that this child of a fork cannot use; None after the warning about it.
     lost: Option<String>,
 }
 
@@ -58,8 +58,8 @@ impl Current {
     /// In the child of a fork: the engine is made again at the next use, for the same selection.
     ///
     /// A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the engine is
-    /// neither used nor dropped. A child cannot use a driver that its parent has started. Without it, the CPU is used, which is a loss if
-    /// the user has named the device. Simulated devices can be opened again.
+    /// neither used nor dropped. A child cannot use a driver that its parent has started, so the CPU is used instead. If the user has
+    /// named the device, `lost` records it for a warning. Simulated devices can be opened again.
     fn leave_parent(&mut self) {
         let Some(engine) = self.engine.take().map(std::mem::ManuallyDrop::new) else { return };
         let devices = engine.devices_so_far();
@@ -86,8 +86,8 @@ fn are_named(engine: &Engine) -> bool {
     engine.devices_so_far().iter().all(|device| device.id().backend != "cpu")
 }
 
-/// True if the devices of an engine that have memory of their own let it be allocated, which a driver refuses in the child of a process
-/// that has used it.
+/// True if memory can be allocated on each device of an engine that has memory of its own. A driver that a process has used refuses
+/// this in the child of the process.
 fn has_memory(engine: &Engine) -> bool {
     let mut memories = engine.devices().iter().filter_map(|device| device.memory());
     memories.all(|memory| memory.allocate(1).is_ok())
@@ -148,7 +148,7 @@ fn replace(new: Current) -> Current {
 #[pyclass(frozen, module = "lockstep._native")]
 pub(crate) struct EarlierSelection {
     selection: Mutex<Option<Current>>,
-    /// The process that has replaced it.
+    /// The process that has replaced the selection.
     process: u32,
 }
 

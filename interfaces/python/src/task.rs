@@ -39,8 +39,8 @@ pub(crate) fn wait_for_fifo<T: Send + 'static>(
     outcome.map_err(from_library)
 }
 
-/// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. The
-/// function is left alone in this case: its flag is set, and its result will be dropped.
+/// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. In
+/// this case the function is not waited for: the flag that it received is set, and its result is dropped.
 ///
 /// # Errors
 /// The exception of a signal handler.

@@ -17,10 +17,10 @@
 //! self-test. There are no other threads, no devices and no files, and the environment variables of
 //! [`lockstep::Engine`] have no effect.
 //!
-//! **Limits.** A suite states at most 2^24 records for a key, and QUIC 2^23 packets, and 2^52 packets that are not authentic
-//! (RFC 9001, section 6.6). rustls and the implementation of QUIC count them, and change keys or end the connection. Keys
-//! are wiped on drop. Every failure of decryption is the same error, [`rustls::Error::DecryptError`]. The suites are not FIPS-approved,
-//! even if those of the other provider are.
+//! **Limits.** A suite states a limit of 2^24 records for a key. In QUIC, the limits for a key are 2^23 packets, and 2^52 packets that
+//! are not authentic (RFC 9001, section 6.6). rustls and the implementation of QUIC count them, and change keys or end the connection.
+//! Keys are wiped on drop. Every failure of decryption is the same error, [`rustls::Error::DecryptError`]. The suites are not
+//! FIPS-approved, even if those of the other provider are.
 #![forbid(unsafe_code)]
 
 mod gcm;

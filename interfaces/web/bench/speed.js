@@ -20,7 +20,7 @@ const noise = (length) => {
 };
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
-/** The median times of candidates in seconds. Each is called once before. */
+/** The median times of candidates in seconds. Each is called once before the rounds. */
 async function times(candidates, rounds = ROUNDS) {
     const found = Object.fromEntries(Object.keys(candidates).map((name) => [name, []]));
     for (let round = -1; round < rounds; round++) {

@@ -7,7 +7,7 @@ import { backends, call, failure } from './module.js';
 /** The bytes that are read first. They also show the formats of other programs. */
 const START = 4096;
 
-/** A file whose header and last chunk are verified, and thus its length. */
+/** A file whose header and last chunk, and thus its length, are verified. */
 class EncryptedFile {
     #source;
     #start;
@@ -20,7 +20,7 @@ class EncryptedFile {
         const file = new EncryptedFile();
         let start = await source.read(0, Math.min(START, source.size));
         let length = call((module) => module.envelopeLength(start));
-        // The length of the envelope is known once its first 21 bytes are there, and START is more.
+        // The first 21 bytes of an envelope state its length, and START is more than 21 bytes.
         if (length + HEADER > start.length && start.length < source.size) {
             start = await source.read(0, Math.min(length + HEADER, source.size));
         }

@@ -1,6 +1,6 @@
 //! The part of the format age (<https://age-encryption.org/v1>, <https://c2sp.org/age>) that envelopes use: recipients of the types X25519
-//! and scrypt, and a payload of one chunk. The crate `age` has further types, and its messages in several languages; with it, the module
-//! would have half as many bytes again.
+//! and scrypt, and a payload of one chunk. The crate `age` has further types, and its messages in several languages; with that crate, the
+//! module would be larger by half.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
@@ -85,7 +85,7 @@ impl Recipient {
     }
 }
 
-/// The 32 bytes of a text with this first part.
+/// The 32 bytes in a text in Bech32 with this human-readable part.
 fn parse(text: &str, hrp: Hrp) -> Option<Key> {
     let parsed = CheckedHrpstring::new::<Bech32>(text).ok()?;
     if parsed.hrp() != hrp || parsed.byte_iter().len() != 32 {

@@ -137,9 +137,9 @@ fn planner_with_lazy_discovery(backends: Vec<Box<dyn Backend>>) -> (Planner, Arc
     (Planner::with_lazy_discovery(discover_for(initial, &Selection::default()).devices, discover), missing)
 }
 
-/// Discovers the devices of the backends that a selection names, and the CPU, which verifies the results of other
-/// devices. If the selection is automatic, all devices are discovered. If it names an unknown backend, too, so that the error
-/// message can list all devices.
+/// Discovers the devices of the backends that a selection names, and the CPU, which verifies the results of other devices. If
+/// the selection is automatic, all devices are discovered. All devices are also discovered if the selection names an unknown
+/// backend, so that the error message can list them.
 fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> Discovered {
     let device = selection.device.as_ref();
     let named = [device.map(|it| it.backend()), selection.kernel.as_ref().map(|it| it.backend())];

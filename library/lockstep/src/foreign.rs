@@ -40,9 +40,9 @@ const BY_PARQUET: &str = "use a reader of Parquet, such as the Python module `lo
 
 /// How a format is recognised.
 enum Mark {
-    /// By a constant at its start.
+    /// The file begins with this constant.
     Start(&'static [u8]),
-    /// By a test of its first bytes.
+    /// The first bytes of the file pass this test.
     Test(fn(&[u8]) -> bool),
 }
 use Mark::{Start, Test};

@@ -12,8 +12,8 @@ use crate::error::{Error, Result, malformed, missing};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
-/// Maximum number of fields of a structure. A field takes 40 bytes and its value. The structures of Parquet have fewer than 20
-/// fields.
+/// Maximum number of fields of a structure. A field takes 40 bytes in addition to its value. The structures of Parquet have
+/// fewer than 20 fields.
 const MAX_FIELDS: usize = 256;
 
 /// The types of the protocol.

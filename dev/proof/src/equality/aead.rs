@@ -60,7 +60,7 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
         let data = prover.data(len);
         let aad = aads[..[0, 13, 16, 45, 140, 300][index % 6]].to_vec();
         let iv = match operation {
-            // The counter that the kernel has computed from the IV follows from a whole block of ciphertext.
+            // For an IV of another length than 12 bytes, the proof computes J_0 from a whole block of ciphertext.
             Operation::Gcm(_) if len >= 16 => ivs[..[12, 1, 16, 60][index % 4]].to_vec(),
             // The last 6 bits of the nonce of OCB3 are public.
             Operation::Ocb(_) => {
@@ -76,7 +76,7 @@ pub(super) fn prove(prover: &mut Prover) -> Result<(), Stop> {
             session = prover.session.clone();
             prove_message(prover, &mut session, &run)
         } else {
-            // The products of one length are of no use for another.
+            // The runs of other lengths do not use the products of this run, so it has its own copy of the table.
             let forked = prover.fork();
             session = forked.session.clone();
             prove_message(&forked, &mut session, &run)

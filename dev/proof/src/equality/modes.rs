@@ -91,7 +91,8 @@ pub(super) fn prove(prover: &mut Prover, mode: usize) -> Result<(), Stop> {
     for (number, len) in lengths(prover.extent, mode.unit, most, &[step, 2 * step]).into_iter().enumerate() {
         for (index, register) in registers.iter().enumerate() {
             for in_place in [true, false] {
-                // Each length of CTR has two counters, and each short proof has one of the two places.
+                // CTR runs with the first counter and with one of the other three. A proof of CTR, and a short proof
+                // of any mode, runs either in place or out of place.
                 let is_left_out = index > 0 && index != 1 + number % 3;
                 let is_one_place = registers.len() > 1 || prover.extent == Extent::Short;
                 if is_left_out || is_one_place && in_place != (number + index).is_multiple_of(2) {

@@ -150,7 +150,7 @@ pub enum Reason {
     Check,
 }
 
-/// The reason why no run can refute a mutant, if its effects are limited so.
+/// The reason why no run can refute a mutant; `None` if a run may refute it.
 pub(super) fn reason(image: &Image, mutant: &Mutant) -> Option<Reason> {
     let after = mutant.after();
     let last = mutant.before.last()?;
@@ -169,7 +169,7 @@ pub(super) fn reason(image: &Image, mutant: &Mutant) -> Option<Reason> {
 fn changed(before: &[Instruction], after: &[Instruction]) -> Option<Set> {
     match (before, after) {
         ([first, second], _) => Effects::of(first).conflict(&Effects::of(second)),
-        // An exchange stores what the move stores.
+        // XCHG writes the same value to the first operand as MOV. It also changes the second operand.
         ([first], [other]) if (first.mnemonic(), other.mnemonic()) == (Mnemonic::Mov, Mnemonic::Xchg) => {
             Some(place(first.op1_register()))
         }
@@ -228,7 +228,7 @@ fn live_after(image: &Image, instruction: &Instruction, ignores_checks: bool) ->
         .collect();
     let places: BTreeMap<u64, usize> =
         code.iter().enumerate().map(|(index, instruction)| (instruction.ip(), index)).collect();
-    // What is live before each instruction, which grows until nothing changes.
+    // What is live before each instruction. The sets grow until none of them changes.
     let mut live: Vec<Set> = vec![0; code.len()];
     loop {
         let mut is_stable = true;

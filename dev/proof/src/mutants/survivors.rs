@@ -85,7 +85,7 @@ mod tests {
         assert!(matches("constant: *: cmp * -> cmp *", "constant: f::g: cmp rax,10h -> cmp rax,11h"));
         assert!(!matches("constant: *: cmp * -> cmp *", "constant: f::g: sub rax,10h -> sub rax,11h"));
         assert!(!matches("constant: f", "constant: f::g"));
-        // The end of a name is not used twice.
+        // The same characters of a text match only one part of the pattern.
         assert!(!matches("a*ba", "aba "));
         assert!(!matches("ab*ba", "aba"));
     }

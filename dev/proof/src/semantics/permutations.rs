@@ -185,7 +185,8 @@ pub(super) fn blend<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
         Blendpd | Vblendpd => 8,
         _ => return Err(m.stop("this blend has no semantics")),
     };
-    // The constant of 8 words is used for each 16 bytes.
+    // The immediate has 8 bits. PBLENDW blends 8 words with them, and VPBLENDW uses the same 8 bits for the second 16
+    // bytes.
     let result = from_fn(|place| if order >> (place / size % 8) & 1 == 1 { y[place] } else { x[place] });
     m.write(i, 0, &result)
 }

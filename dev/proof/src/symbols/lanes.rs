@@ -49,7 +49,7 @@ pub fn sum_of_sorted<T: Ord + Copy>(x: &[T], y: &[T]) -> Vec<T> {
 pub(super) struct Lanes {
     /// Each lane of the basis by its last place, in echelon form, with its number.
     pub(super) rows: HashMap<Place, (Vec<Place>, u32)>,
-    /// The numbers of the lanes whose sum a lane is.
+    /// For each lane that has been looked up: the numbers of the lanes of the basis whose sum is this lane.
     pub(super) known: HashMap<[Bit; 64], Vec<u32>>,
     /// The coefficients of the product of two lanes of the basis.
     pub(super) products: HashMap<(u32, u32), [Bit; 127]>,
@@ -58,11 +58,12 @@ pub(super) struct Lanes {
 }
 
 /// The parts of the moduli of POLYVAL's field (RFC 8452, section 3) and of the field of XTS (IEEE 1619, 5.2) that code multiplies by. The
-/// constants that occur in data are numbers of bits, which are other numbers because they are multiples of 8 below 2^63.
-const MODULI: [u64; 2] = [0xc2 << 56, 0x87];
+/// last is three copies of the latter, by which the widest steps of XTS multiply. The other constants are lengths in bits, which occur in
+/// data. They are multiples of 8 below 2^63, so they differ from these parts.
+const MODULI: [u64; 3] = [0xc2 << 56, 0x87, 0x87 | 0x87 << 8 | 0x87 << 56];
 
 impl Table {
-    /// The numbers of the lanes of the basis whose sum a lane without constants is.
+    /// The numbers of the lanes of the basis whose sum is `lane`, which has no constants.
     fn parts(&mut self, lane: &[Bit; 64]) -> Vec<u32> {
         if let Some(parts) = self.lanes.known.get(lane) {
             return parts.clone();
@@ -83,7 +84,7 @@ impl Table {
         parts
     }
 
-    /// The carry-less product of two lanes, whose highest coefficient is zero.
+    /// The carry-less product of two lanes. The highest coefficient of the product, of x^127, is zero.
     pub fn product(&mut self, x: &[Bit; 64], y: &[Bit; 64]) -> [Bit; 128] {
         let mut terms: [Vec<Bit>; 128] = std::array::from_fn(|_| Vec::new());
         let mut split = |lane: &[Bit; 64]| {

@@ -319,7 +319,8 @@ impl Table {
         halves: [usize; 2],
     ) -> [Symbol; 16] {
         let is_public = |block: &[Symbol; 16]| block.as_flattened().iter().all(|bit| *bit <= ONE);
-        // The sum of the halves, in both halves, is no factor, and the modulus is none. A block of numbers may have equal halves.
+        // Not a factor of a product in a field: a block of symbols whose halves are equal (for Karatsuba's method, both contain
+        // the sum of the halves of a factor), and a block with a part of the modulus.
         let is_factor = |block: &[Symbol; 16]| {
             block[..8] != block[8..]
                 || is_public(block) && !is_modulus(block.as_flattened().first_chunk().expect("64 bits"))

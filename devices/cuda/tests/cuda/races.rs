@@ -6,7 +6,7 @@ use crate::{emulation, ocb};
 
 use std::sync::Arc;
 
-use emulation::passes::{Family, Piece, block, check, expanded, key};
+use emulation::passes::{Family, Piece, block, check, expanded, is_for_any_size, key};
 use emulation::{kernels, launch, launches};
 use lockstep_core::backend::KernelId;
 use lockstep_core::data::Data;
@@ -36,7 +36,7 @@ fn run_pass(family: Family, pass: &str, bits: usize) {
 fn run_by_name(name: &str) {
     let (rest, bits) = match name.rsplit_once('_').map(|(rest, bits)| (rest, bits.parse())) {
         Some((rest, Ok(bits))) => (rest, bits),
-        _ if name.starts_with("bitslice_") => (name, 256),
+        _ if is_for_any_size(name) => (name, 256),
         _ => return,
     };
     if let Some(family) = rest.strip_suffix("_expand") {
@@ -54,6 +54,7 @@ fn run_by_name(name: &str) {
         Family::of_the_paper("fine_shared", 64),
         Family::of_the_paper("fine_constant", 64),
         Family::of_the_thesis(32, 2),
+        Family::of_the_chapter(64),
     ];
     let pass_of = |family: &Family| rest.strip_prefix(family.name)?.strip_prefix('_');
     if let Some((family, pass)) = families.iter().find_map(|family| Some((family, pass_of(family)?)))

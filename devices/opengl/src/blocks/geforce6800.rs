@@ -75,6 +75,11 @@ impl Program {
     }
 }
 
+/// The shaders of a program, for a host that compiles them itself.
+pub(crate) fn sources(variant: Variant, size: KeySize) -> Sources {
+    Program { variant, size }.sources()
+}
+
 /// The steps of a draw that are executed. Experiments omit steps to measure the cost of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Steps {

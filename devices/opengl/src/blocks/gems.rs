@@ -129,6 +129,22 @@ impl Program {
     }
 }
 
+/// A program for a host that compiles it itself: its shaders, and the name of the table for each uniform of a table.
+pub(crate) fn exported(
+    design: Design,
+    decrypts: bool,
+    interface: Interface,
+) -> (Sources, Vec<(&'static str, &'static str)>) {
+    let program = Program::of(design, decrypts);
+    let tables = program.contents().into_iter().map(|(uniform, (name, _))| (uniform, name));
+    (program.sources(interface), tables.collect())
+}
+
+/// All tables, by name.
+pub(crate) fn all_tables() -> Vec<(&'static str, Vec<u32>)> {
+    FORWARD.into_iter().chain(INVERSE).map(|(name, content)| (name, content())).collect()
+}
+
 /// Encrypts or decrypts the blocks of a run.
 pub(super) fn draw(run: &mut Run, design: Design, gl: &mut Gl) -> Result<(), String> {
     let program = Program::of(design, run.decrypts);

@@ -12,8 +12,8 @@ use zeroize::Zeroizing;
 
 pub(crate) use chunk::{Chunk, Task};
 pub use geforce6800::Steps;
-pub(crate) use geforce6800::Variant;
-pub(crate) use gems::{Design, Stage, Tables};
+pub(crate) use geforce6800::{Variant, sources as geforce6800_sources};
+pub(crate) use gems::{Design, Stage, Tables, all_tables, exported as exported_gems};
 
 use crate::gl::Gl;
 

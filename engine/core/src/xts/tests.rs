@@ -21,7 +21,8 @@ fn powers_are_repeated_products() {
     assert_eq!(power, 2);
 }
 
-/// Products of all pairs of powers of x below 128. Products are sums of these, because multiplication is bilinear.
+/// Products of all pairs of powers of x below 128. All other products are sums of these, because multiplication is
+/// bilinear.
 #[test]
 fn products_of_all_powers_of_x() {
     for i in 0..128 {

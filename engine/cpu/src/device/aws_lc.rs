@@ -34,7 +34,7 @@ pub(super) fn cost(operation: Operation, key: KeySize) -> Option<Cost> {
 
 /// Runs a task on at most this number of threads.
 pub(super) fn run(task: &mut Task<'_, '_>, threads: usize) -> Result<()> {
-    // AWS-LC uses no registers but those that the widest portable kernel clears.
+    // The drop of `_entry` clears the registers of the widest portable kernel; AWS-LC uses no others.
     let kernel = Soft::detect().expect("the portable kernel runs everywhere");
     let _entry = Entry::of(kernel);
     match task {

@@ -62,7 +62,8 @@ pub struct Lane<'a, S, D = Span<'a>> {
 }
 
 mod listed {
-    /// A kernel of the list in `kernels`, which implements this trait for it: a kernel that is not listed does not compile.
+    /// A kernel in the list of `kernels`. Only the macro of that list implements this trait, so a kernel that is not listed
+    /// does not compile.
     pub trait Listed {}
 }
 pub(crate) use listed::Listed;

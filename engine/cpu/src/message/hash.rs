@@ -159,7 +159,7 @@ impl<const GHASH: bool> Hash<GHASH> {
         self.len += bytes.len();
     }
 
-    /// Adds bytes of any number; whole blocks are hashed when they no longer fit into the pending bytes.
+    /// Adds any number of bytes; whole blocks are hashed when they no longer fit into the pending bytes.
     #[inline]
     pub(super) fn absorb<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, bytes: &[u8]) {
         if self.len + bytes.len() <= PENDING {

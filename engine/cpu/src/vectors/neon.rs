@@ -1,7 +1,7 @@
 //! The vector of 64-bit Arm: one block in a register of NEON, with the instructions AESE, AESMC, AESD, AESIMC and PMULL, which are
 //! constant-time; and key expansion.
 //!
-//! AESE adds the round key before SubBytes, and AESENC of x86-64 after MixColumns. [`Single`] therefore adds zero in AESE. The
+//! AESE adds the round key before SubBytes; AESENC of x86-64 adds it after MixColumns. [`Single`] therefore adds zero in AESE. The
 //! compiler (InstCombine of LLVM) replaces this zero by the key that was added before, so that a round has no further instruction.
 
 use std::arch::aarch64::*;

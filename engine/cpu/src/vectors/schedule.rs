@@ -18,7 +18,8 @@ pub struct Schedule {
     pub(super) encrypt: [RawBlock; 15],
     /// 10, 12 or 14.
     pub(super) rounds: usize,
-    /// Zeros in place of padding: a move copies padding, in which the stack may hold parts of other keys.
+    /// Zeros in place of padding. Padding could hold parts of other keys that were left on the stack, and a move
+    /// would copy them.
     _gap: u64,
     /// Round keys of the equivalent inverse cipher, in the order of use. InvMixColumns is applied to all but the first and
     /// the last.

@@ -153,7 +153,8 @@ pub(super) unsafe fn crypt<V: Vector>(
     }
 }
 
-/// Sets `tag`, which is the mask, to the tag: adds the hash, the blocks of `before`, at most seven, and the lengths in bits.
+/// Sets `tag` to the tag. Before the call, `tag` holds the mask, the encrypted J0. The function adds the hash of the state,
+/// of the blocks of `before` (at most seven), and of the lengths in bits.
 ///
 /// # Safety
 ///

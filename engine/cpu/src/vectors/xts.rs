@@ -69,7 +69,7 @@ struct Xts<V, const ENCRYPTS: bool> {
     /// The tweaks of the next eight vectors, for the widest steps with vectors of four blocks. They are computed between the
     /// rounds of the previous step.
     following: [V; 8],
-    /// [`carries`] of the first two of them.
+    /// [`carries`] of the first two vectors of `following`.
     carries: [V; 2],
     modulus: V,
 }

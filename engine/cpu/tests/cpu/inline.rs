@@ -120,7 +120,7 @@ fn types_are_send_and_sync() {
 #[test]
 fn a_key_is_replaced_in_its_place() {
     for kernel in InlineKernel::all() {
-        // Longer keys before shorter ones, so that their last round keys must be erased.
+        // Longer keys are set before shorter ones, so that the last round keys of the longer keys must be erased.
         let mut key = InlineKey::new(kernel, &bytes(9, 32)).unwrap();
         for len in [24, 16, 32] {
             let new = bytes(len, len);

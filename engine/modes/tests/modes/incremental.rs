@@ -72,7 +72,8 @@ fn a_block_that_was_not_computed_is_not_used_as_keystream() {
     assert_eq!(data[..], reference::ctr::apply(&reference::Aes::new(&KEY), &IV, &[0x55; 11]));
 }
 
-/// At each byte of a block and for each length up to three blocks, also where the counter wraps in or after the block.
+/// The keystream is resumed at each byte of a block, for each length up to three blocks. Some counters wrap in the
+/// block or after it.
 #[test]
 fn a_keystream_resumes_inside_a_block() {
     let aes = reference::Aes::new(&KEY);

@@ -217,8 +217,8 @@ fn check(args: &Cipher) -> Result<()> {
     }
 }
 
-/// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case, but of a MAC
-/// nothing would be left for the device.
+/// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case. If the call
+/// computes only a MAC, no work would be left for the device.
 fn check_mac(raw: &Raw) -> Result<()> {
     let pass = match raw.mode {
         Mode::Cmac => Pass::CbcMac,

@@ -182,7 +182,8 @@ fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<
         Ok(())
     };
     if args.key.is_some() {
-        // The comparison with existing outputs needs the key of the key file.
+        // Existing outputs are compared with their inputs before the first file is encrypted, and the comparison
+        // needs the key.
         set_key()?;
     }
     let flags = (request.recursive, args.delete);

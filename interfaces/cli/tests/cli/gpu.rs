@@ -90,7 +90,9 @@ fn egl_without_opengl() {
         if name.starts_with("__EGL")
             && ["/dev/dri", "/dev/nvidiactl"].iter().any(|path| Path::new(path).exists())
         {
-            continue; // Where there may be a GPU, a place that EGL does not name is taken for one.
+            // EGL lists no device then. On a machine that may have a GPU, the place without a device counts as that GPU, so
+            // there is no software device.
+            continue;
         }
         let mut command = folder.command(BY_OPENGL.into_iter().chain(["-o", "out"]));
         command.env(name, value);

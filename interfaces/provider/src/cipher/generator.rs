@@ -26,7 +26,7 @@ enum Step {
     Ecb,
     /// ECB and CTR without key and IV.
     Both,
-    /// These two, and the derivation function.
+    /// ECB and CTR without key and IV, and ECB with the key of the derivation function.
     Derivation,
 }
 

@@ -18,7 +18,8 @@ pub(crate) struct Wrap(Raw);
 impl Cipher for Wrap {
     /// All of these parameters except the length of the key are ignored, as in the default provider.
     const SETTABLE: Parameters = list!(KEYLEN PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
-    /// As in the default provider. `EVP_Cipher` therefore returns the status of the update instead of a length.
+    /// The default provider has no function for it either. `EVP_Cipher` therefore returns the status of the update
+    /// instead of a length.
     const HAS_ONE_SHOT: bool = false;
 
     fn new(common: Common) -> Self {
@@ -52,7 +53,7 @@ impl Cipher for Wrap {
         }
         self.check(data.len())?;
         let key = self.0.key()?;
-        // The blocks of all steps have 12 times the size of the data, which are counted once.
+        // All steps together process 12 times as many bytes as the data have. The bytes of the data are counted once.
         let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
             let rest = match key.is_large(block.len()) {

@@ -36,7 +36,7 @@ pub(super) unsafe fn free<T>(pointer: *mut c_void) {
             // The parts of the value have wiped themselves. Bytes that belong to no part, such as those of the larger variants of an enum,
             // can hold what was on the stack when the value was moved here.
             pointer.cast::<u8>().write_bytes(0, size_of::<T>());
-            // As if the memory were read, so that the compiler keeps the writes.
+            // The compiler assumes that this call reads the memory, so it keeps the writes.
             std::hint::black_box(pointer);
             dealloc(pointer.cast(), Layout::new::<T>());
         }

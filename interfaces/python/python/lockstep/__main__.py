@@ -16,8 +16,8 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # The command calls the handler that it replaces. Python's handler would raise KeyboardInterrupt, and the exit code would be lost.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    # Python has no object for a standard stream that was closed at its start. The next files that are opened would get the numbers of these
-    # streams, such as a pipe, from which the command would read.
+    # Python has no object for a standard stream that was closed at its start. The next files that are opened, such as a pipe, would get the
+    # numbers of these streams, and the command would read from them.
     closed = [number for number, stream in enumerate((sys.__stdin__, sys.__stdout__, sys.__stderr__)) if stream is None]
     while closed and os.open(os.devnull, os.O_RDWR) < max(closed):
         pass

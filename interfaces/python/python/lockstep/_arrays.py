@@ -146,10 +146,10 @@ def as_library(array: Any, like: Any) -> Any:
 
 
 def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) -> Any:
-    """A new array of `size` bytes, of the library and on the device of an array, for work on a stream.
+    """A new array of `size` bytes from the library of `array` and on its device, for work on `stream`.
 
-    For a library whose function is not known, the result is a `lockstep.tensor.DeviceArray` on a device, and an array of numpy or a
-    bytearray on the host.
+    The bytes are zero if `zeroed`. For arrays of libraries other than PyTorch and CuPy, the result is a `lockstep.tensor.DeviceArray` on a
+    device. On the host it is an array of numpy or, if numpy is not loaded, a bytearray.
     """
     library = package_of(array)
     if library == "torch":

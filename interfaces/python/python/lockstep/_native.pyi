@@ -464,7 +464,8 @@ class DeviceArray:
     """Bytes in the memory of a device, as an array for other libraries: by DLPack and by __cuda_array_interface__.
 
     shape: a number or a tuple; device: a name such as "cuda:0". The memory is zeroed at first, and wiped when the last reference to it is
-    dropped. Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
+    dropped. Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if the device has not
+    enough memory.
 
     >>> with lockstep.use("cuda:emu"):    # the emulator; "cuda:0" is the first GPU
     ...     tensor.DeviceArray((2, 16), "cuda:emu").nbytes

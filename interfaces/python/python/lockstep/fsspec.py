@@ -291,8 +291,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, and therefore the size
-            # of the plaintext.
+            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, so the size of the
+            # plaintext is unknown too.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
@@ -402,10 +402,10 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.cp_file(self._target(path1), self._target(path2), **kwargs)
 
     def _with_full_paths(self, *paths: Any) -> tuple[Any, ...]:
-        """A file system with the paths of the other one, and these paths there, which end with / as before.
+        """A file system with the paths of the other file system, and these paths on it. A / at the end of a path is kept.
 
-        fsspec takes the part before the last / of a name for its folder, so that it would copy a folder without such a part, directly
-        below the root, to a wrong place.
+        fsspec takes the part of a name before the last / for its folder. The name of a folder directly below the root has no such part, so
+        fsspec would copy this folder to a wrong place.
         """
         if not self.root or has_magic(self.root) or not all(isinstance(path, str) and self._strip_protocol(path) for path in paths):
             return super(), *paths

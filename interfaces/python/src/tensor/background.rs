@@ -2,7 +2,7 @@
 //!
 //! A thread of a pool submits the work. The caller waits only for the submission, so the order of work on a stream is the order
 //! of the calls. The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a
-//! later call. At most [`THREADS`] works are in progress; further calls wait.
+//! later call. At most [`THREADS`] jobs are in progress; further calls wait.
 
 use std::cell::Cell;
 use std::collections::VecDeque;

@@ -99,7 +99,8 @@ impl DeviceArray {
 impl DeviceArray {
     /// An array of bytes with a shape, a number or a tuple, on the device of this name, such as "cuda:0".
     ///
-    /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if there is not enough.
+    /// Raises ValueError for a device that does not exist or whose memory has no addresses, RuntimeError if the device has not
+    /// enough memory.
     #[new]
     fn new(py: Python<'_>, shape: &Bound<'_, PyAny>, device: Text) -> PyResult<DeviceArray> {
         let shape: Vec<usize> = match shape.extract() {

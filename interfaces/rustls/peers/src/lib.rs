@@ -31,7 +31,7 @@ pub fn client_config(provider: CryptoProvider, suite: CipherSuite) -> ClientConf
     connections::client_config(provider, suite)
 }
 
-/// The same for a server.
+/// The configuration of a server for one suite and the version of TLS to which it belongs.
 pub fn server_config(provider: CryptoProvider, suite: CipherSuite) -> ServerConfig {
     connections::server_config(provider, suite)
 }

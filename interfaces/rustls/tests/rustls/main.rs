@@ -1,4 +1,5 @@
-//! The provider of rustls: TLS 1.2, TLS 1.3 and QUIC. The other side is ring, OpenSSL, or the vectors of RFC 9001.
+//! Lockstep's `CryptoProvider` for rustls, in TLS 1.2, TLS 1.3 and QUIC. The other side is ring, OpenSSL, or the
+//! vectors of RFC 9001.
 
 mod common;
 mod connections;

@@ -43,7 +43,7 @@ impl Drop for Program {
 
 fn openssl(folder: &Path, name: CipherSuite, arguments: &[&str]) -> Program {
     let mut command = Command::new("openssl");
-    // Without the configuration of the machine, which could load a provider.
+    // The configuration of the machine is not used, because it could load a provider.
     command.env("OPENSSL_CONF", "/dev/null").current_dir(folder).args(arguments).args(options(name));
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     Program(command.spawn().expect("the program openssl is needed: install OpenSSL"))

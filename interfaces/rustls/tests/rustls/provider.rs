@@ -88,7 +88,8 @@ fn shown(secrets: &ConnectionTrafficSecrets) -> (&'static str, Vec<u8>, Vec<u8>)
     (name, key, iv)
 }
 
-/// As kTLS needs them: the secrets of our side equal those of the side with ring, in reverse.
+/// The secrets that kTLS needs: our side sends with the secrets with which the side with ring receives, and the
+/// reverse.
 #[test]
 fn secrets_can_be_extracted() {
     for name in SUITES {

@@ -100,7 +100,8 @@ fn the_initial_packet_of_a_server_is_that_of_the_rfc() {
     let (head, body) = packet.split_at_mut(header.len());
     let (first, rest) = head.split_first_mut().unwrap();
     let start = rest.len() - 2;
-    // As a receiver, which does not know the length of the packet number: two bytes of the payload are not changed.
+    // A receiver does not know the length of the packet number, so it passes 4 bytes. The last two of them belong to the
+    // payload and must not be changed.
     let sample: Vec<u8> = body[2..18].to_vec();
     let mut number = [rest[start], rest[start + 1], body[0], body[1]];
     keys.header.decrypt_in_place(&sample, first, &mut number).unwrap();

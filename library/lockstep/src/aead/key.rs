@@ -147,8 +147,6 @@ impl Key {
         self.run(caller, nonce, aad, HostData::InPlace(data), Tag::Expect(tag))
     }
 
-    /// Encrypts data, in place or not, and writes the tag to separate memory; or checks the tag and decrypts, if the tag is
-    /// [`Tag::Expect`]. The other calls use this one.
     /// Processes one message, in place or not. With [`Tag::Write`], encrypts the data and writes the tag to separate memory. With
     /// [`Tag::Expect`], checks the tag and decrypts the data. The other functions call this one.
     ///

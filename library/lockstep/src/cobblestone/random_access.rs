@@ -131,7 +131,7 @@ impl<S: ReadAt> Reader<S> {
         let up_to = |most: usize| size.min(most as u64) as usize;
         let mut header = [0; HEADER];
         let header = &mut header[..up_to(HEADER)];
-        // No byte is read after the end, where `start` may be.
+        // `start` may be after the end of the source. In this case no byte is read, and the offset is 0.
         let start = if size > 0 { start } else { 0 };
         source.read_exact_at(header, start).map_err(Error::Read)?;
         let key = MessageKey::check(key, context, header, |first| {

@@ -20,7 +20,7 @@
 //!
 //! **Authenticated modes** are those of [`crate::aead`], with one [`Engine`](crate::Engine) for the process, which the first message
 //! makes. It uses the CPU: messages of up to 16 KiB are computed on the calling thread, and longer ones may be divided among threads.
-//! Only if the environment names another device or a kernel, that one runs all messages.
+//! If the environment names another device or a kernel, this device or kernel runs all messages.
 //!
 //! Every failure is the same [`aead::Error`]. If the environment names a device or a kernel that does not exist, every message fails, and
 //! its buffer is unchanged; [`Engine::new`](crate::Engine::new) returns the reason. If a device fails while it decrypts a message, the

@@ -112,8 +112,8 @@ fn status_time(file: &Metadata) -> (i64, i64) {
 }
 
 /// The time at which an output was created, which is before its input was read. Where a file system does not store this time, the
-/// result is the time of the last change of the status, which is later. On macOS, too: there, a program that sets the modification
-/// time back also sets the time of creation back.
+/// result is the time of the last change of the status, which is later. The result is this time on macOS too, because a program
+/// there that sets the modification time back also sets the time of creation back.
 fn creation(file: &Metadata) -> (i64, i64) {
     let created = if cfg!(target_vendor = "apple") { None } else { file.created().ok() };
     let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());

@@ -41,10 +41,14 @@ pub(crate) struct Family {
     option: u32,
 }
 
-/// The entry point of a pass, and `Launch::option`. The functions of the family `bitslice` have no key size in their names, and
-/// their option is the number of rounds.
+/// True if the names of a family's functions have no key size, because each function is for all key sizes.
+pub(crate) fn is_for_any_size(family: &str) -> bool {
+    family.starts_with("bitslice") || family.starts_with("gems")
+}
+
+/// The entry point of a pass, and `Launch::option`. The option of a function for all key sizes is the number of rounds.
 pub(crate) fn entry(family: &str, pass: &str, bits: usize, option: u32) -> (String, u32) {
-    match family.starts_with("bitslice") {
+    match is_for_any_size(family) {
         true => (format!("{family}_{pass}"), bits as u32 / 32 + 6),
         false => (format!("{family}_{pass}_{bits}"), option),
     }
@@ -76,6 +80,10 @@ impl Family {
         let shared = boxes + threads * constant(&format!("{grain}_state_bytes"));
         let tile_bytes = threads * constant(&format!("{grain}_thread_bytes"));
         Family { name, threads, tile_bytes, tiles_per_block: 1, shared, option: 0 }
+    }
+
+    pub(crate) fn of_the_chapter(threads: usize) -> Family {
+        Family { name: "gems", threads, tile_bytes: threads * 16, tiles_per_block: 1, shared: 0, option: 0 }
     }
 
     pub(crate) fn of_the_thesis(threads: usize, option: u32) -> Family {

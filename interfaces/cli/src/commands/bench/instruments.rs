@@ -211,7 +211,7 @@ impl Meter {
         let now = self.read();
         let used = |(package, (now, before)): (&Package, (&Option<u64>, &Option<u64>))| {
             let (now, before) = ((*now)?, (*before)?);
-            // For a counter that has wrapped around.
+            // The counter has wrapped around.
             let wrapped = || package.range?.checked_sub(before)?.checked_add(now);
             Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
         };

@@ -1,0 +1,69 @@
+// A server for the page and a headless Chromium.
+
+import { execFileSync } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+const PROGRAMS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
+// WebGPU and WebGL 2 in software.
+const SOFTWARE = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--enable-unsafe-swiftshader', '--use-angle=swiftshader'];
+
+/** Serves a folder below /some/folder/, because the page must work in a subfolder. Returns the server and the URL of the page. */
+export async function serve(folder) {
+    const prefix = '/some/folder/';
+    const server = createServer(async (request, response) => {
+        const path = new URL(request.url, 'http://localhost').pathname;
+        const name = normalize(path.slice(prefix.length)) || 'index.html';
+        try {
+            if (!path.startsWith(prefix) || name.startsWith('..')) throw new Error('outside');
+            const content = await readFile(join(folder, name === '.' ? 'index.html' : name));
+            response.writeHead(200, { 'content-type': TYPES[extname(name)] ?? 'text/html', 'x-content-type-options': 'nosniff' }).end(content);
+        } catch {
+            response.writeHead(404).end();
+        }
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return { server, url: `http://localhost:${server.address().port}${prefix}` };
+}
+
+function program() {
+    for (const name of PROGRAMS) {
+        try {
+            return execFileSync('which', [name], { encoding: 'utf8' }).trim();
+        } catch {
+            // The next one.
+        }
+    }
+    throw new Error('there is no Chromium: `tools/setup.sh browser` installs one');
+}
+
+/** Starts a browser, with WebGPU and WebGL 2 in software or without both. */
+export function launch(withGpu = true) {
+    const args = withGpu ? SOFTWARE : ['--disable-gpu', '--disable-3d-apis', '--disable-features=WebGPU', '--disable-blink-features=WebGPU'];
+    return chromium.launch({ executablePath: program(), args: ['--no-sandbox', ...args] });
+}
+
+/** Opens the page; `before` is a function that the page runs first. `wrong` collects messages on the console, exceptions, violations of the policy and requests to other hosts. */
+export async function open(browser, url, options = {}) {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
+    const page = await context.newPage();
+    const wrong = [];
+    page.on('console', (message) => {
+        // The experiment waits for the results of each draw by intention.
+        const isExpected = message.text().includes('GPU stall due to ReadPixels');
+        if (['error', 'warning'].includes(message.type()) && !isExpected) wrong.push(`console: ${message.text()}`);
+    });
+    page.on('pageerror', (error) => wrong.push(`exception: ${error.message}`));
+    page.on('request', (request) => {
+        const asked = request.url();
+        if (!asked.startsWith(url) && !asked.startsWith('blob:')) wrong.push(`it asks for ${asked}`);
+    });
+    page.on('response', (response) => response.status() >= 400 && wrong.push(`${response.url()}: ${response.status()}`));
+    await page.addInitScript(() => addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
+    if (options.before) await page.addInitScript(options.before);
+    await page.goto(url + (options.query ?? ''));
+    return { page, context, wrong };
+}
