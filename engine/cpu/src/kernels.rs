@@ -72,8 +72,6 @@ macro_rules! kernels {
 
         /// The names and rows of all kernels, with the tokens of those that this processor can run.
         pub(crate) fn all() -> impl Iterator<Item = (&'static str, Row, Option<AnyKernel>)> {
-            #[cfg(target_arch = "x86_64")]
-            crate::kernel::registers::detect();
             [$($(#[$cfg])* ($kernel::NAME, $kernel::ROW, $kernel::detect().map(AnyKernel::$kernel)),)*].into_iter()
         }
 

@@ -95,8 +95,9 @@ impl LazyDiscovery {
     }
 }
 
-/// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit. Additions of other threads may be lost: an atomic addition
-/// would wait until the previous work of the thread has written its output.
+/// Adds to a sum of nanoseconds. Returns true if the sum has reached the limit. An atomic addition would wait until the previous work of
+/// the thread has written its output. Therefore additions of other threads may be lost, and a thread that is interrupted before it stores
+/// may set the sum back to an older value. The limit is then reached later.
 fn count_towards(limit: u64, sum: &AtomicU64, ns: f64) -> bool {
     let total = sum.load(Ordering::Relaxed).saturating_add(ns as u64);
     sum.store(total, Ordering::Relaxed);
@@ -389,14 +390,17 @@ impl Planner {
         resident: Option<DeviceId>,
     ) -> Result<Plan<'_>> {
         let wanted = Wanted { operation, key, shape: work.into(), resident, trusted_only: false };
-        match self.sole(operation, key, wanted.shape.bytes).filter(|_| resident.is_none()) {
-            Some((device, kernel)) => Ok(Plan { planner: self, device, kernel, queued: None }),
-            None => self.choose(wanted),
+        if resident.is_none()
+            && let Some((device, kernel)) = self.sole(operation, key, wanted.shape.bytes)
+        {
+            return Ok(Plan { planner: self, device, kernel, queued: None });
         }
+        self.choose(wanted)
     }
 
     /// The device and the kernel for work in host memory if there is nothing to choose: a trusted device has the only kernel that may be
-    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work.
+    /// the fastest, and discovery is not due. A choice would take a large part of the time of short work. The estimated time of the work is
+    /// counted, so after `None` the caller calls [`Planner::choose`], not [`Planner::plan`].
     #[inline]
     pub(crate) fn sole(
         &self,
@@ -442,7 +446,8 @@ impl Planner {
         })
     }
 
-    fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
+    /// The fastest candidate, without the shortcut of [`Planner::sole`].
+    pub(crate) fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
         let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
         if resident.is_some_and(|id| !table.has(id)) {

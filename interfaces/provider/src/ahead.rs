@@ -277,8 +277,10 @@ impl KeystreamAhead {
             self.run += 1;
             if self.run > MIN_RUN {
                 self.run = 0;
-                // The key of the job may be copied by way of the stack.
-                self.member = run_and_wipe(true, || PoolMember::new(keystream_pool, key, self.pass, counter));
+                // The job has a copy of the key.
+                self.member = run_and_wipe(key.resources.leaves_keys(), || {
+                    PoolMember::new(keystream_pool, key, self.pass, counter)
+                });
             }
         }
         let Some(member) = &mut self.member else { return Some(data) };

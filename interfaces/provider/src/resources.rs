@@ -120,6 +120,12 @@ impl Resources {
         if inline::is_proven(self.kernel) { Ok(self.kernel) } else { Err(Reason::SelfTest) }
     }
 
+    /// True if setting or copying a key may leave parts of it on the stack.
+    #[inline]
+    pub(crate) fn leaves_keys(&self) -> bool {
+        !self.kernel.expands_in_place()
+    }
+
     /// True if keystream is computed ahead.
     pub(crate) fn computes_ahead(&self) -> bool {
         self.settings.ahead.unwrap_or_else(|| {

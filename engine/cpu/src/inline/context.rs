@@ -144,7 +144,7 @@ pub(super) fn new<K: Kernel>(kernel: K, key: &[u8]) -> Option<Box<dyn Context>> 
     Some(boxed::try_new(|| Gcm { keys, state: State::idle() })?)
 }
 
-/// True if [`new`] leaves no copy of the key on the stack.
+/// See [`InlineKernel::expands_in_place`](super::InlineKernel::expands_in_place).
 pub(super) fn expands_in_place<K: Kernel>(_: K) -> bool {
     K::IN_PLACE
 }

@@ -56,6 +56,8 @@ impl InlineKey {
         let Expanded { key: any, bytes, len } = &mut *self.0;
         with_key!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
+            // A shorter key leaves nothing of a longer one.
+            **bytes = [[0; 16]; 2];
             bytes.as_flattened_mut()[..key.len()].copy_from_slice(key);
             *len = key.len();
             kernel.expand_into(key, schedule);
@@ -161,3 +163,6 @@ impl InlineKey {
         cbc_mac(state: &mut Block, data: &[u8]) => cbc_mac(state, data);
     }
 }
+
+#[cfg(test)]
+mod tests;

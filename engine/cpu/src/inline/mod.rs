@@ -4,8 +4,9 @@
 //! There is no planner, thread or lock. No call on data allocates, except [`InlineKernel::run`]. A call on 16 bytes
 //! therefore costs little more than the cipher. Padding, verification and unique nonces are the caller's responsibility.
 //!
-//! On x86-64, every call ends by clearing all vector registers, and the general registers that a function need not preserve: no round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent
-//! timing (DIT) if the processor has it, and resets it.
+//! On x86-64, every call ends by clearing all vector registers, and the general registers that a function need not preserve: no
+//! round key, no power of H and no text is left in them. On 64-bit Arm, every call sets the mode of data-independent timing (DIT)
+//! if the processor has it, and resets it.
 //!
 //! | type | content |
 //! |---|---|
@@ -45,7 +46,8 @@ impl InlineKernel {
         InlineKernel::all().next().expect("the portable kernel runs everywhere")
     }
 
-    /// True if a new [`InlineGcm`], and [`InlineGcm::set_key`], leave no copy of the key on the stack.
+    /// True if functions that set and copy keys ([`InlineKey`], [`InlineGcm`], [`InlineOcb`]) leave no copy of a key on the stack.
+    #[inline]
     pub fn expands_in_place(self) -> bool {
         with_kernel!(self.0, kernel => context::expands_in_place(kernel))
     }

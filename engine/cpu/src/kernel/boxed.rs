@@ -46,16 +46,22 @@ impl<T> Aligned<T> {
         Err(_) => panic!("the value is too large"),
     };
 
+    /// The offset of the value in a block at this address.
+    #[inline(always)]
+    fn offset(block: usize) -> usize {
+        block.wrapping_neg() % align_of::<T>()
+    }
+
     /// Makes a value on the heap; `None` if the allocation fails.
     #[inline(always)]
     pub(crate) fn try_new(make: impl FnOnce() -> T) -> Option<Aligned<T>> {
         const { assert!(size_of::<T>() > 0) };
-        // SAFETY: the layout has a non-zero size. The value lies inside the block, which exceeds it by more than the offset: the block
+        // SAFETY: the layout has a non-zero size. The value lies inside the block, which exceeds it by at least the offset: the block
         // has an alignment of at least MIN_ALIGN.
         unsafe {
             // See `try_new`.
             let block = NonNull::new(black_box(alloc(Self::LAYOUT)))?;
-            let value = block.add(block.align_offset(align_of::<T>())).cast::<T>();
+            let value = block.add(Self::offset(block.addr().get())).cast::<T>();
             value.write(make());
             Some(Aligned { value, block })
         }

@@ -6,7 +6,7 @@ use std::arch::{asm, is_aarch64_feature_detected};
 use super::Kernel;
 
 /// A call of a public function. Until the value is dropped, a 64-bit Arm processor with the mode DIT runs instructions in a time that
-/// does not depend on data. The drop clears the registers that the kernel uses, and restores the mode.
+/// does not depend on data. The drop clears registers ([`Kernel::clear_registers`]) and restores the mode.
 pub(crate) struct Entry<K: Kernel> {
     kernel: K,
     dit: bool,

@@ -2,7 +2,7 @@
 //! that a function need not preserve. Wiping of the stack, to which the compiler copies what does not fit into registers.
 
 use std::arch::{asm, is_x86_feature_detected};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Clears the general registers that a function need not preserve, and calls `asm!` with the vector registers 0 to 15 as clobbers, in
 /// addition to others.
@@ -34,24 +34,40 @@ macro_rules! of_each {
     };
 }
 
-/// True if the processor has AVX-512VL. The C library then copies data through all 32 vector registers, whatever the kernel uses. The
-/// detection of the standard library is not called where registers hold secrets, because the call would copy registers to the stack.
-static HAS_ZMM: AtomicBool = AtomicBool::new(false);
+/// The widest vector registers of the processor: [`XMM`], [`YMM`] or [`ZMM`]. Whatever the kernel uses, the C library may copy data
+/// through any of them, for example through registers 16 to 31. The detection of the standard library is not called where registers hold
+/// secrets, because the call would copy registers to the stack.
+static WIDEST: AtomicU8 = AtomicU8::new(XMM);
 
-/// Detects the registers of the processor.
+/// SSE2.
+const XMM: u8 = 0;
+/// AVX.
+const YMM: u8 = 1;
+/// AVX-512VL.
+const ZMM: u8 = 2;
+
+/// Detects the registers of the processor. The detection of each kernel calls it, so that a token exists only after it.
 pub(crate) fn detect() {
-    HAS_ZMM.store(is_x86_feature_detected!("avx512vl"), Ordering::Relaxed);
+    let widest = match () {
+        () if is_x86_feature_detected!("avx512vl") => ZMM,
+        () if is_x86_feature_detected!("avx") => YMM,
+        () => XMM,
+    };
+    WIDEST.store(widest, Ordering::Relaxed);
 }
 
-/// Clears the registers of SSE instructions, or all of AVX-512 if the processor has them.
+/// Clears all vector registers that the processor has.
 ///
 /// # Safety
 /// The processor has SSE2, as every x86-64 processor does.
 #[inline]
 pub(crate) unsafe fn clear_xmm() {
-    if HAS_ZMM.load(Ordering::Relaxed) {
+    match WIDEST.load(Ordering::Relaxed) {
         // SAFETY: the processor has the instructions.
-        return unsafe { clear_zmm() };
+        ZMM => return unsafe { clear_zmm() },
+        // SAFETY: the processor has the instructions.
+        YMM => return unsafe { clear_ymm() },
+        _ => {}
     }
     // SAFETY: the registers are declared as written.
     unsafe { clear!(of_each!("pxor", twice: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);) }
@@ -66,7 +82,7 @@ pub(crate) unsafe fn clear_xmm() {
 #[inline]
 #[target_feature(enable = "avx")]
 pub(crate) unsafe fn clear_ymm() {
-    if HAS_ZMM.load(Ordering::Relaxed) {
+    if WIDEST.load(Ordering::Relaxed) == ZMM {
         // SAFETY: the processor has the instructions.
         return unsafe { clear_zmm() };
     }
@@ -118,3 +134,6 @@ pub(crate) fn wipe_stack<const BYTES: usize>() {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@
 //!
 //! The multiply instruction must be constant-time, as on 64-bit x86 and ARM.
 
+use std::sync::atomic::{Ordering, compiler_fence};
+
 use zeroize::Zeroize;
 
 use super::lookup::{self, Lookup, STREAMS, Tables};
@@ -99,8 +101,10 @@ impl HashKey {
         let Powers { h, tables, has_tables, .. } = &mut *self.powers;
         if !*has_tables {
             const { assert!(STREAMS == 1 << 4) };
-            lookup::tables((0..4).fold(*h, |power, _| multiply(&factors(power), power)), tables);
+            // Set before the tables are written: if another thread forks the process in between, the child process erases them.
             *has_tables = true;
+            compiler_fence(Ordering::SeqCst);
+            lookup::tables((0..4).fold(*h, |power, _| multiply(&factors(power), power)), tables);
         }
     }
 }

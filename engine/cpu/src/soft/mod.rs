@@ -11,7 +11,7 @@
 //!
 //! | width | blocks of a group | GHASH |
 //! |---|---|---|
-//! | `Portable` (not with `Simd128`, which is always available where it is compiled) | 8 | integers |
+//! | `Portable` (compiled only without `Simd128`) | 8 | integers |
 //! | `Ssse3`, `Neon`, `Simd128` | 8 | lookups in 16 bytes |
 //! | `Avx2` | 16 | lookups in twice 16 bytes |
 //! | `Avx512` | 32 | lookups in twice 16 bytes |
@@ -82,6 +82,8 @@ static WIDEST: AtomicUsize = AtomicUsize::new(usize::MAX);
 impl Soft {
     /// The kernel with registers of this width; `None` if the processor lacks their instructions.
     pub fn of_width(width: Width) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        registers::detect();
         width.is_available().then_some(Soft { width })
     }
 

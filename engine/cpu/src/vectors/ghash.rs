@@ -21,14 +21,15 @@ pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 /// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
 const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 
-/// Powers of H, eight vectors of them; zeroed on drop. P is [`Vector::Powers`]. The vectors are aligned, because a store that crosses a cache
-/// line is forwarded slowly to a load.
+/// Powers of H, eight vectors of them; zeroed on drop. P is [`Vector::Powers`]. The vectors are aligned, because a store that crosses
+/// a cache line is forwarded slowly to a load.
 #[repr(C, align(64))]
 pub struct HashKey<P> {
     /// The powers in descending order, so that consecutive blocks match consecutive powers. After them, the exclusive or of the two
     /// halves of each power.
     values: P,
-    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The others are zero.
+    /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The others are zero. The number is
+    /// raised before vectors are written: see [`HashKey::raise`].
     pub(super) made: usize,
 }
 
@@ -70,6 +71,7 @@ impl<P> HashKey<P> {
     #[inline(always)]
     fn put<V: Vector<Powers = P>>(&mut self, i: usize, powers: V) {
         assert!(i < 8, "a key has eight vectors");
+        debug_assert!(i < self.made, "a vector that is not counted is not erased");
         let (at, values) = ((7 - i) * V::BLOCKS, (&raw mut self.values).cast::<RawBlock>());
         // SAFETY: the index was checked, so that both places lie inside the values, which are borrowed exclusively. The key is aligned for
         // the widest vectors.
@@ -77,6 +79,15 @@ impl<P> HashKey<P> {
             values.add(at).cast::<V>().write(powers);
             Factor::of(powers).sum.store_low_halves(values.add(Self::POWERS).cast::<u64>().add(at));
         }
+    }
+
+    /// Counts vectors that the caller is about to write. If another thread forks the process while they are written, the child process
+    /// erases all counted vectors when it replaces or drops the key.
+    #[inline(always)]
+    fn raise(&mut self, made: usize) {
+        self.made = made;
+        // The compiler does not move the writes before the count.
+        compiler_fence(Ordering::SeqCst);
     }
 
     /// A vector with H^power in each of its lanes of 128 bits.
@@ -260,11 +271,13 @@ unsafe fn next_powers<V: Vector>(known: V, last_known: V) -> V {
 pub(super) unsafe fn replace_key<V: Vector>(h: Single, place: &mut HashKey<V::Powers>) {
     // SAFETY: the caller guarantees that the processor has the instructions.
     let lowest = unsafe { lowest_powers::<V>(h.reversed()) };
+    place.raise(place.made.max(1));
     place.put(0, lowest);
     // The powers of the previous key are erased.
     for i in 1..place.made {
         place.put(i, lowest.xor(lowest));
     }
+    compiler_fence(Ordering::SeqCst);
     place.made = 1;
 }
 
@@ -280,10 +293,10 @@ pub(super) unsafe fn ensure_powers<V: Vector>(key: &mut HashKey<V::Powers>, bloc
         while key.made < 8 && key.made * V::BLOCKS < blocks {
             let known = key.made;
             let last = key.vector::<V>(known - 1);
+            key.raise(2 * known);
             for i in 0..known {
                 key.put(known + i, next_powers(key.vector::<V>(i), last));
             }
-            key.made = 2 * known;
         }
     }
 }
@@ -391,3 +404,6 @@ pub(super) unsafe fn hash_few<V: Vector>(
         sum.reduced(Single::numbers([MODULUS; 4]))
     }
 }
+
+#[cfg(test)]
+mod tests;

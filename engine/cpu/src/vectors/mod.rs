@@ -120,6 +120,8 @@ macro_rules! kernel {
                 const NAME: &'static str = $name;
 
                 fn detect() -> Option<Self> {
+                    #[cfg(target_arch = "x86_64")]
+                    crate::kernel::registers::detect();
                     ($(std::arch::$detected!($feature))&&*).then_some($kernel(()))
                 }
 

@@ -41,7 +41,8 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Ocb<'_, ENCRYPTS> {
         unsafe {
             // The masks are loaded in each step, and the text to encrypt twice: 16 registers would not hold them.
             let key = &*opaque(self.key);
-            // The table has the mask of block `count` where the mask of block `blocks` + `count` is needed.
+            // The last block of the step has the number `blocks` + `count`. Its value in the table contains the mask L of the number
+            // `count`, which is replaced by that of its own number.
             let number = state.blocks + count as u64;
             let change = l(key, count.trailing_zeros()).xor(l(key, number.trailing_zeros()));
             let zero = change.xor(change);

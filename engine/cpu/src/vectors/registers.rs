@@ -27,7 +27,8 @@ vector! {
 vector! {
     /// Two blocks in a ymm register.
     Ymm(__m256i), blocks: 2, alpha: [2 4 6],
-    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, word: _mm256_set1_epi64x, widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
+    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, word: _mm256_set1_epi64x,
+    widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
     two: {
         xor: _mm256_xor_si256, and: _mm256_and_si256,
         aesenc: _mm256_aesenc_epi128, aesenclast: _mm256_aesenclast_epi128,
@@ -109,7 +110,8 @@ vector! {
 vector! {
     /// Four blocks in a zmm register.
     Zmm(__m512i), blocks: 4, alpha: [4],
-    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, word: _mm512_set1_epi64, widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
+    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, word: _mm512_set1_epi64,
+    widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
     two: {
         xor: _mm512_xor_si512, and: _mm512_and_si512,
         aesenc: _mm512_aesenc_epi128, aesenclast: _mm512_aesenclast_epi128,

@@ -103,10 +103,10 @@ impl StreamState {
         &mut self,
         executor: &mut E,
         direction: Direction,
-        data: Span<'_>,
+        mut data: Span<'_>,
     ) -> Result<(), E::Error> {
-        // Copies of the span, field by field, stay in registers. A move may be a vector load that waits for the stores of the fields.
-        let mut data = data;
+        // `reborrow` copies the fields of the span one by one, in registers. A move of the span may load all fields as a vector, which
+        // waits until they have been stored.
         if self.used == 0 && data.len().is_multiple_of(16) {
             return executor.run(self.passes[direction as usize], &mut self.state, data.reborrow());
         }

@@ -31,16 +31,16 @@ pub(crate) struct GcmMode {
 
 pub(crate) struct GcmKey {
     gcm: InlineGcm,
-    ahead: Ahead,
+    apart: CtrApart,
 }
 
-/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. They are on the heap, so that
-/// contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
+/// The key and the state of a CTR part that is computed apart from the rest: by a named device, or ahead. The key is expanded a second
+/// time, with the schedule that such CTR takes; [`InlineGcm`] has the other. They are on the heap, so that contexts without them are small and fast to copy. The vector has at most one element; it replaces a `Box`, whose allocation aborts
 /// the process on failure.
 #[derive(Default)]
-struct Ahead(Vec<(ContextKey, KeystreamAhead)>);
+struct CtrApart(Vec<(ContextKey, KeystreamAhead)>);
 
-impl Ahead {
+impl CtrApart {
     /// Computes CTR apart. If the memory is missing, GCM works without it.
     fn enable(&mut self, key: Outcome<ContextKey>) {
         if let (Ok(key), Ok(())) = (key, self.0.try_reserve_exact(1)) {
@@ -64,7 +64,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for CtrApart {
     fn drop(&mut self) {
         self.clear();
     }
@@ -81,29 +81,29 @@ impl AeadMode for GcmMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(GcmKey { gcm, ahead: Ahead::default() })
+        Ok(GcmKey { gcm, apart: CtrApart::default() })
     }
 
     fn duplicate_key(key: &GcmKey) -> Outcome<GcmKey> {
         // The copy computes its own keystream when needed.
-        let mut ahead = Ahead::default();
-        key.ahead.0.iter().for_each(|(key, _)| ahead.enable(key.duplicate()));
-        Ok(GcmKey { gcm: key.gcm.duplicate().ok_or(Reason::OutOfMemory)?, ahead })
+        let mut apart = CtrApart::default();
+        key.apart.0.iter().for_each(|(key, _)| apart.enable(key.duplicate()));
+        Ok(GcmKey { gcm: key.gcm.duplicate().ok_or(Reason::OutOfMemory)?, apart })
     }
 
     fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
         let instance = &context.common.instance;
-        if let Some(GcmKey { gcm, ahead }) = &mut context.key {
-            ahead.clear();
+        if let Some(GcmKey { gcm, apart }) = &mut context.key {
+            apart.clear();
             if !gcm.set_key(key) {
                 context.key = None;
             }
         } else {
             context.key = Some(Self::new_key(instance, key)?);
         }
-        let GcmKey { ahead, .. } = context.key.as_mut().ok_or(Reason::OutOfMemory)?;
+        let GcmKey { apart, .. } = context.key.as_mut().ok_or(Reason::OutOfMemory)?;
         if instance.has_ctr_apart() {
-            ahead.enable(ContextKey::new(&instance.resources, key));
+            apart.enable(ContextKey::new(&instance.resources, key));
         }
         Ok(())
     }
@@ -139,11 +139,11 @@ impl AeadMode for GcmMode {
     }
 
     fn start(context: &mut AeadContext<Self>) -> Outcome<()> {
-        let GcmKey { gcm, ahead } = context.key.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, apart } = context.key.as_mut().ok_or(Reason::NoKey)?;
         if !gcm.start(context.common.encrypts, &context.iv[..context.iv_len]) {
             return Err(Reason::IvLength);
         }
-        ahead.stop();
+        apart.stop();
         context.iv_state = IvState::InUse;
         context.mode.iv_is_used = true;
         context.tag_is_made = false;
@@ -188,8 +188,8 @@ impl AeadMode for GcmMode {
         }
         context.started()?;
         context.check_tag_is_set()?;
-        let GcmKey { gcm, ahead } = context.key.as_mut().ok_or(Reason::NoKey)?;
-        ahead.stop();
+        let GcmKey { gcm, apart } = context.key.as_mut().ok_or(Reason::NoKey)?;
+        apart.stop();
         // The message has ended, even if the tag is wrong.
         context.iv_state = IvState::Used;
         if context.common.encrypts {
@@ -251,9 +251,9 @@ impl AeadContext<GcmMode> {
     /// continue.
     #[inline(always)]
     fn process(&mut self, data: Span<'_>) -> Outcome<()> {
-        let GcmKey { gcm, ahead } = self.key.as_mut().ok_or(Reason::NoKey)?;
+        let GcmKey { gcm, apart } = self.key.as_mut().ok_or(Reason::NoKey)?;
         let instance = &self.common.instance;
-        let Some((key, keystream)) = ahead
+        let Some((key, keystream)) = apart
             .0
             .first_mut()
             // Without keystream computed ahead, the fused loop of the kernel processes small updates.

@@ -18,7 +18,7 @@ pub(crate) struct OcbMode;
 
 pub(crate) struct OcbKey {
     ocb: InlineOcb,
-    /// The key for large calls, if a device is named.
+    /// The key for large calls, expanded a second time, if a device is named.
     planned: Option<ContextKey>,
     /// A partial block between two updates.
     buffer: BlockBuffer,

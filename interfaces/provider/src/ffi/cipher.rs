@@ -16,7 +16,7 @@ use crate::libcrypto::types::{Dispatch, OsslParam, PARAM_INTEGER, PARAM_UNSIGNED
 use crate::reason::{Outcome, Reason};
 use crate::report::EntryPoint;
 use crate::resources::Resources;
-use crate::system::stack::{LEAVES_KEYS, in_own_frame, run_and_wipe, wipe_context};
+use crate::system::stack::{in_own_frame, run_and_wipe, wipe_copies_of};
 
 /// The property definition of the algorithms. It does not contain `fips=yes`, because the code is not validated.
 pub(super) const PROPERTIES: &CStr = c"provider=lockstep";
@@ -177,12 +177,12 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
             old.raise(Reason::Internal, EntryPoint::Copy);
             return null_mut();
         }
-        let copy = run_and_wipe(LEAVES_KEYS, || {
+        let copy = run_and_wipe(old.cipher.common().instance.resources.leaves_keys(), || {
             object::allocate(Context { cipher: old.cipher.duplicate()?, broken: false, ..*old })
         });
         // Programs such as Python's cryptography copy a context for each message, and wiping takes a tenth of the time of a copy.
         if old.cipher.holds_text() {
-            wipe_context();
+            wipe_copies_of::<Context<C>>();
         }
         copy.map(<*mut _>::cast).unwrap_or_else(|reason| {
             old.raise(reason, EntryPoint::Copy);
@@ -205,7 +205,8 @@ unsafe extern "C" fn init<C: Cipher, const ENCRYPTS: bool>(
             (!pointer.is_null()).then(|| slice::from_raw_parts(pointer, len))
         };
         let (key, iv) = (slice(key, key_len), slice(iv, iv_len));
-        run_and_wipe(LEAVES_KEYS && key.is_some(), || {
+        let leaves_key = key.is_some() && context.cipher.common().instance.resources.leaves_keys();
+        run_and_wipe(leaves_key, || {
             // Checked before anything changes: a call that fails must not leave a new IV with the old key.
             if key.is_some_and(|key| key.len() != context.cipher.common().algorithm.key_len) {
                 return Err(Reason::KeyLength);

@@ -2,10 +2,6 @@
 
 use lockstep::hazmat::stack;
 
-/// True if setting or copying a key may leave copies of it on the stack. Kernels for x86-64 leave none, as the analysis of their machine
-/// code shows (docs/proof.md); other processors have not been analysed.
-pub(crate) const LEAVES_KEYS: bool = !cfg!(target_arch = "x86_64");
-
 /// Runs code in a stack frame of its own. Wipes this frame afterwards if the code may leave secrets there, because wiping takes longer
 /// than a short call.
 #[inline(always)]
@@ -23,7 +19,11 @@ pub(crate) fn in_own_frame<T>(code: impl FnOnce() -> T) -> T {
     code()
 }
 
-/// Wipes the stack below the caller after a context has been moved there: 2 KiB, which exceed a context and the frames that move it.
-pub(crate) fn wipe_context() {
-    stack::wipe::<2>();
+/// Wipes the stack below the caller after a context of type T has been copied there.
+pub(crate) fn wipe_copies_of<T>() {
+    const KIB: usize = 2;
+    /// A part of the copy is made, is moved into the cipher, with it into the context, and with this to the function that allocates it.
+    const COPIES: usize = 4;
+    const { assert!(COPIES * size_of::<T>() <= KIB << 10) };
+    stack::wipe::<KIB>();
 }

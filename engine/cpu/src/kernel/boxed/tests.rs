@@ -54,6 +54,23 @@ fn threads_share_a_value() {
     assert_eq!(drops.load(Ordering::Relaxed), 1);
 }
 
+/// The allocator may return a block at any multiple of [`MIN_ALIGN`].
+#[test]
+fn a_value_fits_into_a_block_at_any_address() {
+    #[repr(align(64))]
+    struct Lines(#[allow(dead_code, reason = "only the size matters")] [u8; 192]);
+    fn check<T>() {
+        for address in (0x1000..0x1000 + 64).step_by(MIN_ALIGN) {
+            let offset = Aligned::<T>::offset(address);
+            assert!((address + offset).is_multiple_of(align_of::<T>()), "{address:#x}");
+            assert!(offset + size_of::<T>() <= Aligned::<T>::LAYOUT.size(), "{address:#x}");
+        }
+    }
+    check::<Lines>();
+    check::<u128>();
+    check::<u8>();
+}
+
 #[test]
 fn values_are_aligned_and_dropped() {
     #[repr(align(64))]

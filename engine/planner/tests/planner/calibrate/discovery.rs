@@ -76,7 +76,8 @@ fn other_devices_are_discovered_after_enough_work() {
     assert_eq!(discovered.load(Ordering::Relaxed), 4);
 }
 
-/// Work that is not planned, because only one kernel is known, counts towards discovery too.
+/// Work that is not planned, because only one kernel is known, counts towards discovery too. Work in the memory of a device does not,
+/// because no other device could do it.
 #[test]
 fn work_that_is_not_planned_counts() {
     let clock = Arc::new(Virtual::default());
@@ -98,6 +99,10 @@ fn work_that_is_not_planned_counts() {
         }
     };
     // Each call takes 2 ms by the stated cost, and discovery starts after two seconds of work.
+    run(1);
+    for _ in 0..1100 {
+        planner.plan(CTR, KEY, 1 << 20, Some(id("mock-cpu"))).unwrap();
+    }
     run(900);
     assert_eq!(discovered.load(Ordering::Relaxed), 0);
     run(200);

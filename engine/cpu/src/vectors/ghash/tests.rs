@@ -1,0 +1,57 @@
+use std::mem::ManuallyDrop;
+use std::ptr::from_mut;
+
+use super::*;
+use crate::kernel::Kernel;
+
+/// The bytes of a hash key that lie before the vector of the lowest powers, and before the sums of their halves.
+fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
+    let (powers, lowest) = (HashKey::<P>::POWERS, HashKey::<P>::POWERS / 8);
+    // SAFETY: both ranges lie inside the values, which are initialised.
+    unsafe {
+        let blocks = std::slice::from_raw_parts(key.powers_ptr().cast::<u8>(), 16 * (powers - lowest));
+        let sums = std::slice::from_raw_parts(key.sums_ptr().cast::<u8>(), 8 * (powers - lowest));
+        [blocks, sums].concat()
+    }
+}
+
+/// A key as a process has it that was forked while another thread computed the second half of the powers: only one vector of that half
+/// has been written.
+fn interrupted<P, K: Kernel<HashKey = HashKey<P>>>(kernel: K) -> ManuallyDrop<HashKey<P>> {
+    let mut key = ManuallyDrop::new(kernel.hash_key(&[5; 16]));
+    assert_eq!(key.made, 8);
+    // SAFETY: the first three vectors of the highest powers lie inside the values.
+    unsafe { from_mut(&mut key.values).cast::<u8>().write_bytes(0, 3 * size_of::<P>() / 12) };
+    assert!(higher_powers(&key).iter().any(|byte| *byte != 0));
+    key
+}
+
+fn check<P, K: Kernel<HashKey = HashKey<P>>>(kernel: Option<K>) {
+    let Some(kernel) = kernel else { return };
+    let mut replaced = interrupted(kernel);
+    kernel.hash_keys_into(&[[9; 16]], std::slice::from_mut(&mut *replaced));
+    assert_eq!(replaced.made, 1);
+    assert!(higher_powers(&replaced).iter().all(|byte| *byte == 0), "{}", K::NAME);
+    kernel.ensure_powers(&mut replaced, usize::MAX);
+    assert!(higher_powers(&replaced) == higher_powers(&kernel.hash_key(&[9; 16])), "{}", K::NAME);
+
+    let mut dropped = interrupted(kernel);
+    // SAFETY: the key is not dropped again.
+    unsafe { ManuallyDrop::drop(&mut dropped) };
+    // SAFETY: the memory still belongs to `dropped`, and all its values are plain numbers.
+    let bytes = unsafe { std::slice::from_raw_parts((&raw const dropped).cast::<u8>(), size_of::<P>()) };
+    assert!(bytes.iter().all(|byte| *byte == 0), "{}", K::NAME);
+}
+
+/// The powers are counted before they are written: in builds with debug assertions, a write to a vector that is not counted panics.
+#[test]
+fn an_incomplete_key_is_erased() {
+    #[cfg(target_arch = "aarch64")]
+    check(crate::vectors::Armv8::detect());
+    #[cfg(target_arch = "x86_64")]
+    {
+        check(crate::vectors::AesNi::detect());
+        check(crate::vectors::Vaes256::detect());
+        check(crate::vectors::Vaes512::detect());
+    }
+}
