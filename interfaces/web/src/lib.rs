@@ -11,7 +11,7 @@
 //! All AES runs on the calling thread, by the portable kernel with registers of SIMD128.
 //!
 //! Keys, passphrases and identities that are arguments are wiped here, and so is plaintext that was decrypted. Plaintext that is an argument
-//! stays in freed memory of the module until other data overwrite it: wiping it would take a tenth of the time of its encryption.
+//! stays in freed memory of the module until other data overwrite it.
 
 mod aead;
 #[cfg(feature = "files")]
