@@ -25,6 +25,10 @@ refresh() {
     as_root apt-get -qq update || echo "$tool: could not refresh the package lists, using them as they are" >&2
 }
 
+require_apt() {
+    command -v apt-get >/dev/null || die "needs apt-get (Debian or a relative of it)"
+}
+
 candidate() {
     apt-cache policy rustc-web 2>/dev/null | awk '/Candidate:/ { print $2 }'
 }
@@ -32,7 +36,7 @@ candidate() {
 # Sets $version to the newest version of rustc-web in the package lists, which must compile the project.
 find_version() {
     local project=$1 wanted
-    command -v apt-get >/dev/null || die "needs apt-get (Debian or a relative of it)"
+    require_apt
     version=$(candidate)
     if [ -z "$version" ] || [ "$version" = '(none)' ]; then
         refresh

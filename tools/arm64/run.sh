@@ -33,6 +33,7 @@ tool=arm64
 . "$project/tools/arm64/packages.sh"
 
 [ "$(uname -m)" = x86_64 ] || die "this script is for x86-64"
+require_apt
 
 missing=()
 for package in "${tools[@]}"; do

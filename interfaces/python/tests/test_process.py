@@ -1,6 +1,7 @@
 """Threads, forks, signals, and the end of the interpreter."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -114,6 +115,9 @@ def test_selections(key):
             aead.AESOCB3(key).encrypt(bytes(12), bytes(100), None)
     device = lockstep.devices()[0]
     assert device.name == "cpu" and "cpu/soft" in device.kernels and device.description in repr(device)
+    assert isinstance(device.kernels, tuple) and hash(device) == hash(lockstep.devices()[0])
+    assert b"lockstep._" not in pickle.dumps(device) and pickle.loads(pickle.dumps(device)) == device
+    assert {kind.__module__ for kind in (lockstep.Device, lockstep.SelfTest, lockstep.Selection, lockstep.Writer)} == {"lockstep"}
     assert "cuda" in lockstep.missing_devices() or len(lockstep.devices()) > 1
 
 
@@ -121,6 +125,7 @@ def test_the_self_test_passes():
     with lockstep.use("cpu"):
         results = lockstep.selftest()
     assert {result.kernel for result in results} >= {"cpu/soft"}
+    assert all(isinstance(result.failures, tuple) for result in results) and len(set(results)) == len(results)
     assert all(result.passed and result.operations > 0 and not result.failures for result in results)
 
 

@@ -170,6 +170,9 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     for arguments in ({"key": data(32)}, {"key": key, "context": b"x"}):
         with pytest.raises(lockstep.InvalidTag):
             encrypted.load(message, **arguments)
+    for opens in (lambda: encrypted.load(message, key=None), lambda: safe_open(tmp_path / "enc", "np", key=None)):
+        with pytest.raises(TypeError, match="a key is missing"):
+            opens()
     # The salt, the header or a tensor is changed, or the end is missing.
     for damaged in (b"x" + message[1:], *(message[:at] + bytes([message[at] ^ 1]) + message[at + 1 :] for at in (60, 200_000))):
         with pytest.raises(lockstep.InvalidTag):
@@ -193,6 +196,8 @@ def test_what_cannot_be_saved_leaves_no_file(tmp_path, key):
         encrypted.save_file({"a": grid}, path, {"a": 5}, key=key)
     with pytest.raises(ValueError):
         encrypted.save_file({"a": grid}, path, key=b"short")
+    with pytest.raises(TypeError, match="a key is missing"):
+        encrypted.save_file({"a": grid}, path, key=None)
     assert list(tmp_path.iterdir()) == []
     encrypted.save_file({"a": grid.astype(">f4")}, path, key=key)
     encrypted.save_file({"a": grid.astype(">f4")}, path, key=key)

@@ -297,6 +297,15 @@ class TestDevices:
             (TypeError, "masked", {"data": CudaArray(array, mask=array)}),
             (ValueError, "16 bytes: make a copy", {"tags": unaligned}),
             (ValueError, "\\(n, 16\\)", {"nonces": on_device(bytes(24), (2, 12))}),
+            *(
+                (ValueError, "no valid shape", {"data": CudaArray(array, **change)})
+                for change in (
+                    {"shape": (-1,)}, {"shape": (1 << 64,)}, {"shape": (6.5,)}, {"shape": ("64",)}, {"shape": 64}, {"strides": (0.5,)},
+                    {"data": (-1, False)}, {"data": (1 << 64, False)}, {"data": (str(address), False)}, {"data": (address, "no")},
+                    {"data": (address, None)}, {"data": address}, {"stream": -1}, {"stream": 1 << 64}, {"stream": "x"},
+                )
+            ),
+            (ValueError, "2 \\*\\* 64", {"data": CudaArray(array, typestr="|u" + "9" * 25)}),
             ((ValueError, RuntimeError), "not allocated", {"data": CudaArray(array, data=(4096, False))}),
         ]
         for error, message, changes in cases:

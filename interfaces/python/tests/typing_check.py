@@ -30,4 +30,4 @@ assert_type(lockstep.random.Generator(b"").position, int)
 hazmat.encrypt("GCM", b"", b"")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
 
 with lockstep.use("cpu", threads=1):
-    assert_type(lockstep.devices()[0].kernels, list[str])
+    assert_type(lockstep.devices()[0].kernels, tuple[str, ...])

@@ -1,6 +1,6 @@
 // The authenticated modes, on bytes.
 
-import { backends, bytes, call, failure, subtle } from './module.js';
+import { backends, bytes, call, failure, importKey, live, subtle } from './module.js';
 
 // From this length in bytes on, `sealAsync` and `openAsync` use WebCrypto: see docs/web.md. Shorter messages take less time in
 // WebAssembly, since a call of WebCrypto takes 5 to 50 microseconds.
@@ -38,78 +38,95 @@ class Aead {
     #key;
     #name;
     #tag;
+    #keyLength;
     #backend;
+    // The key in WebCrypto: a promise, and its result.
+    #importing;
     #imported;
 
     constructor(name, key, { tagLength = 16, backend } = {}) {
+        if (typeof name !== 'string') throw failure('argument', 'the name of the mode must be a string');
+        if (!Number.isInteger(tagLength) || tagLength < 0 || tagLength > 16) {
+            throw failure('argument', 'tagLength must be a number of bytes, at most 16');
+        }
         this.#backend = backends(backend);
         this.#key = call((module) => new module.AeadKey(name, bytes(key, 'the key'), tagLength));
-        [this.#name, this.#tag] = [name.toUpperCase(), tagLength];
+        [this.#name, this.#tag, this.#keyLength] = [name.toUpperCase(), tagLength, bytes(key, 'the key').length];
     }
 
     /** Seals a message: returns ciphertext and tag as one string. */
     seal(nonce, aad, plaintext) {
         const [data, lengths] = strings(aad);
-        return call(() => this.#key.seal(bytes(nonce, 'the nonce'), data, lengths, bytes(plaintext, 'the plaintext')));
+        return call(() => live(this.#key).seal(bytes(nonce, 'the nonce'), data, lengths, bytes(plaintext, 'the plaintext')));
     }
 
     /** Opens a message; throws an error with the code `not-authentic` unless it is authentic. */
     open(nonce, aad, sealed) {
         const [data, lengths] = strings(aad);
-        return call(() => this.#key.open(bytes(nonce, 'the nonce'), data, lengths, bytes(sealed, 'the sealed message')));
+        return call(() => live(this.#key).open(bytes(nonce, 'the nonce'), data, lengths, bytes(sealed, 'the sealed message')));
     }
 
-    /** Does the same as `seal`, and uses WebCrypto where it takes less time. */
+    /** Does the same as `seal`, and uses WebCrypto where it takes less time. The arguments may be changed when the call has returned. */
     async sealAsync(nonce, aad, plaintext) {
-        const parameters = await this.#parameters(nonce, aad, bytes(plaintext, 'the plaintext').length);
+        const parameters = this.#parameters(nonce, aad, bytes(plaintext, 'the plaintext').length);
         if (!parameters) return this.seal(nonce, aad, plaintext);
-        return new Uint8Array(await subtle().encrypt(parameters, await this.#imported, plaintext));
+        // WebCrypto copies its arguments before its call returns. Until it has the key, they are copied here.
+        const data = this.#imported ? plaintext : bytes(plaintext, 'the plaintext').slice();
+        const key = this.#imported ?? (await this.#import());
+        return new Uint8Array(await subtle().encrypt(parameters, key, data));
     }
 
-    /** Does the same as `open`, and uses WebCrypto where it takes less time. */
+    /** Does the same as `open`, and uses WebCrypto where it takes less time. The arguments may be changed when the call has returned. */
     async openAsync(nonce, aad, sealed) {
-        const parameters = await this.#parameters(nonce, aad, bytes(sealed, 'the sealed message').length);
+        const parameters = this.#parameters(nonce, aad, bytes(sealed, 'the sealed message').length);
         if (!parameters) return this.open(nonce, aad, sealed);
+        const data = this.#imported ? sealed : bytes(sealed, 'the sealed message').slice();
+        const key = this.#imported ?? (await this.#import());
         try {
-            return new Uint8Array(await subtle().decrypt(parameters, await this.#imported, sealed));
+            return new Uint8Array(await subtle().decrypt(parameters, key, data));
         } catch {
             throw failure('not-authentic', 'authentication failed: the data, the key, the nonce or the tag is wrong');
         }
     }
 
-    // The parameters of WebCrypto; undefined if the message is for WebAssembly. Chromium has no keys of 24 bytes.
-    async #parameters(nonce, aad, length) {
-        if (this.#backend === 'wasm' || this.#name !== 'GCM' || this.#tag < 12) return undefined;
+    // The parameters of WebCrypto, as copies; undefined if the message is for WebAssembly. Chromium has no keys of 24 bytes.
+    #parameters(nonce, aad, length) {
+        live(this.#key);
+        if (this.#backend === 'wasm' || this.#name !== 'GCM' || this.#tag < 12 || this.#keyLength === 24) return undefined;
         if (this.#backend === 'auto' && length < WEBCRYPTO_FROM) return undefined;
-        if (this.#imported === undefined) {
-            const raw = call(() => this.#key.rawKey());
-            const usages = ['encrypt', 'decrypt'];
-            this.#imported = raw.length === 24 ? null : subtle().importKey('raw', raw, 'AES-GCM', false, usages);
-        }
-        if (this.#imported === null || bytes(nonce, 'the nonce').length === 0) return undefined;
+        if (bytes(nonce, 'the nonce').length === 0) return undefined;
         const [additionalData, lengths] = strings(aad);
         if (lengths !== undefined && lengths.length !== 1) return undefined;
-        return { name: 'AES-GCM', iv: nonce, additionalData, tagLength: 8 * this.#tag };
+        return { name: 'AES-GCM', iv: bytes(nonce).slice(), additionalData: additionalData.slice(), tagLength: 8 * this.#tag };
+    }
+
+    async #import() {
+        this.#importing ??= importKey(call(() => this.#key.rawKey()), ['encrypt', 'decrypt']);
+        const key = await this.#importing;
+        if (this.#key) this.#imported = key;
+        return key;
     }
 
     /** Seals messages of the form `{nonce, aad, plaintext}`. */
     sealBatch(messages) {
         const batch = this.#batch(messages, 'plaintext');
-        const sealed = call(() => this.#key.sealBatch(...batch.arguments));
+        const sealed = call(() => live(this.#key).sealBatch(...batch.arguments));
         return split(sealed, batch.lengths.map((length) => length + this.#tag));
     }
 
     /** Opens messages of the form `{nonce, aad, sealed}`. The result has `null` in place of a message that is not authentic. */
     openBatch(messages) {
         const batch = this.#batch(messages, 'sealed');
-        const [plain, done] = call(() => this.#key.openBatch(...batch.arguments));
-        const opened = split(plain, batch.lengths.map((length) => length - this.#tag));
+        const [plain, done] = call(() => live(this.#key).openBatch(...batch.arguments));
+        const opened = split(plain, batch.lengths.map((length) => Math.max(length - this.#tag, 0)));
         return opened.map((message, index) => (done[index] ? message : null));
     }
 
     #batch(messages, field) {
-        const column = (name) => join(messages.map((message) => bytes(message[name] ?? new Uint8Array(0), name)));
-        const [nonces, aads, data] = [column('nonce'), column('aad'), column(field)];
+        if (!Array.isArray(messages)) throw failure('argument', `give an array of messages {nonce, aad, ${field}}`);
+        const column = (name, absent) => join(messages.map((message) => bytes(message?.[name] ?? absent, name)));
+        const none = new Uint8Array(0);
+        const [nonces, aads, data] = [column('nonce', none), column('aad', none), column(field)];
         const lengths = new Uint32Array(3 * messages.length);
         [nonces, aads, data].forEach(([, list], column) => list.forEach((length, row) => (lengths[3 * row + column] = length)));
         return { arguments: [nonces[0], aads[0], data[0], lengths], lengths: Array.from(data[1]) };
@@ -117,8 +134,8 @@ class Aead {
 
     /** Wipes the key. The object cannot be used afterwards. */
     free() {
-        this.#key.free();
-        this.#imported = undefined;
+        this.#key?.free();
+        this.#key = this.#importing = this.#imported = undefined;
     }
 }
 

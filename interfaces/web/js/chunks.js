@@ -1,21 +1,23 @@
 // Runs of chunks, sealed or opened by WebAssembly or by WebCrypto.
 
-import { backends, call, failure, subtle } from './module.js';
+import { backends, call, failure, importKey, live, subtle } from './module.js';
 
 export const CHUNK = 16384;
 export const TAG = 16;
 export const SEALED = CHUNK + TAG;
 export const HEADER = 56;
 const MAX_CHUNKS = 2 ** 38;
+/** The length of the first line of an envelope. */
+const FIRST_LINE = 17;
 
 /** The largest run, in chunks: 1 MiB. */
 export const MOST = 64;
 
 // The measurement that decides between the backends, on the first runs of real data: the number of runs, which the backends take in
-// turn, and the bytes that a run needs to count. The best run of each backend counts, because the first runs wait for the compiler of the
+// turn, and the chunks that a run needs to count. The best run of each backend counts, because the first runs wait for the compiler of the
 // engine and for the threads of WebCrypto.
 const RUNS = 8;
-const LEAST = 4 * CHUNK;
+const LEAST = 4;
 
 /** The choice of a backend for a direction, which all streams share. */
 class Choice {
@@ -32,7 +34,7 @@ class Choice {
     }
 
     record(backend, bytes, time) {
-        if (bytes < LEAST || !this.isOpen) return;
+        if (bytes < LEAST * CHUNK || !this.isOpen) return;
         this.#rates[backend] = Math.max(this.#rates[backend], bytes / time);
         this.#runs += 1;
     }
@@ -48,16 +50,19 @@ export class ChunkCipher {
     #key;
     #nonce;
 
-    /** `chunks` is the message, and `direction` is `seal` or `open`. */
+    /** `chunks` is the message, which belongs to the cipher also if this fails, and `direction` is `seal` or `open`. */
     static async create(chunks, direction, backend) {
         const cipher = new ChunkCipher();
         [cipher.#chunks, cipher.#direction, cipher.#backend] = [chunks, direction, backends(backend)];
-        if (cipher.#backend !== 'wasm') {
-            const usage = direction === 'seal' ? 'encrypt' : 'decrypt';
-            cipher.#key = await subtle().importKey('raw', call(() => chunks.rawKey()), 'AES-GCM', false, [usage]);
+        if (cipher.#backend === 'wasm') return cipher;
+        try {
             cipher.#nonce = call(() => chunks.nonce(0));
+            cipher.#key = await importKey(call(() => chunks.rawKey()), [direction === 'seal' ? 'encrypt' : 'decrypt']);
+            return cipher;
+        } catch (error) {
+            cipher.free();
+            throw error;
         }
-        return cipher;
     }
 
     /** True while the backends are measured: runs must then follow each other. */
@@ -65,9 +70,16 @@ export class ChunkCipher {
         return this.#backend === 'auto' && choices[this.#direction].isOpen;
     }
 
+    /** The least length of a run, in chunks: while the backends are measured, a shorter run would not count. */
+    get least() {
+        return this.isMeasured ? LEAST : 1;
+    }
+
     /** Seals or opens a run whose first chunk has the number `first`. `ends` is true if the message ends with the run. */
     async run(first, data, ends) {
-        if (first + data.length / CHUNK > MAX_CHUNKS) {
+        live(this.#chunks);
+        const unit = this.#direction === 'seal' ? CHUNK : SEALED;
+        if (first + Math.floor(data.length / unit) + (ends ? 1 : 0) > MAX_CHUNKS) {
             throw failure('too-long', 'too long: the format holds at most 2^38 chunks (4 PiB less a byte); split the data');
         }
         if (this.#backend !== 'auto') return this.#by(this.#backend, first, data, ends);
@@ -127,6 +139,19 @@ export class ChunkCipher {
         this.#chunks?.free();
         this.#chunks = this.#key = undefined;
     }
+}
+
+/**
+ * The length of the envelope in a file that begins with `start`; undefined if more bytes must be read before it can be opened. `isAll` is
+ * true if there are no more.
+ */
+export function envelopeLength(start, isAll) {
+    const length = call((module) => module.envelopeLength(start));
+    if (start.length >= length + HEADER) return length;
+    if (!isAll) return undefined;
+    // The envelope is cut off; before its first line has ended, the file could also be a bare message.
+    if (start.length < length && start.length < FIRST_LINE) throw truncated(start.length);
+    return Math.min(length, start.length);
 }
 
 /** The cipher of the message in a file that begins with `start`; `length` is that of the envelope. */

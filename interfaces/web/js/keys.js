@@ -1,6 +1,6 @@
 // The keys of files: key files, passphrases, recipients and identities.
 
-import { bytes, call, compiledModule, failure, isNode } from './module.js';
+import { backends, bytes, call, compiledModule, failure, isNode } from './module.js';
 
 /** A new key file: its text, as bytes. */
 export function generateKeyFile() {
@@ -28,7 +28,33 @@ function given(options, names, several) {
     if (found.length === 0 || (found.length > 1 && !several)) {
         throw failure('argument', several ? `give ${names.join(', ')}` : `${ONE} ${names.join(', ')}`);
     }
+    const { passphrase } = options;
+    if (passphrase !== undefined && (typeof passphrase !== 'string' || passphrase === '')) {
+        throw failure('argument', 'the passphrase must be a string that is not empty');
+    }
+    for (const name of ['recipients', 'identities']) {
+        const isList = Array.isArray(options[name]) && options[name].every((text) => typeof text === 'string');
+        if (options[name] !== undefined && !isList) throw failure('argument', `${name} must be an array of strings`);
+    }
     return found[0];
+}
+
+/** The options of a decryption, which takes its key later: a copy that the caller does not change. */
+export function optionsForDecryption(options) {
+    given(options, ['keyFile', 'passphrase', 'identities'], true);
+    const { backend, keyFile, passphrase, identities } = options;
+    return {
+        backend: backends(backend), passphrase, identities: identities?.slice(),
+        keyFile: keyFile === undefined ? undefined : bytes(keyFile, 'keyFile').slice(),
+    };
+}
+
+function fromBytes(key) {
+    try {
+        return call((module) => module.FileKey.fromBytes(key));
+    } finally {
+        key.fill(0);
+    }
 }
 
 /** The key and the envelope of a new file. */
@@ -39,35 +65,43 @@ export async function keyForEncryption(options) {
         return { key, envelope: new Uint8Array(0) };
     }
     if (kind === 'recipients') {
-        const [key, envelope] = call((module) => module.wrapForRecipients(Array.from(options.recipients, String)));
+        const [key, envelope] = call((module) => module.wrapForRecipients(options.recipients));
         return { key, envelope };
     }
-    if (options.passphrase === '') throw failure('argument', 'the passphrase is empty');
     const { key, envelope } = await byPassphrase(undefined, [options.passphrase]);
-    return { key: call((module) => module.FileKey.fromBytes(key)), envelope };
+    return { key: fromBytes(key), envelope };
 }
 
-/** The key of a file that begins with this envelope, which is empty if the file has none. */
+/**
+ * The key of a file that begins with this envelope, which is empty if the file has none. Wipes the text of the key file in the options,
+ * which are those of `optionsForDecryption`.
+ */
 export async function keyForDecryption(options, envelope) {
-    given(options, ['keyFile', 'passphrase', 'identities'], true);
-    const { keyFile, passphrase, identities } = options;
+    try {
+        return await selectedKey(options, envelope);
+    } finally {
+        options.keyFile?.fill(0);
+    }
+}
+
+async function selectedKey({ keyFile, passphrase, identities }, envelope) {
     if (envelope.length === 0) {
         if (keyFile === undefined) {
             throw failure('needs-key-file', 'this file is encrypted with a key file, or is not a Lockstep file: give the key file');
         }
-        return call((module) => module.FileKey.parse(bytes(keyFile, 'keyFile')));
+        return call((module) => module.FileKey.parse(keyFile));
     }
     if (!call((module) => module.hasPassphrase(envelope))) {
         if (identities === undefined) {
             throw failure('needs-identity', 'this file is encrypted to recipients: give the identity of one of them');
         }
-        return call((module) => module.unwrapByIdentities(envelope, Array.from(identities, String)));
+        return call((module) => module.unwrapByIdentities(envelope, identities));
     }
     if (passphrase === undefined) throw failure('needs-passphrase', 'this file is encrypted with a passphrase: give it');
     // Systems encode the same characters in different forms.
     const forms = new Set([passphrase, passphrase.normalize('NFC'), passphrase.normalize('NFD')]);
     const { key } = await byPassphrase(envelope, [...forms]);
-    return call((module) => module.FileKey.fromBytes(key));
+    return fromBytes(key);
 }
 
 /**
@@ -75,6 +109,8 @@ export async function keyForDecryption(options, envelope) {
  * 256 MiB or more, which a module of WebAssembly never returns. Therefore it runs in a worker, which then ends.
  */
 async function byPassphrase(envelope, passphrases) {
+    // A module that has stopped is reported before the work.
+    call(() => undefined);
     const { answer } = await import('./passphrase.js');
     const request = { module: compiledModule(), envelope, passphrases };
     const worker = await startWorker();

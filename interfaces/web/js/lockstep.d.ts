@@ -92,7 +92,7 @@ export interface Aead {
     seal(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Uint8Array;
     /** Throws an error with the code `not-authentic` unless the message is authentic. */
     open(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Uint8Array;
-    /** Uses WebCrypto for messages of GCM from 16 KiB on. */
+    /** Uses WebCrypto for messages of GCM from 16 KiB on. The arguments may be changed when the call has returned. */
     sealAsync(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Promise<Uint8Array>;
     openAsync(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Promise<Uint8Array>;
     sealBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; plaintext: Uint8Array }[]): Uint8Array[];

@@ -63,8 +63,15 @@ export function call(run) {
     } catch (error) {
         if (!(error instanceof WebAssembly.RuntimeError || error instanceof RangeError)) throw error;
         unusable = failure('internal', `Lockstep has stopped (${error.message}), probably because memory is exhausted: reload the page`);
+        unusable.cause = error;
         throw unusable;
     }
+}
+
+/** An object of the module that was not freed. */
+export function live(object) {
+    if (object === undefined) throw failure('argument', 'this object was freed: create it again');
+    return object;
 }
 
 /** An argument as bytes. */
@@ -77,6 +84,15 @@ export function bytes(value, name) {
 /** WebCrypto, or undefined: browsers have it only in secure contexts. */
 export function subtle() {
     return globalThis.crypto?.subtle;
+}
+
+/** A key of AES-GCM in WebCrypto. Wipes the bytes. */
+export async function importKey(raw, usages) {
+    try {
+        return await subtle().importKey('raw', raw, 'AES-GCM', false, usages);
+    } finally {
+        raw.fill(0);
+    }
 }
 
 /** The backends that an option permits. */

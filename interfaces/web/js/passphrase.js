@@ -1,25 +1,35 @@
 // The worker that derives keys from passphrases. Where workers are forbidden, the page calls `answer` itself.
 
-import start, { unwrapByPassphrase, wrapForPassphrase } from './lockstep_web.js';
+import { call, init } from './module.js';
 
 /** Answers a request with a key and an envelope, or with an error. */
 export async function answer({ module, envelope, passphrases }) {
     try {
-        await start({ module_or_path: module });
+        await init(module);
         if (envelope === undefined) {
-            const [key, made] = wrapForPassphrase(passphrases[0]);
-            return { key: key.bytes(), envelope: made };
+            const [key, made] = call((exported) => exported.wrapForPassphrase(passphrases[0]));
+            return { key: taken(key), envelope: made };
         }
-        return { key: unwrap(envelope, passphrases).bytes() };
-    } catch (error) {
-        if (error.code) return { error: { code: error.code, message: error.message } };
-        return { error: { code: 'memory', message: `the passphrase requires more memory than there is (${error.message})` } };
+        return { key: taken(unwrap(envelope, passphrases)) };
+    } catch ({ code = 'failed', message, cause }) {
+        const isTrap = cause instanceof WebAssembly.RuntimeError || cause instanceof RangeError;
+        if (!isTrap) return { error: { code, message } };
+        return { error: { code: 'memory', message: `the passphrase requires more memory than there is (${cause.message})` } };
+    }
+}
+
+// The bytes of a key, which is wiped.
+function taken(key) {
+    try {
+        return call(() => key.bytes());
+    } finally {
+        key.free();
     }
 }
 
 function unwrap(envelope, [passphrase, ...others]) {
     try {
-        return unwrapByPassphrase(envelope, passphrase);
+        return call((exported) => exported.unwrapByPassphrase(envelope, passphrase));
     } catch (error) {
         if (error.code !== 'wrong-key' || others.length === 0) throw error;
         return unwrap(envelope, others);

@@ -1,8 +1,8 @@
 // Encrypted files with random access.
 
-import { CHUNK, HEADER, MOST, SEALED, openingCipher, truncated } from './chunks.js';
-import { keyForDecryption } from './keys.js';
-import { backends, call, failure } from './module.js';
+import { CHUNK, HEADER, MOST, SEALED, envelopeLength, openingCipher, truncated } from './chunks.js';
+import { keyForDecryption, optionsForDecryption } from './keys.js';
+import { call, failure, live } from './module.js';
 
 /** The bytes that are read first. They also show the formats of other programs. */
 const START = 4096;
@@ -16,23 +16,23 @@ class EncryptedFile {
     #size;
 
     static async open(source, options) {
-        backends(options?.backend);
+        const keys = optionsForDecryption(options);
         const file = new EncryptedFile();
         let start = await source.read(0, Math.min(START, source.size));
-        let length = call((module) => module.envelopeLength(start));
         // The first 21 bytes of an envelope state its length, and START is more than 21 bytes.
-        if (length + HEADER > start.length && start.length < source.size) {
-            start = await source.read(0, Math.min(length + HEADER, source.size));
-        }
-        if (start.length < length) {
-            if (start.length < 17) throw truncated(start.length);
-            length = start.length;
-        }
-        const key = await keyForDecryption(options, start.subarray(0, length));
-        file.#cipher = await openingCipher(key, start, length, options.backend);
+        const needed = call((module) => module.envelopeLength(start)) + HEADER;
+        if (needed > start.length && start.length < source.size) start = await source.read(0, Math.min(needed, source.size));
+        const length = envelopeLength(start, true);
+        const key = await keyForDecryption(keys, start.subarray(0, length));
+        file.#cipher = await openingCipher(key, start, length, keys.backend);
         [file.#source, file.#start, file.#length] = [source, length, source.size - length];
-        file.#size = call((module) => module.plaintextLength(file.#length));
-        await file.#open(Math.floor(file.#size / CHUNK), 1);
+        try {
+            file.#size = call((module) => module.plaintextLength(file.#length, length));
+            await file.#open(Math.floor(file.#size / CHUNK), 1);
+        } catch (error) {
+            file.free();
+            throw error;
+        }
         return file;
     }
 
@@ -43,6 +43,7 @@ class EncryptedFile {
 
     /** Reads plaintext from an offset, at most to the end. Each chunk is verified. */
     async read(offset, length) {
+        live(this.#cipher);
         if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
             throw failure('argument', 'offset and length must be numbers of bytes');
         }
@@ -65,12 +66,13 @@ class EncryptedFile {
         const length = Math.min(count * SEALED, this.#length - from);
         const data = await this.#source.read(this.#start + from, length);
         if (data.length < length) throw truncated(this.#start + from + data.length);
-        return this.#cipher.run(first, data, from + length === this.#length);
+        return live(this.#cipher).run(first, data, from + length === this.#length);
     }
 
     /** Wipes the key. The object cannot be used afterwards. */
     free() {
-        this.#cipher.free();
+        this.#cipher?.free();
+        this.#cipher = undefined;
     }
 }
 

@@ -1,7 +1,7 @@
 // Encrypted files as streams.
 
-import { CHUNK, ChunkCipher, HEADER, MOST, SEALED, openingCipher, truncated } from './chunks.js';
-import { keyForDecryption, keyForEncryption } from './keys.js';
+import { CHUNK, ChunkCipher, HEADER, MOST, SEALED, envelopeLength, openingCipher } from './chunks.js';
+import { keyForDecryption, keyForEncryption, optionsForDecryption } from './keys.js';
 import { backends, bytes, call } from './module.js';
 
 /** The bytes that are processed at the same time. */
@@ -13,6 +13,7 @@ class Runs {
     #cipher;
     #unit;
     #next = 0;
+    // The bytes that wait for a run to be full, and their number.
     #rest;
     #filled = 0;
     #flight = [];
@@ -20,36 +21,40 @@ class Runs {
     #last = Promise.resolve();
 
     constructor(controller, cipher, unit) {
-        [this.#controller, this.#cipher, this.#unit, this.#rest] = [controller, cipher, unit, new Uint8Array(unit)];
+        [this.#controller, this.#cipher, this.#unit] = [controller, cipher, unit];
     }
 
     /** Processes the full chunks of the data so far, and keeps the rest. */
     async add(data) {
         if (this.#filled > 0) {
-            const part = data.subarray(0, this.#unit - this.#filled);
+            const part = data.subarray(0, this.#rest.length - this.#filled);
             this.#rest.set(part, this.#filled);
             this.#filled += part.length;
             data = data.subarray(part.length);
-            if (this.#filled < this.#unit) return;
+            if (this.#filled < this.#rest.length) return;
             this.#filled = 0;
-            // The work may still read the buffer when the next bytes arrive.
-            const chunk = this.#rest;
-            this.#rest = new Uint8Array(this.#unit);
-            await this.#start(chunk, false);
+            await this.#start(this.#rest, false);
         }
         const most = MOST * this.#unit;
-        while (data.length >= this.#unit) {
+        while (data.length >= this.#least) {
             const run = data.subarray(0, Math.min(most, data.length - (data.length % this.#unit)));
             data = data.subarray(run.length);
             await this.#start(run, false);
         }
+        if (data.length === 0) return;
+        // A new buffer, because work may still read the last one.
+        this.#rest = new Uint8Array(this.#least);
         this.#rest.set(data);
         this.#filled = data.length;
     }
 
+    get #least() {
+        return this.#cipher.least * this.#unit;
+    }
+
     /** Processes the last chunk, and waits for all. */
     async end() {
-        await this.#start(this.#rest.subarray(0, this.#filled), true);
+        await this.#start(this.#filled > 0 ? this.#rest.subarray(0, this.#filled) : new Uint8Array(0), true);
         await this.#last;
     }
 
@@ -83,19 +88,18 @@ export function encryptStream(options) {
     let cipher, runs;
     return stream({
         async start(controller) {
-            backends(options?.backend);
+            const backend = backends(options?.backend);
             const { key, envelope } = await keyForEncryption(options);
-            const chunks = call((module) => module.Chunks.create(key, envelope));
-            key.free();
+            const chunks = newMessage(key, envelope);
             const header = call(() => chunks.header());
-            cipher = await ChunkCipher.create(chunks, 'seal', options.backend);
+            cipher = await ChunkCipher.create(chunks, 'seal', backend);
             const start = new Uint8Array(envelope.length + header.length);
             start.set(envelope);
             start.set(header, envelope.length);
             controller.enqueue(start);
             runs = new Runs(controller, cipher, CHUNK);
         },
-        transform: (data) => runs.add(bytes(data, 'a chunk of the stream')),
+        transform: (data) => freeing(() => cipher, () => runs.add(bytes(data, 'a chunk of the stream'))),
         async flush() {
             await runs.end();
             cipher.free();
@@ -104,12 +108,31 @@ export function encryptStream(options) {
     });
 }
 
+// A new message. Wipes the key of the file.
+function newMessage(key, envelope) {
+    try {
+        return call((module) => module.Chunks.create(key, envelope));
+    } finally {
+        key.free();
+    }
+}
+
+// Runs a part of the work, and frees the cipher if it fails.
+async function freeing(cipher, work) {
+    try {
+        await work();
+    } catch (error) {
+        cipher()?.free();
+        throw error;
+    }
+}
+
 /**
  * Decrypts a stream of bytes. Only verified plaintext is enqueued. That the message is complete is known only at the end: if the
  * stream fails, discard what it has returned.
  */
 export function decryptStream(options) {
-    let cipher, runs;
+    let cipher, runs, keys;
     let head = new Uint8Array(0);
     async function add(controller, data, ends) {
         if (runs) return runs.add(data);
@@ -117,25 +140,21 @@ export function decryptStream(options) {
         joined.set(head);
         joined.set(data, head.length);
         head = joined;
-        let length = call((module) => module.envelopeLength(head));
-        if (!ends && head.length < length + HEADER) return undefined;
-        if (ends && head.length < length) {
-            // An envelope that is cut off; before its first line has ended, it could also be a bare message.
-            if (head.length < 17) throw truncated(head.length);
-            length = head.length;
-        }
-        const key = await keyForDecryption(options, head.subarray(0, length));
-        cipher = await openingCipher(key, head, length, options.backend);
+        const length = envelopeLength(head, ends);
+        if (length === undefined) return undefined;
+        const key = await keyForDecryption(keys, head.subarray(0, length));
+        cipher = await openingCipher(key, head, length, keys.backend);
         runs = new Runs(controller, cipher, SEALED);
         const body = head.subarray(length + HEADER);
         head = undefined;
         return runs.add(body);
     }
     return stream({
-        start() {
-            backends(options?.backend);
+        // The copy is made before the call returns; an error is that of the stream.
+        async start() {
+            keys = optionsForDecryption(options);
         },
-        transform: (data, controller) => add(controller, bytes(data, 'a chunk of the stream'), false),
+        transform: (data, controller) => freeing(() => cipher, () => add(controller, bytes(data, 'a chunk of the stream'), false)),
         async flush(controller) {
             if (!runs) await add(controller, new Uint8Array(0), true);
             await runs.end();

@@ -8,7 +8,7 @@ use lockstep::aead::{
 use lockstep::hazmat::inline::InlineKernel;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::errors::{error, of_mode};
 use crate::{copy, kernel};
@@ -130,15 +130,20 @@ impl AeadKey {
             places = later;
             let (body, tag) = mode.split_mut(place, tag).expect("the place has room for a tag");
             body.copy_from_slice(take(&mut rest, len));
-            (body, Tag::Write(tag))
+            Some((body, Tag::Write(tag)))
         });
         let parts = parts.collect::<Vec<_>>();
-        self.run(Direction::Encrypt, nonces, aads, lengths, parts).0.map_err(of_mode)?;
+        if let Err(cause) = self.run(Direction::Encrypt, nonces, aads, lengths, parts).0 {
+            // It has plaintext.
+            sealed.zeroize();
+            return Err(of_mode(cause));
+        }
         Ok(copy(&sealed))
     }
 
     /// Opens a batch, with arguments as in `sealBatch`. The result is an array of the plaintexts, one after the other, and a byte for
-    /// each message: 1 if it is authentic, otherwise 0. The plaintext of a message that is not authentic is zeroed.
+    /// each message: 1 if it is authentic, otherwise 0. The plaintext of a message that is not authentic is zeroed. A message that is
+    /// shorter than its tag is not authentic, and its plaintext is empty.
     #[wasm_bindgen(js_name = openBatch)]
     pub fn open_batch(
         &self,
@@ -148,18 +153,16 @@ impl AeadKey {
         lengths: &[u32],
     ) -> std::result::Result<Array, JsValue> {
         let (mode, tag, (lengths, _)) = (self.key.mode(), self.key.tag_len(), lengths.as_chunks::<3>());
-        if lengths.iter().any(|&[_, _, len]| (len as usize) < tag) {
-            return Err(error("argument", "a sealed message is shorter than its tag"));
-        }
-        let mut plain = Zeroizing::new(vec![0; sealed.len() - lengths.len() * tag]);
+        let size = lengths.iter().map(|&[_, _, len]| (len as usize).saturating_sub(tag)).sum();
+        let mut plain = Zeroizing::new(vec![0; size]);
         let mut places = &mut plain[..];
         let mut rest = sealed;
         let parts = lengths.iter().map(|&[_, _, len]| {
-            let (body, tag) = mode.split(take(&mut rest, len), tag).expect("it is as long as a tag");
+            let (body, tag) = mode.split(take(&mut rest, len), tag)?;
             let (place, later) = std::mem::take(&mut places).split_at_mut(body.len());
             places = later;
             place.copy_from_slice(body);
-            (place, Tag::Expect(tag))
+            Some((place, Tag::Expect(tag)))
         });
         let parts = parts.collect::<Vec<_>>();
         let (outcome, done) = self.run(Direction::Decrypt, nonces, aads, lengths, parts);
@@ -169,25 +172,30 @@ impl AeadKey {
         }
     }
 
-    /// Runs a batch on bodies and tags. The second result has a 1 for each message that is done.
+    /// Runs a batch on bodies and tags, without the messages that have none. The second result has a 1 for each message that is done.
     fn run(
         &self,
         direction: Direction,
         mut nonces: &[u8],
         mut aads: &[u8],
         lengths: &[[u32; 3]],
-        parts: Vec<(&mut [u8], Tag<'_>)>,
+        parts: Vec<Option<(&mut [u8], Tag<'_>)>>,
     ) -> (Result<()>, Vec<u8>) {
         let heads = lengths.iter().map(|&[nonce, aad, _]| (take(&mut nonces, nonce), [take(&mut aads, aad)]));
         let heads = heads.collect::<Vec<_>>();
-        let messages = heads.iter().zip(parts).map(|((nonce, aad), (body, tag))| {
+        let mut done = vec![0; lengths.len()];
+        let (mut messages, mut rows) = (Vec::new(), Vec::new());
+        for (row, ((nonce, aad), part)) in heads.iter().zip(parts).enumerate() {
+            let Some((body, tag)) = part else { continue };
             let (data, status) = (Data::in_place(body), Status::Pending);
-            Message { key: &self.key, nonce, aad, data, tag, status }
-        });
-        let mut messages = messages.collect::<Vec<_>>();
+            messages.push(Message { key: &self.key, nonce, aad, data, tag, status });
+            rows.push(row);
+        }
         let outcome = self.key.mode().run(&CallingThread(self.kernel), direction, &mut messages);
-        let done = messages.iter().map(|message| u8::from(message.status == Status::Done));
-        (outcome, done.collect())
+        for (message, row) in messages.iter().zip(rows) {
+            done[row] = u8::from(message.status == Status::Done);
+        }
+        (outcome, done)
     }
 }
 

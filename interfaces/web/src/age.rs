@@ -25,6 +25,8 @@ const SCRYPT_LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 /// Parts of texts of recipients and identities.
 const RECIPIENT: Hrp = Hrp::parse_unchecked("age");
 const IDENTITY: Hrp = Hrp::parse_unchecked("age-secret-key-");
+/// The maximum number of characters of a text in Bech32 (BIP 173).
+const TEXT: usize = 90;
 /// Characters of a full line of Base64.
 const LINE: usize = 64;
 /// The nonce of the only chunk of a payload: number 0, and a last byte that marks the last chunk.
@@ -59,12 +61,16 @@ impl Identity {
     }
 
     pub(crate) fn parse(text: &str) -> Option<Identity> {
-        parse(text, IDENTITY).map(|bytes| Identity(StaticSecret::from(*bytes)))
+        parse(text, IDENTITY, "AGE-SECRET-KEY-1").map(|bytes| Identity(StaticSecret::from(*bytes)))
     }
 
     pub(crate) fn to_text(&self) -> Zeroizing<String> {
         let bytes = Zeroizing::new(self.0.to_bytes());
-        Zeroizing::new(bech32::encode_upper::<Bech32>(IDENTITY, &*bytes).expect("90 characters are enough"))
+        // It does not grow, so that no copy remains.
+        let mut text = Zeroizing::new(String::with_capacity(TEXT));
+        bech32::encode_upper_to_fmt::<Bech32, _>(&mut *text, IDENTITY, &*bytes)
+            .expect("90 characters are enough");
+        text
     }
 
     pub(crate) fn recipient(&self) -> Recipient {
@@ -76,8 +82,12 @@ impl Identity {
 pub(crate) struct Recipient(PublicKey);
 
 impl Recipient {
+    /// The recipient with this text; `None` also for a point of low order, whose shared secrets are all zero.
     pub(crate) fn parse(text: &str) -> Option<Recipient> {
-        parse(text, RECIPIENT).map(|bytes| Recipient(PublicKey::from(*bytes)))
+        let key = PublicKey::from(*parse(text, RECIPIENT, "age1")?);
+        // Every scalar of X25519 is a multiple of 8, so that any of them shows a low order.
+        let shared = StaticSecret::from([0; 32]).diffie_hellman(&key);
+        shared.was_contributory().then_some(Recipient(key))
     }
 
     pub(crate) fn to_text(&self) -> String {
@@ -85,10 +95,11 @@ impl Recipient {
     }
 }
 
-/// The 32 bytes in a text in Bech32 with this human-readable part.
-fn parse(text: &str, hrp: Hrp) -> Option<Key> {
+/// The 32 bytes in a text in Bech32 with this human-readable part. The text begins with `start`, in the case that age permits: Bech32
+/// permits both cases.
+fn parse(text: &str, hrp: Hrp, start: &str) -> Option<Key> {
     let parsed = CheckedHrpstring::new::<Bech32>(text).ok()?;
-    if parsed.hrp() != hrp || parsed.byte_iter().len() != 32 {
+    if !text.starts_with(start) || parsed.hrp() != hrp || parsed.byte_iter().len() != 32 {
         return None;
     }
     let mut bytes = Key::default();
@@ -176,24 +187,36 @@ impl<'a> File<'a> {
                 let mac = BASE64.decode(mac).ok()?;
                 return Some(File { stanzas, header: &file[..start + 3], mac, payload: rest });
             }
-            let arguments = text.strip_prefix("-> ")?.split(' ').collect();
+            let arguments = text.strip_prefix("-> ")?.split(' ').collect::<Vec<_>>();
+            let is_valid = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+            if !arguments.iter().all(is_valid) {
+                return None;
+            }
             let mut encoded = String::new();
-            while {
+            loop {
                 let text = line(&mut rest)?;
                 encoded += text;
-                text.len() == LINE
-            } {}
+                match text.len() {
+                    LINE => {}
+                    0..LINE => break,
+                    _ => return None,
+                }
+            }
             stanzas.push(Stanza { arguments, body: BASE64.decode(encoded).ok()? });
         }
     }
 
-    /// True if a passphrase, and nothing else, opens the file.
+    /// True if a passphrase opens the file, which then must have no other recipient.
     pub(crate) fn has_passphrase(&self) -> bool {
         self.stanzas.iter().any(|stanza| stanza.arguments[0] == SCRYPT)
     }
 
     /// Opens the file by one of the identities.
     pub(crate) fn open_by(&self, identities: &[Identity]) -> Result<Zeroizing<Vec<u8>>, Failure> {
+        // A passphrase is the only recipient of its file.
+        if self.has_passphrase() {
+            return Err(Failure::Damaged);
+        }
         for stanza in self.stanzas.iter().filter(|stanza| stanza.arguments[0] == X25519) {
             let [_, share] = stanza.arguments[..] else { return Err(Failure::Damaged) };
             let share: [u8; 32] = decode(share).ok_or(Failure::Damaged)?;
@@ -215,12 +238,11 @@ impl<'a> File<'a> {
         passphrase: &str,
         most: u8,
     ) -> Result<Zeroizing<Vec<u8>>, Failure> {
-        // A passphrase is the only recipient of its file.
         let [stanza] = &self.stanzas[..] else { return Err(Failure::Damaged) };
-        let [kind, salt, work] = stanza.arguments[..] else { return Err(Failure::NoMatch) };
-        if kind != SCRYPT {
+        if stanza.arguments[0] != SCRYPT {
             return Err(Failure::NoMatch);
         }
+        let [_, salt, work] = stanza.arguments[..] else { return Err(Failure::Damaged) };
         let salt: [u8; 16] = decode(salt).ok_or(Failure::Damaged)?;
         let is_number = !work.starts_with('0') && work.bytes().all(|byte| byte.is_ascii_digit());
         let work: u8 = work.parse().ok().filter(|_| is_number).ok_or(Failure::Damaged)?;
@@ -305,3 +327,6 @@ fn decrypt(key: &Key, nonce: &[u8; 12], sealed: &[u8]) -> Option<Zeroizing<Vec<u
     let cipher = ChaCha20Poly1305::new((&**key).into());
     cipher.decrypt(Nonce::from_slice(nonce), sealed).ok().map(Zeroizing::new)
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,8 +8,10 @@
 //! | `age` | the format of the wrapped keys |
 //! | `errors` | errors with codes |
 //!
-//! All AES runs on the calling thread, by the portable kernel with registers of SIMD128. Arguments that are secret are wiped here; the
-//! caller's own copies in JavaScript cannot be wiped.
+//! All AES runs on the calling thread, by the portable kernel with registers of SIMD128.
+//!
+//! Keys, passphrases and identities that are arguments are wiped here, and so is plaintext that was decrypted. Plaintext that is an argument
+//! stays in freed memory of the module until other data overwrite it.
 
 mod aead;
 #[cfg(feature = "files")]

@@ -1,14 +1,14 @@
 //! The chunks of an encrypted file.
 
 use js_sys::Uint8Array;
-use lockstep::Envelope;
-use lockstep::aead::{Aead, CallingThread, Data, Direction, Error, Message, Status, Tag};
+use lockstep::aead::{self, Aead, CallingThread, Data, Direction, Message, Status, Tag};
 use lockstep::cobblestone::{CHUNK, ENCRYPTED_CHUNK, HEADER, MessageKey, TAG};
 use lockstep::envelope::{MAGIC, MAX_PAYLOAD};
 use lockstep::hazmat::inline::InlineKernel;
+use lockstep::{Envelope, Error};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::errors::{of_file, of_mode};
 use crate::wrapping::FileKey;
@@ -31,10 +31,19 @@ pub fn envelope_length(start: &[u8]) -> Result<usize, JsValue> {
     Ok(MAGIC.len() + 4 + payload)
 }
 
-/// The length of the plaintext of a message of this length, in bytes.
+/// The length of the plaintext of a message of this length, in bytes. `before` is the length of the envelope before it.
 #[wasm_bindgen(js_name = plaintextLength)]
-pub fn plaintext_length(message: f64) -> Result<f64, JsValue> {
-    lockstep::plaintext_len(message as u64).map(|len| len as f64).map_err(of_file)
+pub fn plaintext_length(message: f64, before: f64) -> Result<f64, JsValue> {
+    let length = lockstep::plaintext_len(message as u64).map(|len| len as f64);
+    length.map_err(|cause| of_file(after(before as u64, cause)))
+}
+
+/// The cause, with positions in the file, whose message begins after this number of bytes.
+fn after(before: u64, cause: Error) -> Error {
+    match cause {
+        Error::Truncated { got } => Error::Truncated { got: before + got },
+        other => other,
+    }
 }
 
 /// A message: the key of its chunks.
@@ -42,6 +51,8 @@ pub fn plaintext_length(message: f64) -> Result<f64, JsValue> {
 pub struct Chunks {
     key: MessageKey,
     header: Vec<u8>,
+    /// The length of the envelope before the message.
+    before: u64,
     kernel: InlineKernel,
 }
 
@@ -50,14 +61,16 @@ impl Chunks {
     /// A new message.
     pub fn create(key: &FileKey, context: &[u8]) -> Result<Chunks, JsValue> {
         let (header, key) = MessageKey::create(&key.0, context).map_err(of_file)?;
-        Ok(Chunks { key, header, kernel: kernel()? })
+        Ok(Chunks { key, header, before: context.len() as u64, kernel: kernel()? })
     }
 
-    /// The message that begins with these bytes: those of the header and, if there are any, the following bytes.
+    /// The message after the envelope `context` that begins with these bytes: those of the header and, if there are any, the following bytes.
     pub fn check(key: &FileKey, context: &[u8], start: &[u8]) -> Result<Chunks, JsValue> {
         let (header, more) = start.split_at(start.len().min(HEADER));
-        let key = MessageKey::check(&key.0, context, header, |start| start.extend(more)).map_err(of_file)?;
-        Ok(Chunks { key, header: header.to_vec(), kernel: kernel()? })
+        let before = context.len() as u64;
+        let key = MessageKey::check(&key.0, context, header, |start| start.extend(more))
+            .map_err(|cause| of_file(after(before, cause)))?;
+        Ok(Chunks { key, header: header.to_vec(), before, kernel: kernel()? })
     }
 
     /// The header.
@@ -84,7 +97,11 @@ impl Chunks {
         for (chunk, plain) in sealed.chunks_mut(ENCRYPTED_CHUNK).zip(plain.chunks(CHUNK)) {
             chunk[..plain.len()].copy_from_slice(plain);
         }
-        self.run(Direction::Encrypt, first, &mut sealed).map_err(|(cause, _)| of_mode(cause))?;
+        if let Err((cause, _)) = self.run(Direction::Encrypt, first, &mut sealed) {
+            // It has plaintext.
+            sealed.zeroize();
+            return Err(of_mode(cause));
+        }
         Ok(copy(&sealed))
     }
 
@@ -92,11 +109,11 @@ impl Chunks {
     pub fn open(&self, first: f64, sealed: &[u8], ends: bool) -> Result<Uint8Array, JsValue> {
         if ends && sealed.len() % ENCRYPTED_CHUNK < TAG {
             let got = HEADER as u64 + first as u64 * ENCRYPTED_CHUNK as u64 + sealed.len() as u64;
-            return Err(of_file(lockstep::Error::Truncated { got }));
+            return Err(of_file(after(self.before, Error::Truncated { got })));
         }
         let mut chunks = Zeroizing::new(sealed.to_vec());
         self.run(Direction::Decrypt, first, &mut chunks).map_err(|(cause, bad)| match cause {
-            Error::AuthenticationFailed => of_file(lockstep::Error::Damaged { chunk: first as u64 + bad }),
+            aead::Error::AuthenticationFailed => of_file(Error::Damaged { chunk: first as u64 + bad }),
             other => of_mode(other),
         })?;
         // Removes the tags between the chunks.
@@ -109,7 +126,7 @@ impl Chunks {
     }
 
     /// Seals or opens chunks in place. The error has the index of the first chunk that has no result.
-    fn run(&self, direction: Direction, first: f64, data: &mut [u8]) -> Result<(), (Error, u64)> {
+    fn run(&self, direction: Direction, first: f64, data: &mut [u8]) -> Result<(), (aead::Error, u64)> {
         let nonces =
             (first as u64..).take(data.len().div_ceil(ENCRYPTED_CHUNK)).map(|chunk| self.key.nonce(chunk));
         let nonces = nonces.collect::<Vec<_>>();

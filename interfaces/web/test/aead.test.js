@@ -54,7 +54,10 @@ for (const [index, [name, ...texts]] of VECTORS.entries()) {
             assert.throws(() => mode.open(nonce, aad, flipped(sealed, at)), { code: 'not-authentic' });
         }
         mode.free();
-        assert.throws(() => mode.seal(nonce, aad, plaintext));
+        assert.throws(() => mode.seal(nonce, aad, plaintext), { code: 'argument', message: /freed/ });
+        assert.throws(() => mode.open(nonce, aad, sealed), { code: 'argument' });
+        assert.throws(() => mode.sealBatch([]), { code: 'argument' });
+        mode.free();
     });
 }
 
@@ -110,7 +113,11 @@ test('batches agree with single messages, and report each forgery', () => {
         const opened = mode.openBatch(toOpen);
         messages.forEach(({ plaintext }, index) => assert.deepEqual(opened[index], index % 7 === 3 ? null : plaintext, name));
         assert.deepEqual(mode.sealBatch([]), []);
-        assert.throws(() => mode.openBatch([{ nonce: noise(1, nonceLength), sealed: noise(1, 15) }]), { code: 'argument' });
+        // A message without a whole tag is a forgery like others, and the messages beside it are opened.
+        const short = { nonce: noise(1, nonceLength), sealed: noise(1, 15) };
+        assert.deepEqual(mode.openBatch([short, toOpen[1], short, toOpen[2]]), [null, messages[1].plaintext, null, messages[2].plaintext]);
+        assert.throws(() => mode.sealBatch([{ nonce: noise(1, nonceLength) }]), { code: 'argument' });
+        assert.throws(() => mode.openBatch(undefined), { code: 'argument' });
     }
 });
 
@@ -130,7 +137,39 @@ test('the asynchronous calls agree with the others on each backend', async () =>
     }
 });
 
+test('arguments of the asynchronous calls may be changed when the call has returned', async () => {
+    for (const backend of BACKENDS) {
+        const mode = web.aead('GCM', noise(4, 32), { backend });
+        const expected = [0, 1, 2].map((index) => mode.seal(noise(5 + index, 12), noise(6 + index, 30), noise(7 + index, 40_000)));
+        // The first calls wait for the key of WebCrypto.
+        for (let round = 0; round < 2; round++) {
+            const [nonce, aad, data] = [noise(5, 12), noise(6, 30), noise(7, 40_000)];
+            const sealing = [0, 1, 2].map((index) => {
+                [nonce, aad, data].forEach((array, which) => array.set(noise(5 + which + index, array.length)));
+                const promise = mode.sealAsync(nonce, aad, data);
+                [nonce, aad, data].forEach((array) => array.fill(0));
+                return promise;
+            });
+            assert.deepEqual(await Promise.all(sealing), expected, backend);
+        }
+        const other = web.aead('GCM', noise(4, 32), { backend });
+        for (let round = 0; round < 2; round++) {
+            const [nonce, aad, data] = [noise(5, 12), noise(6, 30), expected[0].slice()];
+            const promise = other.openAsync(nonce, aad, data);
+            [nonce, aad, data].forEach((array) => array.fill(0));
+            assert.deepEqual(await promise, noise(7, 40_000), backend);
+        }
+        other.free();
+        await assert.rejects(other.sealAsync(noise(5, 12), null, noise(7, 40_000)), { code: 'argument' });
+    }
+});
+
 test('wrong arguments are errors with a code', () => {
+    // None of them may stop the module.
+    for (const name of [5, undefined, null, {}]) assert.throws(() => web.aead(name, noise(1, 16)), { code: 'argument' });
+    for (const tagLength of ['16', -1, 1.5, 2 ** 32 + 16, null, NaN]) {
+        assert.throws(() => web.aead('GCM', noise(1, 16), { tagLength }), { code: 'argument' });
+    }
     assert.throws(() => web.aead('ROT13', noise(1, 16)), { code: 'argument', message: /use one of GCM, / });
     assert.throws(() => web.aead('GCM', 'secret'), { code: 'argument' });
     assert.throws(() => web.aead('GCM', noise(1, 16), { tagLength: 3 }), { code: 'argument' });

@@ -9,6 +9,8 @@ const CHUNK = 16384;
 const SEALED = CHUNK + 16;
 const keyFile = web.generateKeyFile();
 const { identity, recipient } = web.generateIdentity();
+/** 32 zero bytes: a point of low order, to which nothing is encrypted. */
+const LOW_ORDER = 'age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z';
 const plain = noise(1, 5 * CHUNK + 100);
 const bare = await passed(plain, web.encryptStream({ keyFile }));
 const enveloped = await passed(plain, web.encryptStream({ recipients: [recipient] }));
@@ -38,6 +40,39 @@ test('a file that was cut off anywhere', async () => {
     for (const length of [0, 1, 16, 55, 56, 57, 72, 100, 56 + SEALED - 1, 56 + SEALED, 56 + SEALED + 15, 56 + 3 * SEALED, bare.length - 1]) {
         await refused(bare.subarray(0, length), { keyFile }, codes, `${length} bytes`);
     }
+});
+
+test('the error of a truncation has the length of the file', async () => {
+    // The last chunk has 100 bytes and a tag, of which 6 bytes remain.
+    const cut = enveloped.subarray(0, enveloped.length - 110);
+    const expected = { code: 'truncated', message: new RegExp(`after ${cut.length} bytes`) };
+    for (const backend of BACKENDS) {
+        await assert.rejects(passed(cut, web.decryptStream({ identities: [identity], backend })), expected);
+        await assert.rejects(web.openBlob(new Blob([cut]), { identities: [identity], backend }), expected);
+    }
+});
+
+test('the options of a stream may be changed when it was created', async () => {
+    for (const backend of BACKENDS) {
+        const [key, identities] = [keyFile.slice(), [identity]];
+        const options = [{ keyFile: key, backend }, { identities, backend }];
+        const streams = [web.encryptStream(options[0]), ...options.map(web.decryptStream)];
+        key.fill(0);
+        identities.length = 0;
+        options.forEach((option) => (option.backend = 'none'));
+        const sealed = await passed(plain, streams[0]);
+        assert.deepEqual(await passed(sealed, streams[1]), Buffer.from(plain));
+        assert.deepEqual(await passed(enveloped, streams[2]), Buffer.from(plain));
+    }
+});
+
+test('a file that was freed is an error', async () => {
+    const file = await web.openBlob(new Blob([bare]), { keyFile });
+    const reading = file.read(0, 10);
+    file.free();
+    await assert.rejects(reading, { code: 'argument' });
+    await assert.rejects(file.read(0, 10), { code: 'argument', message: /freed/ });
+    file.free();
 });
 
 test('an envelope that was cut off anywhere', async () => {
@@ -94,9 +129,16 @@ test('wrong options', async () => {
     await fails(web.encryptStream({}), 'argument');
     await fails(web.encryptStream(undefined), 'argument');
     await fails(web.encryptStream({ keyFile, passphrase: 'x' }), 'argument');
-    await fails(web.encryptStream({ passphrase: '' }), 'argument');
+    for (const passphrase of ['', null, 12345, {}, ['x'], new Uint8Array(5)]) {
+        await fails(web.encryptStream({ passphrase }), 'argument');
+        assert.equal((await pass(enveloped, web.decryptStream({ identities: [identity], passphrase }))).error.code, 'argument');
+    }
+    await fails(web.encryptStream({ recipients: recipient }), 'argument');
+    await fails(web.encryptStream({ recipients: [5] }), 'argument');
+    await fails(web.encryptStream({ keyFile: null }), 'argument');
     await fails(web.encryptStream({ recipients: [] }), 'recipient');
     await fails(web.encryptStream({ recipients: [identity] }), 'recipient');
+    await fails(web.encryptStream({ recipients: [LOW_ORDER] }), 'recipient');
     await fails(web.encryptStream({ keyFile: noise(1, 40) }), 'key-file');
     await fails(web.encryptStream({ keyFile, backend: 'gpu' }), 'argument');
     assert.equal((await pass(bare, web.decryptStream({}))).error.code, 'argument');

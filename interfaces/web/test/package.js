@@ -1,10 +1,6 @@
 // The package under test, and what several tests use.
 
-import { webcrypto } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
-
-// Node 18 has no global WebCrypto.
-globalThis.crypto ??= webcrypto;
 
 const folder = process.env.LOCKSTEP_WEB;
 if (!folder) throw new Error('LOCKSTEP_WEB is the folder of the package: run `make web-test`');

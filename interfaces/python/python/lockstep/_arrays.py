@@ -3,8 +3,11 @@ calls these functions."""
 
 import contextlib
 import math
+import operator
 import sys
 from typing import Any
+
+from ._shown import shown
 
 _JAX = frozenset({"jax", "jaxlib"})
 # Libraries whose arrays need special treatment.
@@ -52,19 +55,21 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
     """
     interface = array.__cuda_array_interface__
     try:
-        shape, typestr = tuple(map(int, interface["shape"])), str(interface["typestr"])
+        shape, typestr = tuple(map(_word, interface["shape"])), str(interface["typestr"])
         address, is_read_only = interface["data"]
+        address = 0 if address is None else _word(address)
         strides, producer = interface.get("strides"), interface.get("stream")
-        strides, producer = strides and tuple(strides), producer and int(producer)
-        if min(shape, default=0) < 0:
-            raise ValueError
+        strides, producer = strides and tuple(map(operator.index, strides)), None if producer is None else _word(producer)
+        # The second form is that of numpy.
+        if not isinstance(is_read_only, bool) and str(getattr(is_read_only, "dtype", None)) != "bool":
+            raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ValueError("__cuda_array_interface__ has no valid shape, data and typestr") from None
+        raise ValueError("__cuda_array_interface__ has no valid shape, data, typestr, strides and stream") from None
     if not typestr[2:].isdecimal():
         raise TypeError(f'unknown type of elements "{typestr}"')
     if interface.get("mask") is not None:
         raise TypeError("masked arrays are not supported")
-    item = int(typestr[2:])
+    item = _word(int(typestr[2:]))
     if strides is not None and not _is_compact(shape, strides, item):
         raise BufferError("the array is not contiguous: make a copy, for example by .contiguous()")
     # The handles 0 and 1 are the default stream.
@@ -73,7 +78,15 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
         raise ValueError(
             "the array belongs to another stream: pass that stream, or make the given stream the current one of the library"
         )
-    return shape, item, address or 0, is_read_only, handle, _only_cuda_device()
+    return shape, item, address, bool(is_read_only), handle, _only_cuda_device()
+
+
+def _word(value: Any) -> int:
+    """A number from 0 to 2 ** 64 - 1."""
+    number = operator.index(value)
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"{shown(value)} is not a number from 0 to 2 ** 64 - 1")
+    return number
 
 
 def _only_cuda_device() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import final
 
@@ -21,9 +21,11 @@ class Device:
     ['cpu']
     """
 
+    __module__ = "lockstep"
+
     name: str
     description: str
-    kernels: list[str] = field(hash=False)
+    kernels: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"<lockstep.Device {self.name}: {self.description}>"
@@ -37,6 +39,8 @@ class Selection:
     ...     isinstance(selection, lockstep.Selection)
     True
     """
+
+    __module__ = "lockstep"
 
     def __init__(self, arguments: dict[str, object], earlier: _native.EarlierSelection) -> None:
         self._arguments, self._earlier = arguments, earlier
@@ -91,10 +95,12 @@ class SelfTest:
     'cpu'
     """
 
+    __module__ = "lockstep"
+
     device: str
     kernel: str
     operations: int
-    failures: list[str] = field(hash=False)
+    failures: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
@@ -111,7 +117,7 @@ def devices() -> list[Device]:
     >>> "cpu" in [device.name for device in lockstep.devices()]
     True
     """
-    return [Device(*described) for described in _native.devices()]
+    return [Device(name, description, tuple(kernels)) for name, description, kernels in _native.devices()]
 
 
 def selftest() -> list[SelfTest]:
@@ -124,4 +130,5 @@ def selftest() -> list[SelfTest]:
     ...     all(result.passed for result in lockstep.selftest())
     True
     """
-    return [SelfTest(*tested) for tested in _native.selftest()]
+    results = _native.selftest()
+    return [SelfTest(device, kernel, operations, tuple(failures)) for device, kernel, operations, failures in results]

@@ -8,7 +8,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Literal, cast, overload
 
-from . import _native
+# The extension calls `_file_objects`, also when the interpreter ends, where nothing can be imported.
+from . import _file_objects, _native  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ._file_keys import LOGGER, Keys
 from ._shown import shown
 from ._types import Buffer, Path
@@ -183,6 +184,8 @@ class Writer(Discardable, io.BufferedWriter):
     `close` completes the file. After an exception in a `with` block, after `discard`, or if the object is dropped without a call
     of `close`, no file appears. In the child of a fork, `write` and `close` raise OSError, and dropping the object has no effect.
     """
+
+    __module__ = "lockstep"
 
     @property
     def _encrypting(self) -> _RawWriter:

@@ -42,7 +42,7 @@ class TensorFile:
     """The tensors of an encrypted file. Each read decrypts and checks the chunks that it needs."""
 
     def __init__(self, file: Path | BinaryIO, framework: Framework, device: Any, key: Buffer | Path, context: Buffer) -> None:
-        keys = Keys.of(key, context)
+        keys = Keys.of(key, context).checked(False)
         self._reader: _native.NativeReader | None = _native.NativeReader(file, keys)
         self._framework = framework
         self._device = device
@@ -213,5 +213,5 @@ def save(
     framework.check(tensors)
     parts = {name: framework.tensor(tensor) for name, tensor in tensors.items()}
     start, names = _header.build({name: part[:2] for name, part in parts.items()}, metadata)
-    keys = Keys.of(key, context)
+    keys = Keys.of(key, context).checked(True)
     _native.encrypt_buffers(file, True, key, keys.context, [start, *(parts[name][2] for name in names)])

@@ -1,0 +1,30 @@
+// Copies of keys that the package makes in JavaScript are wiped.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { noise, pass, passed, web } from './package.js';
+
+test('keys that were given to WebCrypto are wiped, also if the import fails', async () => {
+    const { subtle } = globalThis.crypto;
+    const original = subtle.importKey.bind(subtle);
+    const seen = [];
+    let fails = false;
+    subtle.importKey = (format, raw, ...rest) => {
+        seen.push(raw);
+        assert(raw.some((byte) => byte !== 0));
+        return fails ? Promise.reject(new Error('no import')) : original(format, raw, ...rest);
+    };
+    const options = { keyFile: web.generateKeyFile(), backend: 'webcrypto' };
+    const text = options.keyFile.slice();
+    const sealed = await passed(noise(1, 50_000), web.encryptStream(options));
+    await passed(sealed, web.decryptStream(options));
+    await web.aead('GCM', noise(2, 32), options).sealAsync(noise(3, 12), null, noise(4, 20_000));
+    fails = true;
+    assert.match((await pass(noise(1, 10), web.encryptStream(options))).error.message, /no import/);
+    await assert.rejects(web.openBlob(new Blob([sealed]), options), /no import/);
+    assert.equal(seen.length, 5);
+    for (const raw of seen) assert(raw.every((byte) => byte === 0));
+    // The caller's own array is not changed.
+    assert.deepEqual(options.keyFile, text);
+});
