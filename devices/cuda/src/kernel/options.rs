@@ -20,6 +20,17 @@ pub struct LaunchOptions {
     pub products: Products,
 }
 
+impl LaunchOptions {
+    /// The options without the choice of the grain by the size of a launch: with coarse grain only, and with fine grain only. Empty
+    /// if the options do not have this choice.
+    pub(crate) fn of_each_grain(self) -> Vec<LaunchOptions> {
+        // 1 GiB, which is more than a launch of a self-test has.
+        const ALL_FINE: u32 = 1 << 20;
+        let grains = self.fine_below.map(|_| [None, Some(ALL_FINE)]);
+        grains.into_iter().flatten().map(|fine_below| LaunchOptions { fine_below, ..self }).collect()
+    }
+}
+
 /// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
 /// the way in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
