@@ -79,7 +79,7 @@ pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
     LaunchOption {
         name: "fine",
         meaning: "the KiB of a launch below which four threads share an AES block",
-        // 4 GiB: no launch has more.
+        // 4 GiB. Larger launches always have coarse grain.
         range: 1..=1 << 22,
         multiple: 1,
         kernels: &["cuda/coarse-shared", "cuda/coarse-constant"],
