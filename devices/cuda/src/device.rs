@@ -175,6 +175,11 @@ impl Device for Cuda {
         Ok(Some(Arc::new(self.launched(options))))
     }
 
+    fn variants(&self) -> Vec<Arc<dyn Device>> {
+        let with = |options| Arc::new(self.launched(options)) as Arc<dyn Device>;
+        self.options.of_each_grain().into_iter().map(with).collect()
+    }
+
     fn notice(&self) -> Option<String> {
         self.gpu().notice()
     }

@@ -116,6 +116,13 @@ pub trait Device: Send + Sync {
         &[]
     }
 
+    /// Devices on the same hardware with the same kernels, each with other launch options. The self-test of a kernel also runs on
+    /// them. A device whose launch options select machine code by the size of the work returns a device for each choice, because
+    /// the small tests of the self-test do not run the code for large work. Empty for other devices.
+    fn variants(&self) -> Vec<Arc<dyn Device>> {
+        Vec::new()
+    }
+
     /// The kernels of the device, the preferred ones first. A [`KernelId`] is an index into this list, which never changes.
     fn kernels(&self) -> &[KernelInfo];
 

@@ -6,11 +6,17 @@ use lockstep_core::key::KeySize;
 use lockstep_core::selftest;
 use lockstep_core::work::Operation;
 
-/// Runs the known-answer tests of an operation, for every key size the kernel claims to support.
+/// Runs the known-answer tests of an operation on the device and on its variants, for every key size the kernel claims to support.
 ///
 /// # Errors
 /// [`Error::SelfTest`] if an answer is wrong; errors of the device.
 pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
+    let variants = device.variants();
+    variants.iter().try_for_each(|variant| run_on(&**variant, kernel, operation))?;
+    run_on(device, kernel, operation)
+}
+
+fn run_on(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
     for size in KeySize::ALL.into_iter().filter(|size| device.cost(kernel, operation, *size).is_some()) {
         if !selftest::passes(&|task| device.submit(kernel, task.into())?.wait(), operation, size)? {
             return Err(Error::SelfTest {

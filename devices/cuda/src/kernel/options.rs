@@ -20,8 +20,19 @@ pub struct LaunchOptions {
     pub products: Products,
 }
 
-/// Ways to multiply in GHASH and POLYVAL. A device uses the last way in this list that it supports, up to the way in
-/// the options.
+impl LaunchOptions {
+    /// The options without the choice of the grain by the size of a launch: with coarse grain only, and with fine grain only. Empty
+    /// if the options do not have this choice.
+    pub(crate) fn of_each_grain(self) -> Vec<LaunchOptions> {
+        // 1 GiB, which is more than a launch of a self-test has.
+        const ALL_FINE: u32 = 1 << 20;
+        let grains = self.fine_below.map(|_| [None, Some(ALL_FINE)]);
+        grains.into_iter().flatten().map(|fine_below| LaunchOptions { fine_below, ..self }).collect()
+    }
+}
+
+/// Ways to multiply in GHASH and POLYVAL. A device uses the last of these ways that it supports and that is not after
+/// the way in the options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Products {
     /// Integer multiplication.
@@ -68,7 +79,7 @@ pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[
     LaunchOption {
         name: "fine",
         meaning: "the KiB of a launch below which four threads share an AES block",
-        // No launch has more than 4 GiB.
+        // 4 GiB. Larger launches always have coarse grain.
         range: 1..=1 << 22,
         multiple: 1,
         kernels: &["cuda/coarse-shared", "cuda/coarse-constant"],

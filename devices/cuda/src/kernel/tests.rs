@@ -121,6 +121,21 @@ fn small_launches_have_fine_grain_on_request() {
     );
 }
 
+/// With the launch option, the self-test runs both grains at each size, with the other options of the device.
+#[test]
+fn the_self_test_has_options_of_both_grains() {
+    let options = LaunchOptions { fine_below: Some(2048), threads: Some(64), ..Default::default() };
+    for bytes in [16, 34_000] {
+        let of = |options: &LaunchOptions| FAMILIES[3].tiling(&ALL, options, 1, bytes);
+        let tilings: Vec<Tiling> = options.of_each_grain().iter().map(of).collect();
+        let names: Vec<_> =
+            tilings.iter().map(|tiling| tiling.entry(Part::Ctr, KeySize::Aes128).name).collect();
+        assert_eq!(names, ["coarse_shared_ctr_128", "fine_shared_ctr_128"]);
+        assert!(tilings.iter().all(|tiling| tiling.tile_threads == 64));
+    }
+    assert!(LaunchOptions::default().of_each_grain().is_empty());
+}
+
 #[test]
 fn small_shared_memory_selects_the_small_table() {
     let limits = Limits { multiprocessors: 46, shared: 99 * 1024, threads: 1024, tensor_bits: true };

@@ -1,6 +1,6 @@
-//! Passes whose blocks can be processed in parallel: the segments are processed one after the other, in pieces of the size of
-//! a run. PCBC decryption is one of them: the QPUs decrypt blocks, and the sums of each block with the blocks before it, which are serial,
-//! are computed here.
+//! Passes whose blocks can be processed in parallel. The segments are processed one after the other, in pieces of the size of a run. In
+//! PCBC decryption, the QPUs decrypt the blocks, and this module computes the sums of each block with the blocks before it, one after the
+//! other.
 
 use lockstep_core::chaining::ChainingState;
 use lockstep_core::work::{Pass, Segment};

@@ -26,6 +26,7 @@ struct Pretend {
     is_trusted: bool,
     /// A pass that the device does not support.
     lacks: Option<Pass>,
+    variants: Vec<Arc<dyn Device>>,
     /// The kernel of the last submission.
     last: Arc<AtomicUsize>,
     right: MockAsyncDevice,
@@ -49,6 +50,7 @@ impl Pretend {
             hardware: None,
             is_trusted: false,
             lacks: None,
+            variants: Vec::new(),
             last: Arc::default(),
             right: MockAsyncDevice::default(),
             wrong: MockAsyncDevice::new(Behaviour { corrupt_at: Some(0), ..Behaviour::default() }),
@@ -68,6 +70,9 @@ impl Device for Pretend {
     }
     fn hardware(&self) -> Option<HardwareId> {
         self.hardware.clone()
+    }
+    fn variants(&self) -> Vec<Arc<dyn Device>> {
+        self.variants.clone()
     }
     fn kernels(&self) -> &[KernelInfo] {
         &self.kernels
@@ -138,6 +143,17 @@ fn a_kernel_that_fails_its_self_test_is_not_used() {
     assert!(matches!(&auto.failures()[..], [Error::SelfTest { kernel, .. }] if kernel == "gpu/hot"));
     let forced = planner(vec![device()], None, Some("gpu/hot")).unwrap();
     assert!(matches!(forced.plan(CTR, KeySize::Aes128, 16, None).err(), Some(Error::SelfTest { .. })));
+}
+
+#[test]
+fn a_kernel_that_fails_its_self_test_with_other_launch_options_is_not_used() {
+    let device = |broken: &[usize]| Pretend::new("gpu", &[("gpu/coarse", false, FAST)], broken);
+    for broken in [&[][..], &[0]] {
+        let variants: Vec<Arc<dyn Device>> = vec![Arc::new(device(&[])), Arc::new(device(broken))];
+        let planner = planner(vec![Pretend { variants, ..device(&[]) }], None, Some("gpu/coarse")).unwrap();
+        let error = planner.plan(CTR, KeySize::Aes128, 16, None).err();
+        assert_eq!(matches!(error, Some(Error::SelfTest { .. })), !broken.is_empty(), "{error:?}");
+    }
 }
 
 /// The index of the kernel that runs in each of two calls, on a trusted device with two kernels.

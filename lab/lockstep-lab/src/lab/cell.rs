@@ -60,9 +60,9 @@ pub(super) struct Export {
     #[arg(value_name = "KERNEL")]
     kernel: String,
 
-    /// The name of the function
-    #[arg(long, value_name = "NAME", default_value = "aes_ctr", value_parser = symbol)]
-    name: String,
+    /// The name of the function [default: by the mode, such as `aes_ctr`]
+    #[arg(long, value_name = "NAME", value_parser = symbol)]
+    name: Option<String>,
 
     /// The size of the key
     #[arg(long, value_name = "BITS", default_value = "128")]
@@ -152,7 +152,8 @@ fn trace(args: &Trace) -> Result<()> {
 
 fn export(args: &Export) -> Result<()> {
     let kernel = cell::kernel(&args.kernel).map_err(failure)?;
-    print(&cell::function(kernel, cell::rounds(args.bits).map_err(failure)?, &args.name).map_err(failure)?)
+    let name = args.name.as_deref().unwrap_or_else(|| cell::function_name(kernel));
+    print(&cell::function(kernel, cell::rounds(args.bits).map_err(failure)?, name).map_err(failure)?)
 }
 
 /// Checks the name of a symbol.

@@ -360,10 +360,10 @@ fn devices_of_the_provider_run_in_openssl(folder: &Folder, small: &[&str]) {
     let report = folder.run([&lab[..], small, &devices].concat()).succeeded().json();
     let points = report["points"].as_array().unwrap();
     let programs: Vec<_> = points.iter().map(|point| point["program"].as_str().unwrap()).collect();
-    assert_eq!(programs, ["cp", "openssl", "spu", "cuda/global-sbox"]);
+    assert_eq!(programs, ["cp", "openssl", "spu", "cuda:emu, cuda/global-sbox"]);
     // The provider refuses a kernel of another device.
     let wrong = ["--device", "spu,cuda/global-sbox", "--files", "8"];
-    folder.run([&lab[..], small, &wrong].concat()).failed(2, "cuda/global-sbox failed");
+    folder.run([&lab[..], small, &wrong].concat()).failed(2, "spu, cuda/global-sbox failed");
 }
 
 #[test]

@@ -135,7 +135,7 @@ static IDEAS: [Idea; 13] = [
         with: cbc(paper(Columns::Feedback)),
     },
     Idea {
-        words: "doubling by an addition",
+        words: "Lockstep's MixColumns",
         whose: OURS,
         program: "CBC2, our SubBytes",
         without: cbc(Way::Columns(Substitution::Lookup, Columns::Feedback)),

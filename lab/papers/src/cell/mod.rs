@@ -15,7 +15,7 @@ mod window;
 
 use lockstep_core::work::{Operation, Pass};
 use lockstep_spu::asm::AsmError;
-use lockstep_spu::kernels::{KERNELS, Loop, Named, PUBLISHED, Refused};
+use lockstep_spu::kernels::{KERNELS, Loop, Mode, Named, PUBLISHED, Refused};
 use lockstep_spu::sim::Fault;
 
 pub use measured::{BLOCKS, Measured, name};
@@ -113,12 +113,23 @@ pub fn the_loop(kernel: &'static Named, pass: Option<&str>) -> Result<(Pass, Loo
     found.ok_or_else(|| Error::UnknownPass { kernel: kernel.name, requested: requested.into() })
 }
 
+/// The default name of a kernel as a function, by the kernel's mode.
+pub fn function_name(kernel: &Named) -> &'static str {
+    match kernel.loops[0].1.mode {
+        Mode::Ctr => "aes_ctr",
+        Mode::CbcEncrypt => "aes_cbc",
+        Mode::Ecb => "aes_ecb",
+        _ => "aes",
+    }
+}
+
 /// A kernel as a function with the calling convention of the SPU, as source in GNU syntax.
 ///
 /// # Errors
 /// [`Error::Kernel`] if the kernel has no such form.
 pub fn function(kernel: &'static Named, rounds: usize, name: &str) -> Result<String, Error> {
-    let function = kernel.loops[0].1.function(rounds, name);
+    let the_loop = kernel.loops[0].1;
+    let function = the_loop.function(rounds, name);
     let function = function.map_err(|why| Error::Kernel(format!("{}: {why}", kernel.name)))?;
     let groups = match function.group {
         1 => String::new(),
@@ -126,12 +137,22 @@ pub fn function(kernel: &'static Named, rounds: usize, name: &str) -> Result<Str
             "# The number of blocks is rounded up to a multiple of {group}: the data must have room for them.\n"
         ),
     };
+    let state = match the_loop.mode {
+        Mode::Ctr if function.group == 1 => {
+            "# $6: the first counter block. The result in $3 is the next counter block, of which the last 32 bits are incremented.\n"
+        }
+        Mode::Ctr => {
+            "# $6: the first counter block. The result in $3 is the counter block after the rounded number of blocks, of which the last\n\
+             # 32 bits are incremented: only the last call of a message may have another number of blocks.\n"
+        }
+        Mode::CbcEncrypt => "# $6: the IV. The result in $3 is the last ciphertext block.\n",
+        _ => "# $6 is not used, and there is no result.\n",
+    };
     let Named { name: of, description, .. } = kernel;
     Ok(format!(
         "# {of}: {description}, for {rounds} rounds.\n\
          # $3: address of the data, which are processed in place. $4: address of the round keys. $5: number of blocks.\n\
-         # $6: the first counter block, or the IV. The result in $3 is the next counter block, or the last ciphertext block of CBC.\n\
-         {groups}{}",
+         {state}{groups}{}",
         function.source()
     ))
 }

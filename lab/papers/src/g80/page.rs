@@ -78,7 +78,9 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         ("bytes", results.traffic.bytes.to_string()),
         ("gems_lookups", (results.gems.accesses - 2).to_string()),
         ("gems_bytes", results.gems.bytes.to_string()),
-        ("gems_rate", number(results.gems.largest_rate() / 1e6, 0)),
+        ("gems_bytes_with_keys", results.gems.bytes_with_keys().to_string()),
+        ("gems_rate", number(results.gems.largest_rates().0 / 1e6, 0)),
+        ("gems_rate_with_keys", number(results.gems.largest_rates().1 / 1e6, 0)),
         ("shared_rate", number(results.table_1[3].model / 8.0, 0)),
     ]
 }

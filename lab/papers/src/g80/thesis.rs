@@ -98,9 +98,15 @@ impl Traffic {
         Ok(Traffic { accesses: one.len() as u64, bytes: bytes / HALF_WARP as u64 })
     }
 
-    /// The largest rate that the memory of the 8800 GTS allows, without round keys, in bytes per second.
-    pub fn largest_rate(&self) -> f64 {
-        16.0 * GTS.memory / self.bytes as f64
+    /// The largest rates that the memory of the 8800 GTS allows, in bytes per second: without round keys in global memory, and with them.
+    pub fn largest_rates(&self) -> (f64, f64) {
+        let of = |bytes: u64| 16.0 * GTS.memory / bytes as f64;
+        (of(self.bytes), of(self.bytes_with_keys()))
+    }
+
+    /// Number of bytes that the memory moves if the round keys are in global memory and each read is a separate transaction.
+    pub fn bytes_with_keys(&self) -> u64 {
+        self.bytes + KEY_WORDS * TRANSACTION
     }
 
     /// Seconds of the kernel for files 1 to 4 if the memory has this fraction of its nominal rate: without round keys in global memory, and
@@ -110,7 +116,7 @@ impl Traffic {
         let calls = File::of(1).bytes.div_ceil(buffer) + 1;
         let blocks = (calls * buffer / 16) as f64;
         let of = |bytes: u64| blocks * bytes as f64 / (memory * GTS.memory);
-        (of(self.bytes), of(self.bytes + KEY_WORDS * TRANSACTION))
+        (of(self.bytes), of(self.bytes_with_keys()))
     }
 
     /// Seconds of Table A1 by the model if each lookup is a separate transaction and the S-box, which has 256 bytes, is in one memory

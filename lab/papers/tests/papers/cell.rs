@@ -215,6 +215,17 @@ fn a_function_is_called_by_a_program() {
     let counter: [u8; 16] = std::array::from_fn(|at| at as u8);
     let expected = lockstep_reference::ctr::apply32(&lockstep_reference::Aes::new(&key), &counter, &data);
     assert!(finished.memory("0x10000", 128).unwrap() == expected);
+    for (name, default, part) in [
+        ("ctr4a", "aes_ctr", "only the last call of a message may have another number"),
+        ("cbc2", "aes_cbc", "$6: the IV. The result in $3 is the last ciphertext block."),
+        ("ecb4", "aes_ecb", "$6 is not used, and there is no result."),
+    ] {
+        let kernel = cell::kernel(name).unwrap();
+        assert_eq!(cell::function_name(kernel), default);
+        let source = cell::function(kernel, 10, default).unwrap();
+        let remarks = source.lines().filter(|line| line.starts_with('#')).collect::<Vec<_>>().join(" ");
+        assert!(remarks.contains(part) && source.contains(&format!(".global {default}")), "{remarks}");
+    }
     let refused = |name: &str| cell::function(cell::kernel(name).unwrap(), 10, "f").unwrap_err().to_string();
     assert!(
         refused("tab2").starts_with("spu/tab2: a function needs a kernel by lookups"),

@@ -1,10 +1,10 @@
 //! Kernels as functions with the calling convention of the SPU (SPU Application Binary Interface Specification, version 1.9, section 2),
 //! for programs of users.
 //!
-//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of
-//! FIPS 197; the number of blocks; and the first counter block or the IV. The result in `$3` is the next counter block, or the
-//! last ciphertext block of CBC. `$0` has the return address and `$1` the stack pointer. A function may change `$2` to `$79`. If
-//! it uses registers from `$80` on, it saves them in its stack frame and restores them.
+//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of FIPS 197;
+//! the number of blocks; and the first counter block or the IV. The result in `$3` is the next counter block after the rounded number of
+//! blocks ([`Function::group`]), so only the last call of a message may have another number, or the last ciphertext block of CBC. `$0` has the return address and `$1` the stack pointer. A function may change `$2` to `$79`. It saves the registers from `$80` on
+//! that it uses in its stack frame.
 
 use super::{Compiled, Loop, Mode, Parameter, Way};
 use crate::asm::{AsmError, Assembler, Image};
@@ -177,7 +177,10 @@ fn take_result(asm: &mut Assembler, compiled: &Compiled) {
 
 /// Clears the parameters, and the registers that need not be preserved, because they contain keys and data.
 fn wipe(asm: &mut Assembler, compiled: &Compiled, last: u8) {
-    for number in (2..=last.min(PRESERVED - 1)).filter(|number| r(*number) != RESULT) {
+    // The round keys were in registers from COPIED on, also if the loop does not use these registers.
+    let last = last.max(COPIED + compiled.rounds as u8).min(PRESERVED - 1);
+    let has_result = !matches!(compiled.of.mode, Mode::Ecb);
+    for number in (2..=last).filter(|number| !has_result || r(*number) != RESULT) {
         asm.il(r(number), 0);
     }
     for &at in &compiled.program.parameters {

@@ -48,6 +48,12 @@ pub enum Error {
         /// The number of the file, from 1 to 8.
         file: u32,
     },
+    /// A device is given twice with the same kernel.
+    #[error("the device {device} is given twice with the same kernel: give it once")]
+    Twice {
+        /// The name of the device.
+        device: String,
+    },
     /// The CPU cannot compute the expected ciphertext.
     #[error("{0}")]
     Device(#[from] lockstep_core::Error),
@@ -120,6 +126,11 @@ pub fn measure(
     conditions: &Conditions,
     mut progress: impl FnMut(String),
 ) -> std::result::Result<Vec<Point>, Error> {
+    for (index, device) in conditions.devices.iter().enumerate() {
+        if conditions.devices[..index].contains(device) {
+            return Err(Error::Twice { device: device.device.clone() });
+        }
+    }
     let (key, cpu) = (key()?, processor()?);
     let mut points = Vec::new();
     for &number in &conditions.files {
@@ -133,13 +144,15 @@ pub fn measure(
             // The first run warms up: the file is then in the memory of the system.
             for run in 0..=conditions.runs {
                 progress(format!("file {number}, {}, run {run}", program.name));
+                // Without the output of the run before, a run that writes nothing is an error.
+                drop(Removed(output.0.clone()));
                 let measured = process::run(&program.name, program.command(&input.0, &output.0))?;
+                if program.encrypts {
+                    check(&program.name, &file, &output.0, &key, &cpu)?;
+                }
                 if run > 0 {
                     runs.push(measured);
                 }
-            }
-            if program.encrypts {
-                check(&program.name, &file, &output.0, &key, &cpu)?;
             }
             points.push(Point { file: number, program: program.name, bytes: file.bytes, runs });
         }
@@ -159,7 +172,10 @@ struct Program<'a> {
 fn programs(conditions: &Conditions) -> Vec<Program<'_>> {
     let program = |name: String, device, encrypts| Program { name, conditions, device, encrypts };
     let own = [program("cp".into(), None, false), program("openssl".into(), None, true)];
-    let of = |selection: &Selection| selection.kernel.as_ref().unwrap_or(&selection.device).clone();
+    let of = |selection: &Selection| match &selection.kernel {
+        Some(kernel) => format!("{}, {kernel}", selection.device),
+        None => selection.device.clone(),
+    };
     let devices = conditions.devices.iter().map(|device| program(of(device), Some(device), true));
     own.into_iter().chain(devices).collect()
 }

@@ -55,6 +55,13 @@ pub(super) fn run(name: &str, mut command: Command) -> Result<Run, Error> {
     let failed = |error| Error::System { what: name.into(), error };
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(failed)?;
+    let messages = child.stderr.take().map(|mut stderr| {
+        // The messages are read while the program runs, because it waits if nobody reads them.
+        std::thread::spawn(move || {
+            let mut messages = Vec::new();
+            stderr.read_to_end(&mut messages).map(|_| messages)
+        })
+    });
     let mut samples = Vec::new();
     loop {
         let sample = cpu_time(&child);
@@ -67,24 +74,30 @@ pub(super) fn run(name: &str, mut command: Command) -> Result<Run, Error> {
         std::thread::sleep(INTERVAL);
     }
     let status = child.wait().map_err(failed)?;
-    let mut message = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        // Messages that are not text are not messages of the provider.
-        let _ = stderr.read_to_string(&mut message);
-    }
+    let messages = messages.map(|reader| reader.join().expect("the reader does not panic"));
+    let messages = messages.transpose().map_err(failed)?.unwrap_or_default();
+    let message = String::from_utf8_lossy(&messages);
     // OpenSSL warns that the derivation of keys of `enc -k` is old.
     let is_warning = |line: &&str| !line.starts_with("*** WARNING") && !line.starts_with("Using -iter");
     let message: Vec<&str> = message.lines().filter(is_warning).collect();
     if status.success() && message.is_empty() && !samples.is_empty() {
         return Ok(Run::new(samples));
     }
-    let message = if message.is_empty() { status.to_string() } else { message.join("; ") };
+    let message = match status.success() {
+        _ if !message.is_empty() => message.join("; "),
+        true => "its CPU time is not known: this command needs the files of Linux in /proc".into(),
+        false => status.to_string(),
+    };
     Err(Error::Failed { program: name.into(), message })
 }
 
 /// The state of a process, and its CPU time so far in seconds, including that of threads that have ended (proc_pid_stat(5)).
 fn cpu_time(child: &Child) -> Option<(char, f64)> {
-    let text = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
+    state_and_time(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?)
+}
+
+/// The state and the CPU time of a line of `/proc/PID/stat`.
+pub(super) fn state_and_time(text: &str) -> Option<(char, f64)> {
     // The name of the program is in brackets, and may contain anything. The third field follows it.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| -> Option<f64> { fields.get(at)?.parse().ok() };

@@ -10,6 +10,14 @@ fn usage_is_interpolated_between_samples() {
 }
 
 #[test]
+fn the_name_of_a_program_may_contain_brackets_and_spaces() {
+    let ticks = rustix::param::clock_ticks_per_second();
+    let line = format!("7 (a) R 1 (b) Z 2 3 4 5 6 7 8 9 10 11 {} {ticks} 99 99", 2 * ticks);
+    assert_eq!(process::state_and_time(&line), Some(('Z', 3.0)));
+    assert_eq!(process::state_and_time("7 (a) Z 2 3"), None);
+}
+
+#[test]
 fn programs_that_fail_or_print_messages_are_not_measured() {
     let shell = |script: &str| {
         let mut command = Command::new("sh");
@@ -22,6 +30,11 @@ fn programs_that_fail_or_print_messages_are_not_measured() {
     let message = shell("echo 'lockstep: the CPU did it' >&2").unwrap_err().to_string();
     assert!(message.contains("the CPU did it"), "{message}");
     assert!(shell("echo '*** WARNING : deprecated' >&2").is_ok());
+    // More than a pipe holds: the program would wait for ever if nobody read its messages.
+    let long = shell(
+        "i=0; while [ $i -lt 4000 ]; do echo '*** WARNING : a line of sixty bytes, repeated 4000 times'; i=$((i + 1)); done >&2",
+    );
+    assert!(long.is_ok(), "{long:?}");
     let missing = process::run("none", Command::new("/no/such/program")).unwrap_err();
     assert!(missing.to_string().starts_with("none: "), "{missing}");
 }
