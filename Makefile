@@ -313,11 +313,11 @@ timing:
 leak-test: tools-present-tests
 	tools/leak-test.sh
 
-## make prove             interpret the machine code of the CPU kernels: constant time, nothing left behind, bounds (PROVE=path: another build)
+## make prove             interpret the machine code of the CPU kernels: constant time, nothing left behind, bounds, results equal to the standards (PROVE=path: another build)
 prove: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt
 
-## make prove-short       fewer lengths, and 40 of the changes of prove-mutants
+## make prove-short       fewer lengths and keys, and 40 of the changes of prove-mutants
 prove-short: $(if $(PROVE),,proof-harness)
 	$(PROVER) --known dev/proof/known.txt --short --mutants 40 --equivalent dev/proof/equivalent.txt
 

@@ -98,6 +98,6 @@ unpack_rust() {
 
 # Writes a program that runs another one with the libraries of an unpacked tree.
 wrapper() {
-    printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$(library_path "$1")" "$2" >"$3"
+    printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$(library_path "$1")" "$2" >"$3"
     chmod +x "$3"
 }

@@ -31,6 +31,7 @@ compile_std() {
         RUSTC_BOOTSTRAP=1 RUSTC=$rustc RUSTFLAGS="-C embed-bitcode=yes" CARGO_TARGET_DIR=$work/target \
             cargo build --quiet --release -Z build-std=std,panic_abort --target "$target"
         rm -f target/$target/release/deps/libempty-*
+        rm -rf "$library.new"
         mkdir -p "$library.new"
         cp target/$target/release/deps/*.rlib target/$target/release/deps/*.rmeta "$library.new"
     ) >&2 || {

@@ -23,7 +23,8 @@ const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [-
   --only TEXT   only groups whose names contain TEXT, such as `cpu/vaes512 AES-128 GCM`
   --known LIST  a list of known findings, which are no failure
   --list        print the names of the groups
-  --equality    only the proofs that results are equal to the standards; without --mutants, they precede the analysis
+  --equality    only the proofs that results are equal to the standards, which otherwise precede the analysis, except with --mutants
+                without --short
   --uncovered   print the functions with instructions that no run has executed
   --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
                      instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
@@ -80,6 +81,9 @@ fn options() -> Result<Options, String> {
     }
     if options.file.is_empty() && !options.lists {
         return Err("no file".into());
+    }
+    if options.skips_taint && options.mutants > 0 {
+        return Err("--equality does not analyse mutants".into());
     }
     Ok(options)
 }
@@ -180,10 +184,9 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
 /// explanations are written afterwards.
 const MOST_SURVIVORS: usize = 5;
 
-/// Proves equality on all processors. Prints the first failure of each group, and returns the number of groups with a failure.
-fn prove_equality(image: &Arc<Image>, extent: Extent, only: &str) -> usize {
-    let mut groups = equality::provable(extent);
-    groups.retain(|group| group.to_string().contains(only));
+/// Proves equality of groups on all processors. Prints the first failure of each group, and returns the number of groups with a failure or
+/// without a run.
+fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent) -> usize {
     let (next, total) = (AtomicUsize::new(0), Mutex::new((0, 0)));
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -197,8 +200,12 @@ fn prove_equality(image: &Arc<Image>, extent: Extent, only: &str) -> usize {
                             failures.len()
                         );
                     }
+                    if runs == 0 {
+                        println!("FOUND: no run: {group}");
+                    }
+                    let has_failed = runs == 0 || !failures.is_empty();
                     let mut total = total.lock().expect("no thread panics");
-                    (total.0, total.1) = (total.0 + runs, total.1 + usize::from(!failures.is_empty()));
+                    (total.0, total.1) = (total.0 + runs, total.1 + usize::from(has_failed));
                 }
             });
         }
@@ -218,9 +225,15 @@ fn prove(options: &Options) -> Result<bool, String> {
         groups.iter().for_each(|group| println!("{group}"));
         return Ok(true);
     }
-    if groups.is_empty() {
+    let extent = if options.is_short { Extent::Short } else { Extent::Full };
+    let has_mutants = options.mutants > 0;
+    let mut provable = equality::provable(extent);
+    provable.retain(|group| group.to_string().contains(&options.only));
+    if groups.is_empty() || options.skips_taint && provable.is_empty() {
         let only = &options.only;
-        return Err(format!("no group has a name that contains `{only}`; --list prints the names"));
+        return Err(format!(
+            "no group to analyse has a name that contains `{only}`; --list prints the names"
+        ));
     }
     let image = Arc::new(Image::read(Path::new(&options.file))?);
     let mut missed = controls::missed(&image);
@@ -230,9 +243,9 @@ fn prove(options: &Options) -> Result<bool, String> {
             "these controls are not reported for their fault, or are not exported: {missed:?}"
         ));
     }
-    let extent = if options.is_short { Extent::Short } else { Extent::Full };
-    let has_mutants = options.mutants > 0;
-    let unequal = if has_mutants { 0 } else { prove_equality(&image, extent, &options.only) };
+    // `prove` without mutants shows equality for all lengths.
+    let skips_equality = has_mutants && !options.is_short;
+    let unequal = if skips_equality { 0 } else { prove_equality(&image, &provable, extent) };
     if options.skips_taint {
         return Ok(unequal == 0);
     }

@@ -189,18 +189,21 @@ fn judge(image: &Image, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>
     let extents =
         if plan.extent == Extent::Full { &[Extent::Short, Extent::Full][..] } else { &[Extent::Short] };
     let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
+    let reason = dead::reason(image, mutant);
     for extent in extents {
         if let Some(finding) = refute(&changed, baselines, mutant, *extent, plan.known) {
             return Verdict::Refuted(finding);
         }
-        if let Some(reason) = dead::reason(image, mutant) {
-            return Verdict::Equivalent(reason);
-        }
-        if plan.equivalent.iter().any(|line| line.describes(image, mutant)) {
-            return Verdict::Listed;
+        // The analysis of liveness covers all lengths. The other reasons also depend on runs or on arguments.
+        if reason == Some(Reason::Dead) {
+            break;
         }
     }
-    Verdict::Survived
+    match reason {
+        Some(reason) => Verdict::Equivalent(reason),
+        None if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
+        None => Verdict::Survived,
+    }
 }
 
 /// Prints survivors and numbers. Returns the number of survivors that no list describes.

@@ -235,25 +235,6 @@ impl Cipher {
         };
         data.as_chunks().0.iter().flat_map(each).collect()
     }
-
-    /// XTS of a data unit with a partial last block, by ciphertext stealing (IEEE 1619, 5.3.2 and 5.4.2).
-    pub(super) fn xts_with_stealing(&self, tweak: &Block, data: &[Symbol], encrypts: bool) -> Vec<Symbol> {
-        let rest = data.len() % 16;
-        if rest == 0 {
-            return self.xts(tweak, data, encrypts);
-        }
-        let whole = data.len() / 16 - 1;
-        let mut result = self.xts(tweak, &data[..16 * whole], encrypts);
-        let before = (0..whole).fold(*tweak, |tweak, _| times_alpha(&self.symbols, &tweak));
-        let after = times_alpha(&self.symbols, &before);
-        // Decryption uses the tweaks of the last two blocks in the other order.
-        let [first, second] = if encrypts { [before, after] } else { [after, before] };
-        let (last, partial) = (&data[16 * whole..16 * whole + 16], &data[16 * whole + 16..]);
-        let stolen = self.xts(&first, last, encrypts);
-        result.extend(self.xts(&second, &[partial, &stolen[rest..]].concat(), encrypts));
-        result.extend(&stolen[..rest]);
-        result
-    }
 }
 
 /// The counter in a block of CTR.

@@ -173,6 +173,8 @@ fn changed(before: &[Instruction], after: &[Instruction]) -> Option<Set> {
         ([first], [other]) if (first.mnemonic(), other.mnemonic()) == (Mnemonic::Mov, Mnemonic::Xchg) => {
             Some(place(first.op1_register()))
         }
+        // A load at another address may be out of bounds.
+        ([first], [other]) if Effects::of(other).reads_memory && !is_same_memory(first, other) => None,
         _ => before.iter().chain(after).try_fold(0, |changed, i| {
             let effects = Effects::of(i);
             let is_plain = !effects.writes_memory && i.flow_control() == FlowControl::Next;
@@ -180,6 +182,29 @@ fn changed(before: &[Instruction], after: &[Instruction]) -> Option<Set> {
         }),
     }
 }
+
+fn is_same_memory(x: &Instruction, y: &Instruction) -> bool {
+    let place = |i: &Instruction| {
+        let registers = (i.memory_segment(), i.memory_base(), i.memory_index(), i.memory_index_scale());
+        (registers, i.memory_displacement64(), i.memory_size().size())
+    };
+    place(x) == place(y)
+}
+
+/// Functions that never return.
+const PANICS: [&str; 11] = [
+    "core::panicking::panic",
+    "core::panicking::panic_fmt",
+    "core::panicking::panic_bounds_check",
+    "core::panicking::assert_failed",
+    "core::panicking::panic_const::panic_const_div_by_zero",
+    "core::slice::index::slice_index_fail",
+    "core::slice::copy_from_slice_impl::len_mismatch_fail",
+    "core::option::expect_failed",
+    "core::option::unwrap_failed",
+    "core::result::unwrap_failed",
+    "alloc::alloc::handle_alloc_error",
+];
 
 /// True if the code at an address only calls a function that panics.
 fn panics(image: &Image, mut address: u64) -> bool {
@@ -193,15 +218,9 @@ fn panics(image: &Image, mut address: u64) -> bool {
             FlowControl::UnconditionalBranch => instruction.near_branch_target(),
             FlowControl::Call => {
                 let function = image.function_at(instruction.near_branch_target());
-                return [
-                    "core::panicking::",
-                    "core::slice::index::",
-                    "core::option::",
-                    "core::result::",
-                    "handle_alloc_error",
-                ]
-                .iter()
-                .any(|part| function.contains(part));
+                // The path without type parameters.
+                let path = function.split("::<").next().unwrap_or(&function);
+                return PANICS.contains(&path);
             }
             FlowControl::Exception => return true,
             _ => return false,

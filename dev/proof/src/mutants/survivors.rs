@@ -5,7 +5,7 @@ use super::change::decode;
 use crate::image::Image;
 use crate::machine::text;
 
-/// A line of the list.
+/// A line of the list. ` after ` and another pattern may follow, for the instruction before those that are changed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Equivalence {
     /// The text of the line, in which `*` stands for any text.
@@ -15,7 +15,14 @@ pub struct Equivalence {
 impl Equivalence {
     /// True if the line describes the mutant.
     pub fn describes(&self, image: &Image, mutant: &Mutant) -> bool {
-        matches(&self.line, &description(image, mutant))
+        let (change, previous) = self.line.split_once(" after ").unwrap_or((&self.line, "*"));
+        let function = image.symbol_at(mutant.address).and_then(|symbol| {
+            let code = image.code_at(symbol.address)?;
+            let len = (mutant.address - symbol.address) as usize;
+            Some(decode(code.get(..len)?, symbol.address))
+        });
+        let before = function.and_then(|code| code.last().map(text)).unwrap_or_default();
+        matches(change, &description(image, mutant)) && matches(previous, &before)
     }
 }
 

@@ -40,6 +40,21 @@ fn registers_that_are_overwritten_are_dead() {
 }
 
 #[test]
+fn a_load_at_another_address_has_an_effect() {
+    // mov r8,[rdi]; ret: the caller does not use R8, but the new address may be out of bounds.
+    let code = [0x4c, 0x8b, 0x07, 0xc3];
+    assert_eq!(reason_of_removal(&code, 0), Some(Reason::Dead));
+    let image = image(&code);
+    let before = decode(&code[..3], START);
+    // mov r8,[rsi]; mov r9,[rdi]
+    for (code, reason) in [([0x4c, 0x8b, 0x06], None), ([0x4c, 0x8b, 0x0f], Some(Reason::Dead))] {
+        let mutant =
+            Mutant { kind: Kind::Register, address: START, code: code.to_vec(), before: before.clone() };
+        assert_eq!(dead::reason(&image, &mutant), reason);
+    }
+}
+
+#[test]
 fn flags_are_live_until_a_branch_reads_them() {
     // cmp eax,16; xor eax,eax; ret
     assert_eq!(reason_of_removal(&[0x83, 0xf8, 0x10, 0x31, 0xc0, 0xc3], 0), Some(Reason::Dead));
@@ -104,4 +119,15 @@ fn instructions_that_do_not_depend_on_each_other_are_not_exchanged() {
     let exchanged =
         |offset| Changer::new(&image).change(Kind::Order, START + offset, &mut Random::new(1)).is_some();
     assert_eq!([exchanged(0), exchanged(2)], [false, true]);
+}
+
+#[test]
+fn a_line_of_the_list_may_name_the_instruction_before() {
+    // cmp ecx,11; jb +1; nop; ret
+    let image = image(&[0x83, 0xf9, 0x0b, 0x72, 0x01, 0x90, 0xc3]);
+    let mutant = Changer::new(&image).change(Kind::Dropped, START + 3, &mut Random::new(1)).unwrap();
+    for (previous, describes) in [("cmp e*,0Bh", true), ("cmp e*,0Dh", false)] {
+        let list = parse(&format!("dropped: f: jb * -> nothing after {previous}")).unwrap();
+        assert_eq!(list[0].describes(&image, &mutant), describes, "{previous}");
+    }
 }

@@ -344,9 +344,10 @@ impl Table {
 
     /// Notes the expressions with which new inputs are compared.
     pub fn watch(&mut self, inputs: &[Symbol]) {
-        let atom = |bit: Option<&Bit>| bit.map_or(0, |bit| self.atoms(*bit)[0]);
-        let bits = inputs.as_flattened();
-        self.watched = atom(bits.first())..atom(bits.last()) + 1;
+        self.watched = match inputs.as_flattened() {
+            [first, .., last] => self.atoms(*first)[0]..self.atoms(*last)[0] + 1,
+            _ => 0..0,
+        };
         self.others.clear();
     }
 

@@ -226,3 +226,14 @@ fn three_products_of_sums_are_four_products() {
     }
     assert_eq!(table.multiplied().len(), 1);
 }
+
+#[test]
+fn an_empty_list_of_inputs_ends_the_watch() {
+    let symbols = Symbols::default();
+    let inputs = symbols.inputs(1);
+    let mut table = symbols.table();
+    table.watch(&inputs);
+    assert!(table.is_watching());
+    table.watch(&[]);
+    assert!(!table.is_watching());
+}
