@@ -199,7 +199,7 @@ fn others<D: Domain>(mnemonic: Mnemonic) -> Option<Run<D>> {
         Vshufi32x4 | Vshufi64x2 | Vshuff32x4 | Vshuff64x2 => permutations::vectors,
         Vperm2i128 | Vperm2f128 => permutations::two_vectors,
         Vpermq | Vpermpd => permutations::quadwords,
-        Vpermd | Vpermps => permutations::by_register,
+        Vpermd | Vpermps => permutations::by_register::<D, 4>,
         Vpermi2d | Vpermt2d => permutations::of_two_by_register,
         Packuswb | Vpackuswb => lanes::pack::<D, 2, 0, 0xff>,
         Packssdw | Vpackssdw => lanes::pack::<D, 4, -0x8000, 0x7fff>,

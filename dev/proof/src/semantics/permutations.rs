@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use iced_x86::{Instruction, Mnemonic, Register};
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 use super::lanes::source;
 use super::operands::is_legacy;
@@ -138,20 +138,23 @@ pub(super) fn two_vectors<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Ste
     m.write(i, 0, &result)
 }
 
-/// VPERMQ by a constant: quadwords of the same 32 bytes.
+/// VPERMQ: by a constant, quadwords of the same 32 bytes; by a register, all quadwords.
 pub(super) fn quadwords<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+    if i.op_kind(2) != OpKind::Immediate8 {
+        return by_register::<D, 8>(m, i);
+    }
     let (x, order) = (m.read(i, 1)?, m.constant(i)?);
     let from = |place: usize| place / 32 * 32 + (order >> (place % 32 / 8 * 2) & 3) * 8 + place % 8;
     m.write(i, 0, &from_fn(|place| x[from(place)]))
 }
 
-/// VPERMD: doublewords of the second source, which the low bits of the doublewords of the first select.
-pub(super) fn by_register<D: Domain>(m: &mut Machine<D>, i: &Instruction) -> Step {
+/// VPERMD and VPERMQ by a register: lanes of N bytes of the second source, which the low bits of the lanes of the first select.
+pub(super) fn by_register<D: Domain, const N: usize>(m: &mut Machine<D>, i: &Instruction) -> Step {
     let (indexes, x, size) = (m.read(i, 1)?, m.read(i, 2)?, m.size(i, 0));
     let mut result = [D::constant(0); 64];
     for place in 0..size {
-        let table: [D::Byte; 16] = from_fn(|lane| x[4 * lane + place % 4]);
-        result[place] = m.domain.look_up(&table[..size / 4], indexes[place / 4 * 4]);
+        let table: Vec<D::Byte> = (0..size / N).map(|lane| x[N * lane + place % N]).collect();
+        result[place] = m.domain.look_up(&table, indexes[place / N * N]);
     }
     m.write(i, 0, &result)
 }

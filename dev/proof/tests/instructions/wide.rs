@@ -97,6 +97,16 @@ fn indexes_select_lanes_of_two_registers() {
 }
 
 #[test]
+fn indexes_select_quadwords_of_a_register() {
+    let state = state();
+    let result = after(Code::EVEX_Vpermq_zmm_k1z_zmm_zmmm512b64, 0, &state).vectors[1];
+    for lane in 0..8 {
+        let index = usize::from(state.vectors[4][8 * lane] % 8);
+        assert_eq!(result[8 * lane..][..8], state.vectors[7][8 * index..][..8], "lane {lane}");
+    }
+}
+
+#[test]
 fn a_mask_selects_bytes_and_memory_outside_of_it_is_not_accessed() {
     let mut state = state();
     state.masks[3] = 0x0f0f_0000_0000_8001;
