@@ -5,7 +5,7 @@
 //! linear. Operations with the same operands have the same atom:
 //!
 //! - the S-box of a byte has eight atoms, and the inverse S-box of these eight atoms is the byte again;
-//! - a carry-less product is bilinear. Its atoms are the coefficients of products of lanes of a basis ([`lanes`]), so that the three products
+//! - a carry-less product is bilinear. Its atoms are the coefficients of products of lanes of a basis (`lanes`), so that the three products
 //!   of Karatsuba's method and the four of the definition have the same sum;
 //! - the product of two bits, and the sum of a lane and a constant modulo a power of two.
 //!

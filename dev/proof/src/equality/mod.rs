@@ -1,7 +1,7 @@
 //! Proofs that the results of the kernels are equal to those of the standards, for all keys and data.
 //!
 //! A proof is a run with concrete lengths, addresses and counters whose keys and data are symbols ([`crate::symbols`]). Its results are
-//! compared with the results of the standard's definition on the same symbols ([`cipher`], [`hash`]).
+//! compared with the results of the standard's definition on the same symbols (`cipher`, `hash`).
 
 mod aead;
 mod cipher;

@@ -21,7 +21,7 @@ pub(super) const MODULUS: u128 = 0xc200_0000_0000_0000_c200_0000_0000_0000;
 /// x^128 modulo x^128 + x^127 + x^126 + x^121 + 1.
 const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 
-/// Powers of H, eight vectors of them; zeroed on drop. P is [`Vector::Powers`]. The vectors are aligned, because a store that crosses
+/// Powers of H, eight vectors of them; zeroed on drop. P is `Vector::Powers`. The vectors are aligned, because a store that crosses
 /// a cache line is forwarded slowly to a load.
 #[repr(C, align(64))]
 pub struct HashKey<P> {
