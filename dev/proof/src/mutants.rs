@@ -1,4 +1,4 @@
-//! Mutants: random changes of single instructions of the kernels, each of which the analysis must refute.
+//! Mutants: copies of the kernels with a random change of one instruction. The analysis must refute each mutant.
 //!
 //! A mutant is refuted if `prove` fails on a file that has the changed code: if a result differs from that of the reference implementation, if
 //! a rule about secrets, bounds or remains is broken, or if a run cannot go on. Only the groups of runs that execute the changed
