@@ -18,20 +18,20 @@ const PICTURES: [(Launch, &str, &str); 3] = [
     (
         Launch::Packed { decrypts: false },
         "packed",
-        "A round of the thesis's kernel, for four blocks. The thesis's compiler used one ALU at a time, extracted bytes by a \
-         constant, a mask and a shift, and left the slots after branches empty.",
+        "The picture shows a round of the thesis's kernel, for four blocks. The thesis's compiler used one ALU at a time, \
+         extracted bytes by a constant, a mask and a shift, and left the slots after branches empty.",
     ),
     (
         Launch::PackedTuned { decrypts: false },
         "packed-tuned",
-        "All rounds, for four blocks. Two QPUs share a texture unit, which takes 16 clocks for each request, so a QPU waits for the \
-         unit in a third of the clocks.",
+        "The picture shows all rounds, for four blocks. Two QPUs share a texture unit, which takes 16 clocks for each \
+         request, so a QPU waits for the unit in a third of the clocks.",
     ),
     (
         Launch::Ctr,
         "bitslice",
-        "A round, for 32 blocks. The add ALU has an operation in nearly every instruction. The mul ALU has rotations, moves, and those \
-         XORs that can be computed as sums or differences of bytes without a carry.",
+        "The picture shows a round, for 32 blocks. The add ALU has an operation in nearly every instruction. The mul ALU has \
+         rotations, moves, and those XORs that can be computed as sums or differences of bytes without a carry.",
     ),
 ];
 
