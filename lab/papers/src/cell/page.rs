@@ -12,12 +12,12 @@ const TEMPLATE: &str = include_str!("page.md");
 const PICTURES: [(&str, &str); 4] = [
     (
         "spu/ctr0",
-        "One block at a time, unscheduled: most instructions wait for the previous one, and the branches have no hints, so \
-         that the branch to the next round costs 18 cycles.",
+        "This kernel processes one block at a time and is not scheduled. Most instructions wait for the previous instruction, \
+         and the branches have no hints, so the branch to the next round costs 18 cycles.",
     ),
     (
         "spu/cbc2",
-        "In a chain no blocks can overlap. The scheduler finds the shortest path through a round; the remaining \
+        "The blocks of a chain cannot overlap. The scheduler finds the shortest path through a round; the remaining \
          stalls are the latencies on this path.",
     ),
     (
