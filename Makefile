@@ -16,7 +16,7 @@ INSTALL ?= install
 
 .PHONY: help build lab provider provider-lab dist install c-library c-test deb deb-arm64 deb-check run test test-release test-packages test-packages-arm64 test-full test-wgpu test-provider test-provider-oldest test-provider-newest \
 	test-provider-releases nightly test-dist publish-check soak soak-check soak-module lint bench bench-files \
-	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
+	bench-provider bench-python bench-rustls wheel wheel-arm64 wheel-freethreaded python-test torch-test test-ray test-python-suites timing leak-test prove prove-short prove-mutants asan miri fuzz arrow-rs-test rustls-test arm64-test arm64-test-all arm-report arm-report-check kernel-report kernel-check gpu-check gpu-rehearsal lab-pages mode-pictures spu-gnu qpu-vc4asm tools-present clean
 
 # Makes the command after it embed machine code for GPUs in what it builds. LOCKSTEP_CUDA_KERNELS= (empty) embeds none.
 WITH_KERNELS = kernels=$${LOCKSTEP_CUDA_KERNELS-$$(tools/cuda_kernels.py)} && export LOCKSTEP_CUDA_KERNELS="$$kernels" &&
@@ -240,7 +240,7 @@ test-wgpu: tools-present-tests
 test-full: lint test torch-test test-ray test-python-suites wheel test-release test-packages prove-short test-provider-oldest test-provider-newest soak-check arm64-test web-test web-page-test kernel-check
 
 ## make nightly           slow checks and other toolchains: sanitizer, Miri, leak-test, fuzzing, arrow-rs, hyper and quinn, installed builds, crates as published, OpenSSL 3.5, more on Arm, a rehearsal of gpu-check
-nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all test-packages-arm64 gpu-rehearsal
+nightly: guides-check asan miri leak-test fuzz arrow-rs-test rustls-test test-provider test-dist publish-check test-openssl-3.5 arm64-test-all arm-report-check test-packages-arm64 gpu-rehearsal
 
 ## make guides-check      apply the examples of docs/adding-a-kernel.md and docs/adding-a-mode.md to a copy of the project, and compile it
 .PHONY: guides-check
@@ -394,6 +394,14 @@ kernel-report:
 kernel-check:
 	tools/kernel_report.py --self-test
 	tools/kernel_report.py --check
+
+## make arm-report        write docs/kernels-arm.md: the loops of the CPU kernels for Arm by llvm-mca, beside AWS-LC's GCM
+arm-report:
+	tools/arm_report.py
+
+# Fails if GCM takes more clocks than its limit, in comparison with AWS-LC's.
+arm-report-check:
+	tools/arm_report.py --check
 
 ## make lab-pages         write docs/papers: the papers' tables compared with Lockstep's results, with pictures
 lab-pages: lab

@@ -17,7 +17,8 @@ use lockstep_cpu::{Cpu, CpuOptions};
 #[path = "harness/mod.rs"]
 mod harness;
 
-const KERNELS: [&str; 6] = ["cpu/aws-lc", "cpu/vaes512", "cpu/vaes256", "cpu/aesni", "cpu/armv8", "cpu/soft"];
+const KERNELS: [&str; 7] =
+    ["cpu/aws-lc", "cpu/vaes512", "cpu/vaes256", "cpu/aesni", "cpu/armv8-sha3", "cpu/armv8", "cpu/soft"];
 const SIZES: [usize; 9] = [16, 64, 256, 512, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 1 << 20];
 const BATCHES: [usize; 5] = [16, 64, 256, 1 << 10, 4 << 10];
 const BATCH: usize = 10_000;

@@ -77,12 +77,12 @@ mod single_stream;
 mod vector;
 mod xts;
 
-#[cfg(target_arch = "aarch64")]
-pub use armv8::Armv8;
 pub use ghash::HashKey;
 pub use schedule::Schedule;
 #[cfg(target_arch = "x86_64")]
 pub use {aesni::AesNi, vaes256::Vaes256, vaes512::Vaes512};
+#[cfg(target_arch = "aarch64")]
+pub use {armv8::Armv8, armv8_sha3::Armv8Sha3};
 
 /// Defines a kernel: its token and its methods, from the groups in `entries`. A kernel has its own module, so that rustc can
 /// compile it in its own codegen unit if the profile allows more than one.
@@ -163,6 +163,14 @@ kernel! {
     /// The AES instructions of Armv8 with PMULL.
     armv8::Armv8 = "cpu/armv8", Single([uint8x16_t; 12]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
     features: "neon,aes", is_aarch64_feature_detected: "neon", "aes"
+}
+
+#[cfg(target_arch = "aarch64")]
+kernel! {
+    /// [`Armv8`], compiled with the exclusive or of three vectors (EOR3), which GHASH and the last round use: Apple M1, Neoverse V1
+    /// and later.
+    armv8_sha3::Armv8Sha3 = "cpu/armv8-sha3", Single([uint8x16_t; 12]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
+    features: "neon,aes,sha3", is_aarch64_feature_detected: "neon", "aes", "sha3"
 }
 
 #[cfg(test)]

@@ -16,7 +16,10 @@ fn check<K: Kernel<Schedule = Schedule>>(kernel: Option<K>) {
 #[test]
 fn a_shorter_key_leaves_nothing_of_a_longer_one() {
     #[cfg(target_arch = "aarch64")]
-    check(Armv8::detect());
+    {
+        check(Armv8::detect());
+        check(Armv8Sha3::detect());
+    }
     #[cfg(target_arch = "x86_64")]
     {
         check(AesNi::detect());

@@ -133,4 +133,5 @@ fn instructions_of_x86() {
 #[test]
 fn instructions_of_arm() {
     check(Some("cpu/armv8"));
+    check(Some("cpu/armv8-sha3"));
 }

@@ -51,5 +51,6 @@ mod aarch64 {
     use super::*;
 
     lockstep_testkit::backend_suite!(armv8, cpu(1), "cpu/armv8");
-    lockstep_testkit::backend_suite!(armv8_threads, cpu(3), "cpu/armv8");
+    lockstep_testkit::backend_suite!(armv8_sha3, cpu(1), "cpu/armv8-sha3");
+    lockstep_testkit::backend_suite!(armv8_sha3_threads, cpu(3), "cpu/armv8-sha3");
 }

@@ -8,7 +8,7 @@ use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_testkit::suite::{noise, test_block, test_key};
 
 /// Only the first available kernel is tested, because all kernels distribute work among threads in the same way.
-const KERNELS: [&str; 4] = ["cpu/vaes512", "cpu/aesni", "cpu/armv8", "cpu/soft"];
+const KERNELS: [&str; 5] = ["cpu/vaes512", "cpu/aesni", "cpu/armv8-sha3", "cpu/armv8", "cpu/soft"];
 
 fn cpu(threads: usize) -> (Cpu, KernelId) {
     let cpu = Cpu::new(&CpuOptions { threads: Some(threads) });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lockstep_core::data::Data;
-use lockstep_core::work::{AeadMessage, Pass, Status, Tag};
+use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Key, Result};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::aead::Message;
@@ -411,7 +411,7 @@ fn kernels_are_selected_by_name() {
     for name in ["cpu/soft", "cpu/aesni", "cpu/vaes256", "cpu/vaes512"] {
         let Some(planner) = planner(Some(name)) else { continue };
         let plan = planner.plan(
-            lockstep_core::work::Operation::Pass(Pass::Ctr),
+            lockstep_core::work::Operation::Pass(lockstep_core::work::Pass::Ctr),
             lockstep_core::KeySize::Aes128,
             1,
             None,
@@ -457,4 +457,5 @@ vectors! {
 vectors! {
     armv8: Some("cpu/armv8"), [gcm_vectors gcm_siv_vectors eax_vectors siv_vectors ccm_vectors gmac_vectors cmac_vectors cbc_vectors xts_vectors
         key_wrap_vectors];
+    armv8_sha3: Some("cpu/armv8-sha3"), [gcm_vectors gcm_siv_vectors ccm_vectors xts_vectors];
 }
