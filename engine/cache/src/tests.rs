@@ -60,7 +60,7 @@ fn files_are_written_atomically() {
     cache.remove("a").unwrap();
     cache.remove("a").unwrap();
     assert!(cache.names().is_empty());
-    // If a folder has the name of the file, the write fails and leaves no unfinished file.
+    // If a folder already has the name of the cache file, the write fails and leaves no temporary file.
     fs::create_dir(cache.folder().join("b")).unwrap();
     fs::write(cache.folder().join("b").join("c"), b"").unwrap();
     cache.write("b", b"one").unwrap_err();

@@ -1,4 +1,4 @@
-//! The memory that footers of many small values take, by the bytes that are allocated.
+//! Tests of the memory that footers with many small values take, by counting allocated bytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -15,7 +15,7 @@ fn chaining_states_advance() {
     assert_eq!(ChainingState::LastCiphertext.after(ones, 16, Some(low)), low);
 }
 
-/// Adds 1 to a number, whose bytes are in the order of an iterator that starts with the lowest byte.
+/// Adds 1 to a number. The iterator returns its bytes, the lowest byte first.
 fn increment<'a>(bytes: impl Iterator<Item = &'a mut u8>) {
     for byte in bytes {
         *byte = byte.wrapping_add(1);
@@ -25,8 +25,8 @@ fn increment<'a>(bytes: impl Iterator<Item = &'a mut u8>) {
     }
 }
 
-/// Each number of low bytes that are 0xff, each value of the byte above them, and each number of blocks up to 257: so every carry from
-/// byte to byte, and every wrap at the end of a counter, is compared with additions of 1.
+/// The counters have each number of low bytes that are 0xff and each value of the byte above them, and are advanced by up to 257
+/// blocks. Every carry from byte to byte and every wrap of a counter is thus compared with repeated additions of 1.
 #[test]
 fn counters_are_increased_like_single_blocks() {
     let rest: Block = std::array::from_fn(|i| 0x5a ^ (i as u8).wrapping_mul(29));
@@ -52,7 +52,7 @@ fn counters_are_increased_like_single_blocks() {
     }
 }
 
-/// A partial block counts as a block: each number of bytes of the first 17 blocks.
+/// A partial block counts as a block. All lengths up to 17 blocks are tested.
 #[test]
 fn states_after_each_number_of_bytes() {
     let state = [0xfe; 16];

@@ -11,7 +11,7 @@ fn round_keys_are_the_oracles() {
 
 #[test]
 fn inverse_round_keys_are_those_of_the_equivalent_inverse_cipher() {
-    // FIPS 197, 5.3.3: the inverse of the example of MixColumns.
+    // InvMixColumns (FIPS 197, 5.3.3) of the result of a widely published example of MixColumns: db 13 53 45 becomes 8e 4d a1 bc.
     assert_eq!(inverse_mix_column(0xbca1_4d8e).to_le_bytes(), [0xdb, 0x13, 0x53, 0x45]);
     for len in [16, 24, 32] {
         let key = Key::new(&vec![3; len]).unwrap();

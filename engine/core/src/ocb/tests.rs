@@ -18,7 +18,7 @@ fn offsets_can_be_computed_directly() {
     }
 }
 
-/// Doubling, bit by bit (RFC 7253, section 2).
+/// Doubles a block bit by bit (RFC 7253, section 2).
 fn doubled_by_bits(block: &Block) -> Block {
     let mut result: Block =
         std::array::from_fn(|i| block[i] << 1 | block.get(i + 1).map_or(0, |next| next >> 7));

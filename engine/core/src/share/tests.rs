@@ -1,6 +1,7 @@
 use super::*;
 
-/// For each share, the number of bytes of each segment in it.
+/// Divides segments of these lengths among shares with these target sizes. Returns, for each share, the number of bytes of each
+/// segment in the share.
 fn cut(pass: Pass, lengths: &[usize], targets: &[usize]) -> Vec<Vec<usize>> {
     let key = Key::new(&[0; 16]).unwrap();
     let mut data: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![0; len]).collect();
@@ -71,8 +72,8 @@ fn results_are_in_the_order_of_the_work() {
     assert!(at_once(Vec::<usize>::new(), |number| number).is_empty());
 }
 
-/// All pairs of lengths and of targets around the borders of blocks and pages: the shares contain each byte once and in order, a segment
-/// is cut only at whole pages, and only if its pass allows it.
+/// Tests all pairs of lengths and of targets around the borders of blocks and pages. The shares contain each byte once and in
+/// order. A segment is cut only at whole pages, and only if its pass allows cuts.
 #[test]
 fn shares_contain_each_byte_once() {
     const EDGES: [usize; 9] = [0, 1, 16, 4095, 4096, 4097, 8191, 8192, 12_289];

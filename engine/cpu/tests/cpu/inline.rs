@@ -40,12 +40,12 @@ fn each_key(mut test: impl FnMut(InlineKernel, &Aes, &InlineKey, &str)) {
     }
 }
 
-/// Lengths of whole blocks: all small ones and a few large ones.
+/// Lengths of whole blocks in bytes: all up to 200 bytes, and a few larger ones.
 fn whole() -> impl Iterator<Item = usize> {
     (0..=200).step_by(16).chain([256, 512, 528, 1008, 1024, 4112, 20_000])
 }
 
-/// Lengths in bytes: all small ones and a few large ones.
+/// Lengths in bytes: all from 0 to 200, and a few larger ones.
 fn any() -> impl Iterator<Item = usize> {
     (0..=200).chain([255, 257, 511, 513, 1000, 4099, 20_001])
 }

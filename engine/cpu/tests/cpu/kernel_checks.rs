@@ -1,4 +1,4 @@
-//! Checks of a kernel against the oracle, generic over the kernel.
+//! Checks of a kernel against the oracle. They are generic over the kernel.
 //!
 //! Passes are given to the comparison as `&dyn Fn`, so that it is compiled once and not for each pass of each kernel.
 
@@ -9,7 +9,7 @@ use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ghash, xts};
 
 const KEY_SIZES: [usize; 3] = [16, 24, 32];
 
-/// Lengths in blocks: all up to a few groups, and some around and beyond the widest steps.
+/// Lengths in blocks: all up to 71, and some around and beyond the widest steps.
 fn block_counts() -> impl Iterator<Item = usize> {
     (0..=71).chain([95, 96, 97, 100, 127, 128, 129, 160, 255, 256, 257, 300, 1024, 4099])
 }
@@ -102,7 +102,7 @@ pub(crate) fn fips_197<K: Kernel>(kernel: Option<K>) {
     }
 }
 
-/// Many keys, so that every round constant and every word of each schedule matters.
+/// Expands many keys, so that an error in any round constant or in any word of a schedule changes a result.
 pub(crate) fn expansion<K: Kernel>(kernel: Option<K>) {
     let Some(kernel) = kernel else { return };
     let mut random = Random(9);
@@ -136,7 +136,7 @@ pub(crate) fn ecb<K: Kernel>(kernel: Option<K>) {
     }
 }
 
-/// Counters shortly before each width at which they may wrap, under random and under zero upper bits.
+/// Counters that soon wrap at each possible width, with random and with zero upper bits.
 fn counters(random: &mut Random) -> Vec<Block> {
     let base = u128::from_be_bytes(random.block());
     let mut counters = vec![base];

@@ -25,7 +25,7 @@ fn has_valgrind() -> bool {
     false
 }
 
-/// The probe, built once for all tests.
+/// Path of the probe, which is built once for all tests.
 fn probe() -> &'static PathBuf {
     static PROBE: OnceLock<PathBuf> = OnceLock::new();
     PROBE.get_or_init(|| {

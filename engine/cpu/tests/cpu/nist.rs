@@ -11,10 +11,10 @@ use lockstep_planner::Planner;
 
 use super::wycheproof::planner;
 
-/// A selection of NIST's response files; the file states its format.
+/// A selection of the vectors in NIST's response files. The head of nist.txt describes its format.
 const VECTORS: &str = include_str!("nist.txt");
 
-/// Number of vectors of each mode: all must be used.
+/// Number of vectors of each mode. The test fails if it has used fewer.
 const COUNTS: [(&str, usize); 11] = [
     ("CBC", 21),
     ("CCM", 123),
@@ -29,7 +29,7 @@ const COUNTS: [(&str, usize); 11] = [
     ("XTS", 35),
 ];
 
-/// The bytes of hexadecimal digits. `-` stands for none.
+/// Converts hexadecimal digits to bytes. `-` means no bytes.
 fn bytes(digits: &str) -> Vec<u8> {
     if digits == "-" {
         return Vec::new();

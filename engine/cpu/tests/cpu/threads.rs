@@ -1,4 +1,4 @@
-//! Work on several threads gives the same data, registers and statuses as on one thread, wherever it is split.
+//! Work on several threads gives the same data, chaining values and statuses as on one thread, wherever the work is split.
 
 use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::data::Data;
@@ -24,7 +24,7 @@ struct Part {
     data: Vec<u8>,
 }
 
-/// Runs a pass; returns outputs and registers.
+/// Runs a pass on a number of threads. Returns the output and the chaining value of each segment.
 fn run(threads: usize, pass: Pass, in_place: bool, parts: &[Part]) -> Vec<(Vec<u8>, Block)> {
     let (cpu, kernel) = cpu(threads);
     let keys: Vec<_> = (0..parts.len()).map(|i| test_key(i as u64 % 3, KeySize::Aes128)).collect();
@@ -68,8 +68,7 @@ fn check(pass: Pass, parts: &[Part]) {
                     found.0 == expected.0,
                     "{pass:?}, {threads} threads, segment {i}, in place: {in_place}"
                 );
-                // ECB has no register. After a partial block, a message cannot continue, so the register is
-                // undefined.
+                // ECB has no chaining value. After a partial block, a message cannot continue, so its chaining value is undefined.
                 let has_register = pass != Pass::EcbEncrypt && pass != Pass::EcbDecrypt;
                 if has_register && parts[i].data.len().is_multiple_of(16) {
                     assert_eq!(found.1, expected.1, "{pass:?}, {threads} threads, register {i}");

@@ -1,4 +1,4 @@
-//! The authenticated modes behind one type: the key selects the mode, and each message gets its status.
+//! The authenticated modes through the type `AeadKey`: the key selects the mode, and each message gets a status.
 
 use lockstep_core::data::Data;
 use lockstep_core::work::{Status, Tag};

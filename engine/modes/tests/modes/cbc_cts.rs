@@ -1,4 +1,4 @@
-//! CBC with ciphertext stealing: the examples of RFC 3962, the relations of the variants, and all lengths.
+//! Tests of CBC with ciphertext stealing: the examples of RFC 3962, the variants in comparison with each other, and all lengths.
 
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn messages_of_every_length_in_every_variant() {
                 cbc_cts::run_in_place(&planner, Direction::Encrypt, &key, variant, &mut next, &mut out)
                     .unwrap();
                 assert_eq!(out, expected, "{variant:?}, {len} bytes");
-                // Out of place, with more space than the output needs.
+                // The data are processed out of place, with an output buffer that is longer than the output.
                 let (mut state, mut room) = (iv, vec![0x77; len + 20]);
                 let mut executor = Planned::new(&planner, &key);
                 let mut io = SliceIo { input: Some(&expected), output: &mut room };

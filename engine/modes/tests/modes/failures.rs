@@ -82,7 +82,7 @@ struct Batch {
     tags: Vec<Block>,
 }
 
-/// The outcome of a call, and the messages after the call.
+/// What a call returned, and the contents of all buffers of the messages after the call.
 struct Left {
     outcome: Result<()>,
     outputs: Vec<Vec<u8>>,
@@ -105,7 +105,7 @@ impl Batch {
         }
     }
 
-    /// The sealed form of these messages, to be opened. `is_forged` changes the tag of one.
+    /// Seals these messages, and returns a batch that opens them. If `is_forged` is true, the tag of one message is changed.
     fn to_open(&self, is_forged: bool) -> Batch {
         let sealed = self.run(&Failing::new(usize::MAX, false));
         sealed.outcome.unwrap();

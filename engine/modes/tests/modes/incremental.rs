@@ -195,7 +195,8 @@ fn too_little_room_changes_nothing() {
     assert_eq!((buffer.pending().len(), buffer.state(), executor.calls), (0, &IV, 0));
 }
 
-/// Each length up to six blocks: the output is whole blocks, and what is held back suffices for the end of the message.
+/// For each length up to six blocks: an update outputs whole blocks only, and holds back the bytes that the end of the message
+/// needs.
 #[test]
 fn an_update_holds_back_what_the_end_needs() {
     let buffer = BlockBuffer::new(Cipher::Cbc, IV);

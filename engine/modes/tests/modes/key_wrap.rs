@@ -132,7 +132,7 @@ fn the_inverse_function_exchanges_the_directions() {
     assert_eq!(data, [5; 16]);
 }
 
-/// An executor that changes nothing, and fails in the last of this number of calls.
+/// An executor that does not change the data. It fails in the call with this number, counted from 1.
 struct Failing(usize);
 
 impl KeyedExecutor for Failing {

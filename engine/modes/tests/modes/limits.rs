@@ -11,7 +11,7 @@ use lockstep_testkit::mock::MockAsyncDevice;
 
 const MISSING_DEVICE: DeviceId = DeviceId { backend: "nowhere", unit: Unit::Only };
 
-/// The error for a message of this length.
+/// Processes a message of this length in device memory, and returns the error.
 fn outcome(mode: Aead, seals: bool, nonce: usize, len: u64) -> Error {
     let far = std::sync::Arc::new(MockAsyncDevice::default());
     let planner =
@@ -32,7 +32,7 @@ fn outcome(mode: Aead, seals: bool, nonce: usize, len: u64) -> Error {
     mode.run_messages(&planner, direction, &mut [message]).unwrap_err()
 }
 
-/// The errors for an XTS data unit of this length, and for a batch of one.
+/// The errors for an XTS data unit of this length: processed alone, and as a batch of one unit.
 fn outcomes_of_xts(len: u64) -> [Error; 2] {
     let far = std::sync::Arc::new(MockAsyncDevice::default());
     let planner =

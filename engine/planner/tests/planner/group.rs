@@ -1,4 +1,5 @@
-//! Groups of devices: the shared suite over three devices that share even short work, and work in which one device fails.
+//! Groups of devices: the shared suite on a group of three devices, which share even short work; and work during which one device
+//! fails.
 
 use std::sync::Arc;
 
@@ -90,7 +91,7 @@ fn if_one_device_fails_all_output_is_zeroed() {
     assert_eq!((data, tags), (vec![[0; 500]; 3], [[0; 16]; 3]));
 }
 
-/// A group with a device that computes wrongly is not used.
+/// A group is not used if one of its devices computes wrong results.
 #[test]
 fn each_member_is_tested() {
     let wrong = Behaviour { corrupt_at: Some(0), ..Behaviour::default() };

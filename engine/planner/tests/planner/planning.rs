@@ -184,7 +184,7 @@ fn a_kernel_that_is_always_faster_is_used_unless_it_fails() {
         assert_eq!(run_by([SLOW, faster], &[1], bytes), [0, 0]);
         assert_eq!(run_by([faster, SLOW], &[0], bytes), [1, 1]);
     }
-    // Neither kernel is always faster.
+    // By their stated costs, the first kernel is faster for short work, and the second for long work.
     assert_eq!(run_by([SLOW, FAST], &[], 16), [0, 0]);
     assert_eq!(run_by([SLOW, FAST], &[], 20_000), [1, 1]);
 }
@@ -304,7 +304,7 @@ fn candidates(devices: &[(&'static str, u16, &str, &str, &'static str)]) -> Vec<
 #[test]
 fn hardware_that_several_backends_reach_is_a_candidate_once() {
     let (h100, pci) = ("NVIDIA H100 PCIe", ["0000:01:00.0", "0000:02:00.0", "0000:03:00.0"]);
-    // Hardware is identified by address: the third GPU is reached only by `wgpu`.
+    // Devices with equal PCI addresses are the same GPU. Only `wgpu` reaches the third GPU.
     let all = [
         ("cuda", 0, h100, pci[0], "cuda/fast"),
         ("cuda", 1, h100, pci[1], "cuda/fast"),
@@ -313,7 +313,7 @@ fn hardware_that_several_backends_reach_is_a_candidate_once() {
         ("opengl", 0, h100, pci[2], "opengl/fast"),
     ];
     assert_eq!(candidates(&all), ["cuda:0", "cuda:1", "wgpu:0"]);
-    // Hardware is identified by model if an address is unknown.
+    // If a PCI address is unknown, devices with the same model name are the same GPU.
     let all = [
         ("cuda", 0, h100, pci[0], "cuda/fast"),
         ("cuda", 1, h100, pci[1], "cuda/fast"),

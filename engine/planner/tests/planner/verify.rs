@@ -21,9 +21,9 @@ const WRONG: usize = 1;
 /// The last byte is wrong.
 const ALMOST_RIGHT: usize = 2;
 const FAILS: usize = 3;
-/// The data are right, and the chaining state is wrong.
+/// The data are right, but the chaining state is wrong.
 const WRONG_STATE: usize = 4;
-/// One block in 32 is wrong, at the same place in each tile, as if a lane of the device were broken.
+/// One block of each tile of 32 blocks is wrong, always at the same place in the tile, as if one lane of the device were broken.
 const BROKEN_LANE: usize = 5;
 /// The last whole block of a call of a pass is wrong if the last segment has at most 16 whole blocks.
 const WRONG_SHORT_BLOCK: usize = 7;
@@ -122,7 +122,8 @@ impl Device for Pretend {
     }
 }
 
-/// A planner over a fast device, which may compute wrongly, and a slow trusted device; and the behaviour of the fast device.
+/// Returns a planner with a fast device, which may compute wrong results, and a slow trusted device; and the setting of the fast
+/// device's behaviour.
 fn planner(verify: Verify, device: Option<&str>) -> (Planner, Arc<AtomicUsize>) {
     let behaviour = Arc::new(AtomicUsize::new(RIGHT));
     let devices: Vec<Arc<dyn Device>> = vec![
@@ -304,8 +305,8 @@ fn macs_that_are_repeated_are_not_given_to_another_device() {
     }
 }
 
-/// Seals messages with a device that computes rightly and then with one that computes wrongly, and opens them with the latter.
-/// All results must be right.
+/// Seals messages while the device computes right results and again while it computes wrong results, and then opens them while it
+/// computes wrong results. All results of the planner must be right.
 fn no_result_is_wrong(mode: (Aead, usize), lengths: &[usize], wrong: usize) {
     let (planner, behaviour) = planner(Verify::Sample, Some("gpu"));
     let key = AeadKey::new(mode.0, &data(32)).unwrap();
@@ -331,7 +332,7 @@ fn no_result_is_wrong(mode: (Aead, usize), lengths: &[usize], wrong: usize) {
 const COMPOSED: [(Aead, usize); 5] =
     [(Aead::Ccm, 12), (Aead::Eax, 12), (Aead::GcmSiv, 12), (Aead::Siv, 12), (Aead::Gcm, 16)];
 
-/// The modes with a MAC of their own, which the sample of blocks does not cover.
+/// Tests the modes whose MAC is a pass of its own, which the sample of blocks does not cover.
 #[test]
 fn a_wrong_mac_gives_no_wrong_tag() {
     for mode in COMPOSED {
@@ -397,7 +398,7 @@ fn tags_of_fused_aeads_are_sampled() {
         let mut right = [[0; 16]];
         let (cpu, _) = self::planner(Verify::Off, Some("mock-cpu"));
         aead_once(&key, &[9; 12], &cpu, false, &mut [data(40)], &mut right);
-        // The self-test runs before the device computes wrongly.
+        // This call runs the self-test, while the device still computes right results.
         planner.plan(Operation::Fused(fused), KeySize::Aes128, 40, None).unwrap();
         behaviour.store(WRONG_MAC, Ordering::Relaxed);
         let found = (0..CALLS).map(|call| {
@@ -450,7 +451,7 @@ fn fused_aeads_are_verified() {
         let mut tags = [[0; 16]; 3];
         let mut sealed = plain.to_vec();
         run(false, &mut sealed, &mut tags);
-        // The self-test of opening runs before the device computes wrongly.
+        // This call runs the self-test of opening, while the device still computes right results.
         run(true, &mut sealed.clone(), &mut tags.clone());
         assert_eq!(planner.incidents(), [], "right results are accepted");
         behaviour.store(WRONG, Ordering::Relaxed);

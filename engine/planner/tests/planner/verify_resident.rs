@@ -137,8 +137,8 @@ fn wrong_results_are_detected_and_zeroed() {
                 let (outcome, good) = run(&right, operation, len, place);
                 assert_eq!(outcome, Ok(()), "{operation} {place:?}");
                 assert!(good != vec![0; len], "{operation}");
-                // The self-test came before the work, so the last submission was the work. The next device returns a wrong result for this
-                // submission.
+                // The self-test comes before the work, so the last submission was the work. The next device therefore returns a
+                // wrong result for the submission with this number.
                 let (wrong, _) = planner(verify, Some(device.submitted() - 1));
                 let (outcome, output) = run(&wrong, operation, len, place);
                 assert_eq!(

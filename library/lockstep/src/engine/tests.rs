@@ -52,7 +52,7 @@ fn an_engine_takes_a_list_of_backends() {
 
 #[test]
 fn a_device_and_a_kernel_must_both_be_found_without_a_driver() {
-    /// A backend whose devices are found only by starting a driver.
+    /// A backend that finds its devices only after it has started a driver.
     struct Gpu;
     impl Backend for Gpu {
         fn name(&self) -> &'static str {

@@ -80,7 +80,7 @@ fn files_that_are_not_regular_are_refused() {
     let made = std::process::Command::new("mkfifo").arg(base.path().join("fifo")).status().unwrap();
     assert!(made.success());
     let root = Folder::open(base.path(), false).unwrap();
-    // The call returns an error and does not wait for a writer.
+    // The call returns an error instead of waiting for a process that opens the FIFO for writing.
     assert!(root.open_file(Path::new("fifo")).is_err());
 }
 
@@ -101,7 +101,8 @@ pub(crate) mod sys {
 
     pub(crate) const IGNORES_CASE: &str = "ignores-case";
 
-    /// The name that the system calls get: where case is ignored, the stored name that differs only in case.
+    /// The name that is passed to the system calls. In a folder that ignores case, this is the stored name that differs only in
+    /// case.
     fn stored(folder: impl AsFd, name: impl Arg) -> Result<CString> {
         let name = name.into_c_str()?.into_owned();
         let path = format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd());

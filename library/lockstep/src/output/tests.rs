@@ -1,4 +1,5 @@
-//! Tests in which an attacker changes the folder between any two system calls, and tests in which system calls fail.
+//! Tests in which an attacker changes the folder between two system calls, for every pair of successive calls, and tests in which
+//! system calls fail.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -357,7 +358,7 @@ fn a_file_has_no_name_until_it_is_complete() {
 fn a_folder_is_checked_without_a_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o1777)).unwrap();
-    // Each name that another user can know is taken.
+    // A file has the name that another user could predict.
     fs::write(folder.path().join(".lockstep-trial"), "").unwrap();
     as_nobody(|| check_folder(folder.path(), KEEP).unwrap());
     check_folder(folder.path(), FORCE).unwrap();

@@ -1,4 +1,5 @@
-//! `lockstep::aead`: each row of the table against the oracle, in all forms of call, on the calling thread and by the planner.
+//! Tests of `lockstep::aead`: each row of the table of modes against the oracle, by each kind of call, on the calling thread and by
+//! the planner.
 
 use std::cell::Cell;
 
@@ -39,7 +40,7 @@ impl Caller for Limits {
     }
 }
 
-/// All work on the calling thread and by the CPU's batches, and all work by the planner.
+/// Two callers: one does all work on the calling thread or by batches on the CPU, and the other passes all work to the planner.
 fn callers() -> [Limits; 2] {
     let engine = Engine::builder().device("cpu").threads(2).build().unwrap();
     [usize::MAX, 0].map(|limit| Limits { engine: engine.clone(), inline: limit, batch: limit })
@@ -100,7 +101,7 @@ fn one_shot_calls_agree_with_the_oracle() {
 }
 
 thread_local! {
-    /// The submission whose result is wrong on devices that this thread opens, counted from 0.
+    /// The number, counted from 0, of the submission whose result is wrong, on devices that this thread opens.
     static CORRUPT_AT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -110,7 +111,7 @@ fn with_mock(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
     vec![Box::new(CpuBackend::new(CpuOptions::default())), Box::new(MockBackend(behaviour))]
 }
 
-/// A single block of data is always verified. This test finds wrong MACs, derived keys and masks.
+/// A single block of data is always verified, so the wrong results in this test are MACs, derived keys and masks.
 #[test]
 fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
     for mode in Aead::ALL {
@@ -123,7 +124,7 @@ fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
             let engine = engine.verify(Verify::Sample).build().unwrap();
             let caller = Limits { engine, inline: 0, batch: 0 };
             let (mut data, mut made) = (plain, vec![0; 16]);
-            // The self-test can refuse the device.
+            // The wrong result may be in the self-test, which then refuses the device.
             let is_done = |outcome| match outcome {
                 Ok(()) => true,
                 Err(error) => {
@@ -216,7 +217,7 @@ fn batches_in_host_memory_take_the_bytes_of_keys() {
     for_each(|caller, mode, bytes| {
         const COUNT: usize = 70;
         let other: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
-        // Successive messages share a key. A key is also used again after another key.
+        // Several successive messages have the same key, and a key is used again after messages with another key.
         let keys: Vec<&[u8]> = (0..COUNT).map(|i| if i % 7 < 4 { bytes } else { &other[..] }).collect();
         let nonces: Vec<_> = (0..COUNT).map(|i| nonce(mode, i as u8)).collect();
         let plain: Vec<_> = (0..COUNT).map(|i| vec![i as u8; 150 * i]).collect();

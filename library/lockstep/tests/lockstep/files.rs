@@ -441,7 +441,7 @@ fn zeros_become_holes_unless_they_are_refused() {
     }
     // Only the two blocks with content use space on the disk, each in pages or blocks of up to 16 KiB.
     assert!(holes <= 64 << 10, "{holes}");
-    // A file that ends with a hole must have the full length.
+    // If the output ends with a hole, its length must still be that of the plaintext.
     let zeros = folder.write("zeros", &vec![0; 1 << 20]);
     encrypt(&zeros, &folder.path("cipher"), FORCE()).unwrap();
     decrypt(&folder.path("cipher"), &folder.path("back"), FORCE()).unwrap();

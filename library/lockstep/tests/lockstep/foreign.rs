@@ -5,7 +5,7 @@ use lockstep_reference::cobblestone as oracle;
 
 use crate::common::*;
 
-/// The error of each function that decrypts: of a buffer, a stream, a source with random access, and a file.
+/// The errors of the four functions that decrypt: from a buffer, a stream, a source with random access, and a file.
 fn errors(input: &[u8]) -> [Error; 4] {
     let key = key(Suite::Cobblestone256);
     let engine = engine(2);

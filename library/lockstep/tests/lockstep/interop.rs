@@ -1,4 +1,4 @@
-//! Equality with the reference implementation, the crate `cobblestone` and the published test vectors.
+//! Messages equal those of the reference implementation, of the crate `cobblestone` and of the published test vectors.
 
 use crate::common;
 

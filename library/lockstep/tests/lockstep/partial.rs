@@ -1,4 +1,4 @@
-//! The verified beginning of damaged messages.
+//! Tests of the option `partial`: the verified beginning of damaged messages is written.
 #![cfg(unix)]
 
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ const SUITE: Suite = Suite::Cobblestone256;
 const HEADER: usize = 56;
 const CHUNK: usize = 16384;
 const ENCRYPTED: usize = CHUNK + 16;
-/// More pieces than threads: a piece has at most 32 chunks.
+/// A piece has at most 32 chunks, so these are more pieces than the tests have threads.
 const CHUNKS: usize = 70;
 
 /// A description of the damage, the damaged message, and the number of chunks before the damage.

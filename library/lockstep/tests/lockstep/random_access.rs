@@ -1,4 +1,4 @@
-//! Parts of messages: any range, every boundary, truncated and changed messages.
+//! Tests of random access: any range, ranges at every boundary, and truncated and changed messages.
 
 use crate::common;
 

@@ -15,7 +15,7 @@ use lockstep::hazmat::{data::Data, mode::aead::Message};
 use lockstep::{EncryptWriter, Engine, FileKey, Options, Reader, keyfile};
 use lockstep_testkit::residue;
 
-/// The variable with the folder for files. It is set only in the process that uses the keys.
+/// The environment variable that names the folder for files. It is set only in the child process that uses the keys.
 const FOLDER: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&Engine, &[u8]));
@@ -171,7 +171,7 @@ fn files(engine: &Engine, key: &[u8]) {
     lockstep::decrypt_file(engine, &key, b"", &path("sealed"), &path("opened"), Default::default()).unwrap();
 }
 
-/// The process whose memory is searched.
+/// This test runs in the child process whose memory is searched.
 #[test]
 fn uses_keys() {
     if std::env::var_os(FOLDER).is_none() {

@@ -1,4 +1,4 @@
-//! No `Debug` and no error shows a key.
+//! No output of `Debug` and no error contains a key.
 
 use std::ffi::OsStr;
 use std::fmt::Debug;

@@ -236,7 +236,8 @@ proptest! {
     }
 }
 
-/// The plaintext as a `Read`, as the documentation of `decrypt` describes. Damage ends the pipe early, and the thread returns the error.
+/// Reads the plaintext through a pipe, as the documentation of `decrypt` describes. If the message is damaged, the pipe ends early,
+/// and the thread that decrypts returns the error.
 #[test]
 fn plaintext_is_read_from_a_pipe() {
     let plain = plaintext(700_000);

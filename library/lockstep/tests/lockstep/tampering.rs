@@ -113,7 +113,7 @@ fn chunks_swapped_doubled_and_dropped() {
         dropped.remove(at);
         assert!(matches!(refuse(&rebuilt(&dropped), &plain), Error::Damaged { chunk } if chunk == at as u64));
     }
-    // The chunk belongs to another message with the same key.
+    // Replaces a chunk by a chunk of another message that has the same key.
     let other = lockstep::seal(engine(1), &key(SUITE), b"", &plain).unwrap();
     let mut mixed = message.clone();
     mixed[56 + 16400..56 + 2 * 16400].copy_from_slice(&other[56 + 16400..56 + 2 * 16400]);

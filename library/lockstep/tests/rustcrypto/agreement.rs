@@ -1,4 +1,4 @@
-//! The same results as RustCrypto's implementations and as the reference implementation, by code that is generic over the traits.
+//! Results equal those of RustCrypto's implementations and of the reference implementation. The code is generic over the traits.
 
 use std::any::type_name;
 
@@ -62,7 +62,7 @@ fn agrees<C: AeadInOut + KeyInit>(reference: impl Fn(&[u8], &[u8], &[u8], &[u8])
     }
 }
 
-/// The vectors of RustCrypto have short messages only.
+/// RustCrypto's vectors have short messages only, so these modes are compared with the reference implementation too.
 #[test]
 fn other_authenticated_modes() {
     fn gcm_siv<C: AeadInOut + KeyInit>() {
@@ -121,7 +121,7 @@ fn block_ciphers() {
     assert!(blocks::<ours::Aes256>() == blocks::<aes::Aes256>());
 }
 
-/// The keystream from several positions, in pieces of several lengths.
+/// The keystream from several positions, in pieces of different lengths.
 fn keystreams<C: StreamCipher + StreamCipherSeek + KeyIvInit>(iv: u128) -> Vec<Vec<u8>> {
     let key = bytes(C::key_size(), 1);
     let new = || C::new_from_slices(&key, &iv.to_be_bytes()).unwrap();
@@ -148,7 +148,7 @@ fn keystreams<C: StreamCipher + StreamCipherSeek + KeyIvInit>(iv: u128) -> Vec<V
     [0, 1, 16, 777, 65_536].map(run).to_vec()
 }
 
-/// IVs before which 32, 64 and 128 bits wrap.
+/// IVs after which the low 32, 64 or 128 bits of the counter wrap within a few blocks.
 const IVS: [u128; 5] =
     [0, u32::MAX as u128 - 5, u64::MAX as u128 - 5, u128::MAX - 5, 0x1234_5678_9abc_def0 << 64 | 7];
 
@@ -161,7 +161,7 @@ fn counter_modes() {
         assert!(ours_now == keystreams::<ctr::Ctr64BE<aes::Aes192>>(iv), "{iv:x}");
         let ours_now = keystreams::<ours::ctr::Ctr32BE<ours::Aes128>>(iv);
         assert!(ours_now == keystreams::<ctr::Ctr32BE<aes::Aes128>>(iv), "{iv:x}");
-        // RustCrypto's CTR on our block cipher.
+        // The type `ctr::Ctr64LE` of RustCrypto, with the block cipher of this crate.
         let ours_now = keystreams::<ctr::Ctr64LE<ours::Aes256>>(iv);
         assert!(ours_now == keystreams::<ctr::Ctr64LE<aes::Aes256>>(iv), "{iv:x}");
     }

@@ -30,7 +30,7 @@ fn a_wrong_tag_is_an_error_and_leaves_no_plaintext() {
     }
 }
 
-/// The engine belongs to the process, so a process of its own uses the device that does not exist.
+/// All types of a process share one engine, so a separate process tests the device that does not exist.
 #[test]
 fn a_device_that_does_not_exist_is_an_error_and_changes_nothing() {
     const NAME: &str = "errors::a_device_that_does_not_exist_is_an_error_and_changes_nothing";
@@ -54,7 +54,7 @@ fn a_device_that_does_not_exist_is_an_error_and_changes_nothing() {
     }
 }
 
-/// CCM with a nonce of 13 bytes has messages of less than 64 KiB.
+/// With a nonce of 13 bytes, CCM allows messages of less than 64 KiB.
 #[test]
 fn a_message_beyond_the_limit_is_an_error() {
     let cipher = Ccm::<Aes128, U10, U13>::new(&[7; 16].into());

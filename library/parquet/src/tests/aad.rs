@@ -13,7 +13,8 @@ const ORDINALS: [i16; 7] = [0, 1, 2, 9, 0x100, 0x0203, i16::MAX];
 const IDENTIFIERS: [[u8; FILE_UNIQUE]; 4] =
     [[0; 8], [2; 8], [0, 0, 0, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 0, 0, 0]];
 
-/// All combinations of [`ORDINALS`] that a module of this type can have. An ordinal that the type does not have is 0.
+/// All combinations of [`ORDINALS`] for the row group, column and page of a module of this type. Ordinals that the type does not
+/// use are 0.
 fn places(module: Module) -> Vec<[i16; 3]> {
     let all = |count| if count { &ORDINALS[..] } else { &[0] };
     let (in_group, in_page) =
@@ -72,7 +73,7 @@ fn modules_under_prefixes_of_the_rule_have_different_associated_data() {
     }
 }
 
-/// The layout of the format, and the ordinals of each type.
+/// Checks the layout of the associated data, and which ordinals each type of module has.
 #[test]
 fn types_have_their_ordinals() {
     let unique = b"12345678";
@@ -196,7 +197,7 @@ fn a_stored_prefix_is_not_used() {
     assert!(read_all(&engine, empty, &keys()).is_ok());
 }
 
-/// Every ordinal of 17 bits, for row groups and for columns: the format has those from 0 to 32767.
+/// Tests every ordinal of 17 bits, for row groups and for columns. The format allows 0 to 32767.
 #[test]
 fn ordinals_have_15_bits() {
     for ordinal in -0x1_0000..=0x1_0000i64 {
@@ -214,7 +215,8 @@ fn ordinals_have_15_bits() {
     assert!(Place::new(0, usize::MAX).is_none() && Place::new(0, 1 << 16).is_none());
 }
 
-/// Every length of a module up to 100 bytes: its plaintext is what the length field, the nonce and the tag leave.
+/// Tests every length of a module up to 100 bytes. The length of its plaintext is the rest after the length field, the nonce and
+/// the tag.
 #[test]
 fn modules_of_every_length() {
     for (kind, overhead) in [(Kind::Gcm, 4 + 12 + 16), (Kind::Ctr, 4 + 12)] {

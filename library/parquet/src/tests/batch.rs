@@ -1,4 +1,4 @@
-//! Modules that the caller finds.
+//! Tests of the batches of modules whose places the caller has found itself.
 
 use lockstep::hazmat::Key;
 use lockstep::hazmat::work::Status;
@@ -16,8 +16,8 @@ struct Found {
     plain: Option<Vec<u8>>,
 }
 
-/// The page headers and pages of all column chunks, found by their length fields. Each page must have the plaintext
-/// that `bodies` returns.
+/// Finds the page headers and pages of all column chunks by their length fields. The expected plaintext of each page is that of
+/// `bodies`.
 fn modules_of(file: &[u8], plain: &[u8], algorithm: Algorithm) -> Vec<Found> {
     let unique = encryption(file, file_crypto::ENCRYPTION_ALGORITHM).binary(2).unwrap().try_into().unwrap();
     // The view has the offsets of the encrypted file.
@@ -133,7 +133,7 @@ fn a_damaged_module_is_zeroed_and_the_others_are_not() {
     }
 }
 
-/// A module at another place, of another type or of another file is refused.
+/// A module is refused if it was moved to another place, or comes from a module of another type or from another file.
 #[test]
 fn modules_are_bound_to_their_places() {
     let mut setting = Setting::new(Algorithm::GcmV1);

@@ -24,7 +24,7 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-/// CTR does not detect changes of pages; everything else is checked, and a change does no harm to the reader.
+/// CTR does not detect changes of pages, but these do not harm the reader. All other changes are refused.
 #[test]
 fn changed_bytes_of_ctr_files_are_refused_outside_of_pages() {
     let engine = Engine::new().unwrap();
@@ -54,7 +54,7 @@ fn changed_bytes_of_ctr_files_are_refused_outside_of_pages() {
     }
 }
 
-/// Every file that the encryption accepts can be read again, also with plain columns.
+/// If the encryption accepts a damaged file, its output can be read again, also with plain columns.
 #[test]
 fn damaged_plain_files_are_refused_or_encrypted() {
     let engine = Engine::new().unwrap();
@@ -80,7 +80,7 @@ fn damaged_plain_files_are_refused_or_encrypted() {
     }
 }
 
-/// A file whose footer is exchanged for another one that is authentic.
+/// Replaces the footer of a file by a changed footer that is authentic.
 fn with_footer(engine: &Engine, file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let range = footer_range(file);
     let (_, used) = Struct::read(&file[range.clone()]).unwrap().unwrap();

@@ -1,5 +1,5 @@
-//! Files of parquet-java. `interfaces/python/tests/test_parquet.py` compares their tables. parquet-java encrypts structures with
-//! bytes after them.
+//! Files of parquet-java, which encrypts structures that are followed by further bytes. `interfaces/python/tests/test_parquet.py`
+//! compares the tables of these files.
 
 use std::path::Path;
 

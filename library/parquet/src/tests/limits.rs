@@ -1,4 +1,4 @@
-//! The memory that a file can make this crate use.
+//! Tests of the limits of the memory that a file can make this crate allocate.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ impl ReadAt for Recording {
     }
 }
 
-/// Lengths of almost 2^31, at every place of a file: no buffer is longer than the file.
+/// Writes a length of almost 2^31 at every place of a file. No buffer may be longer than the file.
 #[test]
 fn stated_lengths_do_not_determine_buffers() {
     let engine = Engine::new().unwrap();

@@ -186,7 +186,7 @@ fn read_all(engine: &Engine, file: impl ReadAt, keys: &Keys) -> crate::Result<Ve
     read_with(engine, file, keys, ReadOptions::default())
 }
 
-/// Files of both algorithms are read.
+/// Options that accept files of both algorithms.
 const ANY: ReadOptions<'static> = ReadOptions {
     aad_prefix: None,
     allows_missing_aad: false,
@@ -212,12 +212,12 @@ fn footer_range(file: &[u8]) -> std::ops::Range<usize> {
     end - len..end
 }
 
-/// The structures of a list.
+/// The structures of the list in field `id`.
 fn list(of: &Struct, id: i16) -> Vec<Struct> {
     of.structs(id).unwrap().collect::<crate::Result<_>>().unwrap()
 }
 
-/// The union of the algorithm, and its fields: the prefix (1) and the identifier (2).
+/// The structure of the encryption algorithm in field `id` of the footer. Its fields are the prefix (1) and the identifier (2).
 fn encryption(file: &[u8], id: i16) -> Struct {
     let (holder, _) = Struct::read(&file[footer_range(file)]).unwrap().unwrap();
     let union = holder.structure(id).unwrap().unwrap();
@@ -277,7 +277,7 @@ fn the_view_has_the_pages_of_the_plain_file() {
             check(&read_with(&engine, file, &keys(), options).unwrap(), None);
         }
     }
-    // The control: the same search finds the secrets of the plain file.
+    // The control: the search finds the secrets in the plain file.
     assert!(secrets.iter().all(|secret| has(&plain_file(), secret)));
 }
 
@@ -428,7 +428,7 @@ fn a_structure_of_thrift_survives_and_has_limits() {
     for len in 0..bytes.len() {
         assert!(Struct::read(&bytes[..len]).unwrap().is_none(), "{len}");
     }
-    // A part of the fields can be read.
+    // Selected fields can be read alone.
     let (part, len) = Struct::read_only(bytes, |id| id == file::SCHEMA || id == 99).unwrap().unwrap();
     assert_eq!((part.has(file::SCHEMA), part.has(file::ROW_GROUPS), len), (true, false, bytes.len()));
     // Structures that are nested too deeply, lists that are nested too deeply, and a list that states more elements

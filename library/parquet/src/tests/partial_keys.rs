@@ -115,7 +115,7 @@ fn columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(same > 500 && missing > 0, "{same} {missing}");
 }
 
-/// The footer is not authentic: the plain column `c` has the name of `b`, whose key is given.
+/// The footer is not authentic. The plain column `c` gets the name of the column `b`, whose key the reader has.
 #[test]
 fn a_plain_column_cannot_take_the_name_of_a_column_with_a_key() {
     let engine = Engine::new().unwrap();
@@ -157,7 +157,7 @@ fn names_and_types_of_columns_with_keys_are_authentic_without_a_footer_key() {
     assert!(
         matches!(read(&exchange), Err(Error::NotAuthentic(module)) if module == "name or type of column b")
     );
-    // The type of `a` in the schema, before its name.
+    // Changes the type of `a` in the schema. The type is immediately before the name.
     let other_type = |footer: &mut Vec<u8>| {
         let at = footer.windows(5).position(|window| window == [0x15, 2, 0x38, 1, b'a']).unwrap();
         footer[at + 1] = 4;
@@ -199,7 +199,7 @@ fn names_of_groups_stand_for_their_columns() {
             assert!(matches!(refused, Err(Error::UnknownColumn { .. })), "{unknown}");
         }
     }
-    // The group is encrypted with the footer key, or plain.
+    // The columns of the group are encrypted with the footer key, or are plain.
     let refused = read_all(&engine, encrypted("a"), &with(&["c"]));
     assert!(matches!(refused, Err(Error::Contradiction { column, .. }) if column == "c.list.element"));
     let mut file = Vec::new();

@@ -1,4 +1,4 @@
-//! No `Debug` and no error shows a key, wherever it is given.
+//! No output of `Debug` and no error contains a key, whichever function receives the key.
 
 use super::*;
 use crate::FILE_UNIQUE;

@@ -12,13 +12,13 @@ fn tag_of(context: &mut dyn Context) -> Block {
 fn check<K: Kernel + 'static>(kernel: K) {
     let context = || Gcm { keys: Keys::new(kernel, &[3; 16]).unwrap(), state: State::idle() };
     let expected = tag_of(&mut context());
-    // Another thread is computing the powers: its keys are neither waited for nor read.
+    // While another thread computes the powers, a context neither waits for that thread nor reads its keys.
     let original = context();
     original.keys.powers.store(IN_PROGRESS, Ordering::Relaxed);
     let mut copy = original.duplicate().unwrap();
     assert_eq!(tag_of(&mut *copy), expected);
     assert_eq!(original.keys.powers.load(Ordering::Relaxed), IN_PROGRESS);
-    // In a forked process, that thread does not exist.
+    // In a child process after a fork, the thread that was computing the powers does not exist.
     let mut forked = original;
     assert_eq!(tag_of(&mut forked), expected);
     assert!(forked.keys.complete());
@@ -28,7 +28,7 @@ fn check<K: Kernel + 'static>(kernel: K) {
 
 #[test]
 fn an_incomplete_computation_of_powers_does_not_block() {
-    // One kernel of each kind, since to compile GCM for all kernels a second time takes half a minute.
+    // Only one kernel of each kind is tested, because compiling GCM for all kernels a second time takes half a minute.
     check(Soft::detect().unwrap());
     #[cfg(target_arch = "x86_64")]
     if let Some(kernel) = crate::vectors::AesNi::detect() {

@@ -4,7 +4,7 @@ use crate::soft::Soft;
 
 #[test]
 fn messages_have_a_maximum_length() {
-    // The kernel does not matter; `InlineGcm::new` would compile all kernels a second time.
+    // Any kernel serves for this test. `InlineGcm::new` is not used, because it would compile all kernels a second time.
     let gcm = context::new(Soft::detect().unwrap(), &[7; 16]).unwrap();
     let mut gcm = InlineGcm { gcm, phase: Phase::Between, encrypt: true, aad: 0, data: 0 };
     assert!(gcm.start(true, &[0; 12]));

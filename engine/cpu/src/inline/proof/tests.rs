@@ -21,9 +21,10 @@ fn the_tags_are_those_of_the_reference_implementation() {
 
 #[test]
 fn both_pieces_run_the_fused_loops_of_gcm() {
-    /// The check is made when this test is compiled, also for kernels that this processor cannot run.
+    /// The compiler makes this check, so it also covers kernels that this processor cannot run.
     fn check<K: Kernel>(_: K) {
-        // The second piece first completes the last block of the first piece.
+        // The second piece first completes the partial block at the end of the first piece. The number of its remaining bytes is
+        // `SHORTER`.
         const SHORTER: usize = LEN - FIRST.next_multiple_of(16);
         const { assert!(SHORTER <= FIRST) };
         const { assert!(SHORTER >= SHORTEST_FUSED * K::GCM_STEP && SHORTER >= K::GCM_FROM) };

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The upper half of register 15 after a function, before which all its bits were set.
+/// Sets all bits of the vector register 15, calls a function, and returns the upper half of the register.
 fn upper_half_after(clear: unsafe extern "C" fn()) -> [u64; 2] {
     let mut register = [0u64; 4];
     // SAFETY: the caller has tested that the processor has AVX. The function is called by the C convention, with an aligned stack, and
@@ -33,7 +33,7 @@ fn the_widest_registers_are_cleared() {
     assert_eq!(upper_half_after(nothing), [u64::MAX; 2]);
     detect();
     assert_eq!(upper_half_after(clear), [0; 2]);
-    // As on a processor without AVX-512.
+    // Simulates a processor without AVX-512.
     WIDEST.store(YMM, Ordering::Relaxed);
     assert_eq!(upper_half_after(clear), [0; 2]);
     detect();

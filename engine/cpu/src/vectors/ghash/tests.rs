@@ -4,7 +4,7 @@ use std::ptr::from_mut;
 use super::*;
 use crate::kernel::Kernel;
 
-/// The bytes of a hash key that lie before the vector of the lowest powers, and before the sums of their halves.
+/// The bytes of all powers of a hash key except the lowest vector of powers, followed by the sums of their halves.
 fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
     let (powers, lowest) = (HashKey::<P>::POWERS, HashKey::<P>::POWERS / 8);
     // SAFETY: both ranges lie inside the values, which are initialised.
@@ -15,8 +15,8 @@ fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
     }
 }
 
-/// A key as a process has it that was forked while another thread computed the second half of the powers: only one vector of that half
-/// has been written.
+/// The hash key of a child process that was forked while another thread of the parent computed the second half of the powers: only
+/// one vector of this half has been written.
 fn interrupted<P, K: Kernel<HashKey = HashKey<P>>>(kernel: K) -> ManuallyDrop<HashKey<P>> {
     let mut key = ManuallyDrop::new(kernel.hash_key(&[5; 16]));
     assert_eq!(key.made, 8);
@@ -43,7 +43,8 @@ fn check<P, K: Kernel<HashKey = HashKey<P>>>(kernel: Option<K>) {
     assert!(bytes.iter().all(|byte| *byte == 0), "{}", K::NAME);
 }
 
-/// The powers are counted before they are written: in builds with debug assertions, a write to a vector that is not counted panics.
+/// The key counts a vector of powers before it writes the vector. In builds with debug assertions, a write to a vector that is not
+/// counted panics.
 #[test]
 fn an_incomplete_key_is_erased() {
     #[cfg(target_arch = "aarch64")]

@@ -9,7 +9,7 @@ use super::*;
 use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::vectors::{AesNi, Vaes256, Vaes512};
 
-/// Number of bytes of the stack below the caller's frame that are searched.
+/// The search covers this number of bytes of the stack below the caller's frame.
 const DEPTH: usize = 12 << 10;
 
 /// Copies bytes with a machine instruction, because Rust does not allow reads of padding and of the stack below a function.

@@ -9,8 +9,8 @@ use lockstep_planner::timing::Shape;
 
 use super::machine::*;
 
-/// Checks that at every length the chosen device takes at most a tenth longer than the fastest. Returns each choice with the
-/// length from which it holds.
+/// Checks, for every length, that the chosen device takes at most 10 % longer than the fastest device. Returns the chosen devices,
+/// each with the shortest length for which it was chosen.
 fn chooses_well(cpu: Model, gpu: Model) -> Vec<(usize, String)> {
     let machine = Machine::new(cpu, gpu).warmed(CTR);
     let mut choices: Vec<(usize, String)> = Vec::new();
@@ -134,7 +134,7 @@ fn little_work_starts_no_measurement() {
         machine.choice(CTR, 4096);
     }
     assert!(!machine.is_measured(CTR));
-    // The choice follows the stated costs.
+    // There are no measurements, so the planner chooses by the stated costs.
     assert_eq!(machine.choice(CTR, 4096), "mock");
 }
 
@@ -143,7 +143,7 @@ fn a_device_that_fails_is_given_up() {
     let cpu: Model = |_, shape| line(shape.bytes, 1.0, 100.0);
     let gpu: Model = |_, shape| line(shape.bytes, 1.0, 1000.0);
     let machine = Machine::computing(cpu, gpu);
-    // The device passes its self-test, and fails after that.
+    // The device passes its self-test. Its later calls fail.
     assert_eq!(machine.choice(CTR, 1 << 20), "mock");
     machine.fails.store(true, Ordering::Relaxed);
     let key = Key::new(&[1; 16]).unwrap();
@@ -157,7 +157,7 @@ fn a_device_that_fails_is_given_up() {
         plan.run(Task::Pass(Pass::Ctr, &mut [segment])).unwrap();
         assert!(data == expected);
     }
-    // After three failures the device is not used any more.
+    // The planner stops using a device after three failures.
     assert_eq!(machine.planner.incidents().len(), 3);
     assert_eq!(machine.choice(CTR, 1 << 20), "mock-cpu");
     let considered = machine.planner.consider(CTR, KEY, 1 << 20, None);
@@ -192,6 +192,6 @@ fn a_flat_line_is_not_extrapolated() {
     let considered = machine.planner.consider(CTR, KEY, 256 << 20, None);
     let found = considered.iter().find(|choice| choice.kernel == "mock-cpu/kernel").unwrap().ns;
     let truth = cpu(CTR, (256 << 20).into());
-    // The estimate is based on measurements up to 16 MiB, and is right within a factor of about three.
+    // The longest measured length is 16 MiB, so the estimate for this length is only right within a factor of about three.
     assert!(found > 0.3 * truth && found < 1.1 * truth, "{found} for {truth}");
 }

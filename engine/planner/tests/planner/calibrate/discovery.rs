@@ -1,4 +1,4 @@
-//! Lazy discovery, and the choice while other threads work, discover or measure.
+//! Discovery of devices at their first use, and the choice of a device while other threads work, discover devices or measure.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -20,7 +20,7 @@ fn measurements_are_kept_for_the_next_process() {
     for bytes in lengths(8 << 20) {
         assert_eq!(first.choice(CTR, bytes), next.choice(CTR, bytes));
     }
-    // Only self-tests ran; nothing was measured again.
+    // The new process ran self-tests only, and measured nothing.
     let after_self_tests = next.submitted.load(Ordering::Relaxed);
     for _ in 0..200 {
         next.choice(CTR, 1 << 20);
@@ -37,7 +37,7 @@ fn measurements_are_kept_for_the_next_process() {
 fn stale_foreign_and_damaged_files_are_replaced() {
     let folder = Folder::new("stale");
     Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
-    // The device has another driver, with which it is very fast.
+    // With its new driver, the device is much faster.
     let fast: Model = |_, shape| line(shape.bytes, 0.1, 50_000.0);
     let newer = Machine::with(CPU, fast, "driver 2", folder.cache(), None);
     assert!(!newer.is_measured(CTR));
@@ -131,7 +131,7 @@ fn without_permission_nothing_is_measured_and_nothing_written() {
     }
     machine.planner.discover_and_measure(CTR, KEY);
     assert!(!machine.is_measured(CTR) && !folder.0.exists());
-    // The choice follows the stated costs.
+    // There are no measurements, so the planner chooses by the stated costs.
     assert_eq!(machine.choice(CTR, 1024), "mock");
     Machine::with(CPU, GPU, "driver 1", folder.cache(), None).warmed(CTR);
     assert!(silent().is_measured(CTR));

@@ -12,7 +12,7 @@ use lockstep_testkit::mock::offers;
 
 use super::machine::*;
 
-/// A CPU with two kernels.
+/// A CPU device with two kernels.
 struct Two {
     timed: Timed,
     kernels: [KernelInfo; 2],

@@ -31,7 +31,7 @@ fn the_limit() {
     assert!(check_full_chunks(MAX_CHUNKS).is_err());
 }
 
-/// Every length up to three chunks, compared with the chunks themselves.
+/// Compares the computed lengths with a sum over the chunks, for every plaintext of up to three chunks.
 #[test]
 fn lengths_of_up_to_three_chunks() {
     let mut cipher_len = HEADER as u64;
@@ -45,7 +45,7 @@ fn lengths_of_up_to_three_chunks() {
         expected += rest + TAG as u64;
         assert_eq!(ciphertext_len(plain).unwrap(), expected);
         assert_eq!(plaintext_len(expected).unwrap(), plain);
-        // No message has a length between those of two plaintexts.
+        // No message has a length between the lengths that belong to two successive plaintexts.
         for missing in next..expected {
             assert!(matches!(plaintext_len(missing), Err(Error::Truncated { got }) if got == missing));
         }

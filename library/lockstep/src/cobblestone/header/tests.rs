@@ -15,7 +15,8 @@ fn nonces_are_the_base_xor_the_number() {
     assert_eq!(key.nonce((1 << 38) - 1), [255, 255, 255, 255, 255, 255, 255, 0xc0, 0, 0, 0, 0]);
 }
 
-/// Each bit of a number changes one bit of the nonce, which is at the same place in big-endian order.
+/// Each bit of a chunk number changes one bit of the nonce: the bit at the same position of the big-endian number at the end of the
+/// nonce.
 #[test]
 fn each_bit_of_a_number_is_a_bit_of_the_nonce() {
     let base_nonce = Zeroizing::new(std::array::from_fn(|i| 17 * i as u8));

@@ -10,8 +10,8 @@ fn memory_is_bounded_for_any_number_of_threads() {
     assert_eq!(piece_chunks(2, Some(u64::MAX)), PIECE_CHUNKS);
 }
 
-/// The steps of a run over ten pieces by four workers. One step of one piece fails or panics. Returns the outcome of the run, or
-/// `None` if it panicked, and the numbers of the pieces that were written.
+/// Runs the pipeline on ten pieces with four workers. The named step of the given piece fails, or panics if `panics` is true.
+/// Returns the outcome of the run, or `None` if it panicked, and the numbers of the pieces that were written.
 fn run_with_fault(step: &str, piece: u64, panics: bool) -> (Option<Result<()>>, Vec<u64>) {
     let fault = |at: &str, number: u64| match at == step && number == piece {
         true if panics => panic!("on purpose"),
@@ -40,7 +40,7 @@ fn a_step_that_fails_or_panics_ends_the_run() {
         for piece in 0..10 {
             let (outcome, written) = run_with_fault(step, piece, false);
             assert!(matches!(outcome, Some(Err(crate::Error::Interrupted))), "{step}, {piece}");
-            // All pieces before it are written, and no others.
+            // The pieces before the failed piece are written, and no other pieces.
             assert_eq!(written, (0..piece).collect::<Vec<_>>(), "{step}, {piece}");
             let (outcome, written) = run_with_fault(step, piece, true);
             assert!(outcome.is_none(), "{step}, {piece}");

@@ -48,7 +48,7 @@ fn the_content_is_the_same_for_all_slices_and_holes() {
 fn zeros_take_no_space() {
     let mut content = vec![0; 4 << 20];
     content[2 << 20] = 1;
-    // The file system of the tests has holes if this file has one.
+    // The file system of the tests supports holes if this file has a hole.
     let sparse = tempfile::tempfile().unwrap();
     sparse.set_len(4 << 20).unwrap();
     if sparse.metadata().unwrap().blocks() > 0 {
