@@ -18,7 +18,7 @@ fn objects_are_shared() {
     assert_shared::<device::DeviceBuffer>();
 }
 
-/// A number of the C interface is the position of a value in a list of the library, so the order of the list must not change.
+/// The C interface numbers the values of a list of the library by their positions, so the order of the list must not change.
 #[test]
 fn numbers_stand_for_their_values() {
     let aeads = [

@@ -80,7 +80,7 @@ fn deny_allocation(n: Option<usize>) {
     STATE.set(AllocationState { counts: false, left: n.unwrap_or(0), denied: n.is_none() });
 }
 
-/// What to do after a call that failed.
+/// The action after a call that has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Remedy {
     /// Repeat the call.
@@ -175,7 +175,7 @@ fn expected(cipher: &Cipher, piece: usize) -> (Vec<u8>, Vec<u8>) {
     (output, tag)
 }
 
-/// Runs the sequence of calls; `Err` if one failed and the remedy is [`Remedy::Anew`].
+/// Makes all calls of a message. Returns `Err` if a call failed and the remedy is [`Remedy::Anew`].
 fn message(
     provider: &Provider<'_>,
     cipher: Cipher,
@@ -290,14 +290,15 @@ fn most_live(core: &Core, scenario: &Scenario, index: usize, expected: &(Vec<u8>
     MAX_LIVE.load(Relaxed) - before
 }
 
-/// The task of a child process, `SETTINGS INDEX N`: the settings, and the algorithm and the allocation to start from.
+/// The environment variable with the task of a child process, `SETTINGS INDEX N`: the number of the scenario, and the algorithm and
+/// the allocation from which the tests start.
 const TASK: &str = "LOCKSTEP_TEST_MEMORY";
 
 struct Scenario {
     settings: &'static [(&'static str, &'static str)],
     /// Bytes of an update.
     piece: usize,
-    /// True if no allocation fails in updates.
+    /// True if the test lets no allocation of an update fail.
     spares_updates: bool,
 }
 

@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 use super::super::workload;
 use super::*;
 
-/// The product of two bytes modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4.2).
+/// The product of two bytes as polynomials, modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197, 4.2).
 fn times(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0, |sum: u8, bit| (sum << 1) ^ ((sum >> 7) * 0x1b) ^ (((b >> bit) & 1) * a))
 }
@@ -32,7 +32,7 @@ fn product(a: u128, b: u128) -> u128 {
     (0..64).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ ((a & u128::from(u64::MAX)) << bit))
 }
 
-/// What a loop returns, by software.
+/// The result of a loop of [`super`], computed without AES and carry-less multiplication instructions.
 fn expected(part: Part, rounds: usize, products: usize, lanes: usize, steps: usize) -> u128 {
     let mut blocks: Vec<u128> = (0..lanes).map(value).collect();
     let mut sums: [u128; 4] = std::array::from_fn(|at| value(MOST + at));
@@ -59,7 +59,7 @@ fn expected(part: Part, rounds: usize, products: usize, lanes: usize, steps: usi
 /// Each step of a loop computes all of its rounds and products.
 #[test]
 fn loops_compute_what_they_count() {
-    // FIPS 197, appendix B: the first round.
+    // Checks `software_round` with the first round of the example in FIPS 197, appendix B.
     let [block, key] = ["193de3bea0f4e22b9ac68d2ae9f84808", "a0fafe1788542cb123a339392a6c7605"]
         .map(|hex| u128::from_str_radix(hex, 16).unwrap().swap_bytes());
     assert_eq!(software_round(block, key).swap_bytes(), 0xa49c_7ff2_689f_352b_6b5b_ea43_026a_5049);
@@ -73,7 +73,7 @@ fn loops_compute_what_they_count() {
                 found[usize::from(is[1])] += 1;
                 assert_ne!(run(4), run(5));
             }
-            // Karatsuba's method and schoolbook multiplication.
+            // Karatsuba's method and schoolbook multiplication give the same result.
             assert!(part == Part::Cipher || found[0] == found[1], "{found:?}");
         }
     }

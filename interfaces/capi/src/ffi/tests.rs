@@ -23,7 +23,7 @@ fn options_of_other_versions() {
         four: u64,
     }
     let sample = |size| Sample { size, one: 1, two: 2, three: 3 };
-    // SAFETY: the sizes are those of the structures, or refused.
+    // SAFETY: `options` reads `size` bytes only if it accepts the size, and no accepted size exceeds the structure.
     let read = |sample: *const Sample| unsafe { options(sample) };
     assert_eq!(read(ptr::null()).unwrap(), Sample { size: 0, one: 0, two: 0, three: 0 });
     assert_eq!(read(&sample(size_of::<Sample>())).unwrap().three, 3);

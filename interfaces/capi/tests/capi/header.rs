@@ -9,7 +9,7 @@ use crate::library;
 fn the_header_is_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).expect("a configuration");
-    // cbindgen also reads the modules that the crate declares.
+    // From `lib.rs`, cbindgen finds and reads all modules of the crate.
     let builder = cbindgen::Builder::new().with_config(config).with_src(folder.join("src/lib.rs"));
     let mut written = Vec::new();
     builder.generate().expect("cbindgen reads the sources").write(&mut written);

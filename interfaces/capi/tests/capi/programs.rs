@@ -1,5 +1,4 @@
-//! Programs in C and C++: the test program without checkers, under AddressSanitizer and under valgrind; the example of
-//! docs/c.md.
+//! Programs in C and C++: the test program, alone, under AddressSanitizer and under valgrind; and the example of docs/c.md.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -131,7 +130,7 @@ fn no_keys_on_the_stack() {
     assert_passed(command(&program));
 }
 
-/// An exception in a callback ends the program. It neither passes through the library nor makes a call succeed.
+/// A C++ exception in a callback ends the program. It does not pass through the library, and no call returns success after it.
 #[test]
 fn exceptions_do_not_cross() {
     let folder = folder();
@@ -141,7 +140,7 @@ fn exceptions_do_not_cross() {
     assert_eq!(output.status.code(), None, "a signal ends the program: {}", output.status);
 }
 
-/// The reference implementation decrypts what the example encrypts, and the example reports errors.
+/// The reference implementation decrypts the output of the example, and the example reports errors.
 #[test]
 fn the_example() {
     let folder = folder();
@@ -197,7 +196,7 @@ fn the_manual_shows_the_example() {
     assert!(page.contains(&example), "docs/c.md does not contain examples/c/encrypt_file.c");
 }
 
-/// If a process is killed, it leaves no file.
+/// A process that is killed while it encrypts leaves no file.
 #[test]
 fn a_killed_program_leaves_no_output() {
     let folder = folder();

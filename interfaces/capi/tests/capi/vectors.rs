@@ -6,7 +6,7 @@ use reference::Aes;
 use reference::cbc_cts::Variant;
 use reference::key_wrap::Direction;
 
-/// `len` bytes: first, first + step, ...
+/// Returns `len` bytes: `first`, `first + step`, `first + 2 step`, and so on.
 fn count_up(len: usize, first: u8, step: u8) -> Vec<u8> {
     (0..len).map(|i| first.wrapping_add(step.wrapping_mul(i as u8))).collect()
 }

@@ -190,7 +190,8 @@ fn damage_anywhere_leaves_no_output() {
             assert!(ended.code == 1 || ended.stderr.contains("-k"), "{what}: {}", ended.stderr);
             assert_eq!(folder.names(), before, "{what}");
             let piped = folder.pipe(["decrypt", "-i", "identity"], bytes);
-            // From a pipe, the command looks at fewer bytes, so it may not recognise a file with a damaged first line.
+            // If the input is a pipe, the command examines fewer bytes, so it may not recognise an age file with a damaged first
+            // line.
             let is_unknown =
                 piped.code == 2 && ["-k", "begins like text"].iter().any(|text| piped.stderr.contains(text));
             assert!(piped.code == ended.code || is_unknown, "{what}: {}", piped.stderr);

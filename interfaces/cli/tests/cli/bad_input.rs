@@ -1,4 +1,5 @@
-//! Damaged data, failing input and output: the right exit code, no output file, only verified data released.
+//! Damaged data, and errors of input and output: the exit code is right, no output file remains, and only verified data are
+//! released.
 
 use std::fs;
 
@@ -11,7 +12,8 @@ fn encrypted(folder: &Folder, len: usize) -> (Vec<u8>, Vec<u8>) {
     (plain, cipher)
 }
 
-/// Decrypts to a file, which must not appear, and to standard output, which may only contain a prefix of the plaintext.
+/// Decrypts to a file, which must not exist afterwards, and to standard output, to which the command may only write a prefix of the
+/// plaintext.
 #[track_caller]
 fn refused(folder: &Folder, cipher: &[u8], plain: &[u8]) {
     folder.write("damaged", cipher);
@@ -184,7 +186,7 @@ fn closed_standard_streams_are_refused_where_they_are_needed() {
         assert_eq!(folder.read("back"), data(100_000), "{closed}");
     }
     folder.shell("lockstep encrypt -k key none -o other 2>&-").failed_silently(2);
-    // /dev/null is not a closed stream.
+    // A standard stream that is /dev/null does not count as closed.
     folder.shell("lockstep encrypt -k key < /dev/null > empty").succeeded();
     folder.shell("lockstep decrypt -k key empty 0<>/dev/null 1<>/dev/null").succeeded();
     assert_eq!(folder.names(), ["back", "cipher", "empty", "key", "out", "plain", "wrong"]);

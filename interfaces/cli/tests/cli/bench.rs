@@ -105,7 +105,7 @@ fn kernels_and_devices_are_measured() {
     let works: Vec<_> = all.iter().map(|result| result["work"].as_str().unwrap()).collect();
     assert_eq!(works, ["cbc-192", "cbc-192-decrypt"]);
     assert_eq!(measured(&all[0]), ["cpu/soft on cpu"]);
-    // The limit is that of one thread, in modes that are not serial.
+    // The contender `limit` exists only for one thread, and not in serial modes.
     for (threads, with_limit) in [("1", cfg!(target_arch = "x86_64")), ("2", false)] {
         let args = ["-m", "cbc-128", "-s", "4K", "--kernel", "cpu/soft", "--threads", threads];
         let report = quick(&folder, "throughput", &args);
@@ -169,7 +169,7 @@ fn files_are_written_and_removed() {
     assert_eq!(of("encrypt to /dev/null")["verified"], false);
     assert!(folder.names().is_empty(), "{:?}", folder.names());
     folder.run(["bench", "files", "--quick", "--dir", "nowhere"]).failed(2, "nowhere");
-    // A run that a signal stops also removes its files.
+    // If a signal stops the run, the command removes its files too.
     let child =
         folder.spawn(["bench", "files", "--no-openssl", "-s", "1M", "--rounds", "60000", "--dir", "."]);
     wait_until("a folder", || folder.names().iter().any(|name| name.starts_with("lockstep-bench-")));
@@ -300,7 +300,7 @@ fn bad_arguments() {
     }
     run(&["batch", "-s", "1M", "--messages", "4096"]).failed(2, "more than 1 GiB");
     run(&["-s", "32M", "-m", "xts"]).failed(2, "none of these workloads at these sizes");
-    // The limit on the bytes of a call also applies to a work with many messages.
+    // The limit of the bytes of a call also applies to workloads with many messages.
     run(&["-m", "cbc-128-x64", "-s", "1G"]).failed(2, "cbc-128-x64 at 1024 MiB was left out: 64 messages");
     let report = quick(&folder, "peers", &["-m", "cbc-128-x64", "-s", "1K", "-s", "32M"]);
     assert_eq!(results(&report, "peers").len(), 1);

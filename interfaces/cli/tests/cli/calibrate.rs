@@ -1,4 +1,4 @@
-//! The measurements of devices, their cache, and the explanation of choices.
+//! Tests of `calibrate`: the measurements of devices, the cache that stores them, and the explanation of the planner's choices.
 
 use crate::common::*;
 
@@ -24,8 +24,8 @@ fn is_measured(folder: &Folder) -> bool {
     let sizes = seal["by_size"].as_array().unwrap();
     let is_measured = sizes[0]["measured"].as_bool().unwrap();
     assert!(sizes.iter().all(|size| size["measured"] == is_measured));
-    // The tests measure only the kernel `cpu/aws-lc`. It is chosen for every size, because a kernel with measurements precedes kernels
-    // without.
+    // The tests measure only the kernel `cpu/aws-lc`. It is chosen for every size, because the planner prefers kernels with
+    // measurements to kernels without.
     assert!(!is_measured || sizes.iter().all(|size| size["kernel"] == "cpu/aws-lc"));
     is_measured
 }

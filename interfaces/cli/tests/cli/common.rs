@@ -88,8 +88,9 @@ impl Folder {
         // The tests use their own cache, not the cache of the user.
         command.env("XDG_CACHE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
         command.env("XDG_CONFIG_HOME", self.path("config"));
-        // A job in the background of a script ignores these signals, and so do its children; the tests send them.
-        // SAFETY: between fork and exec only `signal` is called, which is async-signal-safe.
+        // The tests send these signals. If a script runs the tests in the background, the signals are ignored, and child processes
+        // inherit this.
+        // SAFETY: between fork and exec, only `signal` is called, which is async-signal-safe.
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -131,7 +132,8 @@ impl Folder {
 
     /// The command with a pipe as standard input and with the default action of every signal.
     pub(crate) fn default_signals<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        // Shells start background jobs with SIGINT ignored, and child processes inherit this. So the default action is set here.
+        // Shells start background jobs with SIGINT ignored, and child processes inherit this. `env` therefore restores the default
+        // actions.
         let program = self.command(args);
         let mut command = self.program("env");
         command.arg("--default-signal").arg(program.get_program()).args(program.get_args());

@@ -1,4 +1,4 @@
-//! Files of other programs, given to `decrypt` and `inspect`.
+//! Tests of `decrypt` and `inspect` with files in the formats of other programs.
 
 use crate::common::*;
 
@@ -88,7 +88,7 @@ fn converted_and_forwarded_files_are_named() {
     folder.run(["decrypt", "empty"]).failed(1, "empty");
 }
 
-/// Unknown bytes may be a message, if a message can have this length.
+/// Unknown bytes are described as a possible message only if a message can have their length.
 #[test]
 fn unknown_bytes_are_not_described_as_a_message() {
     let folder = Folder::with_keys();

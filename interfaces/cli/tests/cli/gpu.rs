@@ -1,4 +1,4 @@
-//! GPUs by wgpu and OpenGL: missing ones, and software devices.
+//! GPUs through wgpu and OpenGL: machines without GPUs, and software devices.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ fn egl_without_opengl() {
     }
     folder.write("plain", data(1000));
     for (name, value, expected) in [
-        // Four cases: no vendor's library, no driver, a driver that does not exist, and a driver without OpenGL 3.3.
+        // The four cases are: no library of a vendor, no driver, a driver that does not exist, and a driver without OpenGL 3.3.
         ("__EGL_VENDOR_LIBRARY_FILENAMES", "/nonexistent", "libEGL has no display for it: install"),
         ("LIBGL_DRIVERS_PATH", "/nonexistent", "its driver does not start: "),
         ("GALLIUM_DRIVER", "abacus", "its driver does not start: "),
@@ -90,8 +90,8 @@ fn egl_without_opengl() {
         if name.starts_with("__EGL")
             && ["/dev/dri", "/dev/nvidiactl"].iter().any(|path| Path::new(path).exists())
         {
-            // EGL lists no device then. On a machine that may have a GPU, the place without a device counts as that GPU, so
-            // there is no software device.
+            // In this case EGL lists no device. On a machine that may have a GPU, the command treats the missing device as that
+            // GPU, so it lists no software device.
             continue;
         }
         let mut command = folder.command(BY_OPENGL.into_iter().chain(["-o", "out"]));

@@ -35,9 +35,9 @@ fn errors_are_objects() {
     assert!(report["error"].as_str().unwrap().contains("--bogus"), "{report}");
     error(run("frobnicate --json"), 2, "usage");
     error(run("keygen --json"), 2, "usage");
-    // After `--`, `--json` is the name of a file.
+    // After `--`, the argument `--json` is the name of a file.
     run("encrypt -k key -- --json").failed(2, "cannot open '--json'");
-    // If the report shows an error, the report is printed to standard output, and the error to standard error.
+    // If an input has an error, `inspect` prints the report to standard output and the error to standard error.
     folder.write("cut", &data(1000)[..60]);
     let ended = run("inspect --json cut");
     assert_eq!(ended.json()["intact_length"], false);

@@ -113,7 +113,7 @@ fn pictures_and_measurements() {
     encoder.set_color(png::ColorType::Rgba);
     encoder.set_depth(png::BitDepth::Sixteen);
     let mut writer = encoder.write_header().unwrap();
-    // The first bytes of a picture of 512 MiB; the rest is missing.
+    // The file has only the first bytes of a picture of 512 MiB.
     writer.write_chunk(png::chunk::IDAT, b"x\x9c").unwrap();
     drop(writer);
     folder.write("large.png", png);

@@ -28,7 +28,7 @@ fn agree(mode: &str, lengths: &[usize]) {
         return;
     }
     let folder = Folder::new();
-    // Each length is tested with only one key size, because padding and pieces do not depend on the key size.
+    // Each length is tested with only one key size, because padding and the division into pieces do not depend on the key size.
     for (&len, bits) in lengths.iter().zip([128, 192, 256].into_iter().cycle()) {
         let key = &KEY[..bits / 4];
         let name = format!("aes-{bits}-{mode}");

@@ -71,7 +71,8 @@ fn the_module_is_found_in_this_order() {
     assert_module(&folder, &[], &built);
     let beside = create_module(&folder, "bin/lockstep.so");
     assert_module(&folder, &[], &beside);
-    // A module that is named has precedence. If its name is a symbolic link, the link is not resolved, because it may be changed later.
+    // A module that `--module` names has precedence. If the name is a symbolic link, the configuration contains the link and not
+    // its target, because the link may be changed later.
     create_module(&folder, "elsewhere/lockstep-1.so");
     symlink("lockstep-1.so", folder.path("elsewhere/lockstep.so")).unwrap();
     let named = fs::canonicalize(folder.path("elsewhere")).unwrap().join("lockstep.so");

@@ -37,7 +37,7 @@ fn a_new_key_that_replaces_a_file_of_another_user_belongs_to_the_caller() {
         assert_eq!((new.mode() & 0o7777, new.uid()), (0o600, rustix::process::geteuid().as_raw()));
         assert_ne!(folder.read("key"), before);
     }
-    // A link is replaced, and its target is unchanged.
+    // A symbolic link at the path of the output is replaced, and its target is unchanged.
     let before = folder.read("wrong");
     symlink("wrong", folder.path("link")).unwrap();
     folder.run(["keygen", "-o", "link"]).failed(2, "exists");
@@ -110,7 +110,7 @@ fn impossible_outputs_are_refused_before_input_is_read() {
             let mut run = folder.command(command.iter().chain(&["-o", output]));
             let ended: Ended = run.stdin(input.try_clone().unwrap()).output().unwrap().into();
             ended.failed(2, words);
-            // The command shares the position of this file. Position 0 shows that the command has read nothing.
+            // The test and the command share the position of this open file. Position 0 shows that the command has read nothing.
             assert_eq!(input.stream_position().unwrap(), 0, "{command:?} {output}");
             // The input is a pipe that stays open until the command has ended, so the command does not wait for input either.
             let ended = folder.command(command.iter().chain(&["-o", output])).stdin(Stdio::piped()).spawn();
@@ -195,7 +195,7 @@ fn all_output_is_written_to_a_non_blocking_standard_output() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
         let child = folder.command(command.split(' ')).stdout(writer).spawn().unwrap();
-        // During this time the command fills the pipe.
+        // The command fills the pipe during this time.
         std::thread::sleep(std::time::Duration::from_millis(100));
         let mut out = Vec::new();
         reader.read_to_end(&mut out).unwrap();

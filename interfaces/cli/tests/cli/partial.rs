@@ -1,4 +1,4 @@
-//! `decrypt --partial`: the verified beginning of damaged files. Also the holes of decrypted files.
+//! Tests of `decrypt --partial`, which writes the verified beginning of damaged files, and of holes in decrypted files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -52,7 +52,7 @@ fn the_beginning_is_kept_up_to_the_damage() {
         HEADER + 5 * ENCRYPTED + 9
     );
     assert_partial(&folder, &flip, 5, "key");
-    // Not a single chunk is complete, so nothing is verified.
+    // No chunk is complete, so no data can be verified.
     assert_partial(&folder, &cut(HEADER + 100), 0, "key");
     assert_partial(&folder, &cut(20), 0, "key");
     assert_partial(&folder, "cp cipher damaged", 0, "wrong");
@@ -107,7 +107,7 @@ fn each_of_many_files_keeps_its_beginning() {
     let report: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!((&report["files"], &report["failed"][0]["verified_bytes"]), (&1.into(), &(7 * CHUNK).into()));
     assert_eq!(report["failed"][1]["verified_bytes"], 0);
-    // An output that has only the beginning does not count as up to date.
+    // An output that contains only the beginning of the plaintext does not count as up to date.
     let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "out", "in", "--resume"]);
     assert!(ended.stderr.contains("was not last modified at the time"), "{}", ended.stderr);
 }

@@ -105,7 +105,7 @@ fn all_kinds_of_pictures() {
     // One pixel is less than a block: only CTR encrypts it.
     let png = (1, 1, ColorType::Rgb, BitDepth::Eight, vec![1, 2, 3]);
     check(&folder, "a pixel", &encode(&png, None), &png);
-    // Grey of 1 bit becomes 8 bits.
+    // Grey pixels of 1 bit become pixels of 8 bits.
     let rows: Vec<u8> = vec![0b1010_0000, 0b0110_0000, 0b0000_0000];
     let png = (3, 3, ColorType::Grayscale, BitDepth::One, rows);
     let wide = [255, 0, 255, 0, 255, 255, 0, 0, 0].to_vec();
@@ -232,14 +232,15 @@ fn invalid_pictures() {
         damaged[place] ^= 0x10;
         refused(&damaged, "'in.png': it");
     }
-    // Headers with impossible sizes, almost without data.
+    // The headers state sizes that are too large, and there are almost no data.
     refused(&by_hand(100_000, 100_000, false, &[0; 10]), "8192 x 8192");
     refused(&by_hand(u32::MAX, 1, false, &[0; 10]), "'in.png': it");
     refused(&by_hand(0, 5, false, &[0; 10]), "'in.png': it");
     refused(&by_hand(8192, 8192, false, &[0; 10]), "'in.png': it");
 }
 
-/// Zeros in the format of zlib, compressed about 1 to 160: one literal and matches of 258 bytes, with the fixed codes.
+/// Zeros in the format of zlib, compressed to about 1/160 of their length: one literal and matches of 258 bytes, with the fixed
+/// Huffman codes.
 fn zeros(len: usize) -> Vec<u8> {
     let (matches, mut bits, mut held) = ((len - 1) / 258, 0u64, 0);
     let mut out = vec![0x78, 1];
@@ -252,14 +253,14 @@ fn zeros(len: usize) -> Vec<u8> {
             held -= 8;
         }
     };
-    // The last block, with fixed codes; codes start with their most significant bit.
+    // The head of the last block, which uses the fixed codes. Codes are written with the most significant bit first.
     create_module(0b011, 3);
     create_module(0b0000_1100, 8);
     for _ in 0..matches {
         create_module(0b1010_0011, 8);
         create_module(0, 5);
     }
-    // The end code, and padding to a byte.
+    // Writes the code of the end, and padding up to a whole byte.
     create_module(0, 7);
     create_module(0, 7);
     let len = 1 + 258 * matches as u32;
@@ -267,8 +268,8 @@ fn zeros(len: usize) -> Vec<u8> {
     out
 }
 
-/// A colour profile of a few megabytes that inflates to a gigabyte takes no memory, because it is not inflated. The same holds for a
-/// compressed comment.
+/// A colour profile of a few megabytes that would inflate to a gigabyte takes little memory, because the command does not inflate
+/// it. The same holds for a compressed comment.
 #[test]
 fn metadata_are_not_inflated() {
     let folder = folder();

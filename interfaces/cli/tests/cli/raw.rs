@@ -104,7 +104,7 @@ fn key_wrap() {
     folder.pipe(kw.into_iter().chain(["--iv-hex", IV]), &[1; 16]).failed(2, "has no IV");
 }
 
-/// The lengths are equal, a change of any bit changes all blocks, and the tweak changes the result.
+/// The output is as long as the input, a change of any bit changes all blocks, and the tweak changes the result.
 #[test]
 fn hctr2() {
     let folder = Folder::new();

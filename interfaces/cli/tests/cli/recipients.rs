@@ -1,4 +1,4 @@
-//! Files with a wrapped key: recipients, identities, passphrases.
+//! Files whose envelope contains the wrapped key: recipients, identities and passphrases.
 
 use std::io::Write;
 
@@ -275,7 +275,7 @@ fn damaged_envelopes() {
     for at in (0..envelope).step_by(7).chain(envelope - 3..envelope + 60) {
         refused(&cipher[..at], &format!("cut at {at}"));
     }
-    // The file gets the envelope of another file, which contains another key.
+    // The envelope of the file is replaced by that of another file, which contains another key.
     let other = folder.pipe(["encrypt", "-r", &recipient], &plain).succeeded().stdout;
     let other_envelope = envelope_of(&other);
     refused(&[other_envelope.as_bytes(), &cipher[envelope..]].concat(), "another envelope");
@@ -404,7 +404,7 @@ fn the_default_identity_file() {
     assert!(
         decrypt().succeeded().stderr.contains("warning: other users can read or change the identity file")
     );
-    // Identities of the command line replace the default file.
+    // If the command line has identities, the default identity file is not used.
     folder.run(["decrypt", "-q", "-i", "stranger", "cipher"]).failed(1, "other recipients");
     // Without XDG_CONFIG_HOME the configuration is in the home folder.
     std::fs::create_dir_all(folder.path("home/.config/lockstep")).unwrap();

@@ -80,7 +80,7 @@ fn devices_are_listed() {
     let kernels = cpu["kernels"].as_array().unwrap();
     let soft = kernels.iter().find(|kernel| kernel["name"] == "cpu/soft").unwrap();
     assert!(soft["available"] == true && soft["constant_time"] == true);
-    // Unavailable kernels state the reason.
+    // The report states for each unavailable kernel why it is unavailable.
     assert!(kernels.iter().all(|kernel| kernel["available"] == true || kernel["missing"].is_string()));
     let forced = folder.run(["devices", "--json", "--kernel", "cpu/soft"]).succeeded().json();
     let chosen = forced["chosen"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! A key in a wrong place does not appear in the output of the command.
+//! If a user passes a key in place of another argument, the output of the command does not contain the key.
 
 use std::sync::Mutex;
 
@@ -29,8 +29,8 @@ fn assert_not_shown(folder: &Folder, args: &[String]) {
     assert!(!shows_key(&output), "{args:?}: {output}");
 }
 
-/// The options that take a value, read from the help. Each is returned with one command that has the option. Commands that measure are
-/// left out.
+/// All options that take a value, as read from the help, each with one command that has the option. Commands that measure
+/// are left out.
 fn options(folder: &Folder) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     for command in [

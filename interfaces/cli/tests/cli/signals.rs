@@ -1,4 +1,4 @@
-//! Ctrl-C and other signals, at any time.
+//! Tests of Ctrl-C and other signals, sent at different times of a run.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,8 +10,8 @@ use crate::common::*;
 /// The variable with which a debug build writes files with a temporary name, as on a file system without `O_TMPFILE`.
 const NAMED: &str = "LOCKSTEP_TEST_NAMED_FILES";
 
-/// Starts the encryption of a FIFO into which a megabyte was written, and which stays open as long as the returned
-/// file.
+/// Starts the encryption of a FIFO, and writes a megabyte into it. The FIFO stays open for writing until the returned file is
+/// dropped.
 fn started(folder: &Folder, force: bool, named: bool) -> (Child, std::fs::File) {
     fifo(&folder.path("fifo"));
     let mut args = vec!["encrypt", "-k", "key", "fifo", "-o", "out"];
@@ -79,7 +79,7 @@ fn kill_leaves_at_most_a_temporary_file_without_o_tmpfile() {
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
 }
 
-/// The work waits in a system call, and does not stop. The second signal ends the program.
+/// The work waits in a system call, so the first signal does not stop it. The second signal ends the program.
 #[test]
 fn a_program_that_does_not_stop_leaves_nothing_either() {
     if !have("strace") {
@@ -94,7 +94,7 @@ fn a_program_that_does_not_stop_leaves_nothing_either() {
     wait_until("the temporary file", || temporary(&folder).is_some());
     let id = strace.id();
     let children = || std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-    // The file is complete, and the command waits to give it its name.
+    // The file is complete, and the command waits before it gives the file its name.
     let written = || {
         let length = |name: String| std::fs::metadata(folder.path(&name)).ok().map(|found| found.len());
         temporary(&folder).and_then(length).is_some_and(|len| len > 1 << 20)

@@ -6,7 +6,8 @@ use std::process::{Child, Stdio};
 use crate::common::*;
 use crate::recipients::locked;
 
-/// Runs a command on a terminal and returns what it shows. `dialogue`: each expected text with the reply.
+/// Runs a command on a terminal, and returns its exit code and the text on the terminal. `dialogue` contains each text that the
+/// test waits for, with the reply that it then sends.
 fn on_terminal(folder: &Folder, command: &str, dialogue: &[(&str, &str)]) -> Option<(i32, String)> {
     if !have("script") {
         return None;
@@ -132,7 +133,7 @@ fn passphrases_are_asked_for_and_not_shown() {
     assert!(!folder.has("new"));
 }
 
-/// The width of a report is that of the terminal, and `COLUMNS` without a terminal.
+/// A report is as wide as the terminal. Without a terminal, `COLUMNS` sets its width.
 #[test]
 fn reports_fit_a_narrow_terminal() {
     let folder = Folder::with_keys();

@@ -135,7 +135,7 @@ fn passphrases_of_identities() {
     }
 }
 
-/// A new file is encrypted with the passphrase without its byte order mark, which a warning says.
+/// A new file is encrypted with the passphrase without its byte order mark, and a warning states this.
 #[test]
 fn passphrases_of_new_files() {
     let folder = Folder::new();

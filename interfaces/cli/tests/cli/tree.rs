@@ -52,7 +52,7 @@ fn set_age(path: &Path, seconds: u64) {
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// All files and folders below a folder: relative path, and content of files.
+/// All files and folders below a folder, each with its relative path; files also with their content.
 fn content(root: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -143,7 +143,7 @@ fn impossible_requests_are_refused_before_anything_is_written() {
     refused(&["encrypt", "-k", "key", "-O", "key", "in/one"], "key");
     refused(&["decrypt", "-k", "key", "-O", "enc", "in/one"], ".enc");
     refused(&["decrypt", "-k", "key", "-O", "enc", "--range", "0:1", "in/already.enc"], "--range");
-    // An output must not be another input or the key file.
+    // An output must be neither another input nor the key file.
     folder.write("key.enc", "x");
     folder.run(["encrypt", "-k", "key", "-f", "-O", ".", "in/one", "wrong"]).succeeded();
     folder
@@ -298,7 +298,7 @@ fn resume_replaces_only_its_own_outputs() {
 
     folder.run(["encrypt", "-k", "key", "-r", "-O", "enc", "--resume", "--force", "in"]).succeeded();
     folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "enc/in"]).succeeded();
-    // One output was edited after decryption, to another length. Another output is older than the encrypted file.
+    // After the decryption, one output was edited and has another length. Another output is older than the encrypted file.
     folder.write("back/in/one", "edited");
     set_age(&folder.path("back/in/a/chunk"), 1000);
     let ended = folder.run(["decrypt", "-k", "key", "-r", "-O", "back", "--resume", "enc/in"]);
@@ -436,7 +436,7 @@ fn a_low_limit_on_open_files_is_enough() {
         fs::create_dir_all(folder.path(&format!("in/{index}"))).unwrap();
         folder.write(&format!("in/{index}/file"), data(index));
     }
-    // With 39, fewer files can be open than one thread needs.
+    // With a limit of 39, fewer files can be open than one thread needs.
     for limit in [48, 39] {
         let enc = format!("enc{limit}");
         let encrypt = format!("ulimit -n {limit}; lockstep encrypt -k key --threads 100 -r -O {enc} in/*");
@@ -489,7 +489,7 @@ fn sync_covers_new_folders_and_files_that_are_up_to_date() {
     assert_eq!(made, ["fsync"; 3], "{calls:?}");
     assert!(calls.ends_with(&["fsync", "linkat", "fsync"]), "{calls:?}");
     let calls = traced("lockstep encrypt -k key --sync --resume -O new/enc/here in/one");
-    // `linkat` tries whether a file without a name can get a name in this folder.
+    // The call of `linkat` tests whether a file without a name can get a name in this folder.
     assert_eq!(calls, ["linkat", "fsync", "fsync"]);
 }
 
@@ -500,7 +500,7 @@ fn a_signal_waits_for_the_removal_of_temporary_files() {
     }
     let folder = Folder::with_keys();
     fs::File::create(folder.path("long")).unwrap().set_len(4 << 30).unwrap();
-    // The delay also applies to the removal of the file with which the command tries the folder.
+    // The delay also applies to the removal of the file with which the command tests the folder.
     let delayed = ["-f", "-qq", "-e", "inject=unlinkat:delay_enter=300000", "-o", "trace", LOCKSTEP];
     let args = ["encrypt", "-k", "key", "-O", "enc", "long"];
     let mut command = folder.program("strace");

@@ -87,7 +87,7 @@ fn outputs_without_input_are_listed_and_deleted_on_request() {
     symlink("../../elsewhere/kept.enc", folder.path("enc/in/link.enc")).unwrap();
     // The user has made these empty folders.
     fs::create_dir_all(folder.path("enc/in/empty/sub")).unwrap();
-    // Another run has written an output to the same folder.
+    // The output of another run is in the same folder.
     folder.run(["encrypt", "-k", "key", "-O", "enc", "in/one"]).succeeded();
 
     let gone = ["enc/in/old/older/y.enc", "enc/in/old/x.enc", "enc/in/two.enc"];
@@ -212,7 +212,7 @@ fn long_names_and_paths() {
         let message = failed[0]["error"].as_str().unwrap();
         assert!(message.contains("256 bytes") && message.contains("shorten the name"), "{message}");
     }
-    // Paths of more than 4096 bytes, with the output folder: the folders below it have at most 4096.
+    // With the name of the output folder, these paths have more than 4096 bytes. Without it, they have at most 4096.
     fs::remove_dir_all(folder.path("in")).unwrap();
     let name = "d".repeat(254);
     let make = format!("mkdir in; cd in; for i in {{1..15}}; do mkdir {name}; cd {name}; done; echo x > f");

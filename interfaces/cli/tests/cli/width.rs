@@ -1,4 +1,4 @@
-//! Lines for terminals have at most 80 characters, on a pipe as well.
+//! Lines of reports and messages have at most 80 characters, also if the output is a pipe.
 
 use crate::common::*;
 
@@ -38,7 +38,7 @@ fn help_fits() {
     let names = commands.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("    "));
     let names: Vec<_> = names.map(|line| line.split_whitespace().next().unwrap()).collect();
     assert!(names.len() > 10, "{names:?}");
-    // `lab` is another program, and `help` has no help.
+    // `lab` is a separate program, and `help` has no help text of its own.
     for name in names.into_iter().filter(|name| !["help", "lab"].contains(name)) {
         for form in ["-h", "--help"] {
             let ended = folder.run([name, form]).succeeded();

@@ -1,4 +1,4 @@
-//! Work on a named device.
+//! Tests of contexts whose work runs on a device that the settings name.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn backends(_: &BackendOptions) -> Vec<Box<dyn Backend>> {
 
 /// An instance whose work is on a device from this number of bytes on.
 fn instance(threshold: &str) -> Arc<Instance> {
-    // False if another test has registered them.
+    // The result is false if another test has already registered the backends.
     register(backends);
     let settings = |name: &str| match name {
         "LOCKSTEP_DEVICE" => Some("mock:0".into()),
@@ -81,7 +81,7 @@ fn a_device_gets_all_blocks_of_a_large_update() {
     assert_eq!(Some(context.tag), gcm.finish_seal());
 }
 
-/// How the data of a message are passed.
+/// The way in which the data of a message are passed to the context.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     len: usize,
@@ -221,7 +221,8 @@ fn by_cpu(name: &str, message: Message, shape: Shape) -> [(Vec<u8>, Option<Block
     [(plaintext, None, sealed), (ciphertext, Some(tag), opened)]
 }
 
-/// Each submission fails in turn. If a submission of a self-test fails, or the failure has not changed the data, the CPU does the work.
+/// In each run, another submission to the device fails. If it is a submission of a self-test, or if the failure has not changed the
+/// data, the CPU does the work.
 #[test]
 fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
     let shapes = [
@@ -262,7 +263,7 @@ fn a_failing_device_writes_no_wrong_bytes_and_releases_no_plaintext() {
     }
 }
 
-/// A wrong result for a single block of data is always detected, so only MACs and derived keys could be wrong.
+/// A wrong block of data is always detected, so only MACs and derived keys could be wrong.
 #[test]
 fn a_wrong_result_of_a_device_gives_no_wrong_tag() {
     let shape = Shape { len: 16, ..WHOLE };
@@ -349,7 +350,7 @@ fn a_failing_device_ends_a_record_of_gcm() {
             context.mode.iv_counts = true;
             context.record_aad = Some([0; 13]);
             match context.update(Buffers::in_place_of(&mut data)) {
-                // The CPU has done the work, and the tag of a record to decrypt is wrong.
+                // In these cases the CPU has done the work. For a record to decrypt, it reports the wrong tag.
                 Ok(_) | Err(Reason::TagMismatch) => return false,
                 outcome => assert_eq!(outcome, Err(Reason::Device)),
             }

@@ -1,6 +1,7 @@
 use super::*;
 
-/// Programs such as Node.js make error codes of the texts: in upper case, with `_` in place of spaces.
+/// The error code that programs such as Node.js make from the text of an error: the text in upper case, with `_` in place of
+/// spaces.
 fn error_code(text: &str) -> String {
     let code = text.chars().map(|c| if c == ' ' { '_' } else { c.to_ascii_uppercase() });
     format!("ERR_OSSL_{}", code.collect::<String>())

@@ -85,7 +85,7 @@ impl Param {
         Param { key: key.as_ptr(), data_type, data, data_size, return_size: UNMODIFIED }
     }
 
-    /// Bytes that are set, or space for a value.
+    /// A parameter of bytes: a value that is set, or space for a value that is read.
     pub(crate) fn octets(key: &CStr, bytes: &mut [u8]) -> Param {
         Param::new(key, OCTET_STRING, bytes.as_mut_ptr().cast(), bytes.len())
     }
@@ -193,13 +193,13 @@ fn expect_status(call: impl FnOnce() -> c_int) -> Result<(), Refused> {
     .map(drop)
 }
 
-/// The settings of the configuration file, which libcrypto gives to the provider.
+/// The core that the provider gets from libcrypto: it has the settings of the configuration file.
 pub(crate) struct Core {
     settings: Vec<(CString, CString)>,
 }
 
 impl Core {
-    /// Creates a core with these settings.
+    /// Creates a core whose configuration file has these settings.
     pub(crate) fn new(settings: &[(&str, &str)]) -> Core {
         let text = |text: &str| CString::new(text).expect("no NUL");
         Core { settings: settings.iter().map(|(name, value)| (text(name), text(value))).collect() }

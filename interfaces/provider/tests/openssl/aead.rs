@@ -124,7 +124,7 @@ fn gcm_refuses_calls_out_of_order() {
             &[init.clone(), Tag(16), data.clone(), Tag(16), Final, Tag(16)],
             // Additional data are passed after data.
             &[init.clone(), data.clone(), aad.clone()],
-            // All calls after the end.
+            // Calls after the end of the message.
             &[init.clone(), data.clone(), Final, data.clone()],
             &[init.clone(), data.clone(), Final, aad.clone()],
             &[init.clone(), data.clone(), Final, Final],
@@ -271,7 +271,8 @@ fn ccm_refuses_calls_out_of_order() {
         let after_setup = |way, tag, calls: &[Call]| {
             compare(name, &[ccm_setup(name, way, 12, tag), calls.to_vec()].concat());
         };
-        // Additional data without a length, data of another length than was set, and the tag before data.
+        // Three cases fail: additional data before the length is set, data of another length than was set, and the request of the
+        // tag before the data.
         after_setup(ENCRYPT, TagLength(16), &[Aad(bytes(20, 1))]);
         after_setup(ENCRYPT, TagLength(16), &[Length(20), Aad(bytes(20, 1)), Update(bytes(19, 1))]);
         after_setup(ENCRYPT, TagLength(16), &[Length(20), Update(bytes(21, 1))]);
@@ -280,7 +281,7 @@ fn ccm_refuses_calls_out_of_order() {
         after_setup(ENCRYPT, TagLength(16), &[Update(bytes(20, 1)), Tag(16), Tag(16)]);
         after_setup(ENCRYPT, TagLength(16), &[Update(bytes(20, 1)), Tag(16), Update(bytes(20, 1))]);
         after_setup(ENCRYPT, SetTag(bytes(16, 1)), &[]);
-        // Decryption without a tag, and after its end.
+        // Decryption fails without a tag, and after its end.
         after_setup(DECRYPT, TagLength(16), &[Update(bytes(20, 1))]);
         compare(name, &[Init(1, None, None), Update(bytes(20, 1))]);
         compare(name, &[Init(1, None, Some(bytes(7, 1))), Update(bytes(20, 1))]);

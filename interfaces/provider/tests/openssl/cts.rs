@@ -189,7 +189,7 @@ fn a_null_output_is_a_query_of_the_length() {
     }
 }
 
-/// Whole blocks only: see the comment of this module. An update and EVP_Cipher do not exclude each other.
+/// Only whole blocks are tested (see the comment of this module). A message may use both an update and EVP_Cipher.
 #[test]
 fn evp_cipher_is_plain_cbc() {
     for name in names() {

@@ -68,7 +68,7 @@ fn run_in(context: &mut Streams, data: &mut [u8], sizes: impl Iterator<Item = us
 #[test]
 fn any_split_gives_the_same_output() {
     let instance = instance();
-    // A counter that wraps around.
+    // The counter wraps around.
     let iv = [0xFF; 16];
     let expected = expected(&iv, 3 << 20);
     for most in [15, 16, 100, 4096, 70_000] {
@@ -128,7 +128,7 @@ fn many_contexts_on_many_threads() {
         for thread in 0..6u8 {
             let instance = &instance;
             scope.spawn(move || {
-                // More contexts at the same time than the pool accepts.
+                // There are more contexts at the same time than the pool accepts.
                 let mut contexts: Vec<_> = (0..20u8)
                     .map(|i| ([thread * 20 + i; 16], Vec::new()))
                     .map(|(iv, data)| (started(instance, &iv), iv, data))
@@ -147,7 +147,7 @@ fn many_contexts_on_many_threads() {
         }
     });
     let keystream_pool = instance.keystream_pool.as_ref().unwrap();
-    // The pool and the thread have a reference each.
+    // Only the pool and the thread of the worker have a reference.
     assert_eq!(Arc::strong_count(keystream_pool.worker()), 2, "all places are freed");
     instance.shut_down();
 }
@@ -203,7 +203,7 @@ fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
         let plain = Instance::new(Core::none(), |_| None).unwrap();
         assert!(run(&instance) == run(&plain));
     }
-    // A counter that wraps around. The output is compared with keystream that is computed inline.
+    // The counter wraps around. The output is compared with keystream that is computed inline.
     let key = ContextKey::new(&instance.resources, &KEY).unwrap();
     let mut ahead = KeystreamAhead::new(Pass::Ctr32);
     let start = (0xFFu128 << 120 | u128::from(u32::MAX - 1000)).to_be_bytes();

@@ -50,7 +50,7 @@ fn wrong_padding_gives_a_random_mac_and_no_error() {
             assert_eq!(records.mac(), &RANDOM[..20]);
         }
     }
-    // Padding that would overlap the MAC.
+    // The padding would overlap the MAC.
     let mut records = records(TLS_1_2, 20);
     let bytes = vec![40; 16 + 48];
     assert_eq!(records.open_with(&bytes, &RANDOM), Ok(48 - 20));

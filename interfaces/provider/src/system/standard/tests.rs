@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use super::*;
 
-/// Bytes of a line. This is more than the free space of a terminal for which `poll` reports room.
+/// Bytes of a line. A terminal may have less free space than this when `poll` reports that writing is possible.
 const LINE: usize = 4001;
 
 /// Writes lines until a write would wait. The test fails if a write does wait.
 fn writes_until_full(number: c_int) -> (Descriptor, usize) {
     let (done, result) = mpsc::channel();
-    // If this thread hangs, it is abandoned.
+    // If this thread waits forever, the test abandons it and fails.
     std::thread::spawn(move || {
         let copy = own(number, &status(number).unwrap()).unwrap();
         let mut lines = 0;

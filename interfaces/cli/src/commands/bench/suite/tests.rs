@@ -1,6 +1,7 @@
 use super::*;
 
-/// A contender above the limit fails the suite; one within the tolerance, within the spread, or in a short call does not.
+/// A contender whose rate is above the limit fails the suite. It does not if the excess is within the tolerance or within the
+/// spread of the rounds, or if the calls are short.
 #[test]
 fn a_contender_above_the_limit_is_an_error() {
     let outcome = |size: usize, ratio: f64, spread: f64| {
