@@ -388,7 +388,7 @@ const END: OSSL_PARAM =
 pub(crate) struct Params {
     list: Vec<OSSL_PARAM>,
     keys: Vec<CString>,
-    /// Each in a separate vector, so that its address does not change.
+    /// Each value is in a separate vector, so that its address does not change when another value is added.
     numbers: Vec<Vec<usize>>,
     octets: Vec<Vec<u8>>,
 }

@@ -77,7 +77,7 @@ pub(crate) fn theirs(name: &str) -> Cipher {
         .unwrap_or_else(|| panic!("{name} is not in the default provider"))
 }
 
-/// How a mode is used.
+/// The kinds of modes, by the way in which calls use them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Ecb,

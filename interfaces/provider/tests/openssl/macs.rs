@@ -20,7 +20,7 @@ fn reference(name: &str) -> Mac {
     library().mac(name, "provider=default").expect("in the default provider")
 }
 
-/// Computes MACs of pieces of data, by `mac` with the cipher that `query` selects.
+/// Computes the MAC of data that are passed in pieces. `mac` uses the cipher that `query` selects.
 fn run(
     mac: &Mac,
     query: &str,

@@ -131,7 +131,7 @@ fn contexts_move_between_threads() {
 /// Python's cryptography uses contexts in this way: it copies one context for each message, in any thread.
 #[test]
 fn threads_copy_a_context_at_the_same_time() {
-    /// A context that threads only copy.
+    /// A context that the threads copy, but do not otherwise use.
     struct Template(Context);
     // SAFETY: the methods that are called, `copy`, take `&self`; OpenSSL and providers do not change the source of a copy in a
     // way that is visible to other threads.
@@ -193,7 +193,8 @@ fn a_child_continues_with_contexts_of_its_parent() {
     in_own_process("robust::a_child_continues_with_contexts_of_its_parent", || {
         let data = bytes(3_000_000, 5);
         for name in ["AES-256-CTR", "AES-128-GCM", "AES-128-CBC"] {
-            // Both small updates in a row and large updates, so that keystream is computed ahead and the planner is used.
+            // There are sequences of small updates, for which keystream is computed ahead, and large updates, which the planner
+            // processes.
             for size in [4096, 1_000_000] {
                 let expected = encrypted(&theirs(name), name, &data);
                 let mut context = ready(&subject_in(library(), name), name);

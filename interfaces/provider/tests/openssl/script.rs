@@ -26,7 +26,7 @@ pub(crate) enum Call {
     CipherEnd,
     Padding(bool),
     IvLength(c_int),
-    /// The tag length alone (CCM), or the tag to compare with.
+    /// Sets the length of the tag only (CCM), or the tag with which the end of a decryption compares.
     TagLength(c_int),
     SetTag(Vec<u8>),
     /// Gets this number of bytes of the tag of an encryption.
@@ -40,11 +40,11 @@ pub(crate) enum Call {
     SetInt(&'static str, c_int),
     /// EVP_CIPHER_CTX_set_params of one text.
     SetText(&'static str, &'static str),
-    /// A TLS record, in place; its output starts at this offset.
+    /// Processes a TLS record in place. The output starts at this offset of the record.
     Record(Vec<u8>, usize),
     /// The MAC that was removed from the last record.
     TlsMac,
-    /// All state that can be read: lengths, num, padding, IVs.
+    /// Reads all state of the context that can be read: lengths, num, padding and IVs.
     State,
     /// EVP_CIPHER_CTX_copy; the original is then used for something else and freed.
     Copy,

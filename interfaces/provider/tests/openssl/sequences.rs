@@ -33,7 +33,7 @@ const NAMES: [&str; 18] = [
     "AES-128-WRAP-PAD-INV",
 ];
 
-/// Facts about the calls of a sequence, for differences that are known.
+/// Facts about the calls of a sequence so far. The known differences depend on these facts.
 #[derive(Default)]
 struct Facts {
     has_key: bool,
@@ -91,7 +91,7 @@ impl Facts {
     }
 }
 
-/// The part of a name behind the key length.
+/// The part of the algorithm's name after the key length.
 fn mode(name: &str) -> &str {
     name.trim_start_matches("AES-").trim_start_matches(char::is_numeric).trim_start_matches('-')
 }

@@ -121,7 +121,7 @@ fn forged_siv_messages_fail_at_the_update_and_at_the_end() {
     }
 }
 
-/// The rule of this provider: each init begins a message with the key of the context, also an init without a key.
+/// With this provider, each init begins a message with the key of the context, even if the init passes no key.
 ///
 /// Releases differ, and no release encrypts a second message without setting the key again. After an init without a key, the
 /// default provider continues with the additional data of the last message and refuses data; up to 3.0.19 it even
@@ -159,7 +159,7 @@ fn each_init_of_a_siv_context_begins_a_message() {
             ]
             .concat();
             let outcomes = compare(name, &script);
-            // The tag was passed twice and made three times.
+            // The script passes this tag to two decryptions, and three encryptions make it.
             let tags = outcomes.iter().filter(|outcome| outcome.out == tag).count();
             let texts = outcomes.iter().filter(|outcome| outcome.out == bytes(n, 3)).count();
             assert_eq!((tags, texts), (5, 2), "{name}: {n} bytes: {outcomes:?}");

@@ -261,7 +261,8 @@ fn cbc_records_with_every_length_of_padding() {
     {
         for mac in MACS {
             for padding in 0..=255usize {
-                // Data and MAC that fill whole blocks with the padding; sometimes no data.
+                // The lengths are such that data, MAC and padding together fill whole blocks. In some of the records there are no
+                // data.
                 let n = (16 - (padding + 1 + mac) % 16) % 16 + padding % 3 * 16;
                 let data = bytes(n + mac, padding as u64);
                 let record = cbc_record(name, version, &data, &vec![padding as u8; padding + 1]);
@@ -379,7 +380,7 @@ fn cbc_records_of_publicly_impossible_lengths_are_refused() {
                 }
             }
         }
-        // Not in place, without padding, with an unknown version.
+        // Records are refused that are not processed in place, that are processed without padding, or whose version is unknown.
         for way in [ENCRYPT, DECRYPT] {
             let setup = cbc_setup(name, way, version, 20);
             compare(name, &[setup.clone(), vec![Update(bytes(64, 1))]].concat());

@@ -33,7 +33,8 @@ fn wrap(name: &str, data: &[u8]) -> Vec<u8> {
 #[test]
 fn keys_of_every_length_with_the_standard_check_value() {
     for name in names() {
-        // 400 semiblocks: the counter t exceeds one byte, and with 12,000 two bytes.
+        // With 400 semiblocks (3,200 bytes), the counter t needs more than one byte; with 12,000 semiblocks, it needs more than two
+        // bytes.
         for n in (0..=130usize).chain([255, 256, 257, 3200, 96_000]) {
             let data = bytes(n, n as u64);
             let sealed = wrap(name, &data);
