@@ -19,10 +19,7 @@ const SMALL: u64 = 16 << 20;
 /// `purpose` follows the amount in the error message, and can include advice: "to hold ...; ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
     let is_reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
-    if is_reserved && more < SMALL {
-        return Ok(());
-    }
-    let free = free().filter(|&free| free < more);
+    let free = if is_reserved && more < SMALL { None } else { free().filter(|&free| free < more) };
     if is_reserved && free.is_none() {
         return Ok(());
     }
