@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     check_mac(&raw)?;
     let (content, verb) = match args.mode {
         _ if args.decrypt => (Content::Unknown, "decrypted"),
-        mode if mode.is_mac() => (Content::Unknown, "authenticated"),
+        Mode::Cmac | Mode::Gmac => (Content::Unknown, "authenticated"),
         _ => (Content::Binary, "encrypted"),
     };
     let output = Output::open(&args.output, &raw.input, content, args.sparse)?;
@@ -186,6 +186,7 @@ fn check(args: &Cipher) -> Result<()> {
     let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
     let takes_iv = !matches!(mode, Mode::Cipher(mode::Cipher::Ecb) | Mode::KeyWrap(_) | Mode::Cmac);
     let has_more_strings = args.aad_hex.len() > 1 && aead.is_some_and(|row| row.max_strings == 1);
+    let is_mac = matches!(mode, Mode::Cmac | Mode::Gmac);
     let has_other_order = args.cts_mode.is_some() && mode != Mode::CbcCts;
     let tags = match mode {
         Mode::Gmac => Some(&Aead::Gcm.row().tags),
@@ -201,7 +202,7 @@ fn check(args: &Cipher) -> Result<()> {
         (nonce_is_optional && iv == Some(""), "has no empty nonces: leave out --iv-hex, or give a nonce"),
         (has_other_order, "has no ciphertext stealing of CBC: leave out --cts-mode"),
         (args.tag_len.is_some() && !has_tag, "has no tag: leave out --tag-len"),
-        (args.decrypt && mode.is_mac(), "encrypts nothing: leave out -d, and compare what is printed"),
+        (args.decrypt && is_mac, "encrypts nothing: leave out -d, and compare what is printed"),
     ];
     for (is_made, mistake) in mistakes {
         fail_if(is_made, format_args!("{name} {mistake}"))?;

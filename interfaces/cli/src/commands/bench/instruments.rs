@@ -174,8 +174,8 @@ impl Meter {
 
     /// The indices in [`METERS`] of the meters that this machine has.
     pub(super) fn present(&self) -> Vec<usize> {
-        let processors = self.packages.is_ok().then_some(0);
-        processors.into_iter().chain(self.gpus.is_some().then_some(1)).collect()
+        let is_present = [self.packages.is_ok(), self.gpus.is_some()];
+        (0..METERS.len()).filter(|&meter| is_present[meter]).collect()
     }
 
     /// A description of what is measured, for the report.

@@ -37,12 +37,6 @@ pub(super) enum Mode {
     Gmac,
 }
 
-impl Mode {
-    pub(super) fn is_mac(self) -> bool {
-        matches!(self, Mode::Cmac | Mode::Gmac)
-    }
-}
-
 /// A raw mode with its parameters: the options, which the mode allows, and the values that they name.
 pub(super) struct Raw<'a> {
     pub(super) args: &'a super::Cipher,
