@@ -1,4 +1,4 @@
-//! `lockstep cipher`: the command line of the raw modes, which [`raw`] runs.
+//! `lockstep cipher`: the command line of the raw modes, which the module `raw` runs.
 
 mod raw;
 

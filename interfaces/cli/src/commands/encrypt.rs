@@ -15,7 +15,6 @@ use serde_json::json;
 use crate::answers::Answers;
 use crate::error::{Result, fail_if, failed};
 use crate::input::{Input, check_sources, check_standard_input, names, read_small, warn_if_open_to_others};
-
 use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, is_stdin};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
