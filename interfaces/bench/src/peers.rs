@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use aes::cipher::consts::{U12, U16};
 use aes::cipher::{
-    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit,
-    StreamCipher,
+    Array, BlockCipherDecrypt, BlockCipherEncrypt, BlockModeDecrypt, BlockModeEncrypt, BlockSizeUser,
+    InnerIvInit, KeyInit, StreamCipher,
 };
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::inout::InOutBuf;
@@ -56,12 +57,12 @@ fn aws_lc(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run> {
         _ if shape.messages > 1 => None,
         (Mode::Cipher(cipher), Direction::Encrypt) => aws_lc_encrypt(cipher, &inputs.keys),
         (Mode::Cipher(cipher), Direction::Decrypt) => aws_lc_decrypt(cipher, &inputs.keys),
-        (Mode::Aead(aead), Direction::Encrypt) => {
+        (Mode::Aead(aead), direction) => {
             let key = aead_key(aead, &inputs.keys)?;
-            Some(Box::new(move |data, call| Ok(seal(&key, call, data))))
-        }
-        (Mode::Aead(aead), Direction::Decrypt) => {
-            Some(aws_lc_open(aead_key(aead, &inputs.keys)?, inputs, shape))
+            Some(match direction {
+                Direction::Encrypt => Box::new(move |data, call| Ok(seal(&key, call, data))),
+                Direction::Decrypt => aws_lc_open(key, inputs, shape),
+            })
         }
     }
 }
@@ -131,14 +132,12 @@ fn seal(key: &LessSafeKey, call: u64, data: &mut [u8]) -> u128 {
 
 fn aws_lc_open(key: LessSafeKey, inputs: &Inputs, shape: Shape) -> Run {
     let Inputs { source, tags, .. } = inputs.clone();
-    checking_each_write(
-        shape.size,
-        Box::new(move |data, _| {
-            let nonce = Nonce::assume_unique_for_key(NONCE);
-            key.open_separate_gather(nonce, Aad::empty(), &source, &tags[0], data).expect("bench");
-            Ok(0)
-        }),
-    )
+    let open: Run = Box::new(move |data, _| {
+        let nonce = Nonce::assume_unique_for_key(NONCE);
+        key.open_separate_gather(nonce, Aad::empty(), &source, &tags[0], data).expect("bench");
+        Ok(0)
+    });
+    checking_each_write(shape.size, open)
 }
 
 fn aws_lc_gcm_batch(inputs: &Inputs, each: usize, size: usize) -> Run {
@@ -160,16 +159,11 @@ fn rustcrypto_of_size(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<
     }
 }
 
-type Blocks16 = Array<u8, aes::cipher::consts::U16>;
+type Blocks16 = Array<u8, U16>;
 
 fn rustcrypto<C>(work: &Workload, inputs: &Inputs, shape: Shape) -> Option<Run>
 where
-    C: KeyInit
-        + BlockCipherEncrypt
-        + BlockCipherDecrypt
-        + aes::cipher::BlockSizeUser<BlockSize = aes::cipher::consts::U16>
-        + Clone
-        + 'static,
+    C: KeyInit + BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> + Clone + 'static,
 {
     // XTS is not measured: it has two keys, and this call rejects their total length.
     let cipher = C::new_from_slice(&inputs.keys).ok()?;
@@ -199,15 +193,15 @@ where
             Ok(0)
         }),
         (Mode::Aead(Aead::Gcm), Direction::Encrypt) => {
-            let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
+            let gcm = aes_gcm::AesGcm::<C, U12>::from(cipher);
             Box::new(move |data, call| {
                 let nonce = Array::from(nonce(call));
                 let tag = gcm.encrypt_inout_detached(&nonce, &[], data.into()).expect("bench");
-                Ok(u128::from_le_bytes(tag.as_slice().try_into().expect("16 bytes")))
+                Ok(u128::from_le_bytes(tag.into()))
             })
         }
         (Mode::Aead(Aead::Gcm), Direction::Decrypt) => {
-            let gcm = aes_gcm::AesGcm::<C, aes::cipher::consts::U12>::from(cipher);
+            let gcm = aes_gcm::AesGcm::<C, U12>::from(cipher);
             let Inputs { source, tags, .. } = inputs.clone();
             let open: Run = Box::new(move |data, _| {
                 let (nonce, tag) = (Array::from(NONCE), Array::from(tags[0]));
@@ -246,10 +240,7 @@ impl OpenSsl {
     pub fn speed(&self, cipher: &str, decrypt: bool, size: usize) -> Option<f64> {
         let mut command = Command::new(&self.program);
         command.args(["speed", "-elapsed", "-mr", "-seconds", "1", "-evp", cipher]);
-        command.args(["-bytes", &size.to_string()]);
-        if decrypt {
-            command.arg("-decrypt");
-        }
+        command.args(["-bytes", &size.to_string()]).args(decrypt.then_some("-decrypt"));
         let output = command.stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         // The machine-readable result: `+F:25:AES-128-CTR:9463819702.86`.

@@ -285,11 +285,9 @@ fn run_aead(
     let (aead, planner) = (keys[0].mode(), engine.planner());
     let direction = if sealed.is_empty() { Direction::Encrypt } else { Direction::Decrypt };
     // One message needs no allocation.
-    match (keys.len(), messages.next()) {
-        (1, Some(message)) => aead.run(planner, direction, &mut [message]),
-        (_, first) => {
-            aead.run(planner, direction, &mut first.into_iter().chain(messages).collect::<Vec<_>>())
-        }
+    match messages.next() {
+        Some(message) if keys.len() == 1 => aead.run(planner, direction, &mut [message]),
+        first => aead.run(planner, direction, &mut first.into_iter().chain(messages).collect::<Vec<_>>()),
     }
 }
 

@@ -2,18 +2,15 @@
 //! files contains an age file, and `decrypt` also accepts plain age files.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use age::armor::ArmoredReader;
 use age::stream::StreamReader;
-use age::{DecryptError, Decryptor, Encryptor, Identity};
+use age::{DecryptError, Decryptor, Identity};
 use lockstep::foreign::{AGE_ARMOR, AGE_MAGIC};
 use lockstep::text::{Encoding, to_utf8};
 
 use crate::error::{Error, Result, failed};
-use crate::input::Input;
-use crate::job::Report;
-use crate::output::Writer;
 use crate::{memory, text};
 
 /// Maximum length of a header in bytes.
@@ -86,31 +83,14 @@ impl<'r> AgeFile<'r> {
     }
 }
 
-/// Encrypts the input as an age file. age does not use AES: the age crate encrypts, on one thread.
-pub(crate) fn encrypt(
-    encryptor: Encryptor,
-    input: &Input,
-    output: &mut Writer,
-    report: Report<'_>,
-) -> Result<u64> {
-    let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
-    let total = input.for_each_piece(CHUNK, report, |piece| {
-        Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?)
-    })?;
-    writer.finish().map_err(lockstep::Error::Write)?;
-    Ok(total)
-}
-
 /// Converts an error of reading an age file.
 pub(crate) fn read_error(error: io::Error) -> lockstep::Error {
     // An error without an OS error number and without a `lockstep::Error` in it comes from the age crate itself.
     let is_ours = error.get_ref().is_some_and(|inner| inner.is::<lockstep::Error>());
+    let damaged = "the age file was damaged, changed or cut off: get an intact copy";
     match error.raw_os_error() {
-        Some(_) => lockstep::Error::Read(error),
-        None if is_ours => lockstep::Error::read(error),
-        None => lockstep::Error::NotAuthentic(
-            "the age file was damaged, changed or cut off: get an intact copy".into(),
-        ),
+        None if !is_ours => lockstep::Error::NotAuthentic(damaged.into()),
+        _ => lockstep::Error::read(error),
     }
 }
 

@@ -65,12 +65,8 @@ impl Callbacks for Answers {
     }
 
     fn confirm(&self, message: &str, yes: &str, no: Option<&str>) -> Option<bool> {
-        let question = format!(
-            "{} (y: {}, n: {})",
-            text::one_line(&message),
-            text::one_line(&yes),
-            text::one_line(&no.unwrap_or("no"))
-        );
+        let [message, yes, no] = [message, yes, no.unwrap_or("no")].map(|text| text::one_line(&text));
+        let question = format!("{message} (y: {yes}, n: {no})");
         let answer = self.ask(|| terminal::ask(&question))?;
         Some(answer.trim().eq_ignore_ascii_case("y") || answer.trim().eq_ignore_ascii_case("yes"))
     }

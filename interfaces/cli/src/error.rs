@@ -1,5 +1,6 @@
 //! The error type, and the exit codes.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -113,6 +114,11 @@ impl From<hazmat::Error> for Error {
 /// Creates an error from a message.
 pub fn failed(message: impl Into<String>) -> Error {
     lockstep::Error::Failed(message.into()).into()
+}
+
+/// Returns an error with this message if the condition is true.
+pub(crate) fn fail_if(condition: bool, message: impl Display) -> Result<()> {
+    if condition { Err(failed(message.to_string())) } else { Ok(()) }
 }
 
 /// Creates an error for data that are not authentic, such as an envelope, or for a wrong passphrase.

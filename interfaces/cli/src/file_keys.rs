@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lockstep::{Envelope, FileKey};
 
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, fail_if, failed};
 use crate::passphrase::{MAX_WORK, Passphrase};
 use crate::wrapping::{self, Unlock};
 use crate::{identities, recipients};
@@ -64,10 +64,8 @@ pub fn wrap(key: &FileKey, given: &[&str]) -> lockstep::Result<Envelope> {
 /// [`lockstep::Error::Failed`] if the passphrase is empty, or if there is not enough memory.
 pub fn wrap_with_passphrase(key: &FileKey, passphrase: &str) -> lockstep::Result<Envelope> {
     let passphrase = Passphrase::from(passphrase);
-    if passphrase.is_empty() {
-        return Err(in_python(failed("an empty passphrase protects nothing: give one")));
-    }
-    wrapping::by_passphrase(&passphrase)
+    fail_if(passphrase.is_empty(), "an empty passphrase protects nothing: give one")
+        .and_then(|()| wrapping::by_passphrase(&passphrase))
         .and_then(|recipient| wrapping::wrap(key, &[recipient]))
         .map_err(in_python)
 }
@@ -85,21 +83,18 @@ pub fn unwrap(
     passphrase: Option<&str>,
     stop: &dyn Fn() -> bool,
 ) -> lockstep::Result<FileKey> {
-    let passphrase = passphrase.map(Passphrase::from);
-    let unlock = match (identity_files, passphrase) {
-        ([], None) => {
-            return Err(in_python(failed("the file has no key file: give identities or a passphrase")));
-        }
-        ([], Some(passphrase)) => Unlock::Passphrase { passphrase, max_work: MAX_WORK },
+    let unlock = match (identity_files, passphrase.map(Passphrase::from)) {
+        ([], None) => Err(failed("the file has no key file: give identities or a passphrase")),
+        ([], Some(passphrase)) => Ok(Unlock::Passphrase { passphrase, max_work: MAX_WORK }),
         (files, passphrase) => {
             let answers = Answers::new(passphrase, MAX_WORK, false);
             // An absolute path, so that the name `-` means a file and not standard input.
             let absolute = |path: &PathBuf| std::path::absolute(path).map_err(Error::io("find", path));
             let files = files.iter().map(absolute).collect::<Result<Vec<_>>>();
-            files.and_then(|files| identities::read(&files, answers, true)).map_err(in_python)?
+            files.and_then(|files| identities::read(&files, answers, true))
         }
     };
-    wrapping::unwrap(envelope, &unlock, stop).map_err(in_python)
+    unlock.and_then(|unlock| wrapping::unwrap(envelope, &unlock, stop)).map_err(in_python)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, AgeFile, AtOnce};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, fail_if, failed};
 use crate::input::{read_small, warn_if_open_to_others};
 use crate::passphrase::Forms;
 use crate::wrapping::Unlock;
@@ -61,9 +61,8 @@ pub(crate) fn default_file() -> Option<PathBuf> {
 
 fn parse(path: &Path, bytes: &[u8], answers: &Answers) -> Result<Identities> {
     let name = quoted(path).to_string();
-    if bytes.starts_with(b"lockstep-key-") {
-        return Err(failed(format!("{name} is a Lockstep key file: give it with -k")));
-    }
+    let is_key_file = bytes.starts_with(b"lockstep-key-");
+    fail_if(is_key_file, format_args!("{name} is a Lockstep key file: give it with -k"))?;
     if age_file::is_age_file(bytes) {
         return Ok(vec![Box::new(Locked::file(&name, bytes, answers)?)]);
     }
@@ -97,11 +96,10 @@ impl Locked {
             other => failed(format!("{name}: {other}")),
         };
         let file = AgeFile::open(bytes.to_vec(), io::empty()).map_err(in_file)?;
-        if !file.header.is_passphrase() {
-            return Err(failed(format!(
-                "{name} is an age file, but not one with a passphrase: decrypt it first"
-            )));
-        }
+        fail_if(
+            !file.header.is_passphrase(),
+            format_args!("{name} is an age file, but not one with a passphrase: decrypt it first"),
+        )?;
         file.header.check_work(answers.max_work).map_err(in_file)?;
         let (name, answers) = (name.to_owned(), answers.clone());
         Ok(Locked::new("", move || open_file(&name, file, &answers)))
@@ -112,14 +110,11 @@ impl Locked {
         let (question, answers) = (format!("Passphrase of the SSH key {name}"), answers.clone());
         Locked::new("ssh-", move || {
             let passphrase = answers.passphrase(&question).ok_or(DecryptError::KeyDecryptionFailed)?;
-            let mut opened = Err(DecryptError::KeyDecryptionFailed);
-            for form in passphrase.forms().into_iter().take_while(|_| !signals::stopped()) {
-                opened = key.decrypt(form);
-                if !matches!(opened, Err(DecryptError::KeyDecryptionFailed)) {
-                    break;
-                }
-            }
-            Ok(vec![Box::new(ssh::Identity::from(opened?))])
+            let forms = passphrase.forms().into_iter().take_while(|_| !signals::stopped());
+            let mut attempts = forms.map(|form| key.decrypt(form));
+            let opened = attempts.find(|opened| !matches!(opened, Err(DecryptError::KeyDecryptionFailed)));
+            let key = opened.unwrap_or(Err(DecryptError::KeyDecryptionFailed))?;
+            Ok(vec![Box::new(ssh::Identity::from(key))])
         })
     }
 }
@@ -175,8 +170,6 @@ pub(crate) fn parse_age_identities(name: &str, bytes: &[u8], answers: &Answers) 
     })?;
     let identities = file.with_callbacks(answers.clone()).into_identities();
     let identities = identities.map_err(|error| failed(format!("{name}: {}", text::one_line(&error))))?;
-    if identities.is_empty() {
-        return Err(failed(format!("{name} contains no identity")));
-    }
+    fail_if(identities.is_empty(), format_args!("{name} contains no identity"))?;
     Ok(identities.into_iter().map(|identity| identity as _).collect())
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use lockstep::{keyfile, quoted, read};
 use rustix::event::PollFlags;
 
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, fail_if};
 use crate::options::{OutputArgs, is_stdin};
 use crate::{signals, standard, terminal};
 
@@ -33,35 +33,25 @@ impl Input {
         let metadata = file.metadata().map_err(Error::io("look at", path))?;
         let size = metadata.is_file().then_some(metadata.len());
         // Some files, such as those in /proc, report length 0 although they have content.
-        let position = match size.filter(|&size| size > 0 || !is_special(path)) {
-            Some(_) => Some(file.stream_position().map_err(Error::io("look at", path))?),
-            None => None,
-        };
+        let is_regular = size.is_some_and(|size| size > 0 || !is_special(path));
+        let position = is_regular.then(|| file.stream_position()).transpose();
+        let position = position.map_err(Error::io("look at", path))?;
         let len = size.zip(position).map(|(size, position)| size.saturating_sub(position));
         Ok(Input { file, len, size })
     }
 
     /// Waits until data are available, and reads them. A non-blocking descriptor may still have no data; the function
     /// then waits again.
-    fn when_ready(&self, mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    fn when_ready(&self, read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
         let Input { file, len, size } = self;
         if len.is_none() {
             signals::wait(file, PollFlags::IN)?;
         }
-        loop {
-            match read() {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    signals::wait(file, PollFlags::IN)?
-                }
-                Ok(0) => {
-                    if let Some(size) = size {
-                        lockstep::file::check_not_shrunk(file, *size)?;
-                    }
-                    return Ok(0);
-                }
-                done => return done,
-            }
+        let got = signals::repeat_when_ready(file, PollFlags::IN, read)?;
+        if let (0, Some(size)) = (got, size) {
+            lockstep::file::check_not_shrunk(file, *size)?;
         }
+        Ok(got)
     }
 }
 
@@ -89,9 +79,8 @@ pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroiz
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.
     let mut bytes = zeroize::Zeroizing::new(vec![0; limit + 1]);
     let got = read_full(&mut &input, &mut bytes)?;
-    if got > limit {
-        return Err(failed(format!("{} is not a {what}: it is longer than {limit} bytes", quoted(path))));
-    }
+    let name = quoted(path);
+    fail_if(got > limit, format_args!("{name} is not a {what}: it is longer than {limit} bytes"))?;
     bytes.truncate(got);
     Ok(bytes)
 }
@@ -120,11 +109,8 @@ fn is_special(path: &Path) -> bool {
 pub(crate) fn warn_if_open_to_others(path: &Path, what: &str, quiet: bool) {
     // The file has already been read, so a failure to query its permissions is ignored.
     if !is_stdin(path) && std::fs::metadata(path).is_ok_and(|file| keyfile::is_open_to_others(&file)) {
-        let name = quoted(path);
-        terminal::warn(
-            quiet,
-            &format!("other users can read or change the {what} {name}: run `chmod 600` on it"),
-        );
+        let file = format!("the {what} {}", quoted(path));
+        terminal::warn(quiet, &format!("other users can read or change {file}: run `chmod 600` on it"));
     }
 }
 
@@ -139,19 +125,16 @@ pub(crate) fn check_sources(args: &OutputArgs, input: &Path, others: &[(&str, &P
     // If the output does not exist, it is not one of the files to read.
     let Ok(output) = output else { return Ok(()) };
     for (what, path) in others.iter().filter(|(_, path)| !is_stdin(path)) {
-        if std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output)) {
-            return Err(failed(format!("the output is the {what} {}: choose another output", quoted(path))));
-        }
+        let is_output = std::fs::metadata(path).is_ok_and(|read| is_same_file(&read, &output));
+        fail_if(is_output, format_args!("the output is the {what} {}: choose another output", quoted(path)))?;
     }
     Ok(())
 }
 
 /// Refuses a call that reads standard input twice: only one of the files may be `-`.
 pub(crate) fn check_standard_input(files: &[(&str, &Path)]) -> Result<()> {
-    if files.iter().filter(|(_, path)| is_stdin(path)).count() > 1 {
-        return Err(failed("standard input can be read once: give a file for one of the two"));
-    }
-    Ok(())
+    let count = files.iter().filter(|(_, path)| is_stdin(path)).count();
+    fail_if(count > 1, "standard input can be read once: give a file for one of the two")
 }
 
 pub(crate) fn is_same_file(a: &Metadata, b: &Metadata) -> bool {

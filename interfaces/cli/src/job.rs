@@ -162,14 +162,9 @@ fn describe(decision: &Decision) -> String {
         1 => String::new(),
         messages => format!(" in {messages} messages"),
     };
-    let summary = format!(
-        "{}, AES-{}, {}{messages}; {}, {} in total",
-        operation.words(),
-        key.bits(),
-        text::bytes(shape.bytes as u64),
-        text::count(*calls as usize, "such call"),
-        text::bytes(*bytes),
-    );
+    let [each, all] = [shape.bytes as u64, *bytes].map(text::bytes);
+    let (operation, calls) = (operation.words(), text::count(*calls as usize, "such call"));
+    let summary = format!("{operation}, AES-{}, {each}{messages}; {calls}, {all} in total", key.bits());
     // The other lines are indented by ten characters, the length of `lockstep: ` at the start of the first line.
     let mut report = terminal::hang("", 10, &summary);
     let (chosen, others): (Vec<_>, Vec<_>) = considered.iter().partition(|choice| choice.is_chosen);
@@ -187,9 +182,6 @@ fn line(choice: &Considered) -> String {
     let source = if choice.is_measured { "measured" } else { "estimated" };
     let why = choice.passed_over.as_ref().map_or(String::new(), |why| format!("; passed over: {why}"));
     let label = format!("  {mark} {:>9}  ", text::time(choice.ns / 1e9));
-    terminal::hang(
-        &label,
-        label.chars().count(),
-        &format!("{} on {}, {source}{why}", choice.kernel, choice.device),
-    )
+    let words = format!("{} on {}, {source}{why}", choice.kernel, choice.device);
+    terminal::hang(&label, label.chars().count(), &words)
 }

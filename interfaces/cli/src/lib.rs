@@ -2,7 +2,7 @@
 //!
 //! Each subcommand is a module in `commands`, which also defines the command line. The other modules are shared: options of several
 //! subcommands (`options`), errors and exit codes (`error`), input and output (`input`, `output`), the common part of encryption and
-//! decryption (`job`), raw modes (`raw`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
+//! decryption (`job`), keys wrapped by age ([`file_keys`], `recipients`, `identities`, `answers`, `passphrase`,
 //! `wrapping`), plain age files (`age_file`), many files in one call (`many`), the arguments of this call (`invocation`), user
 //! interaction (`terminal`, `progress`, `signals`), large allocations (`memory`), and locks (`locks`).
 #![forbid(unsafe_code)]
@@ -23,7 +23,6 @@ mod options;
 mod output;
 mod passphrase;
 mod progress;
-mod raw;
 mod recipients;
 mod signals;
 pub mod standard;
@@ -125,10 +124,8 @@ fn usage<C: Parser>(message: &clap::Error) -> u8 {
     }
     let rendered = match message.kind() {
         ErrorKind::InvalidUtf8 => {
-            let number = number_not_utf8::<C>();
-            format!(
-                "error: argument {number} is not UTF-8: only the names of files and the context may be other bytes"
-            )
+            let rule = "only the names of files and the context may be other bytes";
+            format!("error: argument {} is not UTF-8: {rule}", number_not_utf8::<C>())
         }
         _ => message.render().to_string(),
     };

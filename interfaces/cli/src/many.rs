@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lockstep::tree::{Advice, Host, Operation, Options, Outcome, Run};
+use lockstep::tree::{Advice, Direction, Host, Operation, Options, Outcome, Run};
 use lockstep::{Engine, quoted};
 use serde_json::json;
 
@@ -21,23 +21,16 @@ const ADVICE: Advice = Advice {
     name: "decrypt it by itself, with -o",
 };
 
-/// The options of a run into the folder `output_dir`. No output may replace one of the files `protected`, each with a
-/// description.
-pub(crate) fn options<'a>(
-    output_dir: &'a Path,
-    many: &ManyArgs,
-    output: &OutputArgs,
-    (recursive, delete): (bool, bool),
-    protected: Vec<(&'a str, &'a Path)>,
-) -> Options<'a> {
+/// The options of a run into the folder `output_dir`, without folders, deletion and protected files.
+pub(crate) fn options<'a>(output_dir: &'a Path, many: &ManyArgs, output: &OutputArgs) -> Options<'a> {
     Options {
         output_dir,
-        recursive,
+        recursive: false,
         resume: many.resume,
         force: output.force,
         sync: output.sync,
-        delete,
-        protected,
+        delete: false,
+        protected: Vec::new(),
         advice: &ADVICE,
         stream: lockstep::Options { interrupt: Some(&signals::STOPPED), ..lockstep::Options::default() },
     }
@@ -52,7 +45,7 @@ impl Host for Planning {
     }
 }
 
-/// Processes all files. The failure of a file does not affect the other files. `verb` is for messages: `encrypted`.
+/// Processes all files. The failure of a file does not affect the other files.
 ///
 /// `prepare` finds keys and asks for passphrases. It is called on this thread for each file, before the first file is
 /// processed.
@@ -62,7 +55,6 @@ impl Host for Planning {
 pub(crate) fn run(
     engine: &Engine,
     operation: &dyn Operation,
-    verb: &str,
     given: &[PathBuf],
     options: &Options<'_>,
     messages: &ProgressArgs,
@@ -81,6 +73,10 @@ pub(crate) fn run(
         return Err(Error::Stopped);
     }
     let failed = outcome.failed.drain(..).map(|(path, error)| (path, error.into())).collect();
+    let verb = match operation.direction() {
+        Direction::Encrypt => "encrypted",
+        Direction::Decrypt => "decrypted",
+    };
     Report { engine, verb, outcome, failed, time, shows_summary }.print(messages)
 }
 
@@ -104,15 +100,9 @@ impl Report<'_> {
         job::report_incidents(planner, messages.quiet);
         job::report_assisted(planner, messages.quiet);
         for path in &self.outcome.changed {
-            terminal::warn(
-                messages.quiet,
-                &format!(
-                    "{} changed while it was {}, so its output may be a mixture of two versions; --resume writes the \
-                     output again",
-                    quoted(path),
-                    self.verb
-                ),
-            );
+            let changed = format!("{} changed while it was {}", quoted(path), self.verb);
+            let advice = "its output may be a mixture of two versions; --resume writes the output again";
+            terminal::warn(messages.quiet, &format!("{changed}, so {advice}"));
         }
         job::print_summary(planner, messages, || self.json(), || self.print_text(messages.quiet));
         self.worst().map_or(Ok(()), |error| Err(Error::Reported(error.exit_code())))
@@ -152,16 +142,14 @@ impl Report<'_> {
     }
 
     fn json(&self) -> serde_json::Value {
-        let Report { outcome, .. } = self;
-        let names = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().map(|path| path.to_string_lossy().into()).collect()
-        };
+        let outcome = &self.outcome;
+        let name = |path: &PathBuf| path.to_string_lossy().into_owned();
+        let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>();
         let skipped = outcome.skipped.iter();
-        let skipped =
-            skipped.map(|(path, reason)| json!({ "path": path.to_string_lossy(), "reason": reason }));
+        let skipped = skipped.map(|(path, reason)| json!({ "path": name(path), "reason": reason }));
         let failed = self.failed.iter().map(|(path, error)| {
             let mut failed = json::of_error(error);
-            failed["path"] = path.to_string_lossy().into();
+            failed["path"] = name(path).into();
             failed
         });
         let mut fields = json!({

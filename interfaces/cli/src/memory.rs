@@ -19,10 +19,7 @@ const SMALL: u64 = 16 << 20;
 /// `purpose` follows the amount in the error message, and can include advice: "to hold ...; ...".
 pub(crate) fn reserve(buffer: &mut Vec<u8>, more: u64, purpose: &str) -> Result<()> {
     let is_reserved = usize::try_from(more).is_ok_and(|more| buffer.try_reserve_exact(more).is_ok());
-    if is_reserved && more < SMALL {
-        return Ok(());
-    }
-    let free = free().filter(|&free| free < more);
+    let free = if is_reserved && more < SMALL { None } else { free().filter(|&free| free < more) };
     if is_reserved && free.is_none() {
         return Ok(());
     }
@@ -51,11 +48,10 @@ pub(crate) fn max_threads() -> Option<usize> {
 
 /// Number of bytes that this process can allocate before the kernel may kill a process; `None` if unknown.
 fn free() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok();
-    let machine = meminfo.as_deref().and_then(free_of_machine);
-    let groups = fs::read_to_string("/proc/self/cgroup").ok();
-    let group = groups.as_deref().and_then(free_of_groups);
-    [machine, group].into_iter().flatten().min()
+    let content = |path| fs::read_to_string(path).unwrap_or_default();
+    let machine = free_of_machine(&content("/proc/meminfo"));
+    let group = free_of_groups(&content("/proc/self/cgroup"));
+    machine.into_iter().chain(group).min()
 }
 
 /// The memory that is free or can be freed, plus the free swap space, from `/proc/meminfo`.

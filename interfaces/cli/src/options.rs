@@ -42,11 +42,8 @@ impl OutputArgs {
     }
 }
 
-/// Parses the value of `--sparse`.
-pub(crate) fn sparse() -> impl TypedValueParser<Value = Sparse> {
-    let names = PossibleValuesParser::new(["always", "never"]);
-    names.map(|name| if name == "always" { Sparse::Always } else { Sparse::Never })
-}
+/// The values of `--sparse`.
+pub(crate) const SPARSE: [(&str, Sparse); 2] = [("always", Sparse::Always), ("never", Sparse::Never)];
 
 /// True if the path means standard output: `-` or `/dev/stdout`. `/dev/stdout` must not be treated as the name of a
 /// file: it is a symbolic link, which `--force` would replace if standard output is a regular file.
@@ -80,27 +77,21 @@ impl ManyArgs {
         output: &OutputArgs,
         verb: &str,
     ) -> Result<&'p Path> {
-        if let Some(folder) = output.file().filter(|path| path.is_dir()) {
-            let folder = quoted(folder);
-            return Err(failed(format!(
-                "{folder} is a folder: add the name of a file to -o, or give a folder for the outputs with -O"
-            )));
-        }
-        Err(failed(match inputs {
-            [input] if input.is_dir() && !is_stdin(input) => {
-                let input = quoted(input);
-                format!(
-                    "{input} is a folder: to {verb} its files, give -r -O FOLDER, where FOLDER is for the outputs"
-                )
-            }
-            [input] if !recursive => return Ok(input),
-            [first, .., last] if !recursive => {
-                let (first, last) = (quoted(first), quoted(last));
-                format!(
-                    "{first} and {last} are both inputs: name an output file with -o FILE, or a folder for the outputs \
-                     with -O FOLDER"
-                )
-            }
+        Err(failed(match (output.file(), inputs) {
+            (Some(folder), _) if folder.is_dir() => format!(
+                "{} is a folder: add the name of a file to -o, or give a folder for the outputs with -O",
+                quoted(folder)
+            ),
+            (_, [input]) if input.is_dir() && !is_stdin(input) => format!(
+                "{} is a folder: to {verb} its files, give -r -O FOLDER, where FOLDER is for the outputs",
+                quoted(input)
+            ),
+            (_, [input]) if !recursive => return Ok(input),
+            (_, [first, .., last]) if !recursive => format!(
+                "{} and {} are both inputs: name an output file with -o FILE, or a folder for the outputs with -O FOLDER",
+                quoted(first),
+                quoted(last)
+            ),
             _ => "-r needs a folder for the outputs: give -O FOLDER".into(),
         }))
     }
@@ -130,7 +121,7 @@ pub(crate) struct EngineArgs {
 
     /// How the CPU verifies the results of other devices: `off` for no verification, `sample` for one block in 64 KiB,
     /// `full` for all blocks [env: LOCKSTEP_VERIFY] [default: sample]
-    #[arg(long, value_name = "HOW", value_parser = verify())]
+    #[arg(long, value_name = "HOW", value_parser = choice(&VERIFY))]
     pub(crate) verify: Option<Verify>,
 }
 
@@ -160,11 +151,17 @@ where
     })
 }
 
-/// Parses the value of `--verify`.
-pub(crate) fn verify() -> impl TypedValueParser<Value = Verify> {
-    let names = [Verify::Off, Verify::Sample, Verify::Full].map(Verify::name);
-    PossibleValuesParser::new(names).map(|name| name.parse().expect("one of the names"))
+/// Parses a name of the table, and returns its value.
+pub(crate) fn choice<T: Copy + Send + Sync>(
+    table: &'static [(&'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(table.iter().map(|(name, _)| *name))
+        .map(move |name| table.iter().find(|(known, _)| *known == name).expect("one of the names").1)
 }
+
+/// The values of `--verify`.
+pub(crate) const VERIFY: [(&str, Verify); 3] =
+    [("off", Verify::Off), ("sample", Verify::Sample), ("full", Verify::Full)];
 
 /// Options for progress and messages.
 #[derive(Args)]

@@ -9,7 +9,7 @@ use std::path::Path;
 use lockstep::{FileMode, OutputFile, OutputOptions, Sparse, file};
 use rustix::event::PollFlags;
 
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, fail_if, failed};
 use crate::input::{Input, is_same_file};
 use crate::options::OutputArgs;
 use crate::signals::{self, Guard};
@@ -40,21 +40,16 @@ impl Output {
     /// Performs the checks of [`Output::open`], before a passphrase is asked for and before input is read.
     pub(crate) fn check(args: &OutputArgs, input: &Input, content: Content) -> Result<()> {
         let Some(path) = args.file() else {
-            if io::stdout().is_terminal() && args.output.is_none() && content == Content::Binary {
-                return Err(failed(
-                    "the output is binary and would garble the terminal: give a file with -o, or pipe it \
-                     (-o - forces it)",
-                ));
-            }
-            let stdout = Stdout::open(args.sync)?;
+            fail_if(
+                io::stdout().is_terminal() && args.output.is_none() && content == Content::Binary,
+                "the output is binary and would garble the terminal: give a file with -o, or pipe it (-o - forces it)",
+            )?;
             // For example `lockstep encrypt file >> file`.
-            let (Ok(read), Ok(written)) = (input.file.metadata(), stdout.file.metadata()) else {
-                return Ok(());
-            };
-            return match is_same_file(&read, &written) {
-                true => Err(failed("standard output is the file that is read: choose another output")),
-                false => Ok(()),
-            };
+            let files = input.file.metadata().ok().zip(Stdout::open(args.sync)?.file.metadata().ok());
+            return fail_if(
+                files.is_some_and(|(read, written)| is_same_file(&read, &written)),
+                "standard output is the file that is read: choose another output",
+            );
         };
         file::check_not_same(&input.file, path)?;
         let _guard = Guard::creating();
@@ -166,11 +161,10 @@ impl Stdout {
         let file = File::from(stdout);
         if sync {
             let kind = file.metadata().map_err(lockstep::Error::Write)?.file_type();
-            if !kind.is_file() && !kind.is_block_device() {
-                return Err(failed(
-                    "standard output is not a file and cannot be synced: omit --sync, or give a file with -o",
-                ));
-            }
+            fail_if(
+                !kind.is_file() && !kind.is_block_device(),
+                "standard output is not a file and cannot be synced: omit --sync, or give a file with -o",
+            )?;
         }
         Ok(Stdout { file, sync })
     }
@@ -190,14 +184,8 @@ impl Write for Stdout {
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        loop {
-            match self.file.write_vectored(slices) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    signals::wait(&self.file, PollFlags::OUT)?
-                }
-                done => return done,
-            }
-        }
+        let mut file = &self.file;
+        signals::repeat_when_ready(file, PollFlags::OUT, || file.write_vectored(slices))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -54,14 +54,11 @@ impl Progress {
     pub(crate) fn set(&self, done: u64) {
         let elapsed = self.started.elapsed();
         match &self.kind {
-            Kind::Silent => {}
             Kind::Bar(bar) if elapsed >= MIN_DURATION => {
-                if let Some(files) = self.files_text() {
-                    bar.set_message(files);
-                }
+                bar.set_message(self.files_text().unwrap_or_default());
                 bar.set_position(done);
             }
-            Kind::Bar(_) => {}
+            Kind::Silent | Kind::Bar(_) => {}
             Kind::Lines(due) => {
                 let now = elapsed.as_millis() as u64;
                 if now >= due.load(Ordering::Relaxed) {
@@ -86,25 +83,19 @@ impl Progress {
 
     /// True if a summary at the end is shown.
     pub(crate) fn shows_summary(&self) -> bool {
-        match self.kind {
-            Kind::Silent => false,
-            _ => self.always || self.started.elapsed() >= MIN_DURATION,
-        }
+        let is_shown = !matches!(self.kind, Kind::Silent);
+        is_shown && (self.always || self.started.elapsed() >= MIN_DURATION)
     }
 
     fn line(&self, done: u64, elapsed: Duration) -> String {
         let rate = text::rate(done, elapsed);
         match self.total {
             Some(total) if total > 0 && done > 0 => {
-                let left = elapsed.mul_f64((total.saturating_sub(done)) as f64 / done as f64);
+                let left = elapsed.as_secs_f64() * total.saturating_sub(done) as f64 / done as f64;
                 let percent = done as f64 * 100.0 / total as f64;
                 let files = self.files_text().map_or(String::new(), |files| format!("{files}, "));
-                format!(
-                    "{files}{} of {}, {percent:.0} %, {rate}, {:.0} s left",
-                    text::bytes(done),
-                    text::bytes(total),
-                    left.as_secs_f64()
-                )
+                let [done, total] = [done, total].map(text::bytes);
+                format!("{files}{done} of {total}, {percent:.0} %, {rate}, {left:.0} s left")
             }
             _ => format!("{}, {rate}", text::bytes(done)),
         }

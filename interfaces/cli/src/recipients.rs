@@ -10,7 +10,7 @@ use lockstep::quoted;
 use lockstep::text::to_utf8;
 
 use crate::answers::Answers;
-use crate::error::{Result, failed};
+use crate::error::{Result, fail_if, failed};
 use crate::input::read_small;
 use crate::{terminal, text};
 
@@ -75,13 +75,11 @@ impl Recipients {
                 Err(reason) => return Err(failed(format!("{place}: {reason}"))),
             }
         }
-        match skipped {
-            _ if added > 0 => Ok(()),
-            0 => Err(failed(format!("{name} contains no recipients: put one on each line"))),
-            _ => Err(failed(format!(
-                "{name} contains no recipients that support encryption: use ssh-ed25519 or ssh-rsa"
-            ))),
-        }
+        let rest = match skipped {
+            0 => ": put one on each line",
+            _ => " that support encryption: use ssh-ed25519 or ssh-rsa",
+        };
+        fail_if(added == 0, format_args!("{name} contains no recipients{rest}"))
     }
 
     /// Adds a recipient. The reason of a failure does not contain the text, which may be a secret.

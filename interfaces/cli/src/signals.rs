@@ -101,6 +101,21 @@ pub(crate) fn wait(fd: impl AsFd, ready: PollFlags) -> io::Result<()> {
     }
 }
 
+/// Calls a function that reads from a descriptor or writes to it, and again after each wait, until it does not fail because the
+/// descriptor is non-blocking and not ready.
+pub(crate) fn repeat_when_ready(
+    fd: impl AsFd,
+    ready: PollFlags,
+    mut transfer: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match transfer() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&fd, ready)?,
+            done => return done,
+        }
+    }
+}
+
 /// The exit code after a signal: 130 for Ctrl-C, 143 for SIGTERM.
 pub(crate) fn exit_code() -> u8 {
     (128 + SIGNAL.load(Ordering::Relaxed)) as u8

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use crate::error::{Result, failed};
+use crate::error::{Result, fail_if};
 
 /// Bit 0 is set if standard input was closed, bit 1 for standard output, bit 2 for standard error.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
@@ -34,6 +34,5 @@ pub(crate) fn check_output() -> Result<()> {
 }
 
 fn check(number: u8, message: &str) -> Result<()> {
-    let is_closed = CLOSED.load(Ordering::Relaxed) >> number & 1 == 1;
-    if is_closed { Err(failed(message)) } else { Ok(()) }
+    fail_if(CLOSED.load(Ordering::Relaxed) >> number & 1 == 1, message)
 }

@@ -13,27 +13,20 @@ pub(crate) fn parse_hex(text: &str) -> Result<Zeroizing<Vec<u8>>, String> {
         return Err(format!("{} hex digits: there must be an even number, two for each byte", text.len()));
     }
     let mut bytes = Zeroizing::new(vec![0; text.len() / 2]);
-    match base16ct::mixed::decode(text, &mut bytes) {
-        Ok(_) => Ok(bytes),
-        Err(_) => Err("it contains a character that is not a hex digit".into()),
-    }
+    base16ct::mixed::decode(text, &mut bytes)
+        .map_err(|_| "it contains a character that is not a hex digit")?;
+    Ok(bytes)
 }
 
 /// Parses a number of bytes: decimal digits, with an optional K, M, G or T for powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T");
-    let (digits, shift) = match text.char_indices().last() {
-        Some((at, unit)) if !unit.is_ascii_digit() => {
-            let power = "KMGT".find(unit.to_ascii_uppercase()).ok_or_else(wrong)?;
-            (&text[..at], 10 * (power + 1))
-        }
-        _ => (text, 0),
-    };
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return Err(wrong());
-    }
-    let number: u64 = digits.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).ok_or_else(wrong)
+    let (digits, unit) = text.split_at(text.trim_end_matches(|c: char| !c.is_ascii_digit()).len());
+    let powers = ["", "K", "M", "G", "T"];
+    let power = powers.iter().position(|power| unit.eq_ignore_ascii_case(power));
+    // `parse` would accept a sign.
+    let number: Option<u64> = digits.parse().ok().filter(|_| !digits.starts_with('+'));
+    let size = number.zip(power).and_then(|(number, power)| number.checked_mul(1 << (10 * power)));
+    size.ok_or_else(|| format!("`{text}` is not a size: give a number of bytes, or one with K, M, G or T"))
 }
 
 /// Parses `OFFSET:LENGTH`. The length is `None` for `OFFSET:`, which means all data from the offset on.

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::age_file::{self, AtOnce, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed, not_authentic};
+use crate::error::{Error, Result, fail_if, failed, not_authentic};
 use crate::passphrase::{Forms, Passphrase};
 use crate::text;
 
@@ -41,10 +41,9 @@ pub(crate) fn wrap(key: &FileKey, recipients: &[Box<dyn Recipient>]) -> Result<E
         writer.finish()
     });
     wrapped.map_err(|error| failed(format!("cannot wrap the file's key: {error}")))?;
-    if payload.len() > MAX_PAYLOAD {
-        let len = payload.len();
-        return Err(failed(format!("too many recipients: they take {len} bytes of at most {MAX_PAYLOAD}")));
-    }
+    let len = payload.len();
+    let message = format_args!("too many recipients: they take {len} bytes of at most {MAX_PAYLOAD}");
+    fail_if(len > MAX_PAYLOAD, message)?;
     Ok(Envelope::new(&payload)?)
 }
 
@@ -67,6 +66,11 @@ pub(crate) fn header(envelope: &Envelope) -> Result<Header> {
 /// The context of a message: its envelope or, without one, the context that was given.
 pub(crate) fn context<'a>(envelope: Option<&'a Envelope>, given: Option<&'a OsStr>) -> &'a [u8] {
     envelope.map_or(given.unwrap_or_default().as_bytes(), Envelope::as_bytes)
+}
+
+/// The number of bytes of an envelope, or 0 without one.
+pub(crate) fn envelope_len(envelope: Option<&Envelope>) -> u64 {
+    envelope.map_or(0, |envelope| envelope.as_bytes().len() as u64)
 }
 
 /// The key in an envelope. After `stop` has returned true, no other identity and no other form of the passphrase is tried.
@@ -105,41 +109,30 @@ impl Unlock {
         rest: R,
         stop: &dyn Fn() -> bool,
     ) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
-        match self {
+        let forms;
+        let (identities, answers) = match self {
             Unlock::Passphrase { passphrase, max_work } => {
                 if !header.is_passphrase() {
                     return Err(no_passphrase(header));
                 }
                 header.check_work(*max_work)?;
-                let forms = Forms { forms: passphrase.forms(), max_work: *max_work, stop };
-                decrypt(header, rest, std::iter::once(&forms as &dyn Identity), stop)
+                forms = Forms { forms: passphrase.forms(), max_work: *max_work, stop };
+                (vec![&forms as &dyn Identity], None)
             }
             Unlock::Identities { identities, answers } => {
-                if header.is_passphrase() {
-                    return Err(failed(
-                        "this file is encrypted with a passphrase, and identities cannot open it: omit -i",
-                    ));
-                }
-                let opened = decrypt(header, rest, identities.iter().map(|identity| &**identity), stop);
-                // The reason why a passphrase could not be asked for is more helpful than "no identity opens this
-                // file".
-                answers.problem().map_or(opened, Err)
+                let rule = "this file is encrypted with a passphrase, and identities cannot open it: omit -i";
+                fail_if(header.is_passphrase(), rule)?;
+                (identities.iter().map(|identity| &**identity).collect(), Some(answers))
             }
-        }
+        };
+        let opened = header.decrypt(rest, identities.into_iter().take_while(|_| !stop()));
+        let opened = match stop() {
+            true => Err(Error::Stopped),
+            false => opened.map_err(|error| explain(error, header.is_passphrase())),
+        };
+        // The reason why a passphrase could not be asked for is more helpful than "no identity opens this file".
+        answers.and_then(Answers::problem).map_or(opened, Err)
     }
-}
-
-fn decrypt<'a, R: BufRead>(
-    header: &Header,
-    rest: R,
-    identities: impl Iterator<Item = &'a dyn Identity>,
-    stop: &dyn Fn() -> bool,
-) -> Result<StreamReader<AtOnce<Vec<u8>, R>>> {
-    let opened = header.decrypt(rest, identities.take_while(|_| !stop()));
-    if stop() {
-        return Err(Error::Stopped);
-    }
-    opened.map_err(|error| explain(error, header.is_passphrase()))
 }
 
 /// The error for a passphrase if the file is encrypted to recipients.
@@ -165,12 +158,12 @@ fn explain(error: DecryptError, passphrase: bool) -> Error {
             not_authentic("wrong passphrase, or the file's header was changed")
         }
         DecryptError::KeyDecryptionFailed => not_authentic("wrong passphrase for the identity"),
+        DecryptError::Io(error) if error.raw_os_error().is_some() => lockstep::Error::Read(error).into(),
         DecryptError::DecryptionFailed
         | DecryptError::InvalidHeader
         | DecryptError::InvalidMac
-        | DecryptError::UnknownFormat => damaged(),
-        DecryptError::Io(error) if error.raw_os_error().is_some() => lockstep::Error::Read(error).into(),
-        DecryptError::Io(_) => damaged(),
+        | DecryptError::UnknownFormat
+        | DecryptError::Io(_) => damaged(),
         other => failed(text::one_line(&other)),
     }
 }

@@ -76,7 +76,6 @@ const HEIGHT: f64 = 340.0;
 struct Axis {
     low: f64,
     high: f64,
-    scale: Scale,
     labels: Vec<f64>,
     /// Grid lines without a label.
     minor: Vec<f64>,
@@ -99,13 +98,7 @@ impl Axis {
         let high = if low < high { high } else { low + 1.0 };
         let step = ((high - low) / 12.0).ceil().max(1.0);
         let labels = (0..).map(|i| low + f64::from(i) * step).take_while(|at| *at <= high).map(f64::exp2);
-        Axis {
-            labels: labels.collect(),
-            low: low.exp2(),
-            high: high.exp2(),
-            scale: Scale::Logarithmic,
-            minor: Vec::new(),
-        }
+        Axis { labels: labels.collect(), low: low.exp2(), high: high.exp2(), minor: Vec::new() }
     }
 
     /// A range whose ends are 1, 2 or 5 times a power of ten.
@@ -120,13 +113,9 @@ impl Axis {
         let inside = |at: &f64| *at >= from * (1.0 - 1e-9) && *at <= to * (1.0 + 1e-9);
         // Fewer labels on a long axis.
         let labels: &'static [f64] = if to / from > 2000.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        Axis {
-            low: from,
-            high: to,
-            scale: Scale::Logarithmic,
-            labels: steps(labels).filter(inside).collect(),
-            minor: steps(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).filter(inside).collect(),
-        }
+        let labels = steps(labels).filter(inside).collect();
+        let minor = steps(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]).filter(inside).collect();
+        Axis { low: from, high: to, labels, minor }
     }
 
     /// A range from 0, in at most eight steps of 1, 2 or 5 times a power of ten.
@@ -137,31 +126,32 @@ impl Axis {
         let step = step.into_iter().find(|step| high / step <= 8.0).unwrap_or(10.0 * power);
         let count = (high / step - 1e-9).ceil() as u32;
         let labels: Vec<f64> = (0..=count).map(|i| f64::from(i) * step).collect();
-        Axis { low: 0.0, high: f64::from(count) * step, scale: Scale::Even, labels, minor: Vec::new() }
-    }
-
-    /// The position of a value on the axis, from 0 to 1.
-    fn place(&self, value: f64) -> f64 {
-        match self.scale {
-            Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
-            Scale::Even => (value - self.low) / (self.high - self.low),
-        }
+        Axis { low: 0.0, high: f64::from(count) * step, labels, minor: Vec::new() }
     }
 }
 
 /// The two axes, and the positions of values on the picture.
 struct Area {
+    scale: Scale,
     across: Axis,
     up: Axis,
 }
 
 impl Area {
     fn x(&self, value: f64) -> f64 {
-        LEFT + self.across.place(value) * WIDTH
+        LEFT + self.place(&self.across, value) * WIDTH
     }
 
     fn y(&self, value: f64) -> f64 {
-        TOP + HEIGHT - self.up.place(value) * HEIGHT
+        TOP + HEIGHT - self.place(&self.up, value) * HEIGHT
+    }
+
+    /// The position of a value on an axis, from 0 to 1.
+    fn place(&self, Axis { low, high, .. }: &Axis, value: f64) -> f64 {
+        match self.scale {
+            Scale::Logarithmic => (value / low).ln() / (high / low).ln(),
+            Scale::Even => (value - low) / (high - low),
+        }
     }
 }
 
@@ -221,10 +211,11 @@ impl Plot {
             svg.text(format_args!("x=\"70\" y=\"60\""), "nothing was measured");
             return svg.finish();
         };
-        let area = match self.scale {
-            Scale::Logarithmic => Area { across: Axis::powers_of_two(across), up: Axis::decades(up) },
-            Scale::Even => Area { across: Axis::even(across), up: Axis::even(up) },
+        let (across, up) = match self.scale {
+            Scale::Logarithmic => (Axis::powers_of_two(across), Axis::decades(up)),
+            Scale::Even => (Axis::even(across), Axis::even(up)),
         };
+        let area = Area { scale: self.scale, across, up };
         self.axes(&mut svg, &area);
         self.marked(&mut svg, &area);
         for (index, line) in self.lines.iter().enumerate() {
@@ -243,21 +234,17 @@ impl Plot {
     }
 
     fn marked(&self, svg: &mut Svg, area: &Area) {
-        let inside = area.across.low..=area.across.high;
-        for (number, (value, words)) in
-            self.marks.iter().enumerate().filter(|(_, (value, _))| inside.contains(value))
-        {
+        let is_inside = |value: &f64| (area.across.low..=area.across.high).contains(value);
+        let marks = self.marks.iter().enumerate().filter(|(_, (value, _))| is_inside(value));
+        for (number, (value, words)) in marks {
             let (x, bottom) = (area.x(*value), TOP + HEIGHT);
             svg.element(format_args!(
                 "path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom}\" stroke=\"#333\" stroke-dasharray=\"4 4\""
             ));
             // A label is inside of the plot, and below the label of the previous mark.
             let (x, anchor) = if x > LEFT + WIDTH / 2.0 { (x - 5.0, "end") } else { (x + 5.0, "start") };
-            let y = TOP + 14.0 + 15.0 * (number % 6) as f64;
-            svg.text(
-                format_args!("x=\"{x:.1}\" y=\"{y}\" text-anchor=\"{anchor}\" font-style=\"italic\""),
-                words,
-            );
+            let place = format!("x=\"{x:.1}\" y=\"{}\"", TOP + 14.0 + 15.0 * (number % 6) as f64);
+            svg.text(format_args!("{place} text-anchor=\"{anchor}\" font-style=\"italic\""), words);
         }
     }
 
@@ -270,9 +257,8 @@ impl Plot {
         }
         for (values, colour) in [(&area.up.minor, "#eeeeee"), (&area.up.labels, "#d0d0d0")] {
             for y in values.iter().map(|value| area.y(*value)) {
-                svg.element(format_args!(
-                    "path class=\"grid\" d=\"M{LEFT} {y:.1}H{right}\" stroke=\"{colour}\""
-                ));
+                let line = format!("M{LEFT} {y:.1}H{right}");
+                svg.element(format_args!("path class=\"grid\" d=\"{line}\" stroke=\"{colour}\""));
             }
         }
         for &value in &area.up.labels {
@@ -282,22 +268,17 @@ impl Plot {
         let (x, y) = (LEFT + WIDTH / 2.0, bottom + 34.0);
         svg.text(format_args!("x=\"{x}\" y=\"{y}\" text-anchor=\"middle\""), &self.across.0);
         let y = TOP + HEIGHT / 2.0;
-        svg.text(
-            format_args!("x=\"16\" y=\"{y}\" text-anchor=\"middle\" transform=\"rotate(-90 16 {y})\""),
-            &self.up,
-        );
+        let turned = format!("transform=\"rotate(-90 16 {y})\"");
+        svg.text(format_args!("x=\"16\" y=\"{y}\" text-anchor=\"middle\" {turned}"), &self.up);
     }
 }
 
 /// A size with a binary prefix, such as `64 Ki`.
 pub fn bytes(value: f64) -> String {
     let bytes = value.round() as u64;
-    match bytes {
-        ..1024 => format!("{bytes}"),
-        1024..1_048_576 => format!("{} Ki", bytes / 1024),
-        1_048_576..1_073_741_824 => format!("{} Mi", bytes >> 20),
-        _ => format!("{} Gi", bytes >> 30),
-    }
+    let mut units = [("Gi", 30), ("Mi", 20), ("Ki", 10)].into_iter();
+    let unit = units.find(|(_, shift)| bytes >> shift > 0);
+    unit.map_or(bytes.to_string(), |(unit, shift)| format!("{} {unit}", bytes >> shift))
 }
 
 /// A whole number.

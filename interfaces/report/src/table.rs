@@ -20,15 +20,8 @@ pub struct Table {
 struct Column {
     /// The lines of the title.
     head: Vec<String>,
-    /// The width of the widest cell, in characters.
+    /// The width of the widest cell and of the two spaces before it, in characters.
     width: usize,
-}
-
-impl Column {
-    /// The width with the space before it.
-    fn taken(&self) -> usize {
-        2 + self.width
-    }
 }
 
 impl Table {
@@ -46,7 +39,7 @@ impl Table {
     pub fn text(&self) -> String {
         let columns =
             |lines| -> Vec<Column> { (0..self.head.len()).map(|index| self.column(index, lines)).collect() };
-        let fits = |columns: &Vec<Column>| columns.iter().map(Column::taken).sum::<usize>() <= WIDTH;
+        let fits = |columns: &Vec<Column>| columns.iter().map(|column| column.width).sum::<usize>() <= WIDTH;
         let columns = (1..=3).map(columns).find(fits).unwrap_or_else(|| columns(2));
         let mut text = wrap(&self.title, WIDTH).join("\n") + "\n";
         for part in self.parts(&columns) {
@@ -62,9 +55,9 @@ impl Table {
                 let row: Vec<String> = row;
                 let mut line = String::new();
                 for &index in &part {
-                    let (cell, width) = (&row[index], columns[index].width);
+                    let (cell, width) = (format!("  {}", row[index]), columns[index].width);
                     let is_text = index < self.text_columns;
-                    line += &if is_text { format!("  {cell:<width$}") } else { format!("  {cell:>width$}") };
+                    line += &if is_text { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
                 }
                 text += line.trim_end();
                 text.push('\n');
@@ -80,12 +73,12 @@ impl Table {
         let cells = self.rows.iter().map(|row| row[index].chars().count()).max().unwrap_or_default();
         let width = (words.max(cells)..).find(|&width| wrap(head, width).len() <= lines);
         let width = width.expect("a line takes all words if it is long enough");
-        Column { head: wrap(head, width), width }
+        Column { head: wrap(head, width), width: 2 + width }
     }
 
     /// Groups of columns that fit side by side, by their indices.
     fn parts(&self, columns: &[Column]) -> Vec<Vec<usize>> {
-        let width = |part: &[usize]| part.iter().map(|&index| columns[index].taken()).sum::<usize>();
+        let width = |part: &[usize]| part.iter().map(|&index| columns[index].width).sum::<usize>();
         let text: Vec<usize> = (0..self.text_columns).collect();
         let numbers: Vec<usize> = (self.text_columns..self.head.len()).collect();
         let first_word = |index: usize| self.head[index].split_whitespace().next();

@@ -36,8 +36,8 @@ use lockstep_bench::workload;
 use self::report::Report;
 use self::session::Session;
 use super::{print, print_json};
-use crate::error::{Error, Result, failed};
-use crate::options::{number, verify};
+use crate::error::{Error, Result, fail_if, failed};
+use crate::options::{VERIFY, choice, number};
 use crate::output::GuardedFile;
 use crate::signals::{self, Guard};
 use crate::{invocation, json, terminal, text};
@@ -133,7 +133,7 @@ pub struct Bench {
 
     /// Verify the results of devices other than the CPU during the measurement: off, one block in 64 KiB, or all [env:
     /// LOCKSTEP_VERIFY] [default: sample]
-    #[arg(long, value_name = "HOW", help_heading = "Devices", value_parser = verify())]
+    #[arg(long, value_name = "HOW", help_heading = "Devices", value_parser = choice(&VERIFY))]
     verify: Option<Verify>,
 }
 
@@ -172,9 +172,8 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
         // The page is written even if standard output is full or closed by its reader.
         let write = |path: &PathBuf| GuardedFile::write(path, page_options, report.html().as_bytes());
         let page = args.html.as_ref().map_or(Ok(()), write);
-        errors.extend(
-            [printed.err(), page.err()].into_iter().flatten().filter(|error| !error.is_broken_pipe()),
-        );
+        let unwritten = [printed.err(), page.err()].into_iter().flatten();
+        errors.extend(unwritten.filter(|error| !error.is_broken_pipe()));
         let failures =
             report.sections.iter().filter_map(|section| Some((section.name, section.error.as_ref()?)));
         let failures = failures.filter(|(_, error)| !matches!(error, Error::Stopped));
@@ -192,14 +191,13 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
 }
 
 fn check_sizes(args: &Bench) -> Result<()> {
-    if let Some(size) = args.size.iter().find(|&&size| size == 0 || size % 16 != 0 || size > MAX_SIZE) {
-        return Err(failed(format!("{size} bytes: sizes are multiples of 16, up to 1 GiB")));
+    for &size in &args.size {
+        let is_wrong = size == 0 || size % 16 != 0 || size > MAX_SIZE;
+        fail_if(is_wrong, format_args!("{size} bytes: sizes are multiples of 16, up to 1 GiB"))?;
     }
     let bytes = args.size.iter().max().zip(args.messages.iter().max());
-    if bytes.is_some_and(|(size, messages)| size * messages > MAX_SIZE) {
-        return Err(failed("that is more than 1 GiB in a call: take smaller or fewer messages"));
-    }
-    Ok(())
+    let is_too_large = bytes.is_some_and(|(size, messages)| size * messages > MAX_SIZE);
+    fail_if(is_too_large, "that is more than 1 GiB in a call: take smaller or fewer messages")
 }
 
 /// The `openssl` programs that are measured.
@@ -230,14 +228,7 @@ fn find_openssl(args: &Bench) -> Result<Vec<OpenSsl>> {
 
 /// The command line, quoted for a shell.
 fn command() -> String {
-    let words = invocation::arguments().iter().map(|word| {
-        let word = text::printable(&word.to_string_lossy());
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    });
-    std::iter::once("lockstep".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    let words = invocation::arguments().iter().map(|word| text::printable(&word.to_string_lossy()));
+    let words: Vec<_> = std::iter::once("lockstep".to_owned()).chain(words).collect();
+    shlex::try_join(words.iter().map(String::as_str)).expect("`printable` leaves no zero byte")
 }

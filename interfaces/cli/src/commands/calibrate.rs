@@ -3,7 +3,6 @@
 use clap::Args;
 use lockstep::hazmat::Cache;
 use lockstep::hazmat::calibrate::{Calibrator, Finding, Place};
-use lockstep::hazmat::planner::Considered;
 use lockstep::hazmat::work::Operation;
 use lockstep::{Engine, quoted};
 use lockstep_report::Table;
@@ -40,9 +39,8 @@ pub struct Calibrate {
 
 pub(crate) fn run(args: &Calibrate) -> Result<()> {
     if args.forget {
-        return Calibrator::of_user()
-            .forget()
-            .map_err(|error| failed(format!("the cache of measurements cannot be cleared: {error}")));
+        let failed = |error| failed(format!("the cache of measurements cannot be cleared: {error}"));
+        return Calibrator::of_user().forget().map_err(failed);
     }
     let engine = args.engine.engine(false, None)?;
     let note = Note::new();
@@ -65,16 +63,12 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
 /// Checks that the cache can be written. The planner does not report an error if it cannot store the measurements.
 fn check_kept() -> Result<()> {
     const TRIAL: &str = "trial";
-    let Some(cache) = Cache::of_user("calibration") else {
-        return Err(failed(
-            "the measurements were not kept: there is no cache folder; set HOME or XDG_CACHE_HOME to an absolute path",
-        ));
-    };
+    let lost = |why: &str| failed(format!("the measurements were not kept: {why}"));
+    let none = || lost("there is no cache folder; set HOME or XDG_CACHE_HOME to an absolute path");
+    let cache = Cache::of_user("calibration").ok_or_else(none)?;
     let tried = cache.write(TRIAL, b"").and_then(|()| cache.remove(TRIAL));
-    tried.map_err(|error| {
-        let folder = quoted(cache.folder());
-        failed(format!("the measurements were not kept: cannot write to the cache folder {folder}: {error}"))
-    })
+    let folder = quoted(cache.folder());
+    tried.map_err(|error| lost(&format!("cannot write to the cache folder {folder}: {error}")))
 }
 
 fn as_json(findings: &[Finding]) -> Value {
@@ -138,17 +132,15 @@ fn table(engine: &Engine, findings: &[Finding]) -> String {
 /// For each range of message lengths, the kernel that the planner chooses for one message, with the length at which the
 /// range starts.
 fn fastest_by_length(engine: &Engine, operation: Operation) -> String {
-    let mut fastest: Vec<(usize, &str)> = Vec::new();
-    // Lengths from 16 bytes to 1 GiB, with eight steps for each doubling of the length.
-    for step in 4 * 8..=30 * 8 {
+    let chosen = |step: i32| {
         let bytes = 2f64.powf(f64::from(step) / 8.0) as usize;
         let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
-        let chosen = considered.iter().find(|choice| choice.is_chosen && choice.is_measured);
-        let Some(Considered { kernel, .. }) = chosen else { continue };
-        if fastest.last().is_none_or(|(_, last)| last != kernel) {
-            fastest.push((bytes, kernel));
-        }
-    }
+        let chosen = considered.into_iter().find(|choice| choice.is_chosen && choice.is_measured)?;
+        Some((bytes, chosen.kernel))
+    };
+    // Lengths from 16 bytes to 1 GiB, with eight steps for each doubling of the length.
+    let mut fastest: Vec<_> = (4 * 8..=30 * 8).filter_map(chosen).collect();
+    fastest.dedup_by_key(|(_, kernel)| *kernel);
     let ranges = fastest.iter().enumerate().map(|(index, (bytes, kernel))| match index {
         0 => (*kernel).to_owned(),
         _ => format!("{kernel} from {}", text::bytes(*bytes as u64)),

@@ -1,12 +1,14 @@
-//! `lockstep cipher`: the command line of the raw modes, which [`crate::raw`] runs.
+//! `lockstep cipher`: the command line of the raw modes, which the module `raw` runs.
+
+mod raw;
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueHint};
 use lockstep::aead::Aead;
 use lockstep::hazmat::Key;
 use lockstep::hazmat::mode::cbc_cts::Variant;
+use lockstep::hazmat::mode::key_wrap::Icv;
 use lockstep::hazmat::mode::{self, Executor};
 use lockstep::hazmat::work::Pass;
 use lockstep::text::to_utf8;
@@ -14,13 +16,12 @@ use lockstep::{Sparse, quoted};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use crate::error::{Result, failed};
+use self::raw::{Mode, Raw};
+use crate::error::{Result, fail_if, failed};
 use crate::input::{Input, check_sources, read_small, warn_if_open_to_others};
-use crate::job;
-use crate::options::{EngineArgs, OutputArgs, ProgressArgs, number, sparse};
+use crate::options::{EngineArgs, OutputArgs, ProgressArgs, SPARSE, choice, number};
 use crate::output::{Content, Output};
-use crate::raw::{Mode, Raw};
-use crate::text;
+use crate::{job, text};
 
 const WARNING: &str = "\
 WARNING: these are raw AES modes, for interoperability (`openssl enc`), tests and study. Use `lockstep encrypt` \
@@ -45,8 +46,8 @@ Examples:
 #[command(after_long_help = EXAMPLES, before_long_help = WARNING, before_help = "WARNING: raw modes; see --help. Use `lockstep encrypt` to keep data safe.")]
 pub struct Cipher {
     /// The mode; kw and kwp wrap a key (RFC 3394, RFC 5649); cmac and gmac print a MAC in hex
-    #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
-    mode: (&'static str, Mode),
+    #[arg(short, long, value_name = "MODE", value_parser = choice(&MODES))]
+    mode: Mode,
 
     /// Decrypt
     ///
@@ -84,8 +85,8 @@ pub struct Cipher {
     no_padding: bool,
 
     /// For CBC-CTS: the order of the last two ciphertext blocks [default: cs1]
-    #[arg(long, value_name = "MODE", value_parser = row(&CTS_MODES))]
-    cts_mode: Option<(&'static str, Variant)>,
+    #[arg(long, value_name = "MODE", value_parser = choice(&CTS_MODES))]
+    cts_mode: Option<Variant>,
 
     /// The input; `-` is standard input
     #[arg(value_name = "INPUT", default_value = "-", value_hint = ValueHint::FilePath)]
@@ -95,7 +96,7 @@ pub struct Cipher {
     output: OutputArgs,
     /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
     /// `never` writes them
-    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = choice(&SPARSE))]
     sparse: Sparse,
     #[command(flatten)]
     engine: EngineArgs,
@@ -127,64 +128,66 @@ const MODES: [(&str, Mode); 22] = [
     ("eax", Mode::Aead(Aead::Eax)),
     ("hctr2", Mode::Hctr2),
     ("cbc-cts", Mode::CbcCts),
-    ("kw", Mode::KeyWrap { padded: false }),
-    ("kwp", Mode::KeyWrap { padded: true }),
+    ("kw", Mode::KeyWrap(Icv::KW)),
+    ("kwp", Mode::KeyWrap(Icv::KWP)),
     ("cmac", Mode::Cmac),
     ("gmac", Mode::Gmac),
 ];
 
 const CTS_MODES: [(&str, Variant); 3] = [("cs1", Variant::Cs1), ("cs2", Variant::Cs2), ("cs3", Variant::Cs3)];
 
-/// Parses a name to its row of a table.
-pub(super) fn row<T: Copy + Send + Sync + 'static>(
-    table: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = (&'static str, T)> {
-    PossibleValuesParser::new(table.iter().map(|(name, _)| *name))
-        .map(move |name| *table.iter().find(|(known, _)| *known == name).expect("one of the names"))
+impl Cipher {
+    /// The name of the mode in messages.
+    fn mode_name(&self) -> String {
+        let (name, _) = MODES.iter().find(|(_, mode)| *mode == self.mode).expect("a mode of the table");
+        name.to_uppercase()
+    }
+
+    /// The length of the tag or MAC in bytes.
+    fn tag_len(&self) -> usize {
+        self.tag_len.unwrap_or(16)
+    }
 }
 
 pub(crate) fn run(args: &Cipher) -> Result<()> {
     check(args)?;
-    let (name, mode) = args.mode;
     let key_file: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     check_sources(&args.output, &args.input, &key_file)?;
     let aad = args.aad_hex.iter().map(|digits| Ok(hex("--aad-hex", Some(digits))?.to_vec()));
     let raw = Raw {
+        args,
         input: Input::open(&args.input)?,
-        mode,
         engine: args.engine.engine(args.messages.explain, args.launch.as_deref())?,
-        decrypt: args.decrypt,
         key: match &args.key_file {
             Some(path) => read_raw_key(path, args.messages.quiet)?,
             None => hex("--key-hex", args.key_hex.as_deref())?,
         },
         iv: hex("--iv-hex", args.iv_hex.as_deref())?.to_vec(),
         aad: aad.collect::<Result<_>>()?,
-        tag_len: args.tag_len.unwrap_or(16),
-        padding: !args.no_padding,
-        cts: args.cts_mode.map_or(Variant::Cs1, |(_, variant)| variant),
     };
     check_mac(&raw)?;
-    let (content, verb) = match mode {
+    let (content, verb) = match args.mode {
         _ if args.decrypt => (Content::Unknown, "decrypted"),
-        mode if mode.is_mac() => (Content::Unknown, "authenticated"),
+        Mode::Cmac | Mode::Gmac => (Content::Unknown, "authenticated"),
         _ => (Content::Binary, "encrypted"),
     };
     let output = Output::open(&args.output, &raw.input, content, args.sparse)?;
     job::run(raw.engine.planner(), &args.messages, raw.input.len, verb, output, |output, report| {
         let plaintext = raw.run(output, report)?;
-        Ok((plaintext, json!({ "mode": name.to_uppercase() })))
+        Ok((plaintext, json!({ "mode": args.mode_name() })))
     })
 }
 
 /// Refuses options that have no effect in the mode. For example, CBC ignores associated data, and a user who gives such
 /// data would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
-    let (name, mode) = (args.mode.0.to_uppercase(), args.mode.1);
+    let (name, mode) = (args.mode_name(), args.mode);
     let aead = if let Mode::Aead(aead) = mode { Some(aead.row()) } else { None };
     let nonce_is_optional = aead.is_some_and(|row| row.nonce_is_optional);
-    let takes_iv = !matches!(mode, Mode::Cipher(mode::Cipher::Ecb) | Mode::KeyWrap { .. } | Mode::Cmac);
-    let takes_one_string = aead.is_some_and(|row| row.max_strings == 1);
+    let takes_iv = !matches!(mode, Mode::Cipher(mode::Cipher::Ecb) | Mode::KeyWrap(_) | Mode::Cmac);
+    let has_more_strings = args.aad_hex.len() > 1 && aead.is_some_and(|row| row.max_strings == 1);
+    let is_mac = matches!(mode, Mode::Cmac | Mode::Gmac);
+    let has_other_order = args.cts_mode.is_some() && mode != Mode::CbcCts;
     let tags = match mode {
         Mode::Gmac => Some(&Aead::Gcm.row().tags),
         _ => aead.map(|row| &row.tags),
@@ -195,32 +198,24 @@ fn check(args: &Cipher) -> Result<()> {
         (takes_iv && !nonce_is_optional && iv.is_none(), "needs an IV: give --iv-hex"),
         (!takes_iv && iv.is_some(), "has no IV: leave out --iv-hex"),
         (!args.aad_hex.is_empty() && aead.is_none(), "takes no associated data: leave out --aad-hex"),
-        (
-            args.aad_hex.len() > 1 && takes_one_string,
-            "takes one string of associated data: give --aad-hex once",
-        ),
+        (has_more_strings, "takes one string of associated data: give --aad-hex once"),
         (nonce_is_optional && iv == Some(""), "has no empty nonces: leave out --iv-hex, or give a nonce"),
-        (
-            args.cts_mode.is_some() && mode != Mode::CbcCts,
-            "has no ciphertext stealing of CBC: leave out --cts-mode",
-        ),
+        (has_other_order, "has no ciphertext stealing of CBC: leave out --cts-mode"),
         (args.tag_len.is_some() && !has_tag, "has no tag: leave out --tag-len"),
-        (args.decrypt && mode.is_mac(), "encrypts nothing: leave out -d, and compare what is printed"),
+        (args.decrypt && is_mac, "encrypts nothing: leave out -d, and compare what is printed"),
     ];
-    if let Some((_, mistake)) = mistakes.into_iter().find(|(is_made, _)| *is_made) {
-        return Err(failed(format!("{name} {mistake}")));
+    for (is_made, mistake) in mistakes {
+        fail_if(is_made, format_args!("{name} {mistake}"))?;
     }
     let Some((bytes, tags)) = args.tag_len.zip(tags) else { return Ok(()) };
-    match tags.contains(bytes) {
-        true => Ok(()),
-        false => Err(failed(format!("{name} has tags of {} bytes, not of {bytes}", tags.words))),
-    }
+    let message = format_args!("{name} has tags of {} bytes, not of {bytes}", tags.words);
+    fail_if(!tags.contains(bytes), message)
 }
 
 /// Refuses a MAC that the named device or kernel cannot compute. In other modes the CPU computes the MAC in this case. If the call
 /// computes only a MAC, no work would be left for the device.
 fn check_mac(raw: &Raw) -> Result<()> {
-    let pass = match raw.mode {
+    let pass = match raw.args.mode {
         Mode::Cmac => Pass::CbcMac,
         Mode::Gmac => Pass::Ghash,
         _ => return Ok(()),
@@ -238,16 +233,14 @@ pub(super) fn read_raw_key(path: &Path, quiet: bool) -> Result<Zeroizing<Vec<u8>
     let bytes = read_small(path, "file with a raw key", 256)?;
     warn_if_open_to_others(path, "key file", quiet);
     let text = to_utf8(&bytes).unwrap_or_default();
-    if text.starts_with(b"lockstep-key-") {
-        return Err(failed(format!(
-            "{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"
-        )));
-    }
+    fail_if(
+        text.starts_with(b"lockstep-key-"),
+        format_args!("{name} is a key file for `lockstep encrypt`: raw modes take the raw bytes of a key"),
+    )?;
     // The probability that a random key consists of hex digits and white space is less than 2^-48.
-    if text.len() >= 16 && text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()) {
-        return Err(failed(format!(
-            "{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"
-        )));
-    }
+    fail_if(
+        text.len() >= 16 && text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace()),
+        format_args!("{name} holds hex digits: make raw bytes of them (`xxd -r -p`), or give --key-hex"),
+    )?;
     Ok(bytes)
 }

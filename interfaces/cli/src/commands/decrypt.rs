@@ -2,6 +2,7 @@
 #![allow(rustdoc::bare_urls, reason = "this documentation is the help, where marks would show")]
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -21,16 +22,13 @@ use zeroize::Zeroizing;
 use super::encrypt::read_key;
 use crate::age_file::{self, AgeFile, Header};
 use crate::answers::Answers;
-use crate::error::{Error, Result, failed, not_authentic, other_format};
-use crate::identities;
+use crate::error::{Error, Result, fail_if, failed, not_authentic, other_format};
 use crate::input::{Input, check_sources, check_standard_input, names};
-use crate::job;
-use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, number, sparse};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, SPARSE, choice, number};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::signals;
-use crate::text;
 use crate::wrapping::{self, Unlock};
+use crate::{identities, job, many, signals, text};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -104,7 +102,7 @@ pub struct Decrypt {
     output: OutputArgs,
     /// With -o or -O: `always` skips blocks of 4096 zeros, so that they become holes, which take no space on the disk;
     /// `never` writes them
-    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = sparse())]
+    #[arg(long, value_name = "WHEN", default_value = "always", value_parser = choice(&SPARSE))]
     sparse: Sparse,
     #[command(flatten)]
     many: ManyArgs,
@@ -115,97 +113,165 @@ pub struct Decrypt {
 }
 
 pub(crate) fn run(args: &Decrypt) -> Result<()> {
+    let engine = args.engine.engine(args.messages.explain, None)?;
     match &args.many.output_dir {
-        Some(folder) => run_many(args, folder),
-        None => run_one(args, ManyArgs::single(&args.inputs, args.recursive, &args.output, "decrypt")?),
+        Some(folder) => args.run_many(&engine, folder),
+        None => {
+            args.run_one(&engine, ManyArgs::single(&args.inputs, args.recursive, &args.output, "decrypt")?)
+        }
     }
 }
 
-fn run_many(args: &Decrypt, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain, None)?;
-    check_standard_input(&sources_of(args))?;
-    let key = args.key.as_ref().map(|path| read_key(path, args.messages.quiet)).transpose()?;
-    let operation = DecryptMany { engine: &engine, args, key, keys: Mutex::default() };
-    let default = identities::default_file();
-    let mut protected = sources_of(args);
-    protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
-    let flags = (args.recursive, false);
-    let options = crate::many::options(output_dir, &args.many, &args.output, flags, protected);
-    let mut unlocks = Unlocks::default();
-    let prepare = |input, path: &Path| operation.prepare(&mut unlocks, &input, path);
-    crate::many::run(&engine, &operation, "decrypted", &args.inputs, &options, &args.messages, prepare)
-}
-
-fn run_one(args: &Decrypt, path: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain, None)?;
-    check_sources(&args.output, path, &sources_of(args))?;
-    let input = Input::open(path)?;
-    if args.range.is_some() && input.len.is_none() {
-        return Err(failed("--range needs a file to read from, not a pipe"));
+impl Decrypt {
+    fn run_many(&self, engine: &Engine, output_dir: &Path) -> Result<()> {
+        let mut protected = self.sources();
+        check_standard_input(&protected)?;
+        let key = self.key.as_ref().map(|path| read_key(path, self.messages.quiet)).transpose()?;
+        let operation = DecryptMany { engine, args: self, key, keys: Mutex::default() };
+        let default = identities::default_file();
+        protected.extend(default.iter().map(|path| ("identity file", path.as_path())));
+        let options = many::options(output_dir, &self.many, &self.output);
+        let options = tree::Options { recursive: self.recursive, protected, ..options };
+        let mut unlocks = Unlocks::default();
+        let prepare = |input, path: &Path| operation.prepare(&mut unlocks, &input, path);
+        many::run(engine, &operation, &self.inputs, &options, &self.messages, prepare)
     }
-    Output::check(&args.output, &input, Content::Unknown)?;
 
-    let (envelope, first_bytes) = match Envelope::read(&mut &input)? {
-        Start::Envelope(envelope) => (Some(envelope), Vec::new()),
-        Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
-            let file = AgeFile::open(first_bytes, &input)?;
-            if args.range.is_some() {
-                return Err(failed("this is an age file, which is decrypted as a whole: leave out --range"));
+    fn run_one(&self, engine: &Engine, path: &Path) -> Result<()> {
+        check_sources(&self.output, path, &self.sources())?;
+        let input = Input::open(path)?;
+        let is_pipe = self.range.is_some() && input.len.is_none();
+        fail_if(is_pipe, "--range needs a file to read from, not a pipe")?;
+        Output::check(&self.output, &input, Content::Unknown)?;
+
+        let (envelope, first_bytes) = match Envelope::read(&mut &input)? {
+            Start::Envelope(envelope) => (Some(envelope), Vec::new()),
+            Start::Bare(first_bytes) if age_file::is_age_file(&first_bytes) => {
+                let file = AgeFile::open(first_bytes, &input)?;
+                let rule = "this is an age file, which is decrypted as a whole: leave out --range";
+                fail_if(self.range.is_some(), rule)?;
+                return self.decrypt_age(engine.planner(), &input, file, path);
             }
-            let unlock = find_unlock(args, &file.header, path)?;
-            return decrypt_age(args, engine.planner(), &input, file, &unlock);
-        }
-        Start::Bare(first_bytes) => (None, first_bytes),
-    };
-    let regular = input.len.map(|_| &input.file);
-    let key = match (&envelope, &args.key) {
-        (Some(envelope), _) => {
-            let unlock = find_unlock(args, &wrapping::header(envelope)?, path)?;
-            wrapping::unwrap(envelope, &unlock, &signals::stopped)?
-        }
-        (None, Some(path)) => read_key(path, args.messages.quiet)?,
-        (None, None) => return Err(no_key(regular, &first_bytes)),
-    };
-    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
-    let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
-    let total = match args.range {
-        Some((_, len)) => len,
-        None => input.len.map(|len| len.saturating_sub(envelope_len)),
-    };
-    if let Some(mut file) = regular {
-        // Back to the start of the message.
-        file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
-    }
-    let output = Output::open(&args.output, &input, Content::Unknown, args.sparse)?;
-    job::run(engine.planner(), &args.messages, total, "decrypted", output, |output, report| {
-        let options = lockstep::Options { partial: args.partial, ..job::options(report) };
-        let plaintext = if let Some((offset, len)) = args.range {
-            let mut input = &input.file;
-            let start = input.stream_position().map_err(lockstep::Error::Read)?;
-            let reader = Reader::open_from(&engine, &key, context, input, start)?;
-            if offset > reader.len() {
-                let bytes = reader.len();
-                return Err(failed(format!("the range begins at {offset}, but there are {bytes} bytes")));
-            }
-            let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
-            reader.check_unchanged()?;
-            copied
-        } else if let Some(input) = regular {
-            file::decrypt_open_file(&engine, &key, context, input, output, options)?.plaintext_len
-        } else {
-            let reader = std::io::Cursor::new(first_bytes).chain(&input);
-            lockstep::decrypt(&engine, &key, context, reader, output, options)?.plaintext_len
+            Start::Bare(first_bytes) => (None, first_bytes),
         };
-        let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
-        Ok((plaintext, details))
-    })
-}
+        let regular = input.len.map(|_| &input.file);
+        let key = match (&envelope, &self.key) {
+            (Some(envelope), _) => {
+                let unlock = self.find_unlock(&wrapping::header(envelope)?, path)?;
+                wrapping::unwrap(envelope, &unlock, &signals::stopped)?
+            }
+            (None, Some(path)) => read_key(path, self.messages.quiet)?,
+            (None, None) => return Err(no_key(regular, &first_bytes)),
+        };
+        let context = wrapping::context(envelope.as_ref(), self.context.as_deref());
+        let total = match self.range {
+            Some((_, len)) => len,
+            None => input.len.map(|len| len.saturating_sub(wrapping::envelope_len(envelope.as_ref()))),
+        };
+        if let Some(mut file) = regular {
+            // Back to the start of the message.
+            file.seek_relative(-(first_bytes.len() as i64)).map_err(lockstep::Error::Read)?;
+        }
+        let output = Output::open(&self.output, &input, Content::Unknown, self.sparse)?;
+        job::run(engine.planner(), &self.messages, total, "decrypted", output, |output, report| {
+            let options = lockstep::Options { partial: self.partial, ..job::options(report) };
+            let plaintext = if let Some((offset, len)) = self.range {
+                let mut input = &input.file;
+                let start = input.stream_position().map_err(lockstep::Error::Read)?;
+                let reader = Reader::open_from(engine, &key, context, input, start)?;
+                let bytes = reader.len();
+                let message = format_args!("the range begins at {offset}, but there are {bytes} bytes");
+                fail_if(offset > bytes, message)?;
+                let copied = reader.copy_range(offset, len.unwrap_or(u64::MAX), output, options)?;
+                reader.check_unchanged()?;
+                copied
+            } else if let Some(input) = regular {
+                file::decrypt_open_file(engine, &key, context, input, output, options)?.plaintext_len
+            } else {
+                let reader = std::io::Cursor::new(first_bytes).chain(&input);
+                lockstep::decrypt(engine, &key, context, reader, output, options)?.plaintext_len
+            };
+            let details = json!({ "format": key.suite().name(), "threads": engine.threads() });
+            Ok((plaintext, details))
+        })
+    }
 
-fn sources_of(args: &Decrypt) -> Vec<(&str, &Path)> {
-    let key = args.key.iter().map(|path| ("key file", path.as_path()));
-    let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
-    let identities = args.identity.iter().map(|path| ("identity", path.as_path()));
-    key.chain(passphrase).chain(identities).collect()
+    /// The files that are read in addition to the inputs, each with a description.
+    fn sources(&self) -> Vec<(&str, &Path)> {
+        let key = self.key.iter().map(|path| ("key file", path.as_path()));
+        let passphrase = self.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
+        let identities = self.identity.iter().map(|path| ("identity", path.as_path()));
+        key.chain(passphrase).chain(identities).collect()
+    }
+
+    /// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
+    /// determines whether a passphrase is asked for or the default identity file is read. `path` is the file, for the question.
+    fn find_unlock(&self, header: &Header, path: &Path) -> Result<Unlock> {
+        self.check_unlockable(header)?;
+        let (quiet, max_work) = (self.messages.quiet, self.max_work_factor);
+        let passphrase = self.passphrase_file.as_deref();
+        let passphrase = passphrase.map(|path| Passphrase::read(path, quiet)).transpose()?;
+        if !self.identity.is_empty() {
+            return identities::read(&self.identity, Answers::new(passphrase, max_work, true), quiet);
+        }
+        if passphrase.is_some() || header.is_passphrase() {
+            let ask = || Passphrase::ask(&format!("Passphrase for {}", names(&[path.into()])));
+            return Ok(Unlock::Passphrase { passphrase: passphrase.map_or_else(ask, Ok)?, max_work });
+        }
+        let default = identities::default_file().ok_or_else(|| no_identity(header))?;
+        if let [input] = &self.inputs[..] {
+            check_sources(&self.output, input, &[("identity file", default.as_path())])?;
+        }
+        identities::read(&[default], Answers::new(None, max_work, true), quiet)
+    }
+
+    /// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.
+    fn check_unlockable(&self, header: &Header) -> Result<()> {
+        if self.key.is_some() {
+            let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
+            return Err(failed(format!("this file is encrypted {}: {instead}", header.recipients_text())));
+        }
+        if header.is_passphrase() {
+            return header.check_work(self.max_work_factor);
+        }
+        if self.passphrase {
+            return Err(wrapping::no_passphrase(header));
+        }
+        let has_default = || identities::default_file().is_some_and(|path| path.exists());
+        if self.identity.is_empty() && self.passphrase_file.is_none() && !has_default() {
+            return Err(no_identity(header));
+        }
+        Ok(())
+    }
+
+    /// Decrypts a file of age, which does not use AES: the age crate decrypts it, on one thread.
+    fn decrypt_age(&self, planner: &Planner, input: &Input, file: AgeFile<'_>, path: &Path) -> Result<()> {
+        let unlock = self.find_unlock(&file.header, path)?;
+        // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
+        let total = input.len.and_then(|len| file.plaintext_len(len));
+        let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
+        let output = Output::open(&self.output, input, Content::Unknown, self.sparse)?;
+        job::run(planner, &self.messages, total, "decrypted", output, |output, report| {
+            let mut piece = Zeroizing::new(vec![0; age_file::CHUNK]);
+            let mut done = 0;
+            loop {
+                let got = match plaintext.read(&mut piece).map_err(age_file::read_error) {
+                    _ if signals::stopped() => return Err(Error::Stopped),
+                    Err(error) if self.partial => {
+                        output.flush().map_err(lockstep::Error::Write)?;
+                        return Err(lockstep::Error::Partial { verified: done, source: error.into() }.into());
+                    }
+                    read => read?,
+                };
+                if got == 0 {
+                    return Ok((done, json!({ "format": "age", "threads": 1 })));
+                }
+                output.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
+                done += got as u64;
+                report(done);
+            }
+        })
+    }
 }
 
 /// The error for a message without an envelope if there is no key file. `first_bytes` are the first bytes of the message, which
@@ -234,89 +300,10 @@ fn no_key(regular: Option<&File>, first_bytes: &[u8]) -> Error {
     }
 }
 
-/// Returns the passphrase or the identities for an age file or an envelope. If the options give neither, the header
-/// determines whether a passphrase is asked for or the default identity file is read. `path` is the file, for the question.
-fn find_unlock(args: &Decrypt, header: &Header, path: &Path) -> Result<Unlock> {
-    check_unlockable(args, header)?;
-    let quiet = args.messages.quiet;
-    let passphrase = args.passphrase_file.as_deref();
-    let passphrase = passphrase.map(|path| Passphrase::read(path, quiet)).transpose()?;
-    let max_work = args.max_work_factor;
-    if !args.identity.is_empty() {
-        return identities::read(&args.identity, Answers::new(passphrase, max_work, true), quiet);
-    }
-    if let Some(passphrase) = passphrase {
-        return Ok(Unlock::Passphrase { passphrase, max_work });
-    }
-    if header.is_passphrase() {
-        let passphrase = Passphrase::ask(&format!("Passphrase for {}", names(&[path.into()])))?;
-        return Ok(Unlock::Passphrase { passphrase, max_work });
-    }
-    let default = identities::default_file().ok_or_else(|| no_identity(header))?;
-    if let [input] = &args.inputs[..] {
-        check_sources(&args.output, input, &[("identity file", default.as_path())])?;
-    }
-    identities::read(&[default], Answers::new(None, max_work, true), quiet)
-}
-
-/// Refuses a file that cannot be opened with the given options. This check precedes the question for a passphrase.
-fn check_unlockable(args: &Decrypt, header: &Header) -> Result<()> {
-    let recipients_text = header.recipients_text();
-    if args.key.is_some() {
-        let instead = if header.is_passphrase() { "leave out -k" } else { "give an identity with -i" };
-        return Err(failed(format!("this file is encrypted {recipients_text}: {instead}")));
-    }
-    if header.is_passphrase() {
-        return header.check_work(args.max_work_factor);
-    }
-    if args.passphrase {
-        return Err(wrapping::no_passphrase(header));
-    }
-    let has_default = || identities::default_file().is_some_and(|path| path.exists());
-    if args.identity.is_empty() && args.passphrase_file.is_none() && !has_default() {
-        return Err(no_identity(header));
-    }
-    Ok(())
-}
-
 fn no_identity(header: &Header) -> Error {
     let default = identities::default_file();
     let place = default.map_or(String::new(), |path| format!(", or keep one in {}", quoted(&path)));
     failed(format!("this file is encrypted {}: give an identity with -i{place}", header.recipients_text()))
-}
-
-/// Decrypts a file of age, which does not use AES: the age crate decrypts it, on one thread.
-fn decrypt_age(
-    args: &Decrypt,
-    planner: &Planner,
-    input: &Input,
-    file: AgeFile<'_>,
-    unlock: &Unlock,
-) -> Result<()> {
-    // The file key is unwrapped before the output is created, so that a wrong passphrase or identity leaves no output.
-    let total = input.len.and_then(|len| file.plaintext_len(len));
-    let mut plaintext = unlock.open(&file.header, file.rest, &signals::stopped)?;
-    let output = Output::open(&args.output, input, Content::Unknown, args.sparse)?;
-    job::run(planner, &args.messages, total, "decrypted", output, |output, report| {
-        let mut piece = Zeroizing::new(vec![0; age_file::CHUNK]);
-        let mut done = 0;
-        loop {
-            let got = match plaintext.read(&mut piece).map_err(age_file::read_error) {
-                _ if signals::stopped() => return Err(Error::Stopped),
-                Err(error) if args.partial => {
-                    output.flush().map_err(lockstep::Error::Write)?;
-                    return Err(lockstep::Error::Partial { verified: done, source: error.into() }.into());
-                }
-                read => read?,
-            };
-            if got == 0 {
-                return Ok((done, json!({ "format": "age", "threads": 1 })));
-            }
-            output.write_all(&piece[..got]).map_err(lockstep::Error::Write)?;
-            done += got as u64;
-            report(done);
-        }
-    })
 }
 
 /// True if the bytes are probably the damaged or truncated magic of an envelope: at least 8 of the 17 bytes of the
@@ -363,22 +350,16 @@ impl DecryptMany<'_> {
             }
             Err(error) => return Ok(Err(error)),
         };
-        let id = id(&envelope);
-        let known = lock(&self.keys).get(&id).cloned();
-        let opened = match known {
-            Some(opened) => opened,
-            None => {
-                let opened = self.open(unlocks, &envelope, path)?;
-                lock(&self.keys).insert(id, opened.clone());
-                opened
-            }
+        let opened = match lock(&self.keys).entry(id(&envelope)) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(new) => new.insert(self.open(unlocks, &envelope, path)?).clone(),
         };
         Ok(opened.map(drop).map_err(|error| for_file(&error)))
     }
 
     fn open(&self, unlocks: &mut Unlocks, envelope: &Envelope, path: &Path) -> Result<Opened> {
         let header = wrapping::header(envelope);
-        let header = header.and_then(|header| check_unlockable(self.args, &header).map(|()| header));
+        let header = header.and_then(|header| self.args.check_unlockable(&header).map(|()| header));
         let header = match header {
             Ok(header) => header,
             Err(error) => return Ok(Err(Arc::new(error))),
@@ -386,7 +367,7 @@ impl DecryptMany<'_> {
         let place = &mut unlocks[usize::from(header.is_passphrase())];
         let unlock = match place {
             Some(unlock) => unlock,
-            None => place.insert(find_unlock(self.args, &header, path)?),
+            None => place.insert(self.args.find_unlock(&header, path)?),
         };
         Ok(wrapping::unwrap(envelope, unlock, &signals::stopped).map(Arc::new).map_err(Arc::new))
     }

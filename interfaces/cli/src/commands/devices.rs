@@ -36,17 +36,16 @@ pub struct Devices {
 pub(crate) fn run(args: &Devices) -> Result<()> {
     let engine = args.engine.engine(false, None)?;
     let found = super::discover(&engine);
-    let choices: Vec<_> = Operation::all().map(|operation| Choice::of(&engine, operation)).collect();
     if args.json {
-        let devices: Vec<_> = found.devices.iter().map(|device| device_json(&**device)).collect();
         let missing = found.missing.iter().map(
             |(name, missing)| json!({ "backend": name, "reason": missing.reason, "remedy": missing.remedy }),
         );
-        let missing: Vec<_> = missing.collect();
-        let chosen: Vec<_> = choices.iter().map(Choice::json).collect();
-        let all =
-            json!({ "threads": engine.threads(), "devices": devices, "missing": missing, "chosen": chosen });
-        return super::print_json(&all);
+        return super::print_json(&json!({
+            "threads": engine.threads(),
+            "devices": found.devices.iter().map(|device| device_json(&**device)).collect::<Vec<_>>(),
+            "missing": missing.collect::<Vec<_>>(),
+            "chosen": Operation::all().map(|operation| choice_json(&engine, operation)).collect::<Vec<_>>(),
+        }));
     }
     let mut report: String = found.devices.iter().map(|device| describe(&**device)).collect();
     for (name, missing) in &found.missing {
@@ -60,17 +59,19 @@ pub(crate) fn run(args: &Devices) -> Result<()> {
         _ => format!("  {label:<18} {small:<22} {large}\n"),
     };
     report += &row("", "1 KiB", "16 MiB");
-    for choice in &choices {
-        let [small, large] = choice.by_size.each_ref().map(|chosen| match chosen {
-            Some(Considered { kernel, is_measured: true, .. }) => (*kernel).to_owned(),
+    let mut has_estimates = false;
+    for operation in Operation::all() {
+        let choices = chosen(&engine, operation);
+        has_estimates |= choices.iter().any(|chosen| chosen.as_ref().is_none_or(|it| !it.is_measured));
+        let [small, large] = choices.map(|chosen| match chosen {
+            Some(Considered { kernel, is_measured: true, .. }) => kernel.to_owned(),
             Some(Considered { kernel, .. }) => format!("{kernel} *"),
-            None if choice.is_composed => "composed".into(),
+            None if is_composed(&engine, operation) => "composed".into(),
             None => "not supported".into(),
         });
-        report += &row(&choice.operation.words(), &small, &large);
+        report += &row(&operation.words(), &small, &large);
     }
-    let is_estimated = |chosen: &Option<Considered>| chosen.as_ref().is_none_or(|it| !it.is_measured);
-    if choices.iter().flat_map(|choice| &choice.by_size).any(is_estimated) {
+    if has_estimates {
         report += &hang("", 2, "* estimated; `lockstep calibrate` measures");
     }
     super::print(&report.lines().map(|line| format!("{}\n", line.trim_end())).collect::<String>())
@@ -134,42 +135,31 @@ fn device_json(device: &dyn Device) -> Value {
     })
 }
 
-/// The kernels that are chosen for an operation.
-struct Choice {
-    operation: Operation,
-    /// The choice for each of [`SIZES`]; `None` if no kernel supports the operation.
-    by_size: [Option<Considered>; 2],
-    /// Whether the operation can be composed of other operations.
-    is_composed: bool,
+/// The kernels that are chosen for an operation, for each of [`SIZES`]; `None` if no kernel supports the operation.
+fn chosen(engine: &Engine, operation: Operation) -> [Option<Considered>; 2] {
+    SIZES.map(|bytes| {
+        let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);
+        considered.into_iter().find(|choice| choice.is_chosen)
+    })
 }
 
-impl Choice {
-    fn of(engine: &Engine, operation: Operation) -> Choice {
-        let planner = engine.planner();
-        let by_size = SIZES.map(|bytes| {
-            let considered = planner.consider(operation, operation.largest_key(), bytes, None);
-            considered.into_iter().find(|choice| choice.is_chosen)
-        });
-        // A fused AEAD that no kernel supports is composed of passes, if there are kernels for them.
-        let has_operation = |mode: &Aead| {
-            mode.row().fused.is_some_and(|fused| fused.map(Operation::Fused).contains(&operation))
-        };
-        let supports = |part, size| matches!(part, Operation::Pass(_)) && planner.supports(part, size);
-        let is_supported =
-            |mode: Aead| mode.is_supported(Direction::Decrypt, operation.largest_key(), supports);
-        let is_composed = Aead::ALL.into_iter().find(has_operation).is_some_and(is_supported);
-        Choice { operation, by_size, is_composed }
-    }
+/// True for a fused AEAD that can be composed of passes, since there are kernels for them.
+fn is_composed(engine: &Engine, operation: Operation) -> bool {
+    let has_operation =
+        |mode: &Aead| mode.row().fused.is_some_and(|fused| fused.map(Operation::Fused).contains(&operation));
+    let supports = |part, size| matches!(part, Operation::Pass(_)) && engine.planner().supports(part, size);
+    let is_supported = |mode: Aead| mode.is_supported(Direction::Decrypt, operation.largest_key(), supports);
+    Aead::ALL.into_iter().find(has_operation).is_some_and(is_supported)
+}
 
-    fn json(&self) -> Value {
-        let by_size = SIZES.iter().zip(&self.by_size).map(|(bytes, chosen)| {
-            json!({
-                "bytes": bytes,
-                "kernel": chosen.as_ref().map(|chosen| chosen.kernel),
-                "supported": chosen.is_some() || self.is_composed,
-                "measured": chosen.as_ref().is_some_and(|chosen| chosen.is_measured),
-            })
-        });
-        json!({ "operation": self.operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
-    }
+fn choice_json(engine: &Engine, operation: Operation) -> Value {
+    let by_size = SIZES.iter().zip(chosen(engine, operation)).map(|(bytes, chosen)| {
+        json!({
+            "bytes": bytes,
+            "kernel": chosen.as_ref().map(|chosen| chosen.kernel),
+            "supported": chosen.is_some() || is_composed(engine, operation),
+            "measured": chosen.is_some_and(|chosen| chosen.is_measured),
+        })
+    });
+    json!({ "operation": operation.to_string(), "by_size": by_size.collect::<Vec<_>>() })
 }

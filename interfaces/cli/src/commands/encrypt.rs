@@ -13,13 +13,12 @@ use lockstep::{Engine, Envelope, FileKey, Reader, Sparse, ciphertext_len, file, 
 use serde_json::json;
 
 use crate::answers::Answers;
-use crate::error::{Result, failed};
+use crate::error::{Result, fail_if, failed};
 use crate::input::{Input, check_sources, check_standard_input, names, read_small, warn_if_open_to_others};
-use crate::job;
-use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs};
+use crate::options::{EngineArgs, ManyArgs, OutputArgs, ProgressArgs, is_stdin};
 use crate::output::{Content, Output};
 use crate::passphrase::{MAX_WORK, Passphrase};
-use crate::{age_file, invocation, recipients, terminal, wrapping};
+use crate::{age_file, invocation, job, many, recipients, terminal, wrapping};
 
 /// Maximum number of bytes to read from a key file. Valid key files are shorter.
 const MAX_KEY_FILE: usize = 256;
@@ -108,93 +107,29 @@ impl Encrypt {
     fn uses_passphrase(&self) -> bool {
         self.passphrase || self.passphrase_file.is_some()
     }
+
+    /// The files that are read in addition to the inputs, each with a description.
+    fn sources(&self) -> Vec<(&str, &Path)> {
+        let key = self.key.iter().map(|path| ("key file", path.as_path()));
+        let passphrase = self.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
+        let recipients = self.recipients_file.iter().map(|path| ("list of recipients", path.as_path()));
+        key.chain(passphrase).chain(recipients).collect()
+    }
 }
 
 pub(crate) fn run(args: &Encrypt) -> Result<()> {
     let request = Request::new(args)?;
     match &args.many.output_dir {
-        Some(folder) => run_many(args, &request, folder),
+        Some(folder) => request.run_many(folder),
         None => {
-            let path = ManyArgs::single(&request.inputs, request.recursive, &args.output, "encrypt")?;
-            run_one(args, &request, path)
+            request.run_one(ManyArgs::single(&request.inputs, request.recursive, &args.output, "encrypt")?)
         }
     }
 }
 
-fn run_one(args: &Encrypt, request: &Request<'_>, path: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain, None)?;
-    check_sources(&args.output, path, &sources_of(args))?;
-    let input = Input::open(path)?;
-    Output::check(&args.output, &input, Content::Binary)?;
-    if args.age {
-        let encryptor = with_recipients(args, request, wrapping::encryptor)?;
-        let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
-        return job::run(
-            engine.planner(),
-            &args.messages,
-            input.len,
-            "encrypted",
-            output,
-            |output, report| {
-                let plaintext = age_file::encrypt(encryptor, &input, output, report)?;
-                Ok((plaintext, json!({ "format": "age", "threads": 1 })))
-            },
-        );
-    }
-    let (key, envelope) = make_key(args, request)?;
-    let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
-    let output = Output::open(&args.output, &input, Content::Binary, Sparse::default())?;
-    job::run(engine.planner(), &args.messages, input.len, "encrypted", output, |output, report| {
-        let options = job::options(report);
-        envelope.iter().try_for_each(|envelope| envelope.write(output))?;
-        let summary = match input.len {
-            Some(_) => file::encrypt_open_file(&engine, &key, context, &input.file, output, options),
-            None => lockstep::encrypt(&engine, &key, context, &input, output, options),
-        }?;
-        let envelope_len = envelope.as_ref().map_or(0, |envelope| envelope.as_bytes().len() as u64);
-        let details = json!({
-            "format": key.suite().name(),
-            "output_bytes": envelope_len + summary.ciphertext_len,
-            "threads": engine.threads(),
-        });
-        Ok((summary.plaintext_len, details))
-    })
-}
-
-fn run_many(args: &Encrypt, request: &Request<'_>, output_dir: &Path) -> Result<()> {
-    let engine = args.engine.engine(args.messages.explain, None)?;
-    check_standard_input(&sources_of(args))?;
-    if args.delete && args.key.is_none() {
-        return Err(failed(
-            "--delete needs -k: without a key file, nothing shows which files are outputs of this command",
-        ));
-    }
-    if args.delete && !request.recursive {
-        return Err(failed(
-            "--delete needs --recursive, and the folders whose outputs are in the output folder",
-        ));
-    }
-    let operation = EncryptMany { engine: &engine, args, key: OnceLock::new() };
-    let set_key = || -> Result<()> {
-        if operation.key.get().is_none() {
-            let _ = operation.key.set(make_key(args, request)?);
-        }
-        Ok(())
-    };
-    if args.key.is_some() {
-        // Existing outputs are compared with their inputs before the first file is encrypted, and the comparison
-        // needs the key.
-        set_key()?;
-    }
-    let flags = (request.recursive, args.delete);
-    let options = crate::many::options(output_dir, &args.many, &args.output, flags, sources_of(args));
-    let prepare = |_, _: &Path| set_key().map(Ok);
-    crate::many::run(&engine, &operation, "encrypted", &request.inputs, &options, &args.messages, prepare)
-}
-
-/// The inputs and recipients of the command line, after each `-r` has been interpreted as `--recipient` or
-/// `--recursive`.
+/// The command line, after each `-r` has been interpreted as `--recipient` or `--recursive`.
 struct Request<'a> {
+    args: &'a Encrypt,
     inputs: Vec<PathBuf>,
     recipients: Vec<&'a str>,
     recursive: bool,
@@ -202,36 +137,134 @@ struct Request<'a> {
 
 impl<'a> Request<'a> {
     fn new(args: &'a Encrypt) -> Result<Request<'a>> {
-        let mut request =
-            Request { inputs: args.inputs.clone(), recipients: Vec::new(), recursive: args.recursive };
+        let (mut inputs, mut recipients, mut recursive) = (args.inputs.clone(), Vec::new(), args.recursive);
         let excludes_recipients = args.key.is_some() || args.uses_passphrase();
         for value in &args.recipient {
             if value == NO_VALUE {
-                request.recursive = true;
+                recursive = true;
             } else if let Some(option) = attached_option(value) {
-                return Err(failed(format!(
-                    "the letters directly after -r are its value: write `-r -{option}`"
-                )));
+                let message = format!("the letters directly after -r are its value: write `-r -{option}`");
+                return Err(failed(message));
             } else if excludes_recipients && !value.is_empty() && !is_recipient(value) {
-                request.recursive = true;
-                request.inputs.push(value.into());
-            } else if excludes_recipients {
-                return Err(failed(
-                    "--recipient cannot be used with --key, --passphrase or --passphrase-file",
-                ));
-            } else if args.many.output_dir.is_some() && !is_recipient(value) {
-                return Err(failed("-r: this is not a recipient; folders need --recursive"));
+                recursive = true;
+                inputs.push(value.into());
             } else {
-                request.recipients.push(value);
+                let rule = "--recipient cannot be used with --key, --passphrase or --passphrase-file";
+                fail_if(excludes_recipients, rule)?;
+                let is_folder = args.many.output_dir.is_some() && !is_recipient(value);
+                fail_if(is_folder, "-r: this is not a recipient; folders need --recursive")?;
+                recipients.push(value.as_str());
             }
         }
-        if args.context.is_some() && !request.recipients.is_empty() {
-            return Err(failed("--context cannot be used with recipients: give it with --key"));
+        let has_both = args.context.is_some() && !recipients.is_empty();
+        fail_if(has_both, "--context cannot be used with recipients: give it with --key")?;
+        if inputs.is_empty() {
+            inputs.push("-".into());
         }
-        if request.inputs.is_empty() {
-            request.inputs.push("-".into());
+        Ok(Request { args, inputs, recipients, recursive })
+    }
+
+    fn run_one(&self, path: &Path) -> Result<()> {
+        let args = self.args;
+        let engine = args.engine.engine(args.messages.explain, None)?;
+        let planner = engine.planner();
+        check_sources(&args.output, path, &args.sources())?;
+        let input = Input::open(path)?;
+        Output::check(&args.output, &input, Content::Binary)?;
+        let open_output = || Output::open(&args.output, &input, Content::Binary, Sparse::default());
+        if args.age {
+            let (encryptor, output) = (self.with_recipients(wrapping::encryptor)?, open_output()?);
+            return job::run(planner, &args.messages, input.len, "encrypted", output, |output, report| {
+                // age does not use AES: the age crate encrypts, on one thread.
+                let mut writer = encryptor.wrap_output(output).map_err(lockstep::Error::Write)?;
+                let plaintext = input.for_each_piece(age_file::CHUNK, report, |piece| {
+                    Ok(writer.write_all(piece).map_err(lockstep::Error::Write)?)
+                })?;
+                writer.finish().map_err(lockstep::Error::Write)?;
+                Ok((plaintext, json!({ "format": "age", "threads": 1 })))
+            });
         }
-        Ok(request)
+        let (key, envelope) = self.make_key()?;
+        let context = wrapping::context(envelope.as_ref(), args.context.as_deref());
+        job::run(planner, &args.messages, input.len, "encrypted", open_output()?, |output, report| {
+            let options = job::options(report);
+            envelope.iter().try_for_each(|envelope| envelope.write(output))?;
+            let summary = match input.len {
+                Some(_) => file::encrypt_open_file(&engine, &key, context, &input.file, output, options),
+                None => lockstep::encrypt(&engine, &key, context, &input, output, options),
+            }?;
+            let details = json!({
+                "format": key.suite().name(),
+                "output_bytes": wrapping::envelope_len(envelope.as_ref()) + summary.ciphertext_len,
+                "threads": engine.threads(),
+            });
+            Ok((summary.plaintext_len, details))
+        })
+    }
+
+    fn run_many(&self, output_dir: &Path) -> Result<()> {
+        let args = self.args;
+        let engine = args.engine.engine(args.messages.explain, None)?;
+        check_standard_input(&args.sources())?;
+        fail_if(
+            args.delete && args.key.is_none(),
+            "--delete needs -k: without a key file, nothing shows which files are outputs of this command",
+        )?;
+        let rule = "--delete needs --recursive, and the folders whose outputs are in the output folder";
+        fail_if(args.delete && !self.recursive, rule)?;
+        let operation = EncryptMany { engine: &engine, args, key: OnceLock::new() };
+        let set_key = || -> Result<()> {
+            if operation.key.get().is_none() {
+                let _ = operation.key.set(self.make_key()?);
+            }
+            Ok(())
+        };
+        if args.key.is_some() {
+            // Existing outputs are compared with their inputs before the first file is encrypted, and the comparison
+            // needs the key.
+            set_key()?;
+        }
+        let (recursive, delete, protected) = (self.recursive, args.delete, args.sources());
+        let options = many::options(output_dir, &args.many, &args.output);
+        let options = tree::Options { recursive, delete, protected, ..options };
+        many::run(&engine, &operation, &self.inputs, &options, &args.messages, |_, _| set_key().map(Ok))
+    }
+
+    /// Returns the key in the file that `--key` names. Without `--key`, generates a key and returns it with the envelope
+    /// that contains the key.
+    fn make_key(&self) -> Result<(FileKey, Option<Envelope>)> {
+        if let Some(path) = &self.args.key {
+            return Ok((read_key(path, self.args.messages.quiet)?, None));
+        }
+        let key = FileKey::generate()?;
+        let envelope = self.with_recipients(|recipients| wrapping::wrap(&key, recipients))?;
+        Ok((key, Some(envelope)))
+    }
+
+    /// Calls `wrap` with the recipients that the options give. A passphrase is a recipient.
+    fn with_recipients<T>(&self, wrap: impl FnOnce(&[Box<dyn age::Recipient>]) -> Result<T>) -> Result<T> {
+        let Request { args, recipients, .. } = self;
+        let quiet = args.messages.quiet;
+        let answers = Answers::new(None, MAX_WORK, true);
+        let recipients = if let Some(path) = &args.passphrase_file {
+            let passphrase = Passphrase::read(path, quiet)?;
+            if let Some(difference) = passphrase.difference() {
+                let message = format!("the passphrase is not exactly what was given: {difference}");
+                terminal::warn(quiet, &message);
+            }
+            vec![wrapping::by_passphrase(&passphrase)?]
+        } else if args.passphrase {
+            vec![wrapping::by_passphrase(&Passphrase::ask_new(&names(&self.inputs))?)?]
+        } else if recipients.is_empty() && args.recipients_file.is_empty() {
+            let key = if args.age { "" } else { "-k KEYFILE, " };
+            return Err(failed(format!(
+                "give the keys or recipients that may decrypt: {key}-r RECIPIENT, -R FILE, or -p for a passphrase"
+            )));
+        } else {
+            recipients::read(recipients, &args.recipients_file, &answers, quiet)?
+        };
+        let wrapped = wrap(&recipients);
+        answers.problem().map_or(wrapped, Err)
     }
 }
 
@@ -249,57 +282,10 @@ fn attached_option(value: &str) -> Option<char> {
     value.chars().next().filter(|_| are_options && is_attached() && !Path::new(value).exists())
 }
 
-fn sources_of(args: &Encrypt) -> Vec<(&str, &Path)> {
-    let key = args.key.iter().map(|path| ("key file", path.as_path()));
-    let passphrase = args.passphrase_file.iter().map(|path| ("passphrase file", path.as_path()));
-    let recipients = args.recipients_file.iter().map(|path| ("list of recipients", path.as_path()));
-    key.chain(passphrase).chain(recipients).collect()
-}
-
-/// Returns the key in the file that `--key` names. Without `--key`, generates a key and returns it with the envelope
-/// that contains the key.
-fn make_key(args: &Encrypt, request: &Request<'_>) -> Result<(FileKey, Option<Envelope>)> {
-    if let Some(path) = &args.key {
-        return Ok((read_key(path, args.messages.quiet)?, None));
-    }
-    let key = FileKey::generate()?;
-    let envelope = with_recipients(args, request, |recipients| wrapping::wrap(&key, recipients))?;
-    Ok((key, Some(envelope)))
-}
-
-/// Calls `wrap` with the recipients that the options give. A passphrase is a recipient.
-fn with_recipients<T>(
-    args: &Encrypt,
-    request: &Request<'_>,
-    wrap: impl FnOnce(&[Box<dyn age::Recipient>]) -> Result<T>,
-) -> Result<T> {
-    let answers = Answers::new(None, MAX_WORK, true);
-    let recipients = if let Some(path) = &args.passphrase_file {
-        let passphrase = Passphrase::read(path, args.messages.quiet)?;
-        if let Some(difference) = passphrase.difference() {
-            let message = format!("the passphrase is not exactly what was given: {difference}");
-            terminal::warn(args.messages.quiet, &message);
-        }
-        vec![wrapping::by_passphrase(&passphrase)?]
-    } else if args.passphrase {
-        vec![wrapping::by_passphrase(&Passphrase::ask_new(&names(&request.inputs))?)?]
-    } else if request.recipients.is_empty() && args.recipients_file.is_empty() {
-        let key = if args.age { "" } else { "-k KEYFILE, " };
-        return Err(failed(format!(
-            "give the keys or recipients that may decrypt: {key}-r RECIPIENT, -R FILE, or -p for a passphrase"
-        )));
-    } else {
-        recipients::read(&request.recipients, &args.recipients_file, &answers, args.messages.quiet)?
-    };
-    let wrapped = wrap(&recipients);
-    answers.problem().map_or(wrapped, Err)
-}
-
 /// Reads a key from a file or from standard input, and warns if other users can read the file.
 pub(super) fn read_key(path: &Path, quiet: bool) -> Result<FileKey> {
-    if path == Path::new("-") {
-        let parsed = keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?);
-        return parsed.map_err(|error| match error {
+    if is_stdin(path) {
+        return keyfile::parse(&read_small(path, "key file", MAX_KEY_FILE)?).map_err(|error| match error {
             lockstep::Error::KeyFile { reason, .. } => {
                 failed(format!("standard input is not a key file: {reason}"))
             }
@@ -323,9 +309,8 @@ struct EncryptMany<'a> {
 
 impl EncryptMany<'_> {
     fn key(&self) -> tree::Result<(&FileKey, Option<&Envelope>)> {
-        let (key, envelope) =
-            self.key.get().ok_or_else(|| tree::Error::Failed("there is no key yet".into()))?;
-        Ok((key, envelope.as_ref()))
+        let key = self.key.get().map(|(key, envelope)| (key, envelope.as_ref()));
+        key.ok_or_else(|| tree::Error::Failed("there is no key yet".into()))
     }
 
     fn context<'e>(&'e self, envelope: Option<&'e Envelope>) -> &'e [u8] {
@@ -354,8 +339,8 @@ impl Operation for EncryptMany<'_> {
                 false => "was encrypted with a passphrase, not to recipients",
             }));
         }
-        let is_whole = ciphertext_len(pair.input_len)
-            .is_ok_and(|message| pair.output_len == envelope.as_bytes().len() as u64 + message);
+        let envelope_len = wrapping::envelope_len(Some(&envelope));
+        let is_whole = ciphertext_len(pair.input_len).is_ok_and(|len| pair.output_len == envelope_len + len);
         Ok(pair.own(is_whole))
     }
 

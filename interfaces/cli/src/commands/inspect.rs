@@ -33,11 +33,9 @@ pub struct Inspect {
 
 /// The report on a file.
 struct Report {
-    /// The type for JSON: `message`, `envelope`, `key`, `age`, `other`.
-    kind: &'static str,
     /// Label and text of each line.
     lines: Vec<(&'static str, String)>,
-    /// The fields for JSON.
+    /// The fields for JSON. `kind` is the type of the file: `message`, `envelope`, `key`, `age`, `other`.
     fields: Value,
     /// The error that was found in the file, if any.
     error: Option<Error>,
@@ -75,8 +73,8 @@ pub(crate) fn run(args: &Inspect) -> Result<()> {
 }
 
 impl Report {
-    fn of(kind: &'static str, what: impl Into<String>) -> Report {
-        Report { kind, lines: vec![("what", what.into())], fields: json!({}), error: None }
+    fn of(kind: &str, what: impl Into<String>) -> Report {
+        Report { lines: vec![("what", what.into())], fields: json!({ "kind": kind }), error: None }
     }
 
     fn with(mut self, error: Error) -> Report {
@@ -112,7 +110,6 @@ impl Report {
 
     fn print(mut self, args: &Inspect) -> Result<()> {
         if args.json {
-            self.fields["kind"] = self.kind.into();
             self.fields["intact_length"] = self.error.is_none().into();
             super::print_json(&self.fields)?;
         } else {

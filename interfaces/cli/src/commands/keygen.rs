@@ -8,7 +8,7 @@ use lockstep::cobblestone::Suite;
 use lockstep::{FileKey, FileMode, OutputOptions, keyfile};
 
 use crate::error::Result;
-use crate::options::is_stdout;
+use crate::options::{choice, is_stdout};
 use crate::output::{GuardedFile, Stdout};
 use crate::{standard, terminal};
 
@@ -20,8 +20,8 @@ use crate::{standard, terminal};
 #[command(after_long_help = "Examples:\n  lockstep keygen -o key")]
 pub struct Keygen {
     /// The size of the key: 256 for Cobblestone-256, 128 for Cobblestone-128
-    #[arg(long, value_name = "BITS", default_value = "256", value_parser = ["128", "256"])]
-    bits: String,
+    #[arg(long, value_name = "BITS", default_value = "256", value_parser = choice(&SUITES))]
+    bits: Suite,
 
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -45,9 +45,10 @@ pub struct Keygen {
     quiet: bool,
 }
 
+const SUITES: [(&str, Suite); 2] = [("128", Suite::Cobblestone128), ("256", Suite::Cobblestone256)];
+
 pub(crate) fn run(args: &Keygen) -> Result<()> {
-    let suite = if args.bits == "128" { Suite::Cobblestone128 } else { Suite::Cobblestone256 };
-    let key = FileKey::generate_for(suite)?;
+    let key = FileKey::generate_for(args.bits)?;
     match args.output.as_deref().filter(|path| !is_stdout(path)) {
         Some(path) => {
             // The key file is always synced, since data that are encrypted with a lost key cannot be recovered.
@@ -57,10 +58,8 @@ pub(crate) fn run(args: &Keygen) -> Result<()> {
         }
         None => {
             if standard::output_metadata().is_ok_and(|stdout| keyfile::is_open_to_others(&stdout)) {
-                terminal::warn(
-                    args.quiet,
-                    "others can read the file that the key goes to: -o makes a private one",
-                );
+                let message = "others can read the file that the key goes to: -o makes a private one";
+                terminal::warn(args.quiet, message);
             }
             let mut stdout = Stdout::open(args.sync)?;
             stdout.write_all(keyfile::to_text(&key).as_bytes()).map_err(lockstep::Error::Write)?;

@@ -31,12 +31,9 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     // A link to this program would run itself without end.
     let own = std::env::current_exe().and_then(fs::canonicalize).ok();
     let is_other = |path: &PathBuf| path.is_file() && fs::canonicalize(path).ok() != own;
-    let Some(program) = beside.into_iter().chain(on_path).find(is_other) else {
-        return Err(failed(
-            "lockstep-lab, the program with the papers, is neither beside lockstep nor on PATH: `make lab` builds \
-             target/release/lockstep-lab",
-        ));
-    };
+    let missing = "lockstep-lab, the program with the papers, is neither beside lockstep nor on PATH: `make lab` builds \
+                   target/release/lockstep-lab";
+    let program = beside.into_iter().chain(on_path).find(is_other).ok_or_else(|| failed(missing))?;
     // `exec` returns only if it fails.
     let error = Command::new(&program).arg("lab").args(&args.arguments).exec();
     Err(Error::io("run", &program)(error))

@@ -23,7 +23,7 @@ use lockstep::Engine;
 use lockstep::engine::{BackendOptions, Discovered};
 use lockstep::hazmat::backend::Device;
 
-use crate::error::{Result, failed};
+use crate::error::{Result, fail_if};
 use crate::output::Stdout;
 
 /// The end of the help of a program with this name.
@@ -71,12 +71,8 @@ impl ProgramArgs {
     /// # Errors
     /// If `--json` is given before the subcommand: there it is valid only with `--version`.
     pub fn check(&self) -> Result<()> {
-        if self.json {
-            let rule =
-                "--json before the command requires --version; a command's own --json follows its name";
-            return Err(failed(rule));
-        }
-        Ok(())
+        let rule = "--json before the command requires --version; a command's own --json follows its name";
+        fail_if(self.json, rule)
     }
 }
 

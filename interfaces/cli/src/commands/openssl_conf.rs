@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 use clap::{Args, ValueHint};
 use lockstep_provider_settings::{self as provider_settings, Settings};
 
-use crate::error::{Error, Result, failed};
-use crate::invocation;
-use crate::terminal;
+use crate::error::{Error, Result, fail_if, failed};
+use crate::{invocation, terminal};
 
 /// The configuration that `make install` installs. The output of this command is this file with the settings of the
 /// command line.
@@ -86,20 +85,19 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
     let OpensslConf { device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace, .. } =
         args;
     let all = [device, kernel, launch, threads, threshold, verify, calibrate, ahead, trace];
-    let given = provider_settings::NAMES.into_iter().zip(all);
-    let given = || given.clone().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let all = provider_settings::NAMES.into_iter().zip(all);
+    let given: Vec<_> = all.filter_map(|(name, value)| Some((name, value.as_deref()?))).collect();
     let mut settings = Settings::default();
-    for (name, value) in given() {
+    for &(name, value) in &given {
         // OpenSSL does not load a provider with an invalid setting, so the settings are checked here with the
         // provider's own code.
-        settings
-            .set(name, value)
-            .map_err(|expected| failed(format!("--{name} is `{value}`: give {expected}")))?;
+        let refuse = |expected| failed(format!("--{name} is `{value}`: give {expected}"));
+        settings.set(name, value).map_err(refuse)?;
     }
     if settings.device.is_some() || settings.kernel.is_some() || settings.launch.is_some() {
         settings.engine(provider_settings::PACKAGED_BACKENDS)?;
     }
-    for (name, value) in given() {
+    for (name, value) in given {
         set(&mut text, name, &quoted(Path::new(value.trim()))?);
     }
     super::print(&text)
@@ -107,11 +105,9 @@ pub(crate) fn run(args: &OpensslConf) -> Result<()> {
 
 /// Checks the module that `--module` names, and returns its absolute path.
 fn given(path: &Path) -> Result<PathBuf> {
-    match path.metadata() {
-        Ok(found) if found.is_file() => std::path::absolute(path).map_err(Error::io("find", path)),
-        Ok(_) => Err(failed(format!("{} is not a file: name lockstep.so itself", path.display()))),
-        Err(error) => Err(Error::io("find", path)(error)),
-    }
+    let is_file = path.metadata().map_err(Error::io("find", path))?.is_file();
+    fail_if(!is_file, format_args!("{} is not a file: name lockstep.so itself", path.display()))?;
+    std::path::absolute(path).map_err(Error::io("find", path))
 }
 
 /// Searches for the module in the folders that the help lists.
@@ -136,9 +132,7 @@ fn modules_folder() -> Option<PathBuf> {
 /// Quotes a path or another value for config(5), if it contains special characters.
 fn quoted(path: &Path) -> Result<String> {
     let cannot = |why| failed(format!("{} cannot be written in openssl.cnf: {why}", path.display()));
-    let Some(text) = path.to_str() else {
-        return Err(cannot("it is not UTF-8"));
-    };
+    let text = path.to_str().ok_or_else(|| cannot("it is not UTF-8"))?;
     if text.contains(char::is_control) {
         return Err(cannot("it has control characters"));
     }

@@ -12,10 +12,10 @@ use lockstep::hazmat::{self, Block};
 use png::{BitDepth, ColorType, Decoder, DecodingError, Encoder, Limits, OutputInfo, Transformations};
 use zeroize::Zeroizing;
 
-use super::cipher::{read_raw_key, row};
-use crate::error::{Error, Result, failed};
+use super::cipher::read_raw_key;
+use crate::error::{Error, Result, fail_if, failed};
 use crate::input::{Input, check_sources, names};
-use crate::options::{EngineArgs, OutputArgs};
+use crate::options::{EngineArgs, OutputArgs, choice};
 use crate::output::{Content, Output};
 use crate::{job, memory};
 
@@ -31,8 +31,8 @@ use crate::{job, memory};
 #[command(after_long_help = "Examples:\n  lockstep picture --mode ecb photo.png encrypted.png")]
 pub struct PictureArgs {
     /// The mode
-    #[arg(short, long, value_name = "MODE", value_parser = row(&MODES))]
-    mode: (&'static str, Cipher),
+    #[arg(short, long, value_name = "MODE", value_parser = choice(&MODES))]
+    mode: Cipher,
 
     /// A file that contains the key: 16, 24 or 32 raw bytes; for XTS two keys of 16 or 32 bytes each [default: a random
     /// key, which is not stored]
@@ -69,20 +69,18 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
     let output = OutputArgs { output: Some(args.output.clone()), force: args.force, sync: false };
     let keys: Vec<_> = args.key_file.iter().map(|path| ("key file", path.as_path())).collect();
     check_sources(&output, &args.input, &keys)?;
-    let (_, cipher) = args.mode;
-    let key = CipherKey::new(cipher, &key(args)?)?;
+    let key = CipherKey::new(args.mode, &key(args)?)?;
     let engine = args.engine.engine(false, None)?;
     let input = Input::open(&args.input)?;
     Output::check(&output, &input, Content::Binary)?;
     let mut png = Vec::new();
     Read::take(&input, MAX_LEN + 1).read_to_end(&mut png).map_err(lockstep::Error::Read)?;
     let name = names(std::slice::from_ref(&args.input));
-    if png.len() as u64 > MAX_LEN {
-        return Err(failed(format!("{name}: it is longer than 256 MiB: take a smaller picture")));
-    }
+    let is_long = png.len() as u64 > MAX_LEN;
+    fail_if(is_long, format_args!("{name}: it is longer than 256 MiB: take a smaller picture"))?;
     let mut picture = Picture::decode(&png).map_err(|why| failed(format!("{name}: {why}")))?;
     drop(png);
-    picture.encrypt(engine.planner(), cipher, &key)?;
+    picture.encrypt(engine.planner(), args.mode, &key)?;
     let encoded = picture.encode().map_err(failed)?;
     // After this point only the output can fail.
     let mut out = Output::open(&output, &input, Content::Binary, Sparse::default())?;
@@ -97,14 +95,12 @@ pub(crate) fn run(args: &PictureArgs) -> Result<()> {
 }
 
 fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
-    match &args.key_file {
-        Some(path) => read_raw_key(path, args.quiet),
-        None => {
-            let mut key = Zeroizing::new(vec![0; if args.mode.1 == Cipher::Xts { 64 } else { 32 }]);
-            getrandom::fill(&mut key).map_err(|error| failed(format!("no random key: {error}")))?;
-            Ok(key)
-        }
+    if let Some(path) = &args.key_file {
+        return read_raw_key(path, args.quiet);
     }
+    let mut key = Zeroizing::new(vec![0; if args.mode == Cipher::Xts { 64 } else { 32 }]);
+    getrandom::fill(&mut key).map_err(|error| failed(format!("no random key: {error}")))?;
+    Ok(key)
 }
 
 /// Maximum number of pixels. All pixels are held in memory, and pictures for viewing have fewer.
@@ -135,9 +131,8 @@ impl Picture {
         let header = decoder.read_header_info().map_err(|error| why(&error))?;
         let (width, height) = (header.width, header.height);
         if u64::from(width) * u64::from(height) > MAX_PIXELS {
-            return Err(format!(
-                "it has {width} x {height} pixels, and more than 64 Mi (8192 x 8192) are not taken: make it smaller"
-            ));
+            let limit = "more than 64 Mi (8192 x 8192) are not taken: make it smaller";
+            return Err(format!("it has {width} x {height} pixels, and {limit}"));
         }
         // The decoder also holds one row of pixels, with up to four channels of 16 bits.
         decoder.set_limits(Limits { bytes: MAX_METADATA + 8 * width as usize });

@@ -1,12 +1,12 @@
 //! `lockstep selftest`
 
 use clap::Args;
-use lockstep::hazmat::backend::{Device, KernelId};
+use lockstep::hazmat::backend::{Device, KernelId, KernelInfo};
 use lockstep::hazmat::work::Operation;
 use lockstep::hazmat::{KeySize, selftest};
 use serde_json::json;
 
-use crate::error::{Result, failed, not_authentic};
+use crate::error::{Result, fail_if, not_authentic};
 use crate::options::EngineArgs;
 use crate::terminal;
 
@@ -26,89 +26,58 @@ pub struct Selftest {
     engine: EngineArgs,
 }
 
-/// The result of the tests of a kernel.
-struct Outcome {
-    device: String,
-    kernel: &'static str,
-    operations: usize,
-    failures: Vec<String>,
-    missing: Option<String>,
-}
-
 pub(crate) fn run(args: &Selftest) -> Result<()> {
     // The engine is built first: this returns an error for unknown names of devices and kernels.
     let engine = args.engine.engine(false, None)?;
     let named = |name: &Option<String>| name.clone().filter(|name| !["auto", ""].contains(&name.as_str()));
     let (named_device, named_kernel) = (named(&args.engine.device), named(&args.engine.kernel));
-    let mut outcomes = Vec::new();
+    let (mut text, mut kernels) = (String::new(), Vec::new());
+    let (mut tested, mut failed_kernels) = (0, 0);
     for device in super::discover(&engine).devices {
         let id = device.id().to_string();
         if !named_device.as_ref().map_or(!device.properties().by_name_only, |name| *name == id) {
             continue;
         }
-        for (number, kernel) in (0..).zip(device.kernels()) {
-            if named_kernel.as_ref().is_none_or(|name| name == kernel.name) {
-                outcomes.push(test(&*device, KernelId(number)));
-            }
+        let is_named = |info: &KernelInfo| named_kernel.as_ref().is_none_or(|name| name == info.name);
+        for (number, info) in (0..).zip(device.kernels()).filter(|(_, info)| is_named(info)) {
+            let operations = operations_of(&*device, KernelId(number));
+            let run = |operation: &Operation| selftest::run(&*device, KernelId(number), *operation).err();
+            let failures: Vec<_> = operations.iter().filter_map(run).map(|error| error.to_string()).collect();
+            let count = operations.len();
+            let verdict = match &info.missing {
+                Some(why) => format!("not here: {why}"),
+                None if failures.is_empty() => format!("passed, {count} operations"),
+                None => format!("FAILED, {count} operations"),
+            };
+            text += &terminal::hang(&format!("{id}  {:<18} ", info.name), 4, &verdict);
+            text.extend(failures.iter().map(|failure| terminal::hang("    ", 6, failure)));
+            tested += usize::from(info.missing.is_none());
+            failed_kernels += usize::from(!failures.is_empty());
+            kernels.push(json!({
+                "device": id,
+                "kernel": info.name,
+                "missing": info.missing,
+                "operations": count,
+                "failures": failures,
+            }));
         }
     }
     if args.json {
-        let kernels: Vec<_> = outcomes.iter().map(Outcome::json).collect();
-        super::print_json(
-            &json!({ "passed": outcomes.iter().all(|o| o.failures.is_empty()), "kernels": kernels }),
-        )?;
+        super::print_json(&json!({ "passed": failed_kernels == 0, "kernels": kernels }))?;
     } else {
-        super::print(&outcomes.iter().map(Outcome::text).collect::<String>())?;
+        super::print(&text)?;
     }
-    let failures = outcomes.iter().filter(|outcome| !outcome.failures.is_empty()).count();
-    if failures > 0 {
-        return Err(not_authentic(format!(
-            "{failures} kernels failed the test and are not used: report this"
-        )));
+    if failed_kernels > 0 {
+        let message = format!("{failed_kernels} kernels failed the test and are not used: report this");
+        return Err(not_authentic(message));
     }
-    if outcomes.iter().all(|outcome| outcome.missing.is_some()) {
-        return Err(failed("no kernel was tested"));
-    }
-    Ok(())
+    fail_if(tested == 0, "no kernel was tested")
 }
 
-fn test(device: &dyn Device, kernel: KernelId) -> Outcome {
-    let info = &device.kernels()[usize::from(kernel.0)];
-    let is_supported = |operation: &Operation| {
-        let cost = |size: &KeySize| device.cost(kernel, *operation, *size);
-        info.missing.is_none() && KeySize::ALL.iter().any(|size| cost(size).is_some())
-    };
-    let operations: Vec<_> = Operation::all().filter(is_supported).collect();
-    let run = |operation: &Operation| selftest::run(device, kernel, *operation).err();
-    Outcome {
-        device: device.id().to_string(),
-        kernel: info.name,
-        operations: operations.len(),
-        failures: operations.iter().filter_map(run).map(|error| error.to_string()).collect(),
-        missing: info.missing.clone(),
-    }
-}
-
-impl Outcome {
-    fn text(&self) -> String {
-        let Outcome { device, kernel, operations, failures, missing } = self;
-        let verdict = match missing {
-            Some(why) => format!("not here: {why}"),
-            None if failures.is_empty() => format!("passed, {operations} operations"),
-            None => format!("FAILED, {operations} operations"),
-        };
-        let mut report = terminal::hang(&format!("{device}  {kernel:<18} "), 4, &verdict);
-        report.extend(failures.iter().map(|failure| terminal::hang("    ", 6, failure)));
-        report
-    }
-
-    fn json(&self) -> serde_json::Value {
-        json!({
-            "device": self.device,
-            "kernel": self.kernel,
-            "missing": self.missing,
-            "operations": self.operations,
-            "failures": self.failures,
-        })
-    }
+/// The operations that a kernel supports; none for a kernel that is not on this machine.
+fn operations_of(device: &dyn Device, kernel: KernelId) -> Vec<Operation> {
+    let is_here = device.kernels()[usize::from(kernel.0)].missing.is_none();
+    let has_cost = |operation, size: &KeySize| device.cost(kernel, operation, *size).is_some();
+    let is_supported = |operation: &Operation| KeySize::ALL.iter().any(|size| has_cost(*operation, size));
+    Operation::all().filter(|operation| is_here && is_supported(operation)).collect()
 }

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use indexmap::IndexMap;
 use lockstep_cuda::Energy;
 use lockstep_report::text::count;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of this process so far: user and system time of all threads.
 pub(super) fn process_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 /// CPU time of the child processes that have ended and were waited for. The resolution is one clock tick, usually 10
@@ -80,24 +80,20 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
 
 /// The names of the contenders of a run, in the order of their first measurement, and their timed stretches.
 #[derive(Default)]
-pub(super) struct Samples(RefCell<Vec<(Arc<str>, Vec<Spent>)>>);
+pub(super) struct Samples(RefCell<IndexMap<Arc<str>, Vec<Spent>>>);
 
 /// The name of a contender, its timed seconds, and the points of its curve.
 pub(super) type Curve = (Arc<str>, f64, Vec<(f64, f64)>);
 
 impl Samples {
     pub(super) fn add(&self, name: &Arc<str>, spent: Spent) {
-        let mut all = self.0.borrow_mut();
-        match all.iter_mut().find(|(known, _)| known == name) {
-            Some((_, stretches)) => stretches.push(spent),
-            None => all.push((Arc::clone(name), vec![spent])),
-        }
+        self.0.borrow_mut().entry(Arc::clone(name)).or_default().push(spent);
     }
 
     /// A curve for each contender, with its name and its timed seconds. The timed seconds are divided into `parts` equal parts.
     /// Each point is the average over one part: the percentage of the timed seconds, and the number of CPUs in use there.
     pub(super) fn curves(&self, parts: u32) -> Vec<Curve> {
-        let curve = |(name, stretches): &(Arc<str>, Vec<Spent>)| {
+        let curve = |(name, stretches): (&Arc<str>, &Vec<Spent>)| {
             let whole: Duration = stretches.iter().map(|spent| spent.elapsed).sum();
             let (mut points, mut begun, mut part) = (Vec::new(), Duration::ZERO, Spent::NOTHING);
             for spent in stretches {
@@ -156,13 +152,11 @@ impl Meter {
     fn packages_in(folder: &Path) -> Result<Vec<Package>, String> {
         let none = || "no power meters (RAPL, NVML) on this machine".to_owned();
         let is_package = |zone: &PathBuf| {
-            // Zones whose names begin with this word are second interfaces to the counters of packages.
-            let is_second =
-                zone.file_name().is_some_and(|name| name.to_string_lossy().starts_with("intel-rapl-mmio"));
             // Only packages are read, because the zones of cores and memory controllers are parts of a package. AMD's
             // zones have the same names.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            !is_second && name.starts_with("package-")
+            // Zones in these folders are second interfaces to the counters of packages.
+            name.starts_with("package-") && !zone.to_string_lossy().contains("/intel-rapl-mmio")
         };
         let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
         let packages = zones.filter(is_package).map(|zone| {
@@ -180,8 +174,8 @@ impl Meter {
 
     /// The indices in [`METERS`] of the meters that this machine has.
     pub(super) fn present(&self) -> Vec<usize> {
-        let processors = self.packages.is_ok().then_some(0);
-        processors.into_iter().chain(self.gpus.is_some().then_some(1)).collect()
+        let is_present = [self.packages.is_ok(), self.gpus.is_some()];
+        (0..METERS.len()).filter(|&meter| is_present[meter]).collect()
     }
 
     /// A description of what is measured, for the report.
@@ -216,8 +210,8 @@ impl Meter {
             Some(now.checked_sub(before).or_else(wrapped)? as f64 / 1e6)
         };
         let packages = self.packages.as_ref().ok();
-        let cpu = packages
-            .and_then(|all| all.iter().zip(now.packages.iter().zip(&before.packages)).map(used).sum());
+        let readings = now.packages.iter().zip(&before.packages);
+        let cpu = packages.and_then(|all| all.iter().zip(readings).map(used).sum());
         let gpu = now.gpus.zip(before.gpus).and_then(|(now, before)| now.checked_sub(before));
         [cpu, gpu.map(|millijoules| millijoules as f64 / 1e3)]
     }

@@ -7,7 +7,7 @@ use lockstep_bench::workload::{Run, invert, random, repeat};
 use serde_json::{Value, json};
 
 use super::instruments::{Joules, METERS, Meter, Samples, Spent, timed};
-use crate::error::{Result, check_stopped, failed};
+use crate::error::{Result, check_stopped, fail_if};
 
 /// Number and length of the rounds, and the instruments.
 pub(super) struct Setting<'s> {
@@ -190,12 +190,10 @@ impl Buffers {
             expected = expected.rotate_left(1) ^ (contender.verifier)(&mut self.check, call)?;
         }
         self.call += calls;
-        if self.data != self.check || digest != expected {
-            return Err(failed(format!(
-                "{} and the CPU kernel that verifies it gave different results: report this, and do not use it",
-                contender.name
-            )));
-        }
+        let fault =
+            format_args!("{} and the CPU kernel that verifies it gave different results", contender.name);
+        let is_wrong = self.data != self.check || digest != expected;
+        fail_if(is_wrong, format_args!("{fault}: report this, and do not use it"))?;
         Ok((spent, times))
     }
 }

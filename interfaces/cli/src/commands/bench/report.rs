@@ -56,11 +56,10 @@ impl Section {
     }
 
     fn json(&self) -> Value {
-        let mut json = json!({"results": self.results});
+        let mut json = json!({"results": self.results, "findings": self.findings});
         if let Some(error) = &self.error {
             json["error"] = error.to_string().into();
         }
-        json["findings"] = json!(self.findings);
         json
     }
 }
@@ -145,10 +144,9 @@ impl Report<'_> {
     /// CPU use over the run, with a plot that has one line for each contender.
     fn cpu_use(&self) -> Option<Section> {
         let curves = self.session.samples.curves(PARTS).into_iter();
-        let line = |(name, seconds, points): (Arc<str>, f64, _)| Line {
-            name: format!("{name}, {}", time(seconds)),
-            points,
-            ..Line::default()
+        let line = |(name, seconds, points)| {
+            let name = format!("{name}, {}", time(seconds));
+            Line { name, points, ..Line::default() }
         };
         let lines: Vec<_> = curves.map(line).collect();
         let across = ("% of its timed work in this run", plot::decimal as fn(f64) -> String);
@@ -179,11 +177,10 @@ pub(super) fn per_gb(per_byte: Option<f64>) -> String {
 
 /// A size with its unit, not rounded.
 pub(super) fn size(bytes: usize) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
-        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
-        bytes => format!("{bytes} B"),
-    }
+    let mut units = [("MiB", 20), ("KiB", 10), ("B", 0)].into_iter();
+    let unit = units.find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
+    let (unit, shift) = unit.unwrap_or(("B", 0));
+    format!("{} {unit}", bytes >> shift)
 }
 
 /// Properties of the machine.

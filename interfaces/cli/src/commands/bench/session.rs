@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use indexmap::IndexSet;
 use lockstep::Engine;
 use lockstep::engine::{BackendOptions, ENV_DEVICE, ENV_KERNEL};
 use lockstep_bench::limit;
@@ -15,7 +16,7 @@ use super::Bench;
 use super::instruments::{Meter, Samples};
 use super::measure::{Contender, Setting};
 use super::report::Machine;
-use crate::error::{Result, failed};
+use crate::error::{Result, fail_if};
 use crate::memory;
 use crate::options::EngineArgs;
 use crate::progress::Note;
@@ -120,10 +121,8 @@ impl<'a> Session<'a> {
             |one: &Workload| prefixes.iter().position(|prefix| one.name.starts_with(prefix.as_str()));
         all.retain(|one| prefix(one).is_some());
         all.sort_by_key(prefix);
-        match all.is_empty() {
-            true => Err(failed(format!("no such name to measure: there are {names}"))),
-            false => Ok(all),
-        }
+        fail_if(all.is_empty(), format_args!("no such name to measure: there are {names}"))?;
+        Ok(all)
     }
 
     /// The names of the devices that are measured: the devices that the options name; otherwise the devices of the named kernels;
@@ -132,12 +131,11 @@ impl<'a> Session<'a> {
         if !self.devices.is_empty() {
             return Ok(self.devices.clone());
         }
-        let mut names = Vec::new();
+        let mut names = IndexSet::new();
         // The name of a kernel determines its device.
         for kernel in &self.kernels {
             let engine = self.engine(AUTO, Some(kernel), self.args.threads)?;
-            let found = engine.devices().iter().map(|device| device.id().to_string());
-            names.extend(found.filter(|name| !names.contains(name)).collect::<Vec<_>>());
+            names.extend(engine.devices().iter().map(|device| device.id().to_string()));
         }
         if self.kernels.is_empty() {
             let threads = self.engine("cpu", None, self.args.threads)?.threads();
@@ -145,7 +143,7 @@ impl<'a> Session<'a> {
             let real = found.devices.iter().filter(|device| !device.properties().by_name_only);
             names.extend(real.map(|device| device.id().to_string()));
         }
-        Ok(names)
+        Ok(names.into_iter().collect())
     }
 
     /// Each device or, if `by_kernel` is true or kernels are named, each kernel of each device: the named kernels, or else all
@@ -155,11 +153,11 @@ impl<'a> Session<'a> {
         if !by_kernel && self.devices.is_empty() && self.kernels.is_empty() {
             names.insert(0, AUTO.into());
         }
-        let is_unmatched = |kernel: &&String| !names.iter().any(|device| is_of_backend(kernel, device));
-        if let Some(kernel) = self.kernels.iter().find(is_unmatched) {
-            return Err(failed(format!(
+        for kernel in &self.kernels {
+            let message = format_args!(
                 "none of the measured devices has kernels like {kernel}: see `lockstep devices`"
-            )));
+            );
+            fail_if(!names.iter().any(|device| is_of_backend(kernel, device)), message)?;
         }
         let mut subjects = Vec::new();
         for device in &names {

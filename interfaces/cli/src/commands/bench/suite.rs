@@ -12,10 +12,12 @@ use lockstep_bench::workload::Shape;
 use lockstep_report::plot;
 use serde_json::{Map, Value, json};
 
-use super::measure::{Measured, Rate};
+// The suites import these names from here.
+use super::instruments::METERS;
+use super::measure::{Measured, Rate, Setting, in_turn, rounds};
 use super::report::{self, Section};
-use super::session::Session;
-use crate::error::{Error, Result, check_stopped, failed};
+use super::session::{AUTO, Session, Subject};
+use crate::error::{Error, Result, check_stopped, fail_if};
 use crate::signals;
 
 struct Suite {
@@ -112,13 +114,9 @@ pub(super) fn run_each(names: &[String], session: &Session<'_>) -> Vec<Section> 
         let mut section = empty();
         let done = check_stopped().and_then(|()| run(session, &mut section));
         let nothing = "the measured devices and kernels support none of these workloads at these sizes";
-        let error = match done {
+        if let Err(error) = done.and_then(|()| fail_if(section.results.is_empty(), nothing)) {
             // A signal can also make a measured program fail.
-            Err(_) if signals::stopped() => Some(Error::Stopped),
-            Ok(()) if section.results.is_empty() => Some(failed(nothing)),
-            done => done.err(),
-        };
-        if let Some(error) = error {
+            let error = if signals::stopped() { Error::Stopped } else { error };
             let findings = vec![format!("This suite failed and has no results: {error}")];
             section = Section { findings, error: Some(error), ..empty() };
         }
@@ -152,24 +150,19 @@ impl Outcome {
     fn check_limit<'m>(&self, contenders: impl IntoIterator<Item = &'m Measured>) -> Result<()> {
         let is_checked = |_: &&Measured| self.shape.bytes() >= LIMIT_CHECKED_FROM;
         let Some(limit) = self.of(limit::NAME).filter(is_checked) else { return Ok(()) };
-        let is_faster = |one: &&Measured| {
-            one.rate.median > limit.rate.median * LIMIT_TOLERANCE && one.rate.least > limit.rate.most
-        };
-        contenders.into_iter().find(is_faster).map_or(Ok(()), |one| {
-            let (work, size) = (&self.work, report::size(self.shape.size));
-            let ratio = one.rate.median / limit.rate.median;
-            let name = &one.name;
-            Err(failed(format!(
-                "{work} at {size}: {name} has {ratio:.2} times the speed of the limit, which is wrong: report this"
-            )))
+        let (work, size) = (&self.work, report::size(self.shape.size));
+        contenders.into_iter().try_for_each(|Measured { name, rate, .. }| {
+            let ratio = rate.median / limit.rate.median;
+            let fault = format_args!("{name} has {ratio:.2} times the speed of the limit, which is wrong");
+            let is_wrong = ratio > LIMIT_TOLERANCE && rate.least > limit.rate.most;
+            fail_if(is_wrong, format_args!("{work} at {size}: {fault}: report this"))
         })
     }
 
     /// Number and size of the messages, with the unit.
     fn shape_text(&self) -> String {
-        let many =
-            if self.shape.messages > 1 { format!("{} x ", self.shape.messages) } else { String::new() };
-        format!("{many}{}", report::size(self.shape.size))
+        let size = report::size(self.shape.size);
+        if self.shape.messages > 1 { format!("{} x {size}", self.shape.messages) } else { size }
     }
 
     fn json(&self) -> Value {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
 use lockstep::{Engine, FileKey, keyfile};
 use lockstep_bench::workload::random;
@@ -13,16 +14,11 @@ use lockstep_report::{Table, text};
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::{AUTO, Rate, Section, Session, in_turn, report};
 use crate::commands::bench::instruments::children_time;
-use crate::commands::bench::measure::{Rate, in_turn};
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::{AUTO, Session};
-use crate::error::{Error, Result, check_stopped, failed};
+use crate::error::{Error, Result, check_stopped, fail_if, failed};
 use crate::invocation;
 use crate::signals::Guard;
-
-const SIZES: [usize; 1] = [256 << 20];
-const QUICK_SIZES: [usize; 1] = [1 << 20];
 
 /// The output that a contender must produce. It is verified.
 enum Output {
@@ -61,7 +57,7 @@ impl TestFiles {
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let head = ["size", "who", "seconds", "least", "most", "GB/s", "times cp's", "CPU s/GB"];
     let mut table = Table::new("Files", &head, 2);
-    for size in session.sizes(&SIZES, &QUICK_SIZES) {
+    for size in session.sizes(&[256 << 20], &[1 << 20]) {
         // While the guard exists, a signal only stops the measurement. The folder is removed when the files are dropped.
         let guard = Guard::creating();
         let files = prepare(session, size, &guard)?;
@@ -71,20 +67,19 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         section.findings = vec![format!("Files in {}.", parent.display())];
         drop(files);
         drop(guard);
-        let rate_of = |one: &Contender| Rate::of(one.seconds.clone());
-        let cp = contenders.iter().find(|one| one.name == "cp").map(|one| rate_of(one).median);
+        let cp = contenders.iter().find(|one| one.name == "cp");
+        let cp = cp.map(|one| Rate::of(one.seconds.clone()).median);
         let title = format!("A file of {}: GB/s over the run time of the program", report::size(size));
         let mut bars = Bars { title, ..Bars::default() };
         for one in contenders {
-            let seconds = rate_of(&one);
+            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64);
+            let seconds = Rate::of(one.seconds);
             let Rate { median, least, most } = seconds;
             let rate = |seconds: f64| size as f64 / seconds / 1e9;
-            let cpu = one.cpu.map(|cpu| cpu.as_secs_f64() / one.seconds.len() as f64 / size as f64);
+            let times = cp.map_or("-".into(), |cp| format!("{:.2}", median / cp));
             let mut row = vec![report::size(size), one.name.clone()];
             row.extend([median, least, most].map(|seconds| format!("{seconds:.3}")));
-            row.push(report::digits(rate(median)));
-            row.push(cp.map_or("-".into(), |cp| format!("{:.2}", median / cp)));
-            row.push(report::per_gb(cpu));
+            row.extend([report::digits(rate(median)), times, report::per_gb(cpu)]);
             table.rows.push(row);
             let spread = (rate(most), rate(least));
             bars.push(&one.name, [("median; line: minimum to maximum", rate(median), spread)]);
@@ -121,11 +116,9 @@ fn prepare(session: &Session<'_>, size: usize, guard: &Guard) -> Result<TestFile
 }
 
 fn contenders(session: &Session<'_>, files: &TestFiles) -> Result<Vec<Contender>> {
-    let program = invocation::program().ok_or_else(|| {
-        failed(
-            "cannot find this program: the command is not a program of its own: run the program `lockstep`",
-        )
-    })?;
+    let missing =
+        "cannot find this program: the command is not a program of its own: run the program `lockstep`";
+    let program = invocation::program().ok_or_else(|| failed(missing))?;
     let mut devices = session.devices()?;
     if session.devices.is_empty() {
         // `auto` replaces `cpu`, because the planner chooses the CPU on a machine without other devices.
@@ -212,10 +205,8 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
         let cpu = children_time().zip(cpu).map(|(after, before)| after - before);
         let done = done.map_err(|error| failed(format!("cannot run {}: {error}", contender.name)))?;
         check_stopped()?;
-        if !done.status.success() {
-            let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
-            return Err(failed(format!("{} failed: {message}", contender.name)));
-        }
+        let message = text::one_line(&String::from_utf8_lossy(&done.stderr));
+        fail_if(!done.status.success(), format_args!("{} failed: {message}", contender.name))?;
         verify(files, contender, &out)?;
         if round > 0 {
             contender.seconds.push(seconds);
@@ -227,25 +218,19 @@ fn measure(session: &Session<'_>, files: &TestFiles, contenders: &mut [Contender
 
 /// Reads the output file, decrypts it if it is encrypted, and compares the result with the plaintext.
 fn verify(files: &TestFiles, contender: &Contender, out: &Path) -> Result<()> {
-    if matches!(contender.output, Output::Nothing) {
-        return Ok(());
-    }
-    let mut made = fs::read(out).map_err(Error::io("read", out))?;
+    let read = || fs::read(out).map_err(Error::io("read", out));
     let plaintext = match &contender.output {
-        Output::Message => lockstep::open(&files.engine, &files.key, b"", &made)?,
+        Output::Nothing => return Ok(()),
+        Output::Plaintext => read()?,
+        Output::Message => lockstep::open(&files.engine, &files.key, b"", &read()?)?,
         Output::Ctr(key, iv) => {
-            let key = CipherKey::new(Cipher::Ctr, key)?;
-            let planner = files.engine.planner();
-            let data = lockstep::hazmat::data::Data::in_place(&mut made);
-            Cipher::Ctr.one(planner, Direction::Decrypt, &key, &mut iv.clone(), data)?;
+            let (key, mut made) = (CipherKey::new(Cipher::Ctr, key)?, read()?);
+            let data = Data::in_place(&mut made);
+            Cipher::Ctr.one(files.engine.planner(), Direction::Decrypt, &key, &mut iv.clone(), data)?;
             made
         }
-        Output::Plaintext | Output::Nothing => made,
     };
-    if plaintext != files.plaintext {
-        return Err(failed(format!("{}: the output is wrong", contender.name)));
-    }
-    Ok(())
+    fail_if(plaintext != files.plaintext, format_args!("{}: the output is wrong", contender.name))
 }
 
 #[cfg(test)]

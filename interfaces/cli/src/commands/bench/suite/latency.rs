@@ -8,21 +8,14 @@ use lockstep_report::Table;
 use lockstep_report::plot::Plot;
 use serde_json::json;
 
-use super::BYTES;
-use crate::commands::bench::measure::{Measured, Rate, Setting, rounds};
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::Session;
+use super::{BYTES, Measured, Rate, Section, Session, Setting, report, rounds};
 use crate::error::Result;
 
-const WORKS: &str = "ctr-256 gcm-256";
-const SIZES: [usize; 4] = [16, 256, 4 << 10, 64 << 10];
-const QUICK_SIZES: [usize; 2] = [16, 4 << 10];
-
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
-    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let sizes = session.sizes(&[16, 256, 4 << 10, 64 << 10], &[16, 4 << 10]);
     let subjects = session.subjects(false)?;
     let setting = Setting { times_calls: true, ..session.setting(5, Duration::from_millis(40)) };
-    for work in &session.works(WORKS)? {
+    for work in &session.works("ctr-256 gcm-256")? {
         let head = ["size", "who", "calls", "least", "median", "90 %", "99 %", "most"];
         let mut table = Table::new(&format!("{}, time of a call", work.name), &head, 2);
         let title = format!("{}: time of a call, median (bars: minimum to 99 %)", work.name);

@@ -8,30 +8,20 @@ use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 use serde_json::json;
 
-use super::bar;
-use crate::commands::bench::measure::{Rate, rounds};
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::Session;
-use crate::error::{Result, failed};
-
-/// In ECB mode the inputs of the block cipher are the blocks of the data.
-const WORKS: &str = "ecb-256";
-const SIZES: [usize; 1] = [1 << 20];
-const QUICK_SIZES: [usize; 1] = [64 << 10];
+use super::{Rate, Section, Session, bar, report, rounds};
+use crate::error::{Result, fail_if};
 
 const NOT_CIPHER_INPUT: &str = "the data are not the input of the block cipher";
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
+    // In ECB mode the inputs of the block cipher are the blocks of the data.
     let (works, unsuitable): (Vec<_>, Vec<_>) =
-        session.works(WORKS)?.into_iter().partition(Workload::has_data_as_cipher_input);
+        session.works("ecb-256")?.into_iter().partition(Workload::has_data_as_cipher_input);
     let unsuitable: Vec<_> = unsuitable.into_iter().map(|work| work.name).collect();
-    if works.is_empty() {
-        return Err(failed(format!(
-            "data patterns cannot be measured with {}: {NOT_CIPHER_INPUT}",
-            unsuitable.join(", ")
-        )));
-    }
-    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    let unsuitable = unsuitable.join(", ");
+    let message = format_args!("data patterns cannot be measured with {unsuitable}: {NOT_CIPHER_INPUT}");
+    fail_if(works.is_empty(), message)?;
+    let sizes = session.sizes(&[1 << 20], &[64 << 10]);
     let subjects = session.subjects(true)?;
     let setting = session.setting(9, Duration::from_millis(20));
     let head = [&["work", "size", "who"], &PATTERNS[..], &["difference", "spread", "inside"]].concat();
@@ -60,9 +50,9 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
                 let mut row = vec![work.name.clone(), report::size(size), name.to_owned()];
                 row.extend(rates.map(report::rate));
                 let [apart, within] = [difference, spread].map(|part| format!("{:.1} %", part * 100.0));
-                section.findings.push(format!(
-                    "{name}, {of_what}: patterns differ by {apart}, rounds of one pattern by {within}: {verdict}"
-                ));
+                let facts =
+                    format!("patterns differ by {apart}, rounds of one pattern by {within}: {verdict}");
+                section.findings.push(format!("{name}, {of_what}: {facts}"));
                 row.extend([apart, within, inside.into()]);
                 table.rows.push(row);
                 bars.push(name, PATTERNS.into_iter().zip(rates).map(|(pattern, rate)| bar(pattern, rate)));
@@ -79,7 +69,7 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
         }
     }
     if !unsuitable.is_empty() {
-        section.findings.push(format!("Left out: {}; {NOT_CIPHER_INPUT}.", unsuitable.join(", ")));
+        section.findings.push(format!("Left out: {unsuitable}; {NOT_CIPHER_INPUT}."));
     }
     section.tables.push(table);
     Ok(())

@@ -9,12 +9,8 @@ use lockstep_bench::workload::{self, MAX_CALL_BYTES, Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::bars::Bars;
 
-use super::{Outcome, bar};
-use crate::commands::bench::instruments::METERS;
-use crate::commands::bench::measure::{self, Measured, Rate};
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::{AUTO, Session, Subject};
-use crate::error::{Result, check_stopped, failed};
+use super::{AUTO, METERS, Measured, Outcome, Rate, Section, Session, Subject, bar, report, rounds};
+use crate::error::{Result, check_stopped, fail_if, failed};
 
 /// The workloads that are measured by default.
 const NAMES: &str = "ctr-128 ctr-256 gcm-128 gcm-256 gcm-256-open ecb-128 ecb-256 ecb-128-decrypt xts-128 xts-256 \
@@ -26,9 +22,8 @@ const KEYS: &str = "gcm-128-keys";
 /// The start of the names of the `openssl` programs.
 const OPENSSL: &str = "OpenSSL";
 
-/// A size that fits into the first-level cache, and one that does not.
-const SIZES: [usize; 2] = [16 << 10, 1 << 20];
-const QUICK_SIZES: [usize; 1] = [1 << 10];
+const GCM_BY_OPENSSL: &str = "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: \
+                              compare large messages.";
 
 /// The workloads that the options select.
 fn works(session: &Session<'_>) -> Result<Vec<Workload>> {
@@ -36,9 +31,9 @@ fn works(session: &Session<'_>) -> Result<Vec<Workload>> {
     let usual = NAMES.split_whitespace().map(workload::named);
     let mut works: Vec<_> = usual.chain([batch(BATCH, "cbc-128"), batch(KEYS, "gcm-128")]).collect();
     if !session.args.mode.is_empty() {
-        let others: Vec<_> = workload::all().into_iter().filter(|work| !works.contains(work)).collect();
-        works.extend(others);
-        return session.matching(works);
+        let mut others = workload::all();
+        others.retain(|work| !works.contains(work));
+        return session.matching([works, others].concat());
     }
     if session.args.quick {
         works.retain(|work| ["ctr-128", "gcm-256", BATCH].contains(&work.name.as_str()));
@@ -75,7 +70,8 @@ impl Outcome {
 }
 
 pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
-    let sizes = session.sizes(&SIZES, &QUICK_SIZES);
+    // The first size fits into the first-level cache, the second does not.
+    let sizes = session.sizes(&[16 << 10, 1 << 20], &[1 << 10]);
     let device = session.devices.first().map_or(AUTO, String::as_str);
     let kernel = session.kernels.first().map(String::as_str);
     let engine = session.engine(device, kernel, session.args.threads.or(Some(1)))?;
@@ -84,31 +80,25 @@ pub(super) fn run(session: &Session<'_>, section: &mut Section) -> Result<()> {
     for work in &works(session)? {
         for &size in sizes.iter().filter(|size| work.accepts(**size)) {
             let shape = Shape { size, messages: messages(work, size) };
+            let (name, size) = (&work.name, report::size(size));
             if shape.bytes() > MAX_CALL_BYTES {
-                let (messages, size) = (shape.messages, report::size(size));
-                left_out.push(format!(
-                    "{} at {size} was left out: {messages} messages are more than 1 GiB in a call.",
-                    work.name
-                ));
+                let why = format!("{} messages are more than 1 GiB in a call", shape.messages);
+                left_out.push(format!("{name} at {size} was left out: {why}."));
                 continue;
             }
-            session.note(&format!("{}: {}", work.name, report::size(size)));
+            session.note(&format!("{name}: {size}"));
             all.extend(compare(session, &ours, work, shape)?);
         }
     }
-    if all.is_empty() && !left_out.is_empty() {
-        return Err(failed(format!("{} Take smaller messages", left_out.join(" "))));
-    }
+    let is_too_large = all.is_empty() && !left_out.is_empty();
+    fail_if(is_too_large, format_args!("{} Take smaller messages", left_out.join(" ")))?;
     section.findings = faster_peers(&all);
     section.findings.extend(left_out);
     section.findings.extend(session.left_out(&session.devices));
     section.findings.extend(session.left_out(&session.kernels));
     let is_gcm_with_openssl = |one: &Outcome| one.work.starts_with("gcm-") && one.ratio(OPENSSL).is_some();
     if all.iter().any(is_gcm_with_openssl) {
-        section.findings.push(
-            "GCM: `openssl speed` sets key and IV anew for each call, all others use a prepared key: compare large messages."
-                .into(),
-        );
+        section.findings.push(GCM_BY_OPENSSL.into());
     }
     if session.openssl.is_empty() {
         let why = match session.args.quick {
@@ -150,16 +140,14 @@ fn compare(session: &Session<'_>, ours: &Subject, work: &Workload, shape: Shape)
     // `openssl speed` measures one message at a time, with one key.
     let cipher = openssl_name(work).filter(|_| work.name != KEYS);
     // Programs run in turn with the other contenders: each round of this process is followed by one run of each program.
-    let programs =
-        cipher.iter().flat_map(|cipher| session.openssl.iter().map(move |program| (cipher, program)));
-    let mut programs: Vec<_> = programs.map(|(cipher, program)| (cipher, program, Vec::new())).collect();
+    let programs = |cipher| session.openssl.iter().map(move |program| (cipher, program, Vec::new()));
+    let mut programs: Vec<_> = cipher.iter().flat_map(programs).collect();
     let decrypts = work.direction == Direction::Decrypt;
-    let mut measured = measure::rounds(&setting, &mut contenders, shape.bytes(), |round| {
+    let mut measured = rounds(&setting, &mut contenders, shape.bytes(), |round| {
         for (cipher, program, rates) in &mut programs {
             check_stopped()?;
-            let rate = program.speed(cipher, decrypts, shape.size);
-            let rate =
-                rate.ok_or_else(|| failed("`openssl speed` gave no result: leave it out by --no-openssl"))?;
+            let missing = || failed("`openssl speed` gave no result: leave it out by --no-openssl");
+            let rate = program.speed(cipher, decrypts, shape.size).ok_or_else(missing)?;
             rates.extend((round > 0).then_some(rate));
         }
         Ok(())
@@ -187,8 +175,8 @@ fn table(session: &Session<'_>, all: &[Outcome]) -> Table {
             let first = number == 0;
             let text = |text: &str| if first { text.to_owned() } else { String::new() };
             let Rate { median, least, most } = measured.rate;
-            let mut row =
-                vec![text(&one.work), text(&one.shape_text()), measured.name.to_string(), text(one.kernel)];
+            let name = measured.name.to_string();
+            let mut row = vec![text(&one.work), text(&one.shape_text()), name, text(one.kernel)];
             row.extend([median, least, most].map(|rate| report::digits(rate / 1e9)));
             row.push(if first { String::new() } else { format!("{:.2} x", one.ours() / median) });
             row.push(report::per_gb(measured.cpu));
@@ -211,9 +199,8 @@ fn faster_peers(all: &[Outcome]) -> Vec<String> {
     }
     let compared = all.iter().filter(|one| one.peers().next().is_some()).count();
     if findings.is_empty() && compared > 0 {
-        findings.push(format!(
-            "No peer is more than 3 % faster in any of the {compared} measurements with a peer."
-        ));
+        let number = format!("any of the {compared} measurements with a peer");
+        findings.push(format!("No peer is more than 3 % faster in {number}."));
     }
     let (all, alone) = (all.len(), all.len() - compared);
     if alone > 0 {

@@ -2,16 +2,14 @@
 
 use std::time::Duration;
 
+use indexmap::IndexSet;
 use lockstep_bench::workload::{Shape, Workload};
 use lockstep_report::Table;
 use lockstep_report::plot::{self, Plot};
 use serde_json::json;
 
-use super::{BYTES, Outcome};
-use crate::commands::bench::instruments::METERS;
-use crate::commands::bench::measure::{self, Measured, Setting};
-use crate::commands::bench::report::{self, Section};
-use crate::commands::bench::session::{AUTO, Session, Subject, numbers};
+use super::{AUTO, BYTES, METERS, Measured, Outcome, Section, Session, Setting, Subject, report, rounds};
+use crate::commands::bench::session::numbers;
 use crate::error::Result;
 
 /// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
@@ -123,9 +121,8 @@ impl<'s> Sweep<'s> {
             all.push(self.run(section, work, sizes.iter().copied().map(Shape::one), titles, marks)?);
         }
         all.retain(|outcomes| !outcomes.is_empty());
-        section
-            .tables
-            .push(costs("CPU time at the largest size, seconds for a gigabyte", &all, |one| one.cpu));
+        let title = "CPU time at the largest size, seconds for a gigabyte";
+        section.tables.push(costs(title, &all, |one| one.cpu));
         Ok(all)
     }
 
@@ -154,7 +151,7 @@ impl<'s> Sweep<'s> {
             }
             let mut outcome = Outcome { work: work.name.clone(), shape, measured: Vec::new(), kernel: "" };
             self.session.note(&format!("{}: {}", work.name, outcome.shape_text()));
-            outcome.measured = measure::rounds(&self.setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
+            outcome.measured = rounds(&self.setting, &mut contenders, shape.bytes(), |_| Ok(()))?;
             if !self.session.args.quick {
                 outcome.check_limit(on_cpu(&outcome))?;
             }
@@ -201,13 +198,10 @@ fn table<'o>(
     rows: impl Iterator<Item = (String, &'o [Outcome])> + Clone,
     cell: impl Fn(&Measured) -> String,
 ) -> Table {
-    let mut names: Vec<&str> = Vec::new();
-    for one in rows.clone().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured) {
-        if !names.contains(&&*one.name) {
-            names.push(&one.name);
-        }
-    }
-    let mut table = Table::new(title, &[&[""], &names[..]].concat(), 1);
+    let all = rows.clone().flat_map(|(_, outcomes)| outcomes).flat_map(|outcome| &outcome.measured);
+    let names: IndexSet<&str> = all.map(|one| &*one.name).collect();
+    let head: Vec<_> = std::iter::once("").chain(names.iter().copied()).collect();
+    let mut table = Table::new(title, &head, 1);
     for (first, outcomes) in rows {
         let last = |name: &&str| outcomes.iter().rev().find_map(|outcome| outcome.of(name));
         let cells = names.iter().map(|name| last(name).map_or("-".into(), &cell));
@@ -237,10 +231,9 @@ fn parts_of_limit(outcomes: &[Outcome]) -> Option<String> {
         let (best, ratio) = best_of_limit(outcome)?;
         Some(format!("{ratio:.2} at {} ({})", outcome.shape_text(), best.name))
     });
-    let parts: Vec<_> = parts.collect();
-    let work = &outcomes.first()?.work;
-    (!parts.is_empty())
-        .then(|| format!("{work}: the fastest kernel, divided by the limit: {}", parts.join(", ")))
+    let (work, parts) = (&outcomes.first()?.work, parts.collect::<Vec<_>>());
+    let list = parts.join(", ");
+    (!parts.is_empty()).then(|| format!("{work}: the fastest kernel, divided by the limit: {list}"))
 }
 
 /// The fastest device.
@@ -251,11 +244,10 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
 /// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
 /// device cross in the plot.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
-    let mut found = Vec::new();
-    for pair in outcomes.windows(2) {
-        let (Some(before), Some(after)) = (best(&pair[0]), best(&pair[1])) else { continue };
+    let crossing = |pair: &[Outcome]| {
+        let (before, after) = (best(&pair[0])?, best(&pair[1])?);
         if before.name == after.name {
-            continue;
+            return None;
         }
         // The rate of the new fastest device minus the rate of the previous one, on the logarithmic scale of the plot.
         let lead = |outcome: &Outcome| {
@@ -268,24 +260,19 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
             // One of the two devices was not measured at one of the sizes.
             _ => (from + to) / 2.0,
         };
-        found.push((at.exp(), after.name.to_string()));
-    }
-    found
+        Some((at.exp(), after.name.to_string()))
+    };
+    outcomes.windows(2).filter_map(crossing).collect()
 }
 
 /// A sentence with the fastest device of each range of sizes.
 fn winners(outcomes: &[Outcome]) -> String {
-    let mut parts: Vec<(String, usize, usize)> = Vec::new();
-    for outcome in outcomes {
-        let Some(best) = best(outcome) else { continue };
-        let size = outcome.shape.size;
-        match parts.last_mut() {
-            Some((name, _, to)) if *name == *best.name => *to = size,
-            _ => parts.push((best.name.to_string(), size, size)),
-        }
-    }
-    let sentences = parts.iter().map(|(name, from, to)| {
-        format!("{name} is the fastest device from {} to {}", report::size(*from), report::size(*to))
+    let fastest = outcomes.iter().filter_map(|outcome| Some((&best(outcome)?.name, outcome.shape.size)));
+    let fastest: Vec<_> = fastest.collect();
+    let sentences = fastest.chunk_by(|(one, _), (next, _)| one == next).map(|range| {
+        let [name, from, to] =
+            [range[0].0.to_string(), report::size(range[0].1), report::size(range[range.len() - 1].1)];
+        format!("{name} is the fastest device from {from} to {to}")
     });
     let text = sentences.collect::<Vec<_>>().join("; ");
     let alone = outcomes.iter().all(|outcome| devices(outcome).count() < 2);
@@ -304,10 +291,10 @@ fn slower_than_best(work: &str, outcomes: &[Outcome]) -> Option<String> {
         (ratio < TOLERANCE).then(|| format!("{} by {less:.0} % ({}{doubt})", outcome.shape_text(), best.name))
     });
     let slower: Vec<_> = slower.collect();
-    Some(if slower.is_empty() {
-        format!("{work}: auto is nowhere more than 3 % behind the best single device")
-    } else {
-        format!("{work}: auto is more than 3 % behind the best single device at {}", slower.join(", "))
+    let behind = "more than 3 % behind the best single device";
+    Some(match &slower[..] {
+        [] => format!("{work}: auto is nowhere {behind}"),
+        _ => format!("{work}: auto is {behind} at {}", slower.join(", ")),
     })
 }
 

@@ -12,7 +12,7 @@ use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
-use crate::error::{Result, failed, not_authentic};
+use crate::error::{Result, fail_if, not_authentic};
 use crate::input::Input;
 use crate::job::{PIECE, Report};
 use crate::output::Writer;
@@ -26,50 +26,36 @@ const FOR_MODE: &str =
 
 /// A raw mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(super) enum Mode {
     /// A mode without authentication.
     Cipher(Cipher),
     Aead(Aead),
     Hctr2,
     CbcCts,
-    KeyWrap {
-        padded: bool,
-    },
+    KeyWrap(Icv),
     Cmac,
     Gmac,
 }
 
-impl Mode {
-    pub(crate) fn is_mac(self) -> bool {
-        matches!(self, Mode::Cmac | Mode::Gmac)
-    }
-}
-
-/// A raw mode with its parameters.
-pub(crate) struct Raw {
-    pub(crate) input: Input,
-    pub(crate) mode: Mode,
-    pub(crate) engine: Engine,
-    pub(crate) decrypt: bool,
-    pub(crate) key: Zeroizing<Vec<u8>>,
-    pub(crate) iv: Vec<u8>,
+/// A raw mode with its parameters: the options, which the mode allows, and the values that they name.
+pub(super) struct Raw<'a> {
+    pub(super) args: &'a super::Cipher,
+    pub(super) input: Input,
+    pub(super) engine: Engine,
+    pub(super) key: Zeroizing<Vec<u8>>,
+    pub(super) iv: Vec<u8>,
     /// The strings of associated data; one at most, except for SIV.
-    pub(crate) aad: Vec<Vec<u8>>,
-    /// The length of the tag or MAC in bytes. The mode allows it.
-    pub(crate) tag_len: usize,
-    pub(crate) padding: bool,
-    /// The order of the last two ciphertext blocks in CBC with ciphertext stealing.
-    pub(crate) cts: Variant,
+    pub(super) aad: Vec<Vec<u8>>,
 }
 
-impl Raw {
+impl Raw<'_> {
     /// Runs the mode; returns the number of input or plaintext bytes.
-    pub(crate) fn run(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        match self.mode {
+    pub(super) fn run(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
+        match self.args.mode {
             Mode::Cipher(cipher) => self.cipher(cipher, output, report),
             Mode::Cmac => self.cmac(output, report),
             Mode::Gmac => self.gcm(true, output, report),
-            Mode::Aead(Aead::Gcm) if !self.decrypt => self.gcm(false, output, report),
+            Mode::Aead(Aead::Gcm) if !self.args.decrypt => self.gcm(false, output, report),
             _ => self.whole(output, report),
         }
     }
@@ -77,7 +63,7 @@ impl Raw {
     /// Runs a mode without authentication, piece by piece; returns the number of input bytes.
     fn cipher(&self, cipher: Cipher, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let iv = if cipher == Cipher::Ecb { [0; 16] } else { self.block(cipher.name())? };
-        let padding = if self.padding { Padding::Pkcs7 } else { Padding::None };
+        let padding = if self.args.no_padding { Padding::None } else { Padding::Pkcs7 };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
             CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
@@ -92,7 +78,7 @@ impl Raw {
             };
             write(output, done)
         })?;
-        if self.decrypt && padding == Padding::Pkcs7 && cipher.takes_padding() {
+        if self.args.decrypt && padding == Padding::Pkcs7 && cipher.takes_padding() {
             check_padded(cipher, total)?;
         }
         let len = stream.finish(&mut processed)?;
@@ -122,38 +108,38 @@ impl Raw {
             write(output, piece)
         })?;
         let mut tag = [0; 16];
-        stream.finish(&mut tag[..self.tag_len])?;
+        stream.finish(&mut tag[..self.args.tag_len()])?;
         if is_mac {
             self.write_mac(&tag, output)?
         } else {
-            write(output, &tag[..self.tag_len])?
+            write(output, &tag[..self.args.tag_len()])?
         }
         Ok(total)
     }
 
     fn write_mac(&self, mac: &Block, output: &mut Writer) -> Result<()> {
-        write(output, format!("{}\n", text::hex(&mac[..self.tag_len])).as_bytes())
+        write(output, format!("{}\n", text::hex(&mac[..self.args.tag_len()])).as_bytes())
     }
 
     /// Runs a mode on the whole input; returns the number of plaintext bytes. The tag follows the ciphertext; the synthetic IV
     /// of SIV precedes it.
     fn whole(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let planner = self.engine.planner();
-        let opens = self.decrypt && matches!(self.mode, Mode::Aead(_));
+        let opens = self.args.decrypt && matches!(self.args.mode, Mode::Aead(_));
         let mut data = self.input.read_all(report, if opens { FOR_TAG } else { FOR_MODE })?;
         let len = data.len();
-        match self.mode {
+        match self.args.mode {
             Mode::Aead(mode) => {
                 let key = aead::Key::new(mode, &self.key)?;
                 let aad: Vec<_> = self.aad.iter().map(Vec::as_slice).collect();
-                if !self.decrypt {
-                    let mut tag = vec![0; self.tag_len];
+                if !self.args.decrypt {
+                    let mut tag = vec![0; self.args.tag_len()];
                     key.seal_in_place(&self.engine, &self.iv, &aad, &mut data, &mut tag)?;
                     mode.in_order(&data, &tag).into_iter().try_for_each(|part| write(output, part))?;
                     return Ok(len as u64);
                 }
                 let got = text::bytes(len as u64);
-                let (ciphertext, tag) = mode.split_mut(&mut data, self.tag_len).ok_or_else(|| {
+                let (ciphertext, tag) = mode.split_mut(&mut data, self.args.tag_len()).ok_or_else(|| {
                     not_authentic(format!("the input has {got}, less than a tag: it was cut off"))
                 })?;
                 key.open_in_place(&self.engine, &self.iv, &aad, ciphertext, tag)?;
@@ -164,10 +150,9 @@ impl Raw {
                 let key = Hctr2Key::new(planner, Key::new(&self.key)?)?;
                 hctr2::run(planner, self.direction(), &key, &self.iv, Data::in_place(&mut data))?;
             }
-            Mode::KeyWrap { padded } => {
+            Mode::KeyWrap(icv) => {
                 let key = Key::new(&self.key)?;
-                let icv = if padded { Icv::KWP } else { Icv::KW };
-                data = match self.decrypt {
+                data = match self.args.decrypt {
                     false => key_wrap::wrap(planner, &key, icv, &data)?.into(),
                     true => key_wrap::unwrap(planner, &key, icv, &data)?,
                 };
@@ -175,15 +160,16 @@ impl Raw {
             // The other modes are processed in pieces.
             _ => {
                 let (key, mut iv) = (Key::new(&self.key)?, self.block("CBC-CTS")?);
-                cbc_cts::run_in_place(planner, self.direction(), &key, self.cts, &mut iv, &mut data)?;
+                let order = self.args.cts_mode.unwrap_or(Variant::Cs1);
+                cbc_cts::run_in_place(planner, self.direction(), &key, order, &mut iv, &mut data)?;
             }
         }
         write(output, &data)?;
-        Ok(if self.decrypt { data.len() } else { len } as u64)
+        Ok(if self.args.decrypt { data.len() } else { len } as u64)
     }
 
     fn direction(&self) -> Direction {
-        if self.decrypt { Direction::Decrypt } else { Direction::Encrypt }
+        if self.args.decrypt { Direction::Decrypt } else { Direction::Encrypt }
     }
 
     fn block(&self, mode: &'static str) -> Result<Block> {
@@ -197,16 +183,12 @@ impl Raw {
 /// length, so the error is not an authentication failure.
 fn check_padded(cipher: Cipher, total: u64) -> Result<()> {
     let name = cipher.name();
-    match total {
-        0 => Err(failed(format!(
-            "the input is empty: ciphertext of {name} with padding has at least 16 bytes"
-        ))),
-        _ if !total.is_multiple_of(16) => Err(failed(format!(
-            "the input has {total} bytes: ciphertext of {name} is a multiple of 16 bytes, so this was cut off or is \
-             something else"
-        ))),
-        _ => Ok(()),
-    }
+    let rule = format_args!("ciphertext of {name} with padding has at least 16 bytes");
+    fail_if(total == 0, format_args!("the input is empty: {rule}"))?;
+    let rule = format_args!("ciphertext of {name} is a multiple of 16 bytes");
+    let message =
+        format_args!("the input has {total} bytes: {rule}, so this was cut off or is something else");
+    fail_if(!total.is_multiple_of(16), message)
 }
 
 fn write(output: &mut Writer, bytes: &[u8]) -> Result<()> {
