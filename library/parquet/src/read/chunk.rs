@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::PlainView;
 use crate::aad::{Module, Place};
-use crate::error::{Error, Result, malformed, read};
+use crate::error::{Error, Result, cut_off, ensure, malformed, read};
 use crate::format::MAX_PAGE_HEADER;
 use crate::modules::{self, EncryptedModule, Kind, LENGTH, Protection, module_len, open_one};
 use crate::page;
@@ -87,12 +87,11 @@ impl Chunk {
         let page = |header, body| {
             let page = Page { number, start, header, body };
             let is_inside = header <= MAX_PAGE_HEADER && page.end() <= self.range.end;
-            if is_inside { Ok(page) } else { Err(damaged("is longer than its column chunk")) }
+            ensure(is_inside, || damaged("is longer than its column chunk")).map(|()| page)
         };
         let Some(header) = module(start)? else { return Ok(None) };
-        if number > i16::MAX as usize + usize::from(self.has_dictionary) {
-            return Err(malformed(format!("column {} has a chunk with more than 32768 pages", self.column)));
-        }
+        let too_many = || malformed(format!("column {} has a chunk with more than 32768 pages", self.column));
+        ensure(number <= i16::MAX as usize + usize::from(self.has_dictionary), too_many)?;
         // The length field of the second module is read only if it is in the chunk.
         page(header, LENGTH)?;
         let Some(body) = module(start + header as u64)? else { return Ok(None) };
@@ -231,11 +230,8 @@ impl<S: ReadAt> PlainView<S> {
             last = page;
         }
         let mut found = lock(&chunk.found);
-        for page in &pages {
-            if page.number == found.len() {
-                found.push(*page);
-            }
-        }
+        let known = found.len();
+        found.extend(pages.iter().filter(|page| page.number >= known));
         Ok(pages)
     }
 
@@ -260,18 +256,17 @@ impl<S: ReadAt> PlainView<S> {
         for page in pages {
             let header = page.header.checked_sub(Kind::Gcm.overhead());
             headers.push(vec![0; header.ok_or_else(|| malformed("a page header is too short"))?]);
-            if page.body < self.pages.overhead() {
-                return Err(malformed("a page is too short"));
-            }
+            ensure(page.body >= self.pages.overhead(), || malformed("a page is too short"))?;
         }
-        let mut modules = Vec::with_capacity(2 * pages.len());
-        let (mut sealed, mut plain) = (bytes, &mut *out);
+        let (mut modules, mut rooms) = (Vec::with_capacity(2 * pages.len()), Vec::with_capacity(pages.len()));
+        let (mut sealed, mut plain) = (bytes, out);
         for (page, header) in pages.iter().zip(headers.iter_mut()) {
             let (first, second);
             (first, sealed) = sealed.split_at(page.header);
             (second, sealed) = sealed.split_at(page.body);
             let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
-            let body = &mut whole[page.len() - self.body_len(page)..];
+            let (room, body) = whole.split_at_mut(page.len() - self.body_len(page));
+            rooms.push(room);
             let protection = |kind, is_header| {
                 let aad = self.aad.page(chunk.place, chunk.ordinal(page), is_header);
                 Protection { key: &chunk.key, kind, aad }
@@ -283,12 +278,8 @@ impl<S: ReadAt> PlainView<S> {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
             return Err(Error::NotAuthentic(module));
         }
-        let mut plain = out;
-        for (page, header) in pages.iter().zip(headers.iter()) {
-            let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
-            self.write_header(chunk, page, header, &mut whole[..page.len() - self.body_len(page)])?;
-        }
-        Ok(())
+        let mut parts = pages.iter().zip(headers.iter()).zip(rooms);
+        parts.try_for_each(|((page, header), room)| self.write_header(chunk, page, header, room))
     }
 
     /// The length of the plain page without its header.
@@ -323,17 +314,14 @@ impl<S: ReadAt> PlainView<S> {
             let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
-                let header = Struct::read(&opened)?;
-                let (_, len) = header.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+                let (_, len) = Struct::read(&opened)?.ok_or_else(|| cut_off(&what))?;
                 opened.truncate(len);
             }
             plain.extend(opened);
             rest = after;
         }
-        if !rest.is_empty() {
-            let what = format!("an index or a filter of column {column} is shorter than the file states");
-            return Err(malformed(what));
-        }
+        let too_short = || format!("an index or a filter of column {column} is shorter than the file states");
+        ensure(rest.is_empty(), || malformed(too_short()))?;
         plain.resize(sealed.len(), 0);
         Ok(plain)
     }
