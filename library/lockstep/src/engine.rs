@@ -404,10 +404,8 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
             || device.as_ref().is_some_and(|device| backend.named(device).is_some())
             || backend.certainly_missing().is_some()
     };
-    backends
-        .iter()
-        .filter(|backend| named.contains(&Some(backend.name())))
-        .all(|backend| is_found_here(&**backend))
+    let mut named = backends.iter().filter(|backend| named.contains(&Some(backend.name())));
+    named.all(|backend| is_found_here(&**backend))
 }
 
 /// The name of the backend of the named device or kernel, and the launch options. They are checked without a driver; limits that

@@ -4,7 +4,8 @@ use std::io::{self, IoSlice, IoSliceMut, Write};
 
 use zeroize::Zeroize;
 
-use super::options::Options;
+use super::format::ciphertext_len;
+use super::options::{Options, Summary};
 use crate::error::{Error, Result};
 
 /// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all
@@ -50,10 +51,10 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Flushes the writer and returns the total number of plaintext bytes.
-    pub(super) fn finish(self) -> Result<u64> {
+    /// Flushes the writer; returns the lengths of the plaintext and of its encrypted message.
+    pub(super) fn finish(self) -> Result<Summary> {
         self.writer.flush().map_err(Error::Write)?;
-        Ok(self.plaintext)
+        Ok(Summary { plaintext_len: self.plaintext, ciphertext_len: ciphertext_len(self.plaintext)? })
     }
 }
 

@@ -22,7 +22,7 @@ use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
-use crate::error::{Error, Result, copy, failed};
+use crate::error::{Error, Result, copy, ensure, failed};
 use crate::file;
 use crate::folder::Folder;
 use crate::output::{OnExisting, Trials, remove_abandoned};
@@ -280,10 +280,11 @@ impl Work<'_> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
         let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::file("open", &path))?;
-        if self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some() {
-            return Err(failed(
-                "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file",
-            ));
+        if self.group.direction == Direction::Decrypt {
+            let has_envelope = Envelope::read_file(&opened)?.is_some();
+            let what =
+                "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file";
+            ensure(!has_envelope, || failed(what))?;
         }
         if let Some(expected) = expected
             && commitment(&opened)? != *expected
