@@ -11,7 +11,7 @@ use lockstep::hazmat::work::{Operation, Table, Task, Work};
 
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Outcome, ensure};
 use crate::{aead, cipher, ffi};
 
 /// Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
@@ -113,8 +113,7 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
     // After an error the work does not count as ready.
     let _ = ffi::call(|_| {
         let completion = ffi::object(completion, "the completion")?;
-        completion.check_thread()?;
-        completion.engine.check_process()?;
+        completion.check_caller()?;
         is_ready = completion.work.is_ready();
         Ok(())
     });
@@ -129,9 +128,8 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
 pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
     ffi::call(|_| {
         let started = ffi::object(completion, "the completion")?;
-        started.check_thread()?;
         // After a fork the completion is leaked: see `free_with_engine`.
-        started.engine.check_process()?;
+        started.check_caller()?;
         // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of `ffi`.
         let completion = unsafe { Box::from_raw(completion) };
         completion.wait()
@@ -202,12 +200,12 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
 }
 
 impl Completion {
-    fn check_thread(&self) -> Outcome<()> {
-        if self.starter == thread::current().id() {
-            return Ok(());
-        }
+    /// Fails on another thread or in another process than those that started the work.
+    fn check_caller(&self) -> Outcome<()> {
         let message = "the work was started on another thread: wait for it on the thread that started it";
-        Err(Failure::new(LOCKSTEP_ERROR_ORDER, message))
+        let is_starter = self.starter == thread::current().id();
+        ensure(is_starter, || Failure::new(LOCKSTEP_ERROR_ORDER, message))?;
+        self.engine.check_process()
     }
 
     fn wait(self) -> Outcome<()> {

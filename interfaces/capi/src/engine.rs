@@ -9,7 +9,7 @@ use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::shown;
 
-use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome, ensure};
 use crate::ffi;
 
 /// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
@@ -148,14 +148,10 @@ impl Engine {
 
     /// Fails if the engine has opened devices other than the CPU in another process.
     pub(crate) fn check_process(&self) -> Outcome<()> {
-        if self.opened_in.get().is_none_or(|opener| *opener == process::id()) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            LOCKSTEP_ERROR_FORKED,
-            "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
-             process, or an engine with the device `cpu` before the fork",
-        ))
+        let message = "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
+             process, or an engine with the device `cpu` before the fork";
+        let is_here = self.opened_in.get().is_none_or(|opener| *opener == process::id());
+        ensure(is_here, || Failure::new(LOCKSTEP_ERROR_FORKED, message))
     }
 
     /// Runs work with the executor of the modes.

@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{
     Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
-    LOCKSTEP_OK, Outcome,
+    LOCKSTEP_OK, Outcome, ensure,
 };
 
 /// Runs the body of a function of the interface, and returns its code. A panic becomes [`LOCKSTEP_ERROR_INTERNAL`].
@@ -141,9 +141,7 @@ impl<'a> Call<'a> {
         if self.is_checked {
             return Ok(());
         }
-        if self.ranges[..self.count].iter().any(|other| other.collides(&range)) {
-            return Err(overlap());
-        }
+        ensure(!self.ranges[..self.count].iter().any(|other| other.collides(&range)), overlap)?;
         self.ranges[self.count] = range;
         self.count += 1;
         Ok(())
@@ -244,7 +242,7 @@ fn overlap() -> Failure {
 
 /// Fails if a pointer is null.
 pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome<()> {
-    if pointer.is_null() { Err(null(name)) } else { Ok(()) }
+    ensure(!pointer.is_null(), || null(name))
 }
 
 /// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
@@ -255,13 +253,9 @@ pub(crate) fn check_memory<T>(pointer: *const T, count: usize, name: &str) -> Ou
     check_pointer(pointer, name)?;
     let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize);
     let end = bytes.and_then(|bytes| (pointer as usize).checked_add(bytes));
-    match end {
-        Some(_) => Ok(()),
-        None => Err(Failure::new(
-            LOCKSTEP_ERROR_LENGTH,
-            format!("{name} has {count} elements, which is more than memory can have: pass the right length"),
-        )),
-    }
+    let message =
+        || format!("{name} has {count} elements, which is more than memory can have: pass the right length");
+    ensure(end.is_some(), || Failure::new(LOCKSTEP_ERROR_LENGTH, message()))
 }
 
 /// Fails if the input or the output is null and the length is not 0.
@@ -389,12 +383,9 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     }
     // SAFETY: the contract of the module; the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
-    if !is_size_of_options::<T>(size) {
-        let name = T::NAME;
-        return Err(Failure::argument(format!(
-            "the member `size` of {name} is {size}: set it to sizeof({name})"
-        )));
-    }
+    let name = T::NAME;
+    let message = || format!("the member `size` of {name} is {size}: set it to sizeof({name})");
+    ensure(is_size_of_options::<T>(size), || Failure::argument(message()))?;
     let shared = size.min(size_of::<T>());
     // SAFETY: the source has `size` bytes by the contract of the module. The target has `size_of::<T>()`. Both are at least
     // `shared`.
@@ -404,12 +395,11 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     let has_unknown = unknown.iter().any(|byte| *byte != 0);
     // SAFETY: `known` has whole members of the caller's structure, and zeros for the others. Both are valid for the type.
     let known = unsafe { known.assume_init() };
-    if has_unknown || T::RESERVED(&known) != 0 {
-        let name = T::NAME;
-        return Err(Failure::argument(format!(
+    ensure(!has_unknown && T::RESERVED(&known) == 0, || {
+        Failure::argument(format!(
             "{name} has options that this library does not know: set unused members to zero, or use a newer library"
-        )));
-    }
+        ))
+    })?;
     Ok(known)
 }
 
@@ -425,16 +415,21 @@ pub(crate) struct MemoryRange {
 }
 
 impl MemoryRange {
-    /// Memory that the call reads.
-    pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
+    /// Memory that the call reads or writes.
+    pub(crate) fn of<T>(pointer: *const T, count: usize, is_written: bool) -> MemoryRange {
         // A null pointer is not memory; it is reported where it is used.
         let count = if pointer.is_null() { 0 } else { count };
-        MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), false)
+        MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), is_written)
+    }
+
+    /// Memory that the call reads.
+    pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
+        MemoryRange::of(pointer, count, false)
     }
 
     /// Memory that the call writes.
     pub(crate) fn written<T>(pointer: *mut T, count: usize) -> MemoryRange {
-        MemoryRange { is_written: true, ..MemoryRange::read(pointer, count) }
+        MemoryRange::of(pointer, count, true)
     }
 
     /// The input of a call whose output is at `to`. The range is empty if both are the same memory.
@@ -458,9 +453,7 @@ pub(crate) fn check_overlap(ranges: &mut [MemoryRange]) -> Outcome<()> {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut end, mut end_of_written) = (0, 0);
     for range in ranges.iter().filter(|range| range.start < range.end) {
-        if range.start < if range.is_written { end } else { end_of_written } {
-            return Err(overlap());
-        }
+        ensure(range.start >= if range.is_written { end } else { end_of_written }, overlap)?;
         end = range.end.max(end);
         if range.is_written {
             end_of_written = range.end.max(end_of_written);
