@@ -271,14 +271,9 @@ unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Ou
         true => Tag::Write(call.output(message.tag, message.tag_len, "the tag")?),
         false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
     };
-    Ok(AeadMessage {
-        key: &key.key,
-        nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
-        aad,
-        data: Data::Host(call.data(message.input, message.output, message.len)?),
-        tag,
-        status: Status::Pending,
-    })
+    let nonce = ffi::input(message.nonce, message.nonce_len, "the nonce")?;
+    let data = Data::Host(call.data(message.input, message.output, message.len)?);
+    Ok(AeadMessage { key: &key.key, nonce, aad, data, tag, status: Status::Pending })
 }
 
 impl Key {

@@ -65,11 +65,10 @@ pub unsafe extern "C" fn lockstep_engine_new(
         let (device, kernel) =
             (ffi::text(options.device, "the device")?, ffi::text(options.kernel, "the kernel")?);
         let builder = device.into_iter().fold(lockstep::Engine::builder(), EngineBuilder::device);
-        let mut builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
-        if options.threads != 0 {
-            builder = builder.threads(options.threads as usize);
-        }
-        builder = match options.verify {
+        let builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
+        let threads = (options.threads != 0).then_some(options.threads as usize);
+        let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
+        let builder = match options.verify {
             LOCKSTEP_VERIFY_DEFAULT => builder,
             LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
             LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
@@ -121,14 +120,11 @@ pub unsafe extern "C" fn lockstep_engine_device_name(
     ffi::call(|call| {
         let engine = ffi::object(engine, "the engine")?;
         let output = call.output(name.cast::<u8>(), room, "the place for the name")?;
-        let name = engine.run(|engine| match engine.devices().get(index) {
-            Some(device) => Ok(format!("{}\0", device.id())),
-            None => {
-                let message =
-                    format!("there is no device {index}: use an index below lockstep_engine_device_count");
-                Err(Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message))
-            }
-        })?;
+        let message =
+            || format!("there is no device {index}: use an index below lockstep_engine_device_count");
+        let unknown = || Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message());
+        let name = engine
+            .run(|engine| Ok(format!("{}\0", engine.devices().get(index).ok_or_else(unknown)?.id())))?;
         ffi::copy_result(name.as_bytes(), output)
     })
 }

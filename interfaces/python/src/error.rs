@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lockstep::hazmat::{Error as CoreError, shown};
 use lockstep::quoted;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
-use pyo3::prelude::*;
+use pyo3::{PyErrArguments, prelude::*};
 
 use crate::text::Text;
 
@@ -23,6 +23,15 @@ pyo3::create_exception!(
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
     shown::name(&name).into_owned()
+}
+
+/// Raises `ValueError` with this message unless the condition holds.
+#[inline]
+pub(crate) fn ensure<M: PyErrArguments + Send + Sync + 'static>(
+    holds: bool,
+    message: impl FnOnce() -> M,
+) -> PyResult<()> {
+    if holds { Ok(()) } else { Err(PyValueError::new_err(message())) }
 }
 
 /// The exception for an error of a mode, a device or a kernel.

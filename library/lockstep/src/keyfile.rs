@@ -44,9 +44,8 @@ pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
     let mut digits = Zeroizing::new([0; 64]);
-    text.push_str(
-        base16ct::lower::encode_str(key.as_bytes(), &mut digits[..]).expect("two digits for each byte"),
-    );
+    let digits = base16ct::lower::encode_str(key.as_bytes(), &mut digits[..]);
+    text.push_str(digits.expect("two digits for each byte"));
     text.push('\n');
     text
 }

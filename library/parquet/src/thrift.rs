@@ -161,10 +161,6 @@ impl Struct {
         }
     }
 
-    pub(crate) fn is_true(&self, id: i16) -> bool {
-        self.encoded(id, kind::TRUE).is_some()
-    }
-
     pub(crate) fn binary(&self, id: i16) -> Option<&[u8]> {
         Reader(self.encoded(id, kind::BINARY)?).binary().ok()
     }

@@ -343,15 +343,11 @@ fn take<'b>(buffers: &mut VecDeque<&'b mut [u8]>, mut len: usize) -> Vec<IoSlice
 }
 
 /// Fills buffers with plaintext of the same total length.
-fn fill(buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
+fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     buffers.iter_mut().for_each(|buffer| fresh::populate(buffer));
-    let mut rest: VecDeque<_> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
     for slice in plaintext {
-        let mut from = &slice[..];
-        for mut to in take(&mut rest, from.len()) {
-            let part = from.split_off(..to.len()).expect("no more bytes than in the slice");
-            to.copy_from_slice(part);
-        }
+        let copied = (&**slice).read_vectored(buffers).expect("reading from memory does not fail");
+        IoSliceMut::advance_slices(&mut buffers, copied);
     }
 }
 

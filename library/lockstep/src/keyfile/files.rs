@@ -57,10 +57,8 @@ pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
 /// [`Error::Exists`], [`Error::File`].
 pub fn create(path: &Path, key: &FileKey) -> Result<()> {
     let mode = FileMode::PRIVATE;
-    let mut file = OutputFile::create(
-        path,
-        OutputOptions { mode, sync: true, regular_only: true, ..Default::default() },
-    )?;
+    let options = OutputOptions { mode, sync: true, regular_only: true, ..Default::default() };
+    let mut file = OutputFile::create(path, options)?;
     file.write_all(to_text(key).as_bytes()).map_err(Error::file("write the key file", path))?;
     file.commit()
 }

@@ -96,13 +96,11 @@ impl Destination {
 
     /// Tests with an empty file how the new file can be created and named. `action` is for messages.
     pub(super) fn trial(&self, action: &'static str) -> Result<Outcome> {
-        let outcome = temporary::trial(&self.folder, self.existing);
-        outcome.map_err(Error::file(action, &self.path))?.ok_or_else(|| {
-            self.refused(
-                "this file system can neither rename without replacing nor make hard links, so a file that gets the \
-                 name meanwhile would be lost: allow overwriting, or choose another folder",
-            )
-        })
+        let reason = "this file system can neither rename without replacing nor make hard links, so a file that gets the \
+             name meanwhile would be lost: allow overwriting, or choose another folder";
+        let outcome =
+            temporary::trial(&self.folder, self.existing).map_err(Error::file(action, &self.path))?;
+        outcome.ok_or_else(|| self.refused(reason))
     }
 
     /// Gives a complete file its permissions and its final name.
@@ -130,13 +128,10 @@ impl Destination {
         self.check_may_replace()?;
         let folder = self.folder.stat().map_err(Error::file("create", &self.path))?;
         let user = rustix::process::geteuid().as_raw();
-        if is_protected(&folder, entry.st_uid, user) && !may_act_as_any_owner() {
-            return Err(self.refused(
-                "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
-                 replace it: choose another name",
-            ));
-        }
-        Ok(())
+        let reason = "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
+                      replace it: choose another name";
+        let may_replace = !is_protected(&folder, entry.st_uid, user) || may_act_as_any_owner();
+        ensure(may_replace, || self.refused(reason))
     }
 
     /// Refuses files that the options do not permit: any special file with `regular_only`, a block device without

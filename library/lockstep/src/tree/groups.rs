@@ -116,16 +116,10 @@ impl Plan {
             let root = std::path::absolute(root).map_err(Error::file("find", root))?;
             Ok(PlannedFile { root, input: job.input, output: job.output, len: job.len })
         });
-        Ok(Plan {
-            files: files.collect::<Result<_>>()?,
-            skipped,
-            failed,
-            without_input: leftovers.paths().map(Path::to_owned).collect(),
-            output: output.to_owned(),
-            places,
-            resumes: options.resume,
-            sync,
-        })
+        let files = files.collect::<Result<_>>()?;
+        let without_input = leftovers.paths().map(Path::to_owned).collect();
+        let (output, resumes) = (output.to_owned(), options.resume);
+        Ok(Plan { files, skipped, failed, without_input, output, places, resumes, sync })
     }
 
     /// Creates the output folder, and the folders in it. With [`IfExists::Resume`], removes the temporary files that
@@ -202,12 +196,9 @@ impl Group {
         let writer = Writer { operation: self, host: &(), output: &output, output_dir, sync, trials };
         let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
-        by_length(
-            files,
-            |(file, _)| file.len,
-            (threads, threads),
-            |(file, expected), threads| work.process(file, expected.as_ref(), threads),
-        )
+        let process =
+            |(file, expected): &(_, Option<_>), threads| work.process(file, expected.as_ref(), threads);
+        by_length(files, |(file, _)| file.len, (threads, threads), process)
     }
 
     fn describe(&self, input: &File, output: &File, is_up_to_date: bool) -> Result<Processed> {

@@ -49,13 +49,8 @@ impl Writer<'_> {
         // The metadata of the input are read before its first byte. If the input changes afterwards, its times differ from the times
         // of the output.
         let before = input.metadata().map_err(Error::file("look at", input_path))?;
-        let options = OutputOptions {
-            mode: FileMode::of_input(input)?,
-            sync: self.sync,
-            sparse: self.operation.sparse(),
-            regular_only: true,
-            ..Default::default()
-        };
+        let (mode, sync, sparse) = (FileMode::of_input(input)?, self.sync, self.operation.sparse());
+        let options = OutputOptions { mode, sync, sparse, regular_only: true, ..Default::default() };
         // Dropped after `file`, because it is declared before `file`.
         let _guard = self.host.guard();
         let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);

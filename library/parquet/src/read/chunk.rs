@@ -98,6 +98,25 @@ impl Chunk {
         page(header, body).map(Some)
     }
 
+    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
+    fn pages_in(&self, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
+        let (mut pages, mut last) = (vec![first], first);
+        let length = |at: u64| {
+            let rest = bytes.get((at - first.start) as usize..);
+            Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
+        };
+        while let Some(page) = self.page(last.number + 1, last.end(), length)?
+            && page.end() - first.start <= bytes.len() as u64
+        {
+            pages.push(page);
+            last = page;
+        }
+        let mut found = lock(&self.found);
+        let known = found.len();
+        found.extend(pages.iter().filter(|page| page.number >= known));
+        Ok(pages)
+    }
+
     fn describe(&self, page: &Page, is_header: bool) -> String {
         let module = Module::of_page(self.ordinal(page).is_none(), is_header);
         let Place { row_group, .. } = self.place;
@@ -185,7 +204,7 @@ impl<S: ReadAt> PlainView<S> {
                 buffer.resize(len, 0);
             }
             self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
-            let pages = self.pages_in(chunk, page, &buffer[..len])?;
+            let pages = chunk.pages_in(page, &buffer[..len])?;
             let out = rest.take(pages.iter().map(Page::len).sum::<usize>() - skipped);
             return Ok(Some(Piece { pages, skipped, out }));
         }
@@ -214,25 +233,6 @@ impl<S: ReadAt> PlainView<S> {
                 return Ok(page);
             }
         }
-    }
-
-    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
-    fn pages_in(&self, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
-        let (mut pages, mut last) = (vec![first], first);
-        let length = |at: u64| {
-            let rest = bytes.get((at - first.start) as usize..);
-            Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
-        };
-        while let Some(page) = chunk.page(last.number + 1, last.end(), length)?
-            && page.end() - first.start <= bytes.len() as u64
-        {
-            pages.push(page);
-            last = page;
-        }
-        let mut found = lock(&chunk.found);
-        let known = found.len();
-        found.extend(pages.iter().filter(|page| page.number >= known));
-        Ok(pages)
     }
 
     /// Decrypts a piece. The bytes start with its pages.

@@ -15,7 +15,7 @@ use crate::format::{
 };
 use crate::keys::{KeySource, module_key};
 use crate::modules::{Kind, NONCE, TAG, module_len, open_one, sign};
-use crate::thrift::Struct;
+use crate::thrift::{Struct, Value};
 
 /// The end of a file of Parquet.
 pub(crate) struct End {
@@ -113,7 +113,7 @@ pub(super) fn open(
 fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
     // An empty prefix is none.
     let stored = fields.binary(algorithm::AAD_PREFIX).filter(|prefix| !prefix.is_empty());
-    let needs_prefix = fields.is_true(algorithm::SUPPLY_AAD_PREFIX);
+    let needs_prefix = fields.get(algorithm::SUPPLY_AAD_PREFIX) == Some(&Value::TRUE);
     let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
     let supplied = options.aad_prefix;
     let what = match (stored, supplied) {

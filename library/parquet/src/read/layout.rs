@@ -58,17 +58,9 @@ pub(super) fn plan(
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
-    let mut planner = Planner {
-        engine,
-        source,
-        keys,
-        opened,
-        found: BTreeMap::new(),
-        ordinals: BTreeSet::new(),
-        has_plain_filters,
-        regions: Vec::new(),
-        hidden: 0,
-    };
+    let (found, ordinals, regions, hidden) = Default::default();
+    let mut planner =
+        Planner { engine, source, keys, opened, found, ordinals, has_plain_filters, regions, hidden };
     footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
@@ -193,12 +185,12 @@ impl<S: ReadAt> Planner<'_, S> {
         for &(modules, offset, len) in parts {
             let (Some(start), Some(size)) = (fields.int(offset), fields.int(len)) else { continue };
             let (start, size) = (start as u64, size as u64);
-            let Some(chunk) = chunk else {
+            if let Some(chunk) = chunk {
+                self.add(start, size, Content::Modules(Arc::clone(chunk), modules))?;
+                fields.set(len, Value::i32(shorter(size, modules)?));
+            } else {
                 self.add(start, size, Content::Plain)?;
-                continue;
-            };
-            self.add(start, size, Content::Modules(Arc::clone(chunk), modules))?;
-            fields.set(len, Value::i32(shorter(size, modules)?));
+            }
         }
         Ok(())
     }
