@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::shown;
+use lockstep::hazmat::{Result as CoreResult, shown};
 
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome, ensure};
 use crate::ffi;
@@ -151,10 +151,7 @@ impl Engine {
     }
 
     /// Runs work with the executor of the modes.
-    pub(crate) fn run_mode<T>(
-        &self,
-        work: impl FnOnce(&dyn Executor) -> lockstep::hazmat::Result<T>,
-    ) -> Outcome<T> {
+    pub(crate) fn run_mode<T>(&self, work: impl FnOnce(&dyn Executor) -> CoreResult<T>) -> Outcome<T> {
         self.run(|engine| Ok(work(&**engine.planner())?))
     }
 

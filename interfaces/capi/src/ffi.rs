@@ -148,43 +148,29 @@ impl<'a> Call<'a> {
     }
 
     /// Elements that are read. The pointer may be null if there are none.
-    pub(crate) unsafe fn input<T>(
-        &mut self,
-        pointer: *const T,
-        count: usize,
-        name: &str,
-    ) -> Outcome<&'a [T]> {
-        check_memory(pointer, count, name)?;
-        self.add(MemoryRange::read(pointer, count))?;
+    pub(crate) unsafe fn input<T>(&mut self, start: *const T, len: usize, name: &str) -> Outcome<&'a [T]> {
+        check_memory(start, len, name)?;
+        self.add(MemoryRange::read(start, len))?;
         // SAFETY: the contract of the module. The call writes to no part of the memory.
-        unsafe { input(pointer, count, name) }
+        unsafe { input(start, len, name) }
     }
 
     /// Elements that are read and written. The pointer may be null if there are none.
-    pub(crate) unsafe fn output<T>(
-        &mut self,
-        pointer: *mut T,
-        count: usize,
-        name: &str,
-    ) -> Outcome<&'a mut [T]> {
-        check_memory(pointer, count, name)?;
-        self.add(MemoryRange::written(pointer, count))?;
-        if count == 0 {
+    pub(crate) unsafe fn output<T>(&mut self, start: *mut T, len: usize, name: &str) -> Outcome<&'a mut [T]> {
+        check_memory(start, len, name)?;
+        self.add(MemoryRange::written(start, len))?;
+        if len == 0 {
             return Ok(&mut []);
         }
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+        Ok(unsafe { slice::from_raw_parts_mut(start, len) })
     }
 
     /// The place for a result.
-    pub(crate) unsafe fn result<T>(
-        &mut self,
-        pointer: *mut T,
-        name: &str,
-    ) -> Outcome<&'a mut MaybeUninit<T>> {
-        self.add(MemoryRange::written(pointer, 1))?;
+    pub(crate) unsafe fn result<T>(&mut self, place: *mut T, name: &str) -> Outcome<&'a mut MaybeUninit<T>> {
+        self.add(MemoryRange::written(place, 1))?;
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call, and may be uninitialised.
-        unsafe { pointer.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
+        unsafe { place.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
     }
 
     /// The place for a result; `None` if the pointer is null, because the caller does not need the result.

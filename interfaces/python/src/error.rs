@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use lockstep::hazmat::{Error as CoreError, shown};
 use lockstep::quoted;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
-use pyo3::{PyErrArguments, prelude::*};
+use pyo3::prelude::*;
 
 use crate::text::Text;
 
@@ -27,11 +27,8 @@ pub(crate) fn shown_name(name: Text) -> String {
 
 /// Raises `ValueError` with this message unless the condition holds.
 #[inline]
-pub(crate) fn ensure<M: PyErrArguments + Send + Sync + 'static>(
-    holds: bool,
-    message: impl FnOnce() -> M,
-) -> PyResult<()> {
-    if holds { Ok(()) } else { Err(PyValueError::new_err(message())) }
+pub(crate) fn ensure<M: Into<String>>(holds: bool, message: impl FnOnce() -> M) -> PyResult<()> {
+    if holds { Ok(()) } else { Err(PyValueError::new_err(message().into())) }
 }
 
 /// The exception for an error of a mode, a device or a kernel.

@@ -69,12 +69,7 @@ impl<'py> Strings<'py> {
     ///
     /// # Errors
     /// Those of [`Input`]; `ValueError` if there is not one string for each of `count` messages.
-    fn new(
-        given: &Bound<'py, PyAny>,
-        none_is_empty: bool,
-        count: usize,
-        what: &str,
-    ) -> PyResult<Strings<'py>> {
+    fn new(given: &Bound<'py, PyAny>, none_is_empty: bool, count: usize, what: &str) -> PyResult<Self> {
         let (strings, got) = if given.is_none() {
             (Strings::Shared(Input::EMPTY), count)
         } else if let Ok(rows) = given.cast::<PyTuple>() {

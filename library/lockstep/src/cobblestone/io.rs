@@ -43,9 +43,22 @@ pub(super) struct Sink<'w> {
 }
 
 impl Sink<'_> {
+    /// Writes the slices completely.
+    pub(super) fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> Result<()> {
+        while !slices.is_empty() {
+            match self.writer.write_vectored(slices) {
+                Ok(0) => return Err(Error::Write(io::ErrorKind::WriteZero.into())),
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => self.options.check_interrupt()?,
+                Err(error) => return Err(Error::Write(error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the bytes of a piece with `plain` bytes of plaintext.
     pub(super) fn put(&mut self, slices: &mut [IoSlice<'_>], plain: usize) -> Result<()> {
-        write_all(self.writer, slices, &self.options)?;
+        self.write_all(slices)?;
         self.plaintext += plain as u64;
         self.options.report(self.plaintext);
         Ok(())
@@ -78,21 +91,4 @@ pub(super) fn read_full(
         }
     }
     Ok(done)
-}
-
-/// Writes the slices completely.
-pub(super) fn write_all(
-    writer: &mut dyn Write,
-    mut slices: &mut [IoSlice<'_>],
-    options: &Options<'_>,
-) -> Result<()> {
-    while !slices.is_empty() {
-        match writer.write_vectored(slices) {
-            Ok(0) => return Err(Error::Write(io::ErrorKind::WriteZero.into())),
-            Ok(n) => IoSlice::advance_slices(&mut slices, n),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
-            Err(error) => return Err(Error::Write(error)),
-        }
-    }
-    Ok(())
 }

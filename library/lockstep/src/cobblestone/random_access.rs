@@ -121,13 +121,7 @@ impl<S: ReadAt> Reader<S> {
     ///
     /// # Errors
     /// Those of [`Reader::open`].
-    pub fn open_from(
-        engine: &Engine,
-        key: &FileKey,
-        context: &[u8],
-        source: S,
-        start: u64,
-    ) -> Result<Reader<S>> {
+    pub fn open_from(engine: &Engine, key: &FileKey, context: &[u8], source: S, start: u64) -> Result<Self> {
         let size = source.size().map_err(Error::Read)?.saturating_sub(start);
         let up_to = |most: usize| size.min(most as u64) as usize;
         let mut header = [0; HEADER];

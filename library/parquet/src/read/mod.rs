@@ -77,12 +77,7 @@ impl<S: ReadAt> PlainView<S> {
     /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::Argument`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
     /// [`Error::UnauthenticatedFooter`], [`Error::Contradiction`] for keys of columns, [`Error::Unsupported`]; errors of the source of
     /// keys and of reading.
-    pub fn open(
-        engine: &Engine,
-        source: S,
-        keys: &dyn KeySource,
-        options: ReadOptions<'_>,
-    ) -> Result<PlainView<S>> {
+    pub fn open(engine: &Engine, source: S, keys: &dyn KeySource, options: ReadOptions<'_>) -> Result<Self> {
         let mut opened = footer::open(engine, &source, keys, options)?;
         let regions = layout::plan(engine, &source, keys, &mut opened)?;
         let (engine, Opened { aad, pages, .. }) = (engine.clone(), opened);

@@ -65,7 +65,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             return Ok(Placement::Moved(moved));
         };
         let mut pages = Pages { key, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
-        self.encrypted_pages(&mut pages, column, start..start + len)?;
+        self.encrypt_pages(&mut pages, column, start..start + len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
             let path = &column.treatment.leaf.path;
             let what = format!("column {path} without the dictionary page that its metadata state");
@@ -85,12 +85,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     }
 
     /// Reads, encrypts and writes pages, batch by batch.
-    fn encrypted_pages(
-        &mut self,
-        pages: &mut Pages<'_>,
-        column: Column<'_>,
-        range: Range<u64>,
-    ) -> Result<()> {
+    fn encrypt_pages(&mut self, pages: &mut Pages<'_>, column: Column<'_>, range: Range<u64>) -> Result<()> {
         let (mut at, mut window) = (range.start, PIECE);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
         while at < range.end {
