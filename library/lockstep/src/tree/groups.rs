@@ -95,17 +95,11 @@ impl Plan {
         existing: IfExists,
         sync: bool,
     ) -> Result<Plan> {
-        let options = Options {
-            output_dir: output,
-            recursive: true,
-            resume: existing == IfExists::Resume,
-            force: existing == IfExists::Replace,
-            sync,
-            delete: false,
-            protected: Vec::new(),
-            advice: &ADVICE,
-            stream: crate::Options::default(),
-        };
+        let (resume, force) = (existing == IfExists::Resume, existing == IfExists::Replace);
+        let (output_dir, advice) = (output, &ADVICE);
+        let (delete, protected, stream) = Default::default();
+        let options =
+            Options { output_dir, recursive: true, resume, force, sync, delete, protected, advice, stream };
         // For a run, the path `-` is standard input.
         let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
         let given: Vec<_> = inputs.iter().map(named).collect();
@@ -118,8 +112,8 @@ impl Plan {
         });
         let files = files.collect::<Result<_>>()?;
         let without_input = leftovers.paths().map(Path::to_owned).collect();
-        let (output, resumes) = (output.to_owned(), options.resume);
-        Ok(Plan { files, skipped, failed, without_input, output, places, resumes, sync })
+        let output = output.to_owned();
+        Ok(Plan { files, skipped, failed, without_input, output, places, resumes: resume, sync })
     }
 
     /// Creates the output folder, and the folders in it. With [`IfExists::Resume`], removes the temporary files that
