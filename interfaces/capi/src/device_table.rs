@@ -180,10 +180,8 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
     let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == table.key_len);
     let what = || format!("`key_len` of the table is {}: AES keys have 16, 24 or 32 bytes", table.key_len);
     let key_size = key_size.ok_or_else(|| Failure::argument(what()))?;
-    let tags = match operation {
-        Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),
-        Operation::Pass(_) => None,
-    };
+    let has_tags = matches!(operation, Operation::Fused(_));
+    let tags = has_tags.then(|| table.tags.slice("the buffer of the tags")).transpose()?;
     Ok(Table {
         messages: table.messages,
         key_size,

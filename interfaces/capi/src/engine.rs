@@ -123,8 +123,10 @@ pub unsafe extern "C" fn lockstep_engine_device_name(
         let message =
             || format!("there is no device {index}: use an index below lockstep_engine_device_count");
         let unknown = || Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message());
-        let name = engine
-            .run(|engine| Ok(format!("{}\0", engine.devices().get(index).ok_or_else(unknown)?.id())))?;
+        let name = engine.run(|engine| {
+            let device = engine.devices().get(index).ok_or_else(unknown)?;
+            Ok(format!("{}\0", device.id()))
+        })?;
         ffi::copy_result(name.as_bytes(), output)
     })
 }
@@ -144,8 +146,8 @@ impl Engine {
 
     /// Fails if the engine has opened devices other than the CPU in another process.
     pub(crate) fn check_process(&self) -> Outcome<()> {
-        let message = "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
-             process, or an engine with the device `cpu` before the fork";
+        let message = "the engine has opened devices before a fork, and their drivers do not support this: make an engine \
+             in this process, or an engine with the device `cpu` before the fork";
         let is_here = self.opened_in.get().is_none_or(|opener| *opener == process::id());
         ensure(is_here, || Failure::new(LOCKSTEP_ERROR_FORKED, message))
     }

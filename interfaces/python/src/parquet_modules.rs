@@ -56,8 +56,8 @@ pub(crate) fn parquet_modules<'py>(
     let protections = keyed.map(|(key, aad)| Protection { key, kind, aad: aad.to_vec() }).collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
     let device = first.from.place.device();
-    let is_here = |page: &Page<'_>| page.from.place.device() == device && page.to.device() == device;
-    ensure(pages.iter().all(is_here), || "the modules must be on the host or on one device")?;
+    let is_on_device = |page: &Page<'_>| page.from.place.device() == device && page.to.device() == device;
+    ensure(pages.iter().all(is_on_device), || "the modules must be on the host or on one device")?;
     let statuses = match device {
         None => on_host(py, &pages, protections)?,
         Some(device) => on_device(py, &pages, protections, device)?,
@@ -109,8 +109,8 @@ fn on_device(
     device: DeviceId,
 ) -> PyResult<Vec<Status>> {
     let stream = pages[0].from.stream;
-    let is_one = pages.iter().all(|page| page.from.stream == stream);
-    ensure(is_one, || "the modules belong to several streams: pass a stream")?;
+    let has_one_stream = pages.iter().all(|page| page.from.stream == stream);
+    ensure(has_one_stream, || "the modules belong to several streams: pass a stream")?;
     let described = pages.iter().zip(protections).map(|(page, protection)| {
         let (Place::Device(module), Place::Device(output)) = (&page.from.place, &page.to) else {
             unreachable!("checked above")

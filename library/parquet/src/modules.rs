@@ -128,7 +128,8 @@ impl<'a> EncryptedModule<'a> {
     /// True if the length field has the length of the module.
     fn has_right_length(&self) -> bool {
         let len = self.data.len() + self.protection.kind.overhead();
-        module_len(&self.head).is_ok_and(|stated| stated == len)
+        let stated = u32::from_le_bytes([self.head[0], self.head[1], self.head[2], self.head[3]]);
+        stated as u64 + LENGTH as u64 == len as u64
     }
 
     /// The first counter block of CTR: the nonce and the number 1 (`Encryption.md`, section 4.2.2).

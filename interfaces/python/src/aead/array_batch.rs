@@ -164,12 +164,12 @@ impl Call {
             ensure(got == needed, || format!("{name} must have {needed} bytes, not {got}"))?;
         }
         let device = self.from.place.device();
-        let are_together =
+        let are_on_device =
             [&self.to, &self.tags, &self.status].iter().all(|array| array.place.device() == device);
-        ensure(are_together, || "data, out, tags and status must be on the same device")?;
-        let are_near =
+        ensure(are_on_device, || "data, out, tags and status must be on the same device")?;
+        let are_readable =
             [&self.key, &self.nonces].iter().all(|array| [None, device].contains(&array.place.device()));
-        ensure(are_near, || "key and nonces must be on the host or on the device of the data")?;
+        ensure(are_readable, || "key and nonces must be on the host or on the device of the data")?;
         let (mut read, mut written) = (vec![&self.key, &self.nonces], vec![&self.to, &self.status]);
         let with_tags = if seals { &mut written } else { &mut read };
         with_tags.push(&self.tags);

@@ -147,7 +147,9 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
             for message in piece {
                 if !std::ptr::eq(message.key, key) {
                     key = message.key;
-                    gcm.set_key(key).then_some(()).ok_or_else(no_memory)?;
+                    if !gcm.set_key(key) {
+                        return Err(no_memory());
+                    }
                 }
                 let HostMessage { nonce, aad, data, tag, .. } = message;
                 let status = small::run(&mut gcm, nonce, aad, data.reborrow(), tag);

@@ -113,8 +113,8 @@ impl<S: ReadAt> Planner<'_, S> {
     fn group(&mut self, index: usize, group: &mut Struct, columns: &[Column]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
         // If two row groups had the same ordinal, their modules could have the same associated data.
-        let is_clear = self.ordinals.insert(ordinal) || self.opened.aad.is_missing();
-        ensure(is_clear, || malformed("two row groups have the same ordinal"))?;
+        let is_distinct = self.ordinals.insert(ordinal) || self.opened.aad.is_missing();
+        ensure(is_distinct, || malformed("two row groups have the same ordinal"))?;
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
         check_columns(group, columns.len())?;
         group.rewrite(row_group::COLUMNS, COLUMNS, |number, chunk| {
@@ -130,8 +130,8 @@ impl<S: ReadAt> Planner<'_, S> {
             };
             let place = Place::new(ordinal, number);
             // Without associated data, the ordinals are not used.
-            let is_clear = place.is_some() || self.opened.aad.is_missing();
-            ensure(is_clear, || malformed("a row group or column has no valid ordinal"))?;
+            let is_valid = place.is_some() || self.opened.aad.is_missing();
+            ensure(is_valid, || malformed("a row group or column has no valid ordinal"))?;
             let place = place.unwrap_or_default();
             match self.key(&columns[number], &crypto)? {
                 Some(key) => self.encrypted_chunk(chunk, leaf, &crypto, key, place),

@@ -66,8 +66,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         let ((modules, offset, len), start) = (part, self.at);
         if let Some(key) = &column.treatment.key {
             let sealings = modules.iter().zip(plains).map(|(module, plain)| {
-                let aad = self.aad.of(*module, column.place);
-                (Protection { key, kind: Kind::Gcm, aad }, *plain)
+                (Protection { key, kind: Kind::Gcm, aad: self.aad.of(*module, column.place) }, *plain)
             });
             let mut sealed = Vec::new();
             seal(self.engine, sealings.collect(), &mut sealed)?;
