@@ -202,11 +202,9 @@ unsafe fn convert<'a>(
     unused: &'a mut Block,
 ) -> Outcome<ModeMessage<'a>> {
     let mut call = Call::checked();
-    Ok(ModeMessage {
-        key: &ffi::object(message.key, "the key")?.key,
-        iv: if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused },
-        data: Data::Host(call.data(message.input, message.output, message.len)?),
-    })
+    let key = &ffi::object(message.key, "the key")?.key;
+    let iv = if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused };
+    Ok(ModeMessage { key, iv, data: Data::Host(call.data(message.input, message.output, message.len)?) })
 }
 
 impl CipherKey {

@@ -382,10 +382,8 @@ impl EngineBuilder {
                 .map_err(|error| with_reason(error, &found.missing, &selection, from_env))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
         };
-        let planner = planner
-            .with_verify(verify)
-            .with_calibrator(Calibrator::of_user())
-            .calibrate_automatically(self.calibrates_automatically);
+        let planner = planner.with_verify(verify).with_calibrator(Calibrator::of_user());
+        let planner = planner.calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
         Ok(Some(Engine { planner, threads, missing, is_automatic }))
     }

@@ -196,10 +196,7 @@ impl Group {
     }
 
     fn describe(&self, input: &File, output: &File, is_up_to_date: bool) -> Result<Processed> {
-        let encrypted = match self.direction {
-            Direction::Encrypt => output,
-            Direction::Decrypt => input,
-        };
+        let encrypted = if self.direction == Direction::Encrypt { output } else { input };
         let ciphertext_len = encrypted.metadata().map_err(Error::Read)?.len();
         let plaintext_len = plaintext_len(ciphertext_len)?;
         Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
@@ -265,12 +262,10 @@ impl Work<'_> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
         let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::file("open", &path))?;
-        if self.group.direction == Direction::Decrypt {
-            let has_envelope = Envelope::read_file(&opened)?.is_some();
-            let what =
-                "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file";
-            ensure(!has_envelope, || failed(what))?;
-        }
+        let has_envelope =
+            self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some();
+        let what = "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file";
+        ensure(!has_envelope, || failed(what))?;
         if let Some(expected) = expected
             && commitment(&opened)? != *expected
         {

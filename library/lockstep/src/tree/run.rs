@@ -218,10 +218,8 @@ impl<'a> Run<'a> {
         let existing = self.operation.compare(&pair)?;
         if existing == Existing::UpToDate && self.options.sync {
             // The run that created the output may not have synced it.
-            let synced = file
-                .sync_all()
-                .and_then(|()| output.open_below(job.folder()))
-                .and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
+            let folder = file.sync_all().and_then(|()| output.open_below(job.folder()));
+            let synced = folder.and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)

@@ -308,9 +308,8 @@ impl<S: ReadAt> PlainView<S> {
         let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
         for module in modules {
             let what = format!("{} of column {column} in row group {}", module.name(), place.row_group);
-            let (sealed, after) = rest
-                .split_at_checked(module_len(rest)?)
-                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
+            let too_long = || malformed(format!("the {what} is longer than the file states"));
+            let (sealed, after) = rest.split_at_checked(module_len(rest)?).ok_or_else(too_long)?;
             let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
