@@ -136,11 +136,11 @@ pub(super) fn create_places<'p>(
 
 fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -> Result<Folder> {
     let path = output_dir.join(&place.path);
-    if let (false, Some(parent)) = (place.exists, place.path.parent()) {
-        // The parent may be missing: the error comes below.
-        if let Ok(parent) = output.open_below(parent) {
-            clash::check(&parent, &path)?;
-        }
+    // The parent may be missing: the error comes below.
+    if let (false, Some(parent)) = (place.exists, place.path.parent())
+        && let Ok(parent) = output.open_below(parent)
+    {
+        clash::check(&parent, &path)?;
     }
     output.make_folder(&place.path, place.mode, sync).map_err(Error::file("make the folder", &path))
 }
