@@ -279,11 +279,8 @@ unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Ou
 impl Key {
     /// The AES key of a GCM key, for GMAC and for modules of Parquet.
     pub(crate) fn of_gcm(&self) -> Outcome<&lockstep::hazmat::Key> {
-        self.key.key().filter(|_| self.key.mode() == Aead::Gcm).ok_or_else(|| {
-            Failure::new(
-                LOCKSTEP_ERROR_KEY,
-                "the call takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM",
-            )
-        })
+        let message = "the call takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM";
+        let key = self.key.key().filter(|_| self.key.mode() == Aead::Gcm);
+        key.ok_or_else(|| Failure::new(LOCKSTEP_ERROR_KEY, message))
     }
 }

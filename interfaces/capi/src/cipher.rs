@@ -7,7 +7,7 @@ use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as ModeMessage};
 
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome, ensure};
 use crate::ffi::{self, Call, MemoryRange};
 
 /// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
@@ -210,12 +210,9 @@ unsafe fn convert<'a>(
 impl CipherKey {
     /// The AES key, for modes that take one.
     pub(crate) fn single(&self) -> Outcome<&lockstep::hazmat::Key> {
-        match self.key.tweak() {
-            None => Ok(self.key.data()),
-            Some(_) => Err(Failure::new(
-                LOCKSTEP_ERROR_KEY,
-                "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR",
-            )),
-        }
+        let message =
+            "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR";
+        ensure(self.key.tweak().is_none(), || Failure::new(LOCKSTEP_ERROR_KEY, message))?;
+        Ok(self.key.data())
     }
 }

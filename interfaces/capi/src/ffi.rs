@@ -219,11 +219,9 @@ pub(crate) fn null(name: &str) -> Failure {
 }
 
 fn overlap() -> Failure {
-    Failure::new(
-        LOCKSTEP_ERROR_OVERLAP,
-        "memory that the call writes overlaps other memory of the call: pass separate memory, or the same pointer as \
-         input and output",
-    )
+    let message = "memory that the call writes overlaps other memory of the call: pass separate memory, or the same \
+                   pointer as input and output";
+    Failure::new(LOCKSTEP_ERROR_OVERLAP, message)
 }
 
 /// Fails if a pointer is null.

@@ -204,6 +204,7 @@ unsafe fn read_options<'a>(
         allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
+    let message = "the options must have either keys or `find_key`: set the footer key, or the callback";
     let keys: Box<dyn KeySource> = match given.find_key {
         Some(_) if !has_keys => {
             Box::new(KeyCallback { find: given.find_key, user: User(given.find_key_user) })
@@ -215,11 +216,7 @@ unsafe fn read_options<'a>(
             }
             Box::new(keys)
         }
-        _ => {
-            return Err(Failure::argument(
-                "the options must have either keys or `find_key`: set the footer key, or the callback",
-            ));
-        }
+        _ => return Err(Failure::argument(message)),
     };
     Ok((keys, options))
 }

@@ -213,10 +213,8 @@ impl<S: ReadAt> Planner<'_, S> {
                 // If nothing authenticates the schema, the metadata must belong to a column of this name and type.
                 let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
                     && meta.int(column::TYPE) == Some(leaf.physical_type.into());
-                if self.opened.key.is_none() && !is_same {
-                    let module = format!("name or type of column {}", leaf.path);
-                    return Err(Error::NotAuthentic(module));
-                }
+                let module = || format!("name or type of column {}", leaf.path);
+                ensure(is_same || self.opened.key.is_some(), || Error::NotAuthentic(module()))?;
                 Some(meta)
             }
             (None, Crypto::FooterKey) => chunk.structure(chunk::META_DATA)?,
@@ -258,10 +256,9 @@ impl<S: ReadAt> Planner<'_, S> {
     fn key(&mut self, (leaf, expected): &Column, crypto: &Crypto) -> Result<Option<Arc<Key>>> {
         let metadata = match crypto {
             Crypto::FooterKey if expected.is_some() => {
-                return Err(Error::Contradiction {
-                    column: (*leaf.path).into(),
-                    what: "a key for the column was given, but the file has encrypted it with the footer key",
-                });
+                let what =
+                    "a key for the column was given, but the file has encrypted it with the footer key";
+                return Err(Error::Contradiction { column: (*leaf.path).into(), what });
             }
             Crypto::FooterKey => return Ok(self.opened.key.clone()),
             Crypto::ColumnKey(metadata) => metadata.clone(),
