@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::slice;
 
-use lockstep::aead::{self, Aead, Data, Message as AeadMessage, Status, Tag};
+use lockstep::aead::{self, Aead, Data, Direction, Message as AeadMessage, Status, Tag};
 
 use crate::engine::Engine;
 use crate::error::{Failure, LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_KEY, Outcome};
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn lockstep_aead_seal_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    batch(engine, messages, count, true)
+    batch(engine, messages, count, Direction::Encrypt)
 }
 
 /// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
@@ -179,10 +179,11 @@ pub unsafe extern "C" fn lockstep_aead_open_batch(
     messages: *mut Message,
     count: usize,
 ) -> c_int {
-    batch(engine, messages, count, false)
+    batch(engine, messages, count, Direction::Decrypt)
 }
 
-unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, seals: bool) -> c_int {
+unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, direction: Direction) -> c_int {
+    let seals = direction == Direction::Encrypt;
     let array = (messages, count, "the array of messages");
     let status: fn(&mut Message) -> &mut c_int = |message| &mut message.status;
     with_statuses(array, status, |list, outcomes| {
@@ -194,10 +195,7 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
             ranges.push(MemoryRange::written(message.output, message.len));
             ranges.push(MemoryRange::input(message.input, message.output, message.len));
             ranges.push(MemoryRange::read(message.nonce, message.nonce_len));
-            ranges.push(match seals {
-                true => MemoryRange::written(message.tag, message.tag_len),
-                false => MemoryRange::read(message.tag, message.tag_len),
-            });
+            ranges.push(MemoryRange::of(message.tag, message.tag_len, seals));
             let aad = ffi::input(message.aad, message.aad_count, "the array of associated data")?;
             ranges.extend(aad.iter().map(|string| MemoryRange::read(string.data, string.len)));
             let aad = aad.iter().map(|string| ffi::input(string.data, string.len, "the associated data"));
@@ -207,10 +205,7 @@ unsafe fn batch(engine: *const Engine, messages: *mut Message, count: usize, sea
         let converted = list.iter().zip(&strings).map(|(message, aad)| convert(message, aad, seals));
         let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
         check_modes(&converted)?;
-        let outcome = engine.run(|engine| match seals {
-            true => Ok(aead::seal(engine, &mut converted)?),
-            false => Ok(aead::open(engine, &mut converted)?),
-        });
+        let outcome = engine.run(|engine| Ok(aead::run(engine, direction, &mut converted)?));
         if outcome.as_ref().err().is_none_or(|failure| failure.code == LOCKSTEP_ERROR_AUTHENTICATION) {
             outcomes.extend(converted.iter().map(|message| message.status));
         }
@@ -276,24 +271,16 @@ unsafe fn convert<'a>(message: &Message, aad: &'a [&'a [u8]], seals: bool) -> Ou
         true => Tag::Write(call.output(message.tag, message.tag_len, "the tag")?),
         false => Tag::Expect(ffi::input(message.tag.cast_const(), message.tag_len, "the tag")?),
     };
-    Ok(AeadMessage {
-        key: &key.key,
-        nonce: ffi::input(message.nonce, message.nonce_len, "the nonce")?,
-        aad,
-        data: Data::Host(call.data(message.input, message.output, message.len)?),
-        tag,
-        status: Status::Pending,
-    })
+    let nonce = ffi::input(message.nonce, message.nonce_len, "the nonce")?;
+    let data = Data::Host(call.data(message.input, message.output, message.len)?);
+    Ok(AeadMessage { key: &key.key, nonce, aad, data, tag, status: Status::Pending })
 }
 
 impl Key {
     /// The AES key of a GCM key, for GMAC and for modules of Parquet.
     pub(crate) fn of_gcm(&self) -> Outcome<&lockstep::hazmat::Key> {
-        self.key.key().filter(|_| self.key.mode() == Aead::Gcm).ok_or_else(|| {
-            Failure::new(
-                LOCKSTEP_ERROR_KEY,
-                "the call takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM",
-            )
-        })
+        let message = "the call takes a key of GCM: make the key with LOCKSTEP_AEAD_GCM";
+        let key = self.key.key().filter(|_| self.key.mode() == Aead::Gcm);
+        key.ok_or_else(|| Failure::new(LOCKSTEP_ERROR_KEY, message))
     }
 }

@@ -7,7 +7,7 @@ use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::{Cipher, CipherKey as ModeKey, Direction, Message as ModeMessage};
 
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_KEY, Outcome, ensure};
 use crate::ffi::{self, Call, MemoryRange};
 
 /// ECB (SP 800-38A). Whole blocks of 16 bytes. No IV. It reveals equal blocks.
@@ -202,22 +202,17 @@ unsafe fn convert<'a>(
     unused: &'a mut Block,
 ) -> Outcome<ModeMessage<'a>> {
     let mut call = Call::checked();
-    Ok(ModeMessage {
-        key: &ffi::object(message.key, "the key")?.key,
-        iv: if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused },
-        data: Data::Host(call.data(message.input, message.output, message.len)?),
-    })
+    let key = &ffi::object(message.key, "the key")?.key;
+    let iv = if has_iv(cipher) { call.block(message.iv, "the IV")? } else { unused };
+    Ok(ModeMessage { key, iv, data: Data::Host(call.data(message.input, message.output, message.len)?) })
 }
 
 impl CipherKey {
     /// The AES key, for modes that take one.
     pub(crate) fn single(&self) -> Outcome<&lockstep::hazmat::Key> {
-        match self.key.tweak() {
-            None => Ok(self.key.data()),
-            Some(_) => Err(Failure::new(
-                LOCKSTEP_ERROR_KEY,
-                "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR",
-            )),
-        }
+        let message =
+            "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR";
+        ensure(self.key.tweak().is_none(), || Failure::new(LOCKSTEP_ERROR_KEY, message))?;
+        Ok(self.key.data())
     }
 }

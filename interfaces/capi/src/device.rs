@@ -11,7 +11,7 @@ use lockstep::hazmat::mode::Executor;
 use lockstep::hazmat::work::Stream;
 
 use crate::engine::{Engine, free_with_engine};
-use crate::error::Outcome;
+use crate::error::{Outcome, ensure};
 use crate::ffi;
 
 /// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
@@ -115,12 +115,8 @@ pub unsafe extern "C" fn lockstep_device_buffer_len(buffer: *const DeviceBuffer)
 /// addresses. The host cannot read this address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_buffer_pointer(buffer: *const DeviceBuffer) -> *mut c_void {
-    match buffer.as_ref() {
-        Some(buffer) if buffer.slice.buffer() == BufferHandle::ADDRESS_SPACE => {
-            buffer.slice.offset() as *mut c_void
-        }
-        _ => ptr::null_mut(),
-    }
+    let addressed = buffer.as_ref().filter(|buffer| buffer.slice.buffer() == BufferHandle::ADDRESS_SPACE);
+    addressed.map_or(ptr::null_mut(), |buffer| buffer.slice.offset() as *mut c_void)
 }
 
 /// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after earlier work on the stream, and the call
@@ -173,11 +169,8 @@ impl DeviceRange {
     /// The part of the buffer. Fails if the part does not lie inside of the buffer.
     pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
         let buffer = ffi::object(self.buffer, name)?;
-        let end = self.offset.checked_add(self.len).filter(|end| *end <= buffer.slice.len());
-        let Some(end) = end else {
-            let needed = self.offset.saturating_add(self.len);
-            return Err(Error::OutputLength { needed, got: buffer.slice.len() }.into());
-        };
-        Ok(buffer.slice.slice(self.offset..end))
+        let (needed, got) = (self.offset.saturating_add(self.len), buffer.slice.len());
+        ensure(needed <= got, || Error::OutputLength { needed, got }.into())?;
+        Ok(buffer.slice.slice(self.offset..needed))
     }
 }

@@ -11,7 +11,7 @@ use lockstep::hazmat::work::{Operation, Table, Task, Work};
 
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_ORDER, LOCKSTEP_ERROR_UNSUPPORTED, Outcome, ensure};
 use crate::{aead, cipher, ffi};
 
 /// Messages that arrays in memory of one device describe. Integers are 64-bit little-endian. Message i is read at
@@ -113,8 +113,7 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
     // After an error the work does not count as ready.
     let _ = ffi::call(|_| {
         let completion = ffi::object(completion, "the completion")?;
-        completion.check_thread()?;
-        completion.engine.check_process()?;
+        completion.check_caller()?;
         is_ready = completion.work.is_ready();
         Ok(())
     });
@@ -129,9 +128,8 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
 pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
     ffi::call(|_| {
         let started = ffi::object(completion, "the completion")?;
-        started.check_thread()?;
         // After a fork the completion is leaked: see `free_with_engine`.
-        started.engine.check_process()?;
+        started.check_caller()?;
         // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of `ffi`.
         let completion = unsafe { Box::from_raw(completion) };
         completion.wait()
@@ -182,10 +180,8 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
     let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == table.key_len);
     let what = || format!("`key_len` of the table is {}: AES keys have 16, 24 or 32 bytes", table.key_len);
     let key_size = key_size.ok_or_else(|| Failure::argument(what()))?;
-    let tags = match operation {
-        Operation::Fused(_) => Some(table.tags.slice("the buffer of the tags")?),
-        Operation::Pass(_) => None,
-    };
+    let has_tags = matches!(operation, Operation::Fused(_));
+    let tags = has_tags.then(|| table.tags.slice("the buffer of the tags")).transpose()?;
     Ok(Table {
         messages: table.messages,
         key_size,
@@ -202,12 +198,12 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
 }
 
 impl Completion {
-    fn check_thread(&self) -> Outcome<()> {
-        if self.starter == thread::current().id() {
-            return Ok(());
-        }
+    /// Fails on another thread or in another process than those that started the work.
+    fn check_caller(&self) -> Outcome<()> {
         let message = "the work was started on another thread: wait for it on the thread that started it";
-        Err(Failure::new(LOCKSTEP_ERROR_ORDER, message))
+        let is_starter = self.starter == thread::current().id();
+        ensure(is_starter, || Failure::new(LOCKSTEP_ERROR_ORDER, message))?;
+        self.engine.check_process()
     }
 
     fn wait(self) -> Outcome<()> {

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 use lockstep::engine::{EngineBuilder, Verify};
 use lockstep::hazmat::backend::{Device, DeviceSelector};
 use lockstep::hazmat::mode::Executor;
-use lockstep::hazmat::shown;
+use lockstep::hazmat::{Result as CoreResult, shown};
 
-use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome, ensure};
 use crate::ffi;
 
 /// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
@@ -65,11 +65,10 @@ pub unsafe extern "C" fn lockstep_engine_new(
         let (device, kernel) =
             (ffi::text(options.device, "the device")?, ffi::text(options.kernel, "the kernel")?);
         let builder = device.into_iter().fold(lockstep::Engine::builder(), EngineBuilder::device);
-        let mut builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
-        if options.threads != 0 {
-            builder = builder.threads(options.threads as usize);
-        }
-        builder = match options.verify {
+        let builder = kernel.into_iter().fold(builder, EngineBuilder::kernel);
+        let threads = (options.threads != 0).then_some(options.threads as usize);
+        let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
+        let builder = match options.verify {
             LOCKSTEP_VERIFY_DEFAULT => builder,
             LOCKSTEP_VERIFY_OFF => builder.verify(Verify::Off),
             LOCKSTEP_VERIFY_SAMPLE => builder.verify(Verify::Sample),
@@ -121,13 +120,12 @@ pub unsafe extern "C" fn lockstep_engine_device_name(
     ffi::call(|call| {
         let engine = ffi::object(engine, "the engine")?;
         let output = call.output(name.cast::<u8>(), room, "the place for the name")?;
-        let name = engine.run(|engine| match engine.devices().get(index) {
-            Some(device) => Ok(format!("{}\0", device.id())),
-            None => {
-                let message =
-                    format!("there is no device {index}: use an index below lockstep_engine_device_count");
-                Err(Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message))
-            }
+        let message =
+            || format!("there is no device {index}: use an index below lockstep_engine_device_count");
+        let unknown = || Failure::new(LOCKSTEP_ERROR_UNKNOWN_DEVICE, message());
+        let name = engine.run(|engine| {
+            let device = engine.devices().get(index).ok_or_else(unknown)?;
+            Ok(format!("{}\0", device.id()))
         })?;
         ffi::copy_result(name.as_bytes(), output)
     })
@@ -148,21 +146,14 @@ impl Engine {
 
     /// Fails if the engine has opened devices other than the CPU in another process.
     pub(crate) fn check_process(&self) -> Outcome<()> {
-        if self.opened_in.get().is_none_or(|opener| *opener == process::id()) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            LOCKSTEP_ERROR_FORKED,
-            "the engine has opened devices before a fork, and their drivers do not support this: make an engine in this \
-             process, or an engine with the device `cpu` before the fork",
-        ))
+        let message = "the engine has opened devices before a fork, and their drivers do not support this: make an engine \
+             in this process, or an engine with the device `cpu` before the fork";
+        let is_here = self.opened_in.get().is_none_or(|opener| *opener == process::id());
+        ensure(is_here, || Failure::new(LOCKSTEP_ERROR_FORKED, message))
     }
 
     /// Runs work with the executor of the modes.
-    pub(crate) fn run_mode<T>(
-        &self,
-        work: impl FnOnce(&dyn Executor) -> lockstep::hazmat::Result<T>,
-    ) -> Outcome<T> {
+    pub(crate) fn run_mode<T>(&self, work: impl FnOnce(&dyn Executor) -> CoreResult<T>) -> Outcome<T> {
         self.run(|engine| Ok(work(&**engine.planner())?))
     }
 

@@ -200,6 +200,11 @@ impl Failure {
     }
 }
 
+/// Fails unless the condition holds.
+pub(crate) fn ensure(holds: bool, failure: impl FnOnce() -> Failure) -> Outcome<()> {
+    if holds { Ok(()) } else { Err(failure()) }
+}
+
 impl From<CoreError> for Failure {
     fn from(error: CoreError) -> Failure {
         Failure::described(core_code(&error), error.to_string())

@@ -29,7 +29,7 @@ use zeroize::Zeroizing;
 
 use crate::error::{
     Failure, LOCKSTEP_ERROR_INTERNAL, LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_NULL, LOCKSTEP_ERROR_OVERLAP,
-    LOCKSTEP_OK, Outcome,
+    LOCKSTEP_OK, Outcome, ensure,
 };
 
 /// Runs the body of a function of the interface, and returns its code. A panic becomes [`LOCKSTEP_ERROR_INTERNAL`].
@@ -141,52 +141,36 @@ impl<'a> Call<'a> {
         if self.is_checked {
             return Ok(());
         }
-        if self.ranges[..self.count].iter().any(|other| other.collides(&range)) {
-            return Err(overlap());
-        }
+        ensure(!self.ranges[..self.count].iter().any(|other| other.collides(&range)), overlap)?;
         self.ranges[self.count] = range;
         self.count += 1;
         Ok(())
     }
 
     /// Elements that are read. The pointer may be null if there are none.
-    pub(crate) unsafe fn input<T>(
-        &mut self,
-        pointer: *const T,
-        count: usize,
-        name: &str,
-    ) -> Outcome<&'a [T]> {
-        check_memory(pointer, count, name)?;
-        self.add(MemoryRange::read(pointer, count))?;
+    pub(crate) unsafe fn input<T>(&mut self, start: *const T, len: usize, name: &str) -> Outcome<&'a [T]> {
+        check_memory(start, len, name)?;
+        self.add(MemoryRange::read(start, len))?;
         // SAFETY: the contract of the module. The call writes to no part of the memory.
-        unsafe { input(pointer, count, name) }
+        unsafe { input(start, len, name) }
     }
 
     /// Elements that are read and written. The pointer may be null if there are none.
-    pub(crate) unsafe fn output<T>(
-        &mut self,
-        pointer: *mut T,
-        count: usize,
-        name: &str,
-    ) -> Outcome<&'a mut [T]> {
-        check_memory(pointer, count, name)?;
-        self.add(MemoryRange::written(pointer, count))?;
-        if count == 0 {
+    pub(crate) unsafe fn output<T>(&mut self, start: *mut T, len: usize, name: &str) -> Outcome<&'a mut [T]> {
+        check_memory(start, len, name)?;
+        self.add(MemoryRange::written(start, len))?;
+        if len == 0 {
             return Ok(&mut []);
         }
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
-        Ok(unsafe { slice::from_raw_parts_mut(pointer, count) })
+        Ok(unsafe { slice::from_raw_parts_mut(start, len) })
     }
 
     /// The place for a result.
-    pub(crate) unsafe fn result<T>(
-        &mut self,
-        pointer: *mut T,
-        name: &str,
-    ) -> Outcome<&'a mut MaybeUninit<T>> {
-        self.add(MemoryRange::written(pointer, 1))?;
+    pub(crate) unsafe fn result<T>(&mut self, place: *mut T, name: &str) -> Outcome<&'a mut MaybeUninit<T>> {
+        self.add(MemoryRange::written(place, 1))?;
         // SAFETY: the contract of the module. The memory overlaps no other memory of the call, and may be uninitialised.
-        unsafe { pointer.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
+        unsafe { place.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
     }
 
     /// The place for a result; `None` if the pointer is null, because the caller does not need the result.
@@ -235,16 +219,14 @@ pub(crate) fn null(name: &str) -> Failure {
 }
 
 fn overlap() -> Failure {
-    Failure::new(
-        LOCKSTEP_ERROR_OVERLAP,
-        "memory that the call writes overlaps other memory of the call: pass separate memory, or the same pointer as \
-         input and output",
-    )
+    let message = "memory that the call writes overlaps other memory of the call: pass separate memory, or the same \
+                   pointer as input and output";
+    Failure::new(LOCKSTEP_ERROR_OVERLAP, message)
 }
 
 /// Fails if a pointer is null.
 pub(crate) fn check_pointer<T: ?Sized>(pointer: *const T, name: &str) -> Outcome<()> {
-    if pointer.is_null() { Err(null(name)) } else { Ok(()) }
+    ensure(!pointer.is_null(), || null(name))
 }
 
 /// Fails if a pointer is null and the number of elements is not zero, or if no memory has that many elements.
@@ -255,13 +237,9 @@ pub(crate) fn check_memory<T>(pointer: *const T, count: usize, name: &str) -> Ou
     check_pointer(pointer, name)?;
     let bytes = count.checked_mul(size_of::<T>()).filter(|bytes| *bytes <= isize::MAX as usize);
     let end = bytes.and_then(|bytes| (pointer as usize).checked_add(bytes));
-    match end {
-        Some(_) => Ok(()),
-        None => Err(Failure::new(
-            LOCKSTEP_ERROR_LENGTH,
-            format!("{name} has {count} elements, which is more than memory can have: pass the right length"),
-        )),
-    }
+    let message =
+        || format!("{name} has {count} elements, which is more than memory can have: pass the right length");
+    ensure(end.is_some(), || Failure::new(LOCKSTEP_ERROR_LENGTH, message()))
 }
 
 /// Fails if the input or the output is null and the length is not 0.
@@ -389,12 +367,9 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     }
     // SAFETY: the contract of the module; the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
-    if !is_size_of_options::<T>(size) {
-        let name = T::NAME;
-        return Err(Failure::argument(format!(
-            "the member `size` of {name} is {size}: set it to sizeof({name})"
-        )));
-    }
+    let name = T::NAME;
+    let message = || format!("the member `size` of {name} is {size}: set it to sizeof({name})");
+    ensure(is_size_of_options::<T>(size), || Failure::argument(message()))?;
     let shared = size.min(size_of::<T>());
     // SAFETY: the source has `size` bytes by the contract of the module. The target has `size_of::<T>()`. Both are at least
     // `shared`.
@@ -404,12 +379,11 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     let has_unknown = unknown.iter().any(|byte| *byte != 0);
     // SAFETY: `known` has whole members of the caller's structure, and zeros for the others. Both are valid for the type.
     let known = unsafe { known.assume_init() };
-    if has_unknown || T::RESERVED(&known) != 0 {
-        let name = T::NAME;
-        return Err(Failure::argument(format!(
+    ensure(!has_unknown && T::RESERVED(&known) == 0, || {
+        Failure::argument(format!(
             "{name} has options that this library does not know: set unused members to zero, or use a newer library"
-        )));
-    }
+        ))
+    })?;
     Ok(known)
 }
 
@@ -425,16 +399,21 @@ pub(crate) struct MemoryRange {
 }
 
 impl MemoryRange {
-    /// Memory that the call reads.
-    pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
+    /// Memory that the call reads or writes.
+    pub(crate) fn of<T>(pointer: *const T, count: usize, is_written: bool) -> MemoryRange {
         // A null pointer is not memory; it is reported where it is used.
         let count = if pointer.is_null() { 0 } else { count };
-        MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), false)
+        MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), is_written)
+    }
+
+    /// Memory that the call reads.
+    pub(crate) fn read<T>(pointer: *const T, count: usize) -> MemoryRange {
+        MemoryRange::of(pointer, count, false)
     }
 
     /// Memory that the call writes.
     pub(crate) fn written<T>(pointer: *mut T, count: usize) -> MemoryRange {
-        MemoryRange { is_written: true, ..MemoryRange::read(pointer, count) }
+        MemoryRange::of(pointer, count, true)
     }
 
     /// The input of a call whose output is at `to`. The range is empty if both are the same memory.
@@ -458,9 +437,7 @@ pub(crate) fn check_overlap(ranges: &mut [MemoryRange]) -> Outcome<()> {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut end, mut end_of_written) = (0, 0);
     for range in ranges.iter().filter(|range| range.start < range.end) {
-        if range.start < if range.is_written { end } else { end_of_written } {
-            return Err(overlap());
-        }
+        ensure(range.start >= if range.is_written { end } else { end_of_written }, overlap)?;
         end = range.end.max(end);
         if range.is_written {
             end_of_written = range.end.max(end_of_written);

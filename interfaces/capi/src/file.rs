@@ -120,7 +120,6 @@ unsafe fn run(
         if let (Some(summary), Some(result)) = (summary, result) {
             summary.write(result);
         }
-        done?;
-        Ok(())
+        Ok(done.map(drop)?)
     })
 }

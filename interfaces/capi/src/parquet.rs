@@ -10,7 +10,7 @@ use lockstep_parquet::{Algorithm, ColumnKey, Error, KeySource, Keys, PlainView, 
 use zeroize::Zeroizing;
 
 use crate::engine::{Engine, free_with_engine};
-use crate::error::{Failure, Outcome};
+use crate::error::{Failure, Outcome, ensure};
 use crate::ffi::{self, User};
 use crate::file::FileOptions;
 use crate::reader::{ReadAtFn, Source};
@@ -204,25 +204,19 @@ unsafe fn read_options<'a>(
         allows_unauthenticated_footer: given.allow_unauthenticated_footer != 0,
     };
     let has_keys = footer_key.is_some() || !columns.is_empty();
+    let message = "the options must have either keys or `find_key`: set the footer key, or the callback";
     let keys: Box<dyn KeySource> = match given.find_key {
         Some(_) if !has_keys => {
             Box::new(KeyCallback { find: given.find_key, user: User(given.find_key_user) })
         }
         None if has_keys || options.allows_unauthenticated_footer => {
-            let mut keys = Keys::new();
-            if let Some(key) = footer_key {
-                keys = keys.footer(key);
-            }
+            let mut keys = footer_key.into_iter().fold(Keys::new(), Keys::footer);
             for column in columns {
                 keys = keys.column(path(column.path)?, ffi::input(column.key, column.key_len, "the key")?);
             }
             Box::new(keys)
         }
-        _ => {
-            return Err(Failure::argument(
-                "the options must have either keys or `find_key`: set the footer key, or the callback",
-            ));
-        }
+        _ => return Err(Failure::argument(message)),
     };
     Ok((keys, options))
 }
@@ -399,11 +393,9 @@ pub unsafe extern "C" fn lockstep_parquet_encrypt_file(
 
 unsafe fn file_options(options: *const FileOptions) -> Outcome<OutputOptions> {
     let options = ffi::options(options)?;
-    if options.progress.is_some() || options.threads != 0 {
-        return Err(Failure::argument(
-            "files of Parquet have neither progress nor a number of threads: set only `force` and `sync`",
-        ));
-    }
+    let message =
+        "files of Parquet have neither progress nor a number of threads: set only `force` and `sync`";
+    ensure(options.progress.is_none() && options.threads == 0, || Failure::argument(message))?;
     let (force, sync) = (options.force != 0, options.sync != 0);
     Ok(OutputOptions { force, sync, ..OutputOptions::default() })
 }

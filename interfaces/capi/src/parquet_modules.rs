@@ -14,7 +14,7 @@ use lockstep_parquet::{
 use crate::aead::{Key, with_statuses};
 use crate::device::{DeviceRange, handle};
 use crate::engine::Engine;
-use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome};
+use crate::error::{Failure, LOCKSTEP_ERROR_LENGTH, Outcome, ensure};
 use crate::ffi::{self, Call, MemoryRange};
 use crate::parquet::algorithm;
 
@@ -217,9 +217,8 @@ fn too_short(error: lockstep_parquet::Error) -> Failure {
 /// The range of the ciphertext, which must have the length of the output.
 fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<usize>> {
     let body = ciphertext(kind, len).map_err(too_short)?;
-    if body.len() != output_len {
-        return Err(CoreError::OutputLength { needed: body.len(), got: output_len }.into());
-    }
+    let needed = body.len();
+    ensure(needed == output_len, || CoreError::OutputLength { needed, got: output_len }.into())?;
     Ok(body)
 }
 
@@ -231,9 +230,8 @@ unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Protection<'a>> {
     let aad_prefix = ffi::input(aad_prefix, aad_prefix_len, "the AAD prefix")?;
     let expected = "a type of modules: use a number LOCKSTEP_PARQUET_MODULE_";
     let module = ffi::numbered(&Module::all(), 0, protection.module, expected)?;
-    if protection.reserved != 0 {
-        return Err(Failure::argument("the member `reserved` of lockstep_parquet_protection must be zero"));
-    }
+    let message = "the member `reserved` of lockstep_parquet_protection must be zero";
+    ensure(protection.reserved == 0, || Failure::argument(message))?;
     Ok(Protection {
         key: key.of_gcm()?,
         kind: Kind::of(algorithm(protection.algorithm)?, module),

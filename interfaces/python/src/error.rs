@@ -25,6 +25,12 @@ pub(crate) fn shown_name(name: Text) -> String {
     shown::name(&name).into_owned()
 }
 
+/// Raises `ValueError` with this message unless the condition holds.
+#[inline]
+pub(crate) fn ensure<M: Into<String>>(holds: bool, message: impl FnOnce() -> M) -> PyResult<()> {
+    if holds { Ok(()) } else { Err(PyValueError::new_err(message().into())) }
+}
+
 /// The exception for an error of a mode, a device or a kernel.
 pub(crate) fn from_core(error: CoreError) -> PyErr {
     match error {

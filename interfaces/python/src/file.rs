@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::buffer::{Export, Input, Memory, read_shared, slice_mut};
 use crate::engine;
-use crate::error::from_library;
+use crate::error::{ensure, from_library};
 use crate::forks::{Origin, detached};
 use crate::keys::{Given, MessageKey, file_key, start_of};
 use crate::source::{Sink, Source};
@@ -96,10 +96,8 @@ impl NativeReader {
 fn check_apart(memories: &[Memory]) -> PyResult<()> {
     let mut sorted: Vec<Memory> = memories.iter().copied().filter(|memory| memory.len > 0).collect();
     sorted.sort_by_key(|memory| memory.start as usize);
-    match sorted.windows(2).any(|pair| pair[0].overlaps(pair[1])) {
-        true => Err(PyValueError::new_err("two buffers overlap: give separate memory")),
-        false => Ok(()),
-    }
+    let is_apart = sorted.windows(2).all(|pair| !pair[0].overlaps(pair[1]));
+    ensure(is_apart, || "two buffers overlap: give separate memory")
 }
 
 /// A message that is being encrypted. Nothing appears under the name of the file before `finish`.

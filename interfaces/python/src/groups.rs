@@ -114,15 +114,9 @@ impl NativeGroups {
         replaces: bool,
         syncs: bool,
     ) -> PyResult<NativeGroups> {
-        let group = Group {
-            engine: engine::current(py)?,
-            direction: direction(encrypts),
-            key: file_key(key)?,
-            context: context.to_vec(),
-            output,
-            replace: replaces,
-            sync: syncs,
-        };
+        let (engine, direction) = (engine::current(py)?, direction(encrypts));
+        let (key, context) = (file_key(key)?, context.to_vec());
+        let group = Group { engine, direction, key, context, output, replace: replaces, sync: syncs };
         Ok(NativeGroups { group, origin: Origin::new() })
     }
 

@@ -8,13 +8,12 @@ use lockstep::hazmat::work::Status;
 use lockstep_parquet::{
     DeviceModule, EncryptedModule, Error, Kind, Protection, ciphertext, decrypt_modules, device_modules,
 };
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::buffer::{Input, slice, slice_mut, unfilled_bytes};
 use crate::engine;
-use crate::error::{from_core, from_parquet};
+use crate::error::{ensure, from_core, from_parquet};
 use crate::forks::detached;
 use crate::tensor::{Imported, Place, empty_like, is_tensor, result_like};
 
@@ -42,12 +41,12 @@ pub(crate) fn parquet_modules<'py>(
     stream: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let count = pages.len();
-    if aads.len() != count || (keys.len() != count && keys.len() != 1) {
+    ensure(aads.len() == count && [1, count].contains(&keys.len()), || {
         let (keys, aads) = (keys.len(), aads.len());
-        return Err(PyValueError::new_err(format!(
+        format!(
             "{keys} keys and {aads} strings of associated data for {count} modules: give one for each module"
-        )));
-    }
+        )
+    })?;
     let kind = if is_ctr { Kind::Ctr } else { Kind::Gcm };
     let keys = keys.iter().map(|key| Key::new(key).map_err(from_core)).collect::<PyResult<Vec<Key>>>()?;
     let given = pages;
@@ -57,9 +56,8 @@ pub(crate) fn parquet_modules<'py>(
     let protections = keyed.map(|(key, aad)| Protection { key, kind, aad: aad.to_vec() }).collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
     let device = first.from.place.device();
-    if pages.iter().any(|page| page.from.place.device() != device || page.to.device() != device) {
-        return Err(PyValueError::new_err("the modules must be on the host or on one device"));
-    }
+    let is_on_device = |page: &Page<'_>| page.from.place.device() == device && page.to.device() == device;
+    ensure(pages.iter().all(is_on_device), || "the modules must be on the host or on one device")?;
     let statuses = match device {
         None => on_host(py, &pages, protections)?,
         Some(device) => on_device(py, &pages, protections, device)?,
@@ -111,9 +109,8 @@ fn on_device(
     device: DeviceId,
 ) -> PyResult<Vec<Status>> {
     let stream = pages[0].from.stream;
-    if pages.iter().any(|page| page.from.stream != stream) {
-        return Err(PyValueError::new_err("the modules belong to several streams: pass a stream"));
-    }
+    let has_one_stream = pages.iter().all(|page| page.from.stream == stream);
+    ensure(has_one_stream, || "the modules belong to several streams: pass a stream")?;
     let described = pages.iter().zip(protections).map(|(page, protection)| {
         let (Place::Device(module), Place::Device(output)) = (&page.from.place, &page.to) else {
             unreachable!("checked above")

@@ -107,12 +107,10 @@ pub(crate) fn run<T: Send>(
         let (report, interrupt) = (&report, &interrupt);
         let send = move || {
             let _call = Call::new();
+            let options =
+                Options { progress: Some(report), interrupt: Some(interrupt), ..Options::default() };
             // Nobody receives the result of interrupted work.
-            let _ = sender.send(work(Options {
-                progress: Some(report),
-                interrupt: Some(interrupt),
-                ..Options::default()
-            }));
+            let _ = sender.send(work(options));
         };
         let worker = Builder::new().name("lockstep".into()).spawn_scoped(scope, send)?;
         let attend = || py.check_signals().and_then(|()| call_progress());

@@ -382,10 +382,8 @@ impl EngineBuilder {
                 .map_err(|error| with_reason(error, &found.missing, &selection, from_env))?;
             (planner, Arc::new(OnceLock::from(found.missing)))
         };
-        let planner = planner
-            .with_verify(verify)
-            .with_calibrator(Calibrator::of_user())
-            .calibrate_automatically(self.calibrates_automatically);
+        let planner = planner.with_verify(verify).with_calibrator(Calibrator::of_user());
+        let planner = planner.calibrate_automatically(self.calibrates_automatically);
         let planner = Arc::new(if self.records_decisions { planner.with_decisions() } else { planner });
         Ok(Some(Engine { planner, threads, missing, is_automatic }))
     }
@@ -404,10 +402,8 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
             || device.as_ref().is_some_and(|device| backend.named(device).is_some())
             || backend.certainly_missing().is_some()
     };
-    backends
-        .iter()
-        .filter(|backend| named.contains(&Some(backend.name())))
-        .all(|backend| is_found_here(&**backend))
+    let mut named = backends.iter().filter(|backend| named.contains(&Some(backend.name())));
+    named.all(|backend| is_found_here(&**backend))
 }
 
 /// The name of the backend of the named device or kernel, and the launch options. They are checked without a driver; limits that

@@ -14,7 +14,7 @@
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::read;
 
 /// The first bytes of an envelope.
@@ -41,15 +41,16 @@ pub enum Start {
     Bare(Vec<u8>),
 }
 
+const CUT: Error = Error::Envelope { reason: "it ends too early" };
+const LONG: Error = Error::Envelope { reason: "its wrapped key is longer than 64 KiB" };
+
 impl Envelope {
     /// Creates an envelope with a wrapped key.
     ///
     /// # Errors
     /// [`Error::Envelope`] if the payload is longer than [`MAX_PAYLOAD`].
     pub fn new(payload: &[u8]) -> Result<Envelope> {
-        if payload.len() > MAX_PAYLOAD {
-            return Err(Error::Envelope { reason: "its wrapped key is longer than 64 KiB" });
-        }
+        ensure(payload.len() <= MAX_PAYLOAD, || LONG)?;
         Ok(Envelope { bytes: [&MAGIC[..], &(payload.len() as u32).to_le_bytes(), payload].concat() })
     }
 
@@ -83,20 +84,13 @@ impl Envelope {
             bytes.truncate(got);
             return Ok(Start::Bare(bytes));
         }
-        const CUT: Error = Error::Envelope { reason: "it ends too early" };
         let mut length = [0; LENGTH];
-        if read::full(reader, &mut length).map_err(Error::Read)? < LENGTH {
-            return Err(CUT);
-        }
+        ensure(read::full(reader, &mut length).map_err(Error::Read)? == LENGTH, || CUT)?;
         let payload = u32::from_le_bytes(length) as usize;
-        if payload > MAX_PAYLOAD {
-            return Err(Error::Envelope { reason: "its wrapped key is longer than 64 KiB" });
-        }
+        ensure(payload <= MAX_PAYLOAD, || LONG)?;
         bytes.extend(length);
         bytes.resize(PREAMBLE + payload, 0);
-        if read::full(reader, &mut bytes[PREAMBLE..]).map_err(Error::Read)? < payload {
-            return Err(CUT);
-        }
+        ensure(read::full(reader, &mut bytes[PREAMBLE..]).map_err(Error::Read)? == payload, || CUT)?;
         Ok(Start::Envelope(Envelope { bytes }))
     }
 

@@ -230,6 +230,11 @@ pub(crate) fn failed(message: impl Into<String>) -> Error {
     Error::Failed(message.into())
 }
 
+/// Returns the error unless the condition holds.
+pub(crate) fn ensure(holds: bool, error: impl FnOnce() -> Error) -> Result<()> {
+    if holds { Ok(()) } else { Err(error()) }
+}
+
 /// The text of an error of a file operation. The texts of the system have the word directory in place of folder.
 fn in_words(error: &io::Error) -> String {
     match error.kind() {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::cobblestone::{FileKey, Options, Summary};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::output::{FileMode, OutputFile, OutputOptions, Sparse};
 
 pub use crate::cobblestone::open_file::{check_not_shrunk, decrypt_open_file, encrypt_open_file};
@@ -76,10 +76,8 @@ pub fn decrypt_file(
 /// [`Error::File`], also if the path is a folder.
 pub fn open_input(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(Error::file("open", path))?;
-    let metadata = file.metadata().map_err(Error::file("open", path))?;
-    if metadata.is_dir() {
-        return Err(Error::file("read", path)(std::io::ErrorKind::IsADirectory));
-    }
+    let is_folder = file.metadata().map_err(Error::file("open", path))?.is_dir();
+    ensure(!is_folder, || Error::file("read", path)(std::io::ErrorKind::IsADirectory))?;
     Ok(file)
 }
 

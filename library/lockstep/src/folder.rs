@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
@@ -28,6 +28,11 @@ pub(crate) use tests::sys;
 const TRAVERSE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const TRAVERSE: OFlags = LIST;
+/// The flag to create a file without a name.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const UNNAMED: Result<OFlags> = Ok(OFlags::TMPFILE);
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const UNNAMED: Result<OFlags> = Err(Errno::NOSYS);
 /// Flags for a folder that is listed or synced.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
@@ -177,30 +182,14 @@ impl Folder {
 
     /// Creates a file without a name. Not supported by all systems and file systems.
     pub(crate) fn create_unnamed(&self, mode: u32) -> Result<OwnedFd> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-            sys::openat(&self.fd, ".", flags, Mode::from_raw_mode(mode))
-        }
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        {
-            let _ = mode;
-            Err(Errno::NOSYS)
-        }
+        let flags = OFlags::RDWR | UNNAMED? | OFlags::CLOEXEC;
+        sys::openat(&self.fd, ".", flags, Mode::from_raw_mode(mode))
     }
 
     /// Gives a file that was created without a name this name, if the name is unused. Needs `/proc`.
     pub(crate) fn link_open(&self, file: &File, to: &OsStr) -> Result<()> {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        {
-            let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));
-            sys::linkat(CWD, path, &self.fd, to, AtFlags::SYMLINK_FOLLOW)
-        }
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        {
-            let _ = (file, to);
-            Err(Errno::NOSYS)
-        }
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        sys::linkat(CWD, path, &self.fd, to, AtFlags::SYMLINK_FOLLOW)
     }
 
     /// Renames a file. An existing file or symbolic link with the new name is replaced.

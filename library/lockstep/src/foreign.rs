@@ -33,10 +33,15 @@ impl std::fmt::Display for Foreign {
 }
 
 const UNENCRYPTED: &str = "Lockstep has not encrypted it; check the name of the file";
+const BY_AGE: &str =
+    "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`";
+const BY_IDENTITY: &str = "no key file opens it; use an identity or the passphrase";
 const BY_GPG: &str = "decrypt it with gpg";
 const BY_OPENSSL: &str = "decrypt it with openssl";
 const BY_CMS: &str = "decrypt it with `openssl cms`";
 const BY_PARQUET: &str = "use a reader of Parquet, such as the Python module `lockstep.parquet`";
+const AS_BINARY: &str = "get a copy that was transferred as binary data";
+const WITHOUT_TEXT: &str = "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`";
 
 /// How a format is recognised.
 enum Mark {
@@ -52,22 +57,10 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(is_damaged_armor), DAMAGED_ARMOR, "get an intact copy"),
     (Start(b"Salted__"), "a file of `openssl enc`", BY_OPENSSL),
     (Start(b"U2FsdGVkX1"), "a file of `openssl enc -a`", BY_OPENSSL),
-    (
-        Start(b"lockstep.file/v1\n"),
-        "a file that Lockstep encrypted to recipients or with a passphrase",
-        "no key file opens it; use an identity or the passphrase",
-    ),
-    (
-        Start(b"lockstep.file/v1\r"),
-        "a Lockstep file whose line breaks were converted, as for text",
-        "get a copy that was transferred as binary data",
-    ),
+    (Start(b"lockstep.file/v1\n"), WRAPPED, BY_IDENTITY),
+    (Start(b"lockstep.file/v1\r"), CONVERTED_BREAKS, AS_BINARY),
     (Start(b"lockstep-key-"), "a Lockstep key file", "it is the key; give the encrypted file"),
-    (
-        Start(AGE_MAGIC),
-        "an age file",
-        "decrypt it with age, or with an identity or a passphrase by the command `lockstep decrypt`",
-    ),
+    (Start(AGE_MAGIC), "an age file", BY_AGE),
     (Start(AGE_ARMOR), "an armored age file", "decrypt it with age or by the command `lockstep decrypt`"),
     (Start(b"-----BEGIN PGP "), "an OpenPGP message", BY_GPG),
     (Start(b"-----BEGIN CMS-----"), "a CMS message in PEM", BY_CMS),
@@ -86,7 +79,7 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     // Of the flags of gzip, three bits are reserved.
     (Test(|start| matches!(start, [0x1f, 0x8b, 0x08, ..0x20, ..])), "a gzip file", UNENCRYPTED),
     (
-        Test(|start| matches!(start, [b'B', b'Z', b'h', _, b'1', b'A', b'Y', b'&', b'S', b'Y', ..])),
+        Test(|start| start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY")),
         "a bzip2 file",
         UNENCRYPTED,
     ),
@@ -94,15 +87,13 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(is_openpgp), "an OpenPGP message", BY_GPG),
     (Test(is_cms), "a CMS message", BY_CMS),
     (Test(is_converted), CONVERTED, "its data are lost; encrypt again, directly to a file"),
-    (
-        Test(|start| has_line(start, AGE_ARMOR)),
-        "text that contains an armored age file",
-        "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`",
-    ),
+    (Test(|start| has_line(start, AGE_ARMOR)), "text that contains an armored age file", WITHOUT_TEXT),
     (Test(|start| has_line(start, PGP_ARMOR)), "text that contains an OpenPGP message", BY_GPG),
     (Test(is_text), "text", UNENCRYPTED),
 ];
 
+const WRAPPED: &str = "a file that Lockstep encrypted to recipients or with a passphrase";
+const CONVERTED_BREAKS: &str = "a Lockstep file whose line breaks were converted, as for text";
 const DAMAGED_ARMOR: &str = "an armored age file with a damaged first line";
 const CONVERTED: &str = "an encrypted file that was converted from bytes to text, as by `>` of PowerShell";
 

@@ -9,7 +9,7 @@ pub use files::{create, is_open_to_others, open, read, read_open};
 use zeroize::Zeroizing;
 
 use crate::cobblestone::{FileKey, Suite};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::text::to_utf8;
 
 const PREFIXES: [(&str, Suite); 2] =
@@ -31,9 +31,7 @@ pub fn parse(text: &[u8]) -> Result<FileKey> {
     let found =
         PREFIXES.iter().find_map(|(prefix, suite)| Some((line.strip_prefix(prefix.as_bytes())?, *suite)));
     let (digits, suite) = found.ok_or(bad("it does not start with `lockstep-key-`"))?;
-    if digits.len() != 2 * suite.key_len() {
-        return Err(bad("the number of digits is wrong"));
-    }
+    ensure(digits.len() == 2 * suite.key_len(), || bad("the number of digits is wrong"))?;
     let mut bytes = Zeroizing::new([0; 32]);
     let decoded = base16ct::mixed::decode(digits, &mut bytes[..]);
     FileKey::from_bytes(decoded.map_err(|_| bad("a character is not a hex digit"))?)
@@ -46,9 +44,8 @@ pub fn to_text(key: &FileKey) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(LINE + 1));
     text.push_str(prefix);
     let mut digits = Zeroizing::new([0; 64]);
-    text.push_str(
-        base16ct::lower::encode_str(key.as_bytes(), &mut digits[..]).expect("two digits for each byte"),
-    );
+    let digits = base16ct::lower::encode_str(key.as_bytes(), &mut digits[..]);
+    text.push_str(digits.expect("two digits for each byte"));
     text.push('\n');
     text
 }

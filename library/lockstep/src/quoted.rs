@@ -29,12 +29,9 @@ pub fn quoted<P: AsRef<Path> + ?Sized>(path: &P) -> impl Display + '_ {
 
 fn push(quoted: &mut String, c: char) {
     match c {
-        '\n' => quoted.push_str("\\n"),
-        '\r' => quoted.push_str("\\r"),
-        '\t' => quoted.push_str("\\t"),
-        '\\' | '\'' => quoted.extend(['\\', c]),
+        '\n' | '\r' | '\t' | '\\' | '\'' => quoted.extend(c.escape_default()),
         '\0'..='\x7f' if c.is_control() => *quoted += &format!("\\x{:02x}", u32::from(c)),
-        _ if c.is_control() || is_invisible(c) => *quoted += &format!("\\u{{{:x}}}", u32::from(c)),
+        _ if c.is_control() || is_invisible(c) => quoted.extend(c.escape_unicode()),
         _ => quoted.push(c),
     }
 }

@@ -144,13 +144,8 @@ impl FileAad {
     /// The associated data of a module. It has only those ordinals of the place that modules of this type have.
     pub(crate) fn of(&self, module: Module, Place { row_group, column, page }: Place) -> Vec<u8> {
         let Some(bytes) = &self.0 else { return Vec::new() };
-        let mut aad = Vec::with_capacity(bytes.len() + 7);
-        aad.extend_from_slice(bytes);
-        aad.push(module as u8);
-        for ordinal in &[row_group, column, page][..module.ordinals()] {
-            aad.extend_from_slice(&ordinal.to_le_bytes());
-        }
-        aad
+        let ordinals = [row_group, column, page].map(i16::to_le_bytes);
+        [bytes, &[module as u8][..], ordinals[..module.ordinals()].as_flattened()].concat()
     }
 
     /// The associated data of a page or of its header. A dictionary page has no ordinal.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lockstep::hazmat::shown;
 
-use crate::error::{Error, Result, malformed, missing, unsupported};
+use crate::error::{Error, Result, ensure, malformed, missing, unsupported};
 use crate::format::{file, schema};
 use crate::thrift::Struct;
 
@@ -51,15 +51,12 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
         // The root is a group, even if it has no columns.
         let children = element.int(schema::NUM_CHILDREN).unwrap_or(0);
         if children > 0 || index == 0 {
-            if groups.len() > MAX_DEPTH {
-                return Err(malformed("the schema is too deep"));
-            }
+            ensure(groups.len() <= MAX_DEPTH, || malformed("the schema is too deep"))?;
             groups.push((children.max(0), name));
             continue;
         }
-        if leaves.len() == MAX_COLUMNS {
-            return Err(unsupported(format!("a file with more than {MAX_COLUMNS} columns")));
-        }
+        let too_many = || unsupported(format!("a file with more than {MAX_COLUMNS} columns"));
+        ensure(leaves.len() < MAX_COLUMNS, too_many)?;
         let in_groups = groups.iter().skip(1).map(|(_, name)| name);
         let size = in_groups.clone().chain([&name]).map(|name| name.len() + NAME).sum();
         let too_long =
@@ -69,9 +66,8 @@ pub(crate) fn leaves(footer: &Struct) -> Result<Vec<Leaf>> {
         let physical_type = element.int(schema::TYPE).unwrap_or(0) as i32;
         leaves.push(Leaf { path: names.join(".").into(), names, physical_type });
     }
-    if groups.iter().any(|(left, _)| *left > 0) {
-        return Err(malformed("the schema has fewer elements than its groups state"));
-    }
+    let is_complete = groups.iter().all(|(left, _)| *left <= 0);
+    ensure(is_complete, || malformed("the schema has fewer elements than its groups state"))?;
     Ok(leaves)
 }
 

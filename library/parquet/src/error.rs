@@ -110,6 +110,16 @@ pub(crate) fn malformed(what: impl Into<String>) -> Error {
     Error::Malformed(what.into())
 }
 
+/// The error for a structure that ends too early.
+pub(crate) fn cut_off(what: &str) -> Error {
+    malformed(format!("the {what} is cut off"))
+}
+
+/// Returns the error unless the condition holds.
+pub(crate) fn ensure(holds: bool, error: impl FnOnce() -> Error) -> Result<()> {
+    if holds { Ok(()) } else { Err(error()) }
+}
+
 /// Converts an error of reading input.
 pub(crate) fn read(error: std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {

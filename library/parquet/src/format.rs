@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::aad::{FILE_UNIQUE, Module};
-use crate::error::{Error, Result, malformed, missing, unsupported};
+use crate::error::{Error, Result, ensure, malformed, missing, unsupported};
 use crate::thrift::Struct;
 
 /// First and last bytes of a file whose footer is plain.
@@ -185,20 +185,14 @@ pub(crate) fn footer_too_long() -> Error {
 
 /// Fails if a row group has another number of column chunks than the schema has columns.
 pub(crate) fn check_columns(group: &Struct, columns: usize) -> Result<()> {
-    match group.structs(row_group::COLUMNS) {
-        Some(chunks) if chunks.len() != columns => {
-            Err(malformed("a row group has another number of columns than the schema"))
-        }
-        _ => Ok(()),
-    }
+    let is_same = group.structs(row_group::COLUMNS).is_none_or(|chunks| chunks.len() == columns);
+    ensure(is_same, || malformed("a row group has another number of columns than the schema"))
 }
 
 /// Fails if a column chunk is in another file.
 pub(crate) fn check_in_file(chunk: &Struct, column: &str) -> Result<()> {
-    match chunk.binary(chunk::FILE_PATH) {
-        None | Some([]) => Ok(()),
-        Some(_) => Err(unsupported(format!("column {column} in another file"))),
-    }
+    let is_here = chunk.binary(chunk::FILE_PATH).is_none_or(<[u8]>::is_empty);
+    ensure(is_here, || unsupported(format!("column {column} in another file")))
 }
 
 /// The error for a range that is not between the magic bytes and the footer.

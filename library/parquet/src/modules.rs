@@ -15,7 +15,7 @@ use lockstep::hazmat::work::{AeadMessage, Pass, Segment, Stream};
 use lockstep::hazmat::{Block, Error as CoreError, Key};
 
 use crate::aad::Module;
-use crate::error::{Error, Result, malformed, unsupported};
+use crate::error::{Error, Result, ensure, malformed, unsupported};
 use crate::format::Algorithm;
 
 /// Bytes of the length before a module.
@@ -145,11 +145,8 @@ impl<'a> EncryptedModule<'a> {
 pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
     let length = first.first_chunk::<LENGTH>().ok_or_else(|| malformed("a module is cut off"))?;
     let len = u32::from_le_bytes(*length);
-    if len > i32::MAX as u32 {
-        return Err(malformed(
-            "the length of a module is out of range: the module is not encrypted, or damaged",
-        ));
-    }
+    let what = "the length of a module is out of range: the module is not encrypted, or damaged";
+    ensure(len <= i32::MAX as u32, || malformed(what))?;
     Ok(len as usize + LENGTH)
 }
 
@@ -183,12 +180,10 @@ pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>])
 
 /// Decrypts one module of GCM in host memory. `what` names the module in errors.
 pub(crate) fn open_one(engine: &Engine, key: &Key, aad: &[u8], module: &[u8], what: &str) -> Result<Vec<u8>> {
-    if module.len() < Kind::Gcm.overhead() {
-        return Err(malformed(format!("the {what} is too short to be encrypted")));
-    }
-    if module_len(module)? != module.len() {
-        return Err(malformed("the length of a module contradicts its place"));
-    }
+    let too_short = || malformed(format!("the {what} is too short to be encrypted"));
+    ensure(module.len() >= Kind::Gcm.overhead(), too_short)?;
+    let is_whole = module_len(module)? == module.len();
+    ensure(is_whole, || malformed("the length of a module contradicts its place"))?;
     let (nonce, sealed) = module[LENGTH..].split_at(NONCE);
     match aead::Key::new(Aead::Gcm, key.bytes())?.open(engine, nonce, &[aad], sealed) {
         Err(CoreError::AuthenticationFailed) => Err(Error::NotAuthentic(what.into())),

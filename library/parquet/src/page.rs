@@ -1,6 +1,6 @@
 //! Page headers.
 
-use crate::error::{Result, malformed, missing};
+use crate::error::{Result, ensure, malformed, missing};
 use crate::format::page;
 use crate::thrift::{Struct, Value};
 
@@ -26,8 +26,5 @@ pub(crate) fn set_size(header: &mut Struct, size: usize) -> Result<()> {
     header.set(page::COMPRESSED_SIZE, Value::i32(size));
     header.remove(page::CRC);
     // A view adds a field for padding, with a higher number.
-    if !header.has_room() {
-        return Err(malformed("a page header has no room for another field"));
-    }
-    Ok(())
+    ensure(header.has_room(), || malformed("a page header has no room for another field"))
 }

@@ -8,7 +8,7 @@
 //! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
 //! takes no memory, and a stack for [`MAX_DEPTH`] levels.
 
-use crate::error::{Error, Result, malformed, missing};
+use crate::error::{Error, Result, cut_off, ensure, malformed, missing};
 
 /// Maximum depth of nested values.
 const MAX_DEPTH: usize = 48;
@@ -89,19 +89,14 @@ impl Struct {
     /// Reads the structure of a decrypted module. parquet-java encrypts the whole buffer into which it has written a
     /// structure, so that bytes may follow the structure. These bytes are authentic, and have no meaning.
     pub(crate) fn read_module(bytes: &[u8], what: &str) -> Result<Struct> {
-        match Struct::read(bytes)? {
-            Some((value, _)) => Ok(value),
-            None => Err(malformed(format!("the {what} is cut off"))),
-        }
+        Ok(Struct::read(bytes)?.ok_or_else(|| cut_off(what))?.0)
     }
 
     /// Reads a structure that is followed by nothing.
     pub(crate) fn read_whole(bytes: &[u8], what: &str) -> Result<Struct> {
-        match Struct::read(bytes)? {
-            Some((value, len)) if len == bytes.len() => Ok(value),
-            Some(_) => Err(malformed(format!("there are bytes after the {what}"))),
-            None => Err(malformed(format!("the {what} is cut off"))),
-        }
+        let (value, len) = Struct::read(bytes)?.ok_or_else(|| cut_off(what))?;
+        ensure(len == bytes.len(), || malformed(format!("there are bytes after the {what}")))?;
+        Ok(value)
     }
 
     pub(crate) fn get(&self, id: i16) -> Option<&Value> {
@@ -135,7 +130,7 @@ impl Struct {
 
     /// Fails if a reader would refuse the structure, because fields were added.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.fields.len() > MAX_FIELDS { Err(invalid("too many fields")) } else { Ok(()) }
+        ensure(self.fields.len() <= MAX_FIELDS, || invalid("too many fields"))
     }
 
     /// True if a reader accepts the structure with another field, whose number is higher than all others.
@@ -164,10 +159,6 @@ impl Struct {
             Value::Encoded(found, bytes) if *found == kind => Some(bytes),
             _ => None,
         }
-    }
-
-    pub(crate) fn is_true(&self, id: i16) -> bool {
-        self.encoded(id, kind::TRUE).is_some()
     }
 
     pub(crate) fn binary(&self, id: i16) -> Option<&[u8]> {
@@ -303,9 +294,7 @@ pub(crate) fn strings(strings: &[impl AsRef<str>]) -> Value {
 pub(crate) fn ints(values: &[i32]) -> Value {
     let mut out = Vec::new();
     write_list_header(&mut out, kind::I32, values.len());
-    for value in values {
-        write_zigzag(&mut out, i64::from(*value));
-    }
+    values.iter().for_each(|value| write_zigzag(&mut out, i64::from(*value)));
     Value::Encoded(kind::LIST, out)
 }
 
@@ -408,11 +397,7 @@ impl<'a> Reader<'a> {
                 kind::I32 => i32::try_from(number).is_ok(),
                 _ => true,
             };
-            return if fits {
-                Ok(Value::Int(kind, number))
-            } else {
-                Err(Stop::Bad("an integer is out of range"))
-            };
+            return fits.then_some(Value::Int(kind, number)).ok_or(Stop::Bad("an integer is out of range"));
         }
         let start = self.0;
         self.skip(kind, 0, false)?;

@@ -24,7 +24,7 @@ use super::classes::{mode_of_class, name};
 use super::many::{Batch, Strings};
 use crate::buffer::{Input, host_data, read_shared, slice_mut};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::forks::detached;
 use crate::hazmat::direction;
 use crate::tensor::{Imported, Keep, Place, start_in_background};
@@ -110,12 +110,10 @@ pub(crate) fn tensor_batch(
 /// The bytes of a mode's nonces in an array.
 fn nonce_len(mode: Aead) -> PyResult<usize> {
     let row = mode.row();
-    if row.nonce_is_optional {
-        let class = name(mode);
-        return Err(PyValueError::new_err(format!(
-            "messages in one array cannot be encrypted by {class}: call its encrypt for each message"
-        )));
-    }
+    let class = name(mode);
+    ensure(!row.nonce_is_optional, || {
+        format!("messages in one array cannot be encrypted by {class}: call its encrypt for each message")
+    })?;
     Ok(if row.nonces.contains(NONCE) { NONCE } else { *row.nonces.ranges[0].start() })
 }
 
@@ -137,21 +135,21 @@ fn nonces_of(nonces: &Imported, len: usize) -> PyResult<(usize, usize)> {
 /// The messages: equal parts, or the parts between offsets.
 fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec<Range<usize>>> {
     let Some(offsets) = offsets else {
-        if count == 0 || !len.is_multiple_of(count) {
-            return Err(PyValueError::new_err(format!(
-                "{len} bytes are not {count} messages of equal lengths: pass offsets"
-            )));
-        }
+        let are_equal = count > 0 && len.is_multiple_of(count);
+        ensure(are_equal, || format!("{len} bytes are not {count} messages of equal lengths: pass offsets"))?;
         let size = len / count;
         return Ok((0..count).map(|index| index * size..(index + 1) * size).collect());
     };
-    if offsets.len() != count + 1 || !offsets.is_sorted() || offsets[count] > len {
-        return Err(PyValueError::new_err(format!(
-            "offsets must be {} numbers in ascending order, at most the {len} bytes of the data",
-            count + 1
-        )));
-    }
+    let needed = count + 1;
+    ensure(offsets.len() == needed && offsets.is_sorted() && offsets[count] <= len, || {
+        format!("offsets must be {needed} numbers in ascending order, at most the {len} bytes of the data")
+    })?;
     Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
+}
+
+/// The memory of an array that `check` has found on the device of the data.
+fn on_device(array: &Imported) -> DeviceSlice {
+    array.place.on_device().expect("`check` found the array on the device").clone()
 }
 
 impl Call {
@@ -163,22 +161,15 @@ impl Call {
             ("status", self.status.len(), count),
         ];
         for (name, got, needed) in lengths {
-            if got != needed {
-                return Err(PyValueError::new_err(format!("{name} must have {needed} bytes, not {got}")));
-            }
+            ensure(got == needed, || format!("{name} must have {needed} bytes, not {got}"))?;
         }
         let device = self.from.place.device();
-        if [&self.to, &self.tags, &self.status].iter().any(|array| array.place.device() != device) {
-            return Err(PyValueError::new_err("data, out, tags and status must be on the same device"));
-        }
-        if [&self.key, &self.nonces]
-            .iter()
-            .any(|array| array.place.device().is_some_and(|of| Some(of) != device))
-        {
-            return Err(PyValueError::new_err(
-                "key and nonces must be on the host or on the device of the data",
-            ));
-        }
+        let are_on_device =
+            [&self.to, &self.tags, &self.status].iter().all(|array| array.place.device() == device);
+        ensure(are_on_device, || "data, out, tags and status must be on the same device")?;
+        let are_readable =
+            [&self.key, &self.nonces].iter().all(|array| [None, device].contains(&array.place.device()));
+        ensure(are_readable, || "key and nonces must be on the host or on the device of the data")?;
         let (mut read, mut written) = (vec![&self.key, &self.nonces], vec![&self.to, &self.status]);
         let with_tags = if seals { &mut written } else { &mut read };
         with_tags.push(&self.tags);
@@ -189,12 +180,7 @@ impl Call {
             .iter()
             .enumerate()
             .any(|(index, array)| read.iter().chain(&written[..index]).any(|other| array.overlaps(other)));
-        if clashes {
-            return Err(PyValueError::new_err(
-                "arrays overlap: out may be the data, all others must be separate",
-            ));
-        }
-        Ok(())
+        ensure(!clashes, || "arrays overlap: out may be the data, all others must be separate")
     }
 
     /// Runs messages on the host.
@@ -247,9 +233,6 @@ impl Call {
                 detached(py, || memory.download(slice, bytes, stream)).map_err(from_core)
             }),
         };
-        let on_device = |array: &Imported| {
-            array.place.on_device().expect("`check` found the array on the device").clone()
-        };
         let write = |array: &Imported, bytes: &[u8]| {
             let slice = on_device(array);
             detached(py, || memory.upload(bytes, &slice, stream)).map_err(from_core)
@@ -289,23 +272,21 @@ impl Call {
     fn run_table(self, py: Python<'_>, seals: bool, device: DeviceId) -> PyResult<()> {
         let engine = engine::current(py)?;
         for (name, array) in [("key", &self.key), ("nonces", &self.nonces), ("tags", &self.tags)] {
-            if array.place.on_device().is_some_and(|slice| !slice.offset().is_multiple_of(ALIGNMENT)) {
-                return Err(PyValueError::new_err(format!(
-                    "{name} must start at a multiple of 16 bytes: make a copy"
-                )));
-            }
+            let place = array.place.on_device();
+            let is_aligned = place.is_none_or(|slice| slice.offset().is_multiple_of(ALIGNMENT));
+            ensure(is_aligned, || format!("{name} must start at a multiple of 16 bytes: make a copy"))?;
         }
-        if self.nonces.place.device().is_some() && self.nonce_stride != 16 && self.ranges.len() > 1 {
-            return Err(PyValueError::new_err(
-                "nonces on the device must have the shape (n, 16), with 12 bytes for the nonce in each row",
-            ));
-        }
+        let is_readable = self.nonces.place.device().is_none() || self.nonce_stride == 16;
+        ensure(
+            is_readable || self.ranges.len() <= 1,
+            || "nonces on the device must have the shape (n, 16), with 12 bytes for the nonce in each row",
+        )?;
         let (table, pinned) = self.table(&engine, device)?;
         let operation = Operation::Fused(if seals { FusedAead::GcmSeal } else { FusedAead::GcmOpen });
         let (stream, shape) = (self.from.stream, Shape::of(self.ranges.iter().map(|range| range.len())));
         let arrays = [self.key, self.nonces, self.from, self.to, self.tags, self.status];
-        let on_device = arrays.into_iter().filter(|array| array.place.device().is_some());
-        let keep: Vec<Keep> = on_device.map(|array| array.keep).collect();
+        let used = arrays.into_iter().filter(|array| array.place.device().is_some());
+        let keep: Vec<Keep> = used.map(|array| array.keep).collect();
         start_in_background(py, keep, move |submitted| {
             let plan = engine.planner().plan(operation, table.key_size, shape, Some(device))?;
             let work = Work { stream, task: Task::Table(operation, Box::new(table)) };
@@ -341,11 +322,6 @@ impl Call {
             unsafe { read_shared(key, &mut bytes[key_at..][..key.len]) };
         }
         drop(bytes);
-        let [Some(from), Some(to), Some(tags), Some(status)] =
-            [&self.from, &self.to, &self.tags, &self.status].map(|array| array.place.on_device().cloned())
-        else {
-            unreachable!("`check` found them on one device")
-        };
         let key_size = KeySize::ALL.into_iter().find(|size| size.bytes() == self.key_len);
         // SAFETY: the device reads page-locked memory at the address of the host (unified addressing); the job holds the buffer
         // until the work has ended, and nothing writes to it.
@@ -360,10 +336,10 @@ impl Call {
             offsets: part(0, 8 * count),
             lengths: part(8 * count, 8 * count),
             longest: self.ranges.iter().map(|range| range.len()).max().unwrap_or(0),
-            from,
-            to,
-            tags: Some(tags),
-            status,
+            from: on_device(&self.from),
+            to: on_device(&self.to),
+            tags: Some(on_device(&self.tags)),
+            status: on_device(&self.status),
         };
         Ok((table, pinned))
     }

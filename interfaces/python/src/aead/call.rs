@@ -90,23 +90,21 @@ impl Transform for Call<'_> {
             return Err(overlap());
         }
         let (from, to) = by_direction(direction, plain, body);
-        let (key, caller) = (cipher.key(), Attached::new(py)?);
+        let (key, caller, mut expected) = (cipher.key(), Attached::new(py)?, [0; TAG]);
         // SAFETY: the output is an exported writable buffer, and the data are valid for reads. Body and tag are disjoint parts of one of
         // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
         let done = unsafe {
             let data = host_data(from, to)?;
             check_nonce(cipher.mode(), header.nonce)?;
-            match direction {
-                Direction::Encrypt => {
-                    key.run(&caller, header.nonce, header.aad, data, Tag::Write(slice_mut(tag)))
-                }
+            let tag = match direction {
+                Direction::Encrypt => Tag::Write(slice_mut(tag)),
                 Direction::Decrypt => {
                     // Other threads can change the tag.
-                    let mut copy = [0; TAG];
-                    read_shared(tag, &mut copy[..tag.len]);
-                    key.run(&caller, header.nonce, header.aad, data, Tag::Expect(&copy[..tag.len]))
+                    read_shared(tag, &mut expected[..tag.len]);
+                    Tag::Expect(&expected[..tag.len])
                 }
-            }
+            };
+            key.run(&caller, header.nonce, header.aad, data, tag)
         };
         done.map_err(|error| exception(direction, error))
     }

@@ -1,13 +1,14 @@
 //! The classes, with the names and the order of arguments of pyca cryptography.
 
 use lockstep::aead::{Aead, Direction};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::call::Header;
 use super::{Cipher, TAG, generate_key};
 use crate::buffer::{Input, Memory};
+use crate::error::ensure;
 
 /// The name of the class of a mode, and the smallest and the largest length of its nonces in bytes. The lengths are those of pyca
 /// cryptography; the mode can have more.
@@ -48,13 +49,10 @@ pub(super) fn has_tag(mode: Aead, len: usize) -> bool {
 #[inline]
 pub(super) fn check_nonce(mode: Aead, nonce: &[u8]) -> PyResult<()> {
     let (_, first, last) = class_of(mode);
-    if (first..=last).contains(&nonce.len()) {
-        return Ok(());
-    }
-    Err(PyValueError::new_err(match first == last {
+    ensure((first..=last).contains(&nonce.len()), || match first == last {
         true => format!("Nonce must be {first} bytes long"),
         false => format!("Nonce must be between {first} and {last} bytes"),
-    }))
+    })
 }
 
 /// Calls a function with a nonce and a string of associated data.

@@ -11,7 +11,7 @@ use super::classes::{check_nonce, has_tag, mode_of_class};
 use super::{Attached, wrong_key};
 use crate::buffer::{Export, Input, Memory, slice, slice_mut, unfilled_bytes};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::hazmat::direction;
 
 /// A batch is processed in parts of this many bytes.
@@ -69,12 +69,7 @@ impl<'py> Strings<'py> {
     ///
     /// # Errors
     /// Those of [`Input`]; `ValueError` if there is not one string for each of `count` messages.
-    fn new(
-        given: &Bound<'py, PyAny>,
-        none_is_empty: bool,
-        count: usize,
-        what: &str,
-    ) -> PyResult<Strings<'py>> {
+    fn new(given: &Bound<'py, PyAny>, none_is_empty: bool, count: usize, what: &str) -> PyResult<Self> {
         let (strings, got) = if given.is_none() {
             (Strings::Shared(Input::EMPTY), count)
         } else if let Ok(rows) = given.cast::<PyTuple>() {
@@ -88,10 +83,8 @@ impl<'py> Strings<'py> {
         } else {
             (Strings::Shared(Input::owned(given.clone())?), count)
         };
-        if got == count {
-            return Ok(strings);
-        }
-        Err(PyValueError::new_err(format!("{got} {what} for {count} messages: give one for each message")))
+        ensure(got == count, || format!("{got} {what} for {count} messages: give one for each message"))?;
+        Ok(strings)
     }
 
     /// The string of a message.
@@ -129,9 +122,7 @@ impl<'py> Batch<'py> {
         [keys, nonces, aads]: [&Bound<'py, PyAny>; 3],
     ) -> PyResult<Batch<'py>> {
         let mode = mode_of_class(class)?;
-        if !has_tag(mode, tag) {
-            return Err(PyValueError::new_err(format!("{class} has no tags of {tag} bytes")));
-        }
+        ensure(has_tag(mode, tag), || format!("{class} has no tags of {tag} bytes"))?;
         let keys = Strings::new(keys, false, count, "keys")?;
         let nonces = Strings::new(nonces, false, count, "nonces")?;
         let aads = Strings::new(aads, true, count, "strings of associated data")?;

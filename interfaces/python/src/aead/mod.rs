@@ -22,7 +22,7 @@ use classes::{has_tag, name};
 
 use crate::buffer::new_bytes;
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::forks::{Origin, detached};
 
 /// The length of full tags in bytes.
@@ -74,9 +74,7 @@ pub(crate) struct Cipher {
 
 impl Cipher {
     fn new(mode: Aead, key: &[u8], tag: usize) -> PyResult<Cipher> {
-        if !has_tag(mode, tag) {
-            return Err(PyValueError::new_err("Invalid tag_length"));
-        }
+        ensure(has_tag(mode, tag), || "Invalid tag_length")?;
         let mut key = Key::from(AeadKey::new(mode, key).map_err(|_| wrong_key(mode))?);
         if tag != TAG {
             key = key.with_tag_len(tag).map_err(from_core)?;
@@ -120,9 +118,8 @@ fn bits(mode: Aead) -> String {
 
 /// A random key from the operating system.
 fn generate_key(py: Python<'_>, mode: Aead, bit_length: usize) -> PyResult<Bound<'_, PyBytes>> {
-    if !bit_length.is_multiple_of(8) || !mode.key_lengths().contains(&(bit_length / 8)) {
-        return Err(PyValueError::new_err(format!("bit_length must be {}", bits(mode))));
-    }
+    let is_known = bit_length.is_multiple_of(8) && mode.key_lengths().contains(&(bit_length / 8));
+    ensure(is_known, || format!("bit_length must be {}", bits(mode)))?;
     new_bytes(py, bit_length / 8, |key| {
         getrandom::fill(key).map_err(|error| {
             PyOSError::new_err(format!("the operating system returned no random bytes: {error}"))

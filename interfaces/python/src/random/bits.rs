@@ -6,7 +6,6 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::ffi::PyCapsule_GetPointer;
 use pyo3::prelude::*;
 use zeroize::Zeroizing;
@@ -14,6 +13,7 @@ use zeroize::Zeroizing;
 use super::words::unit;
 use super::{BLOCK, StreamKey, blocks};
 use crate::buffer::Input;
+use crate::error::ensure;
 
 /// The bytes of keystream that are made at once.
 const BUFFER: usize = 4096;
@@ -65,9 +65,7 @@ impl State {
     }
 
     fn set_position(&mut self, block: u128, used: usize) -> PyResult<()> {
-        if used >= BLOCK {
-            return Err(PyValueError::new_err("the used bytes of a block are fewer than 16"));
-        }
+        ensure(used < BLOCK, || "the used bytes of a block are fewer than 16")?;
         self.key.write_inline(block, &mut self.buffer[..]);
         self.next = block.wrapping_add(blocks(BUFFER));
         self.used = used;

@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 use crate::buffer::{Input, new_bytes, slice_mut};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place};
 use words::Bounded;
@@ -52,9 +52,7 @@ struct StreamKey {
 
 impl StreamKey {
     fn new(bytes: &[u8]) -> PyResult<StreamKey> {
-        if bytes.len() != 32 {
-            return Err(PyValueError::new_err(format!("the key must have 32 bytes, not {}", bytes.len())));
-        }
+        ensure(bytes.len() == 32, || format!("the key must have 32 bytes, not {}", bytes.len()))?;
         Ok(StreamKey {
             key: Key::new(bytes).map_err(from_core)?,
             inline: InlineKey::new(InlineKernel::best(), bytes).ok_or_else(out_of_memory)?,
@@ -263,12 +261,10 @@ impl Keystream {
     /// Fills an array on the host with integers from `low` to `low + last`, modulo two to the number of bits of an element.
     fn integers(&self, py: Python<'_>, array: &Bound<'_, PyAny>, low: i64, last: u64) -> PyResult<()> {
         let array = Imported::write(array, None)?;
-        if !matches!(array.item, 1 | 2 | 4 | 8) {
-            return Err(PyValueError::new_err("the elements must be integers of 8, 16, 32 or 64 bits"));
-        }
-        if array.item < 8 && last >> (8 * array.item) != 0 {
-            return Err(PyValueError::new_err("the range has more integers than the elements can represent"));
-        }
+        let is_integer = matches!(array.item, 1 | 2 | 4 | 8);
+        ensure(is_integer, || "the elements must be integers of 8, 16, 32 or 64 bits")?;
+        let has_room = array.item == 8 || last >> (8 * array.item) == 0;
+        ensure(has_room, || "the range has more integers than the elements can represent")?;
         let bounded = Bounded { last, low, result: array.item };
         // SAFETY: the array was imported for writing by this function.
         let to = unsafe { host(&array)? };

@@ -64,18 +64,14 @@ impl Pool {
     }
 
     fn serve(&self) {
-        let mut state = lock(&self.state);
         loop {
-            let Some(job) = state.jobs.pop_front() else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            };
-            drop(state);
+            let waited = self.changed.wait_while(lock(&self.state), |state| state.jobs.is_empty());
+            let next = waited.unwrap_or_else(PoisonError::into_inner).jobs.pop_front();
+            let Some(job) = next else { continue };
             let call = Call::new();
             job();
             drop(call);
-            state = lock(&self.state);
-            state.running -= 1;
+            lock(&self.state).running -= 1;
             self.changed.notify_all();
         }
     }

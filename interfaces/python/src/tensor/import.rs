@@ -19,7 +19,7 @@ use pyo3::{ffi, intern};
 use super::memory::device_named;
 use crate::buffer::{Export, Memory};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::forks::detached;
 
 /// Where the data of an array are.
@@ -355,11 +355,10 @@ fn stream_of(array: &Bound<'_, PyAny>, ordinal: i32, stream: Option<&Bound<'_, P
 }
 
 fn checked_stream(number: u64) -> PyResult<Stream> {
-    if number == 2 {
-        return Err(PyValueError::new_err(
-            "the default stream of a thread is not supported, because work is started by another thread: use a stream of its own",
-        ));
-    }
+    ensure(
+        number != 2,
+        || "the default stream of a thread is not supported, because work is started by another thread: use a stream of its own",
+    )?;
     Ok(raw_stream(number))
 }
 

@@ -19,7 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 use super::import::raw_stream;
 use crate::buffer::{Input, new_bytes};
 use crate::engine;
-use crate::error::from_core;
+use crate::error::{ensure, from_core};
 use crate::forks::detached;
 use crate::text::Text;
 
@@ -113,11 +113,8 @@ impl DeviceArray {
         let engine = engine::current(py)?;
         let id = device_named(py, &engine, &device)?;
         let memory = detached(py, || Allocation::new(engine, id, size)).map_err(from_core)?;
-        if memory.slice.buffer() != BufferHandle::ADDRESS_SPACE {
-            return Err(PyValueError::new_err(format!(
-                "the memory of {id} has no addresses: use a device with CUDA"
-            )));
-        }
+        let has_addresses = memory.slice.buffer() == BufferHandle::ADDRESS_SPACE;
+        ensure(has_addresses, || format!("the memory of {id} has no addresses: use a device with CUDA"))?;
         Ok(DeviceArray { memory: Arc::new(memory), shape })
     }
 

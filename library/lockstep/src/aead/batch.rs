@@ -132,6 +132,7 @@ fn run_by_executor(
 
 /// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<'_>]) -> Result<()> {
+    let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
     let next = || share::lock(&pieces).next();
     let no_memory = || {
@@ -140,11 +141,10 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
     };
     // Returns false if a tag was wrong.
     let run_pieces = || -> Result<bool> {
-        let Some(mut piece) = next() else { return Ok(true) };
-        let (mut are_done, mut key) = (true, piece[0].key);
+        let (mut are_done, mut key) = (true, first);
         let mut gcm = small::new_in_own_frame(kernel, key).ok_or_else(no_memory)?;
-        loop {
-            for message in &mut *piece {
+        while let Some(piece) = next() {
+            for message in piece {
                 if !std::ptr::eq(message.key, key) {
                     key = message.key;
                     if !gcm.set_key(key) {
@@ -156,11 +156,8 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
                 message.status = status.ok_or(Error::NotSealed)?;
                 are_done &= message.status == Status::Done;
             }
-            match next() {
-                Some(following) => piece = following,
-                None => return Ok(are_done),
-            }
         }
+        Ok(are_done)
     };
     let outcome = if threads == 1 {
         let outcome = run_pieces();

@@ -1,6 +1,6 @@
 //! Sizes and offsets of the format.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 
 /// Plaintext bytes of each chunk except the last, which has fewer.
 pub const CHUNK: usize = 16384;
@@ -65,9 +65,7 @@ impl std::fmt::Display for Suite {
 /// # Errors
 /// [`Error::TooLong`] beyond [`MAX_PLAINTEXT`].
 pub fn ciphertext_len(plaintext_len: u64) -> Result<u64> {
-    if plaintext_len > MAX_PLAINTEXT {
-        return Err(Error::TooLong);
-    }
+    ensure(plaintext_len <= MAX_PLAINTEXT, || Error::TooLong)?;
     let chunks = plaintext_len / CHUNK as u64 + 1;
     Ok(HEADER as u64 + plaintext_len + chunks * TAG as u64)
 }
@@ -95,7 +93,7 @@ pub(super) const fn chunk_offset(chunk: u64) -> u64 {
 
 /// Checks that a message may have this number of full chunks before its last chunk.
 pub(super) fn check_full_chunks(full: u64) -> Result<()> {
-    if full < MAX_CHUNKS { Ok(()) } else { Err(Error::TooLong) }
+    ensure(full < MAX_CHUNKS, || Error::TooLong)
 }
 
 #[cfg(test)]

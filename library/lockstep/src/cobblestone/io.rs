@@ -4,7 +4,8 @@ use std::io::{self, IoSlice, IoSliceMut, Write};
 
 use zeroize::Zeroize;
 
-use super::options::Options;
+use super::format::ciphertext_len;
+use super::options::{Options, Summary};
 use crate::error::{Error, Result};
 
 /// Runs `process` with a writer to the first `needed` bytes of a buffer, and returns `needed`. `process` must write all
@@ -42,18 +43,31 @@ pub(super) struct Sink<'w> {
 }
 
 impl Sink<'_> {
+    /// Writes the slices completely.
+    pub(super) fn write_all(&mut self, mut slices: &mut [IoSlice<'_>]) -> Result<()> {
+        while !slices.is_empty() {
+            match self.writer.write_vectored(slices) {
+                Ok(0) => return Err(Error::Write(io::ErrorKind::WriteZero.into())),
+                Ok(n) => IoSlice::advance_slices(&mut slices, n),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => self.options.check_interrupt()?,
+                Err(error) => return Err(Error::Write(error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the bytes of a piece with `plain` bytes of plaintext.
     pub(super) fn put(&mut self, slices: &mut [IoSlice<'_>], plain: usize) -> Result<()> {
-        write_all(self.writer, slices, &self.options)?;
+        self.write_all(slices)?;
         self.plaintext += plain as u64;
         self.options.report(self.plaintext);
         Ok(())
     }
 
-    /// Flushes the writer and returns the total number of plaintext bytes.
-    pub(super) fn finish(self) -> Result<u64> {
+    /// Flushes the writer; returns the lengths of the plaintext and of its encrypted message.
+    pub(super) fn finish(self) -> Result<Summary> {
         self.writer.flush().map_err(Error::Write)?;
-        Ok(self.plaintext)
+        Ok(Summary { plaintext_len: self.plaintext, ciphertext_len: ciphertext_len(self.plaintext)? })
     }
 }
 
@@ -77,21 +91,4 @@ pub(super) fn read_full(
         }
     }
     Ok(done)
-}
-
-/// Writes the slices completely.
-pub(super) fn write_all(
-    writer: &mut dyn Write,
-    mut slices: &mut [IoSlice<'_>],
-    options: &Options<'_>,
-) -> Result<()> {
-    while !slices.is_empty() {
-        match writer.write_vectored(slices) {
-            Ok(0) => return Err(Error::Write(io::ErrorKind::WriteZero.into())),
-            Ok(n) => IoSlice::advance_slices(&mut slices, n),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => options.check_interrupt()?,
-            Err(error) => return Err(Error::Write(error)),
-        }
-    }
-    Ok(())
 }

@@ -9,7 +9,7 @@ use super::format::{
     CHUNK, ENCRYPTED_CHUNK, HEADER, check_full_chunks, chunk_offset, ciphertext_len, plaintext_len,
 };
 use super::header::MessageKey;
-use super::io::{Sink, into_buffer, read_full, write_all};
+use super::io::{Sink, into_buffer, read_full};
 use super::key::FileKey;
 use super::options::{Options, Summary};
 use super::pipeline::{self, Slot, Workers};
@@ -103,9 +103,9 @@ pub(super) fn encrypt_pieces(
     options: Options<'_>,
 ) -> Result<Summary> {
     let (header, key) = MessageKey::create(key, context)?;
-    write_all(writer, &mut [IoSlice::new(&header)], &options)?;
-    let Plaintext { known_len, mut next, fill } = plaintext;
-    let (mut chunk, mut sink) = (0, Sink { writer, options, plaintext: 0 });
+    let mut sink = Sink { writer, options, plaintext: 0 };
+    sink.write_all(&mut [IoSlice::new(&header)])?;
+    let (mut chunk, Plaintext { known_len, mut next, fill }) = (0, plaintext);
     pipeline::run(
         Workers::new(engine, options, known_len.map(|len| len / CHUNK as u64 + 1)),
         |(piece, ())| {
@@ -123,8 +123,7 @@ pub(super) fn encrypt_pieces(
         },
         |(piece, ())| sink.put(&mut [IoSlice::new(piece.ciphertext())], piece.plain_len()),
     )?;
-    let plaintext_len = sink.finish()?;
-    Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
+    sink.finish()
 }
 
 /// Decrypts the message from `reader` to its end and writes the plaintext to `writer`, with all threads of the engine
@@ -202,13 +201,10 @@ pub(super) fn decrypt_stream(
     let is_partial = |error: &Error| error.is_authentication_failure() || matches!(error, Error::Read(_));
     match decrypted {
         Err(error) if options.partial && is_partial(&error) => {
-            Err(Error::Partial { verified: sink.finish()?, source: Box::new(error) })
+            Err(Error::Partial { verified: sink.finish()?.plaintext_len, source: Box::new(error) })
         }
         Err(error) => Err(error),
-        Ok(()) => {
-            let plaintext_len = sink.finish()?;
-            Ok(Summary { plaintext_len, ciphertext_len: ciphertext_len(plaintext_len)? })
-        }
+        Ok(()) => sink.finish(),
     }
 }
 

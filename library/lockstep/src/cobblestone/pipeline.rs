@@ -119,12 +119,11 @@ impl<X> Shared<'_, X> {
     fn worker(&self, mut slot: Slot<X>, first: Option<u64>) {
         let _stop = StopOnPanic(self);
         let mut piece = first.map(|number| (number, Ok(())));
-        while let Some((number, state)) = piece.or_else(|| self.read(&mut slot)) {
+        while let Some((number, state)) = piece.take().or_else(|| self.read(&mut slot)) {
             let done = state.and_then(|()| (self.process)(&mut slot));
             if !self.write(number, &mut slot, done) {
                 return;
             }
-            piece = None;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use lockstep_cache::fresh;
 use zeroize::{Zeroize, Zeroizing};
@@ -14,7 +15,7 @@ use super::key::FileKey;
 use super::options::Options;
 use super::pipeline::{self, Slot, Workers};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::foreign;
 
 /// Bytes that several threads can read at any offset at the same time.
@@ -120,13 +121,7 @@ impl<S: ReadAt> Reader<S> {
     ///
     /// # Errors
     /// Those of [`Reader::open`].
-    pub fn open_from(
-        engine: &Engine,
-        key: &FileKey,
-        context: &[u8],
-        source: S,
-        start: u64,
-    ) -> Result<Reader<S>> {
+    pub fn open_from(engine: &Engine, key: &FileKey, context: &[u8], source: S, start: u64) -> Result<Self> {
         let size = source.size().map_err(Error::Read)?.saturating_sub(start);
         let up_to = |most: usize| size.min(most as u64) as usize;
         let mut header = [0; HEADER];
@@ -197,9 +192,9 @@ impl<S: ReadAt> Reader<S> {
         options: Options<'_>,
     ) -> Result<u64> {
         let mut sink = Sink { writer: &mut writer, options, plaintext: 0 };
-        let write = |part: &Part, piece: &Piece| sink.put(&mut part.of(piece), part.len());
+        let write = |part: &Part, piece: &Piece| sink.put(&mut plaintext(piece, part), len_of(part));
         self.read_parts(offset, len, options, |_| (), |_, _, ()| (), write)?;
-        sink.finish()
+        Ok(sink.finish()?.plaintext_len)
     }
 
     /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all
@@ -221,10 +216,10 @@ impl<S: ReadAt> Reader<S> {
             offset,
             room,
             options,
-            |part| take(&mut rest, part.len()),
-            |part, piece, buffers| fill(buffers, &part.of(piece)),
+            |part| take(&mut rest, len_of(part)),
+            |part, piece, buffers| fill(buffers, &plaintext(piece, part)),
             |part, _| {
-                done += part.len() as u64;
+                done = part.end - offset;
                 options.report(done);
                 Ok(())
             },
@@ -258,7 +253,7 @@ impl<S: ReadAt> Reader<S> {
             Workers::new(&self.engine, options, Some(chunks)),
             |(piece, (part, value)): &mut Slot<(Part, V)>| {
                 let room = piece.room() - inside(start);
-                *part = Part { start, end: end.min(start + room as u64) };
+                *part = start..end.min(start + room as u64);
                 *value = take(part);
                 start = part.end;
                 Ok(start == end)
@@ -280,7 +275,7 @@ impl<S: ReadAt> Reader<S> {
     /// [`Error::InputChanged`], [`Error::Read`].
     pub fn check_unchanged(&self) -> Result<()> {
         let (before, now) = (self.size, self.source_size().map_err(Error::Read)?);
-        if now == before { Ok(()) } else { Err(Error::InputChanged { before, now }) }
+        ensure(now == before, || Error::InputChanged { before, now })
     }
 
     /// The present length of the source after the start of the message, in bytes.
@@ -299,9 +294,7 @@ impl<S: ReadAt> Reader<S> {
             _ => Error::Read(error),
         })?;
         piece.first = first;
-        if !piece.set_encrypted(len, start + len as u64 == end) {
-            return Err(Error::Truncated { got: end });
-        }
+        ensure(piece.set_encrypted(len, start + len as u64 == end), || Error::Truncated { got: end })?;
         piece.open(&self.engine, &self.key)
     }
 }
@@ -316,22 +309,16 @@ fn inside(position: u64) -> usize {
     (position % CHUNK as u64) as usize
 }
 
-/// A part of the plaintext, from `start` to `end`, for one piece.
-#[derive(Default)]
-struct Part {
-    start: u64,
-    end: u64,
+/// The part of the plaintext that one piece contains.
+type Part = Range<u64>;
+
+fn len_of(part: &Part) -> usize {
+    (part.end - part.start) as usize
 }
 
-impl Part {
-    fn len(&self) -> usize {
-        (self.end - self.start) as usize
-    }
-
-    /// The plaintext of the part. `piece` begins with the chunk of its first byte.
-    fn of<'p>(&self, piece: &'p Piece) -> Vec<IoSlice<'p>> {
-        piece.plaintext(inside(self.start), self.len())
-    }
+/// The plaintext of the part. `piece` begins with the chunk of its first byte.
+fn plaintext<'p>(piece: &'p Piece, part: &Part) -> Vec<IoSlice<'p>> {
+    piece.plaintext(inside(part.start), len_of(part))
 }
 
 /// Takes the next `len` bytes of the buffers.
@@ -350,15 +337,11 @@ fn take<'b>(buffers: &mut VecDeque<&'b mut [u8]>, mut len: usize) -> Vec<IoSlice
 }
 
 /// Fills buffers with plaintext of the same total length.
-fn fill(buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
+fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     buffers.iter_mut().for_each(|buffer| fresh::populate(buffer));
-    let mut rest: VecDeque<_> = buffers.iter_mut().map(|buffer| &mut **buffer).collect();
     for slice in plaintext {
-        let mut from = &slice[..];
-        for mut to in take(&mut rest, from.len()) {
-            let part = from.split_off(..to.len()).expect("no more bytes than in the slice");
-            to.copy_from_slice(part);
-        }
+        let copied = (&**slice).read_vectored(buffers).expect("reading from memory does not fail");
+        IoSliceMut::advance_slices(&mut buffers, copied);
     }
 }
 

@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::{LINE, parse, to_text};
 use crate::cobblestone::FileKey;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::output::{FileMode, OutputFile, OutputOptions};
 use crate::read;
 
@@ -43,9 +43,7 @@ pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
     let mut text = Zeroizing::new([0; ROOM]);
     let got = read::full(&mut file, &mut text[..]).map_err(Error::file("read the key file", path))?;
     let name = |reason| Error::KeyFile { path: Some(path.into()), reason };
-    if got == ROOM {
-        return Err(name("it is too long"));
-    }
+    ensure(got < ROOM, || name("it is too long"))?;
     parse(&text[..got]).map_err(|error| match error {
         Error::KeyFile { reason, .. } => name(reason),
         other => other,
@@ -59,10 +57,8 @@ pub fn read_open(mut file: File, path: &Path) -> Result<FileKey> {
 /// [`Error::Exists`], [`Error::File`].
 pub fn create(path: &Path, key: &FileKey) -> Result<()> {
     let mode = FileMode::PRIVATE;
-    let mut file = OutputFile::create(
-        path,
-        OutputOptions { mode, sync: true, regular_only: true, ..Default::default() },
-    )?;
+    let options = OutputOptions { mode, sync: true, regular_only: true, ..Default::default() };
+    let mut file = OutputFile::create(path, options)?;
     file.write_all(to_text(key).as_bytes()).map_err(Error::file("write the key file", path))?;
     file.commit()
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::temporary::{self, Outcome, Temporary};
 use super::{OnExisting, OutputOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, ensure};
 use crate::folder::{Folder, sys};
 use crate::quoted::quoted;
 
@@ -80,9 +80,8 @@ impl Destination {
         let file = File::from(self.folder.open_existing(&self.name).map_err(failed())?);
         // The open file is checked again, since another process may have replaced the name meanwhile.
         let kind = file_type(&fstat(&file).map_err(failed())?);
-        if matches!(kind, FileType::RegularFile | FileType::Directory) {
-            return Err(self.refused("another process put something else in its place: try again"));
-        }
+        let is_special = !matches!(kind, FileType::RegularFile | FileType::Directory);
+        ensure(is_special, || self.refused("another process put something else in its place: try again"))?;
         self.check_special(kind)?;
         Ok(Some(file))
     }
@@ -97,13 +96,11 @@ impl Destination {
 
     /// Tests with an empty file how the new file can be created and named. `action` is for messages.
     pub(super) fn trial(&self, action: &'static str) -> Result<Outcome> {
-        let outcome = temporary::trial(&self.folder, self.existing);
-        outcome.map_err(Error::file(action, &self.path))?.ok_or_else(|| {
-            self.refused(
-                "this file system can neither rename without replacing nor make hard links, so a file that gets the \
-                 name meanwhile would be lost: allow overwriting, or choose another folder",
-            )
-        })
+        let reason = "this file system can neither rename without replacing nor make hard links, so a file that gets the \
+             name meanwhile would be lost: allow overwriting, or choose another folder";
+        let outcome =
+            temporary::trial(&self.folder, self.existing).map_err(Error::file(action, &self.path))?;
+        outcome.ok_or_else(|| self.refused(reason))
     }
 
     /// Gives a complete file its permissions and its final name.
@@ -128,36 +125,28 @@ impl Destination {
 
     /// Refuses to replace a file that must not or cannot be replaced.
     fn check_replaceable(&self, entry: &Stat) -> Result<()> {
-        if self.existing != OnExisting::Replace {
-            return Err(Error::Exists { path: self.path.clone() });
-        }
+        self.check_may_replace()?;
         let folder = self.folder.stat().map_err(Error::file("create", &self.path))?;
         let user = rustix::process::geteuid().as_raw();
-        if is_protected(&folder, entry.st_uid, user) && !may_act_as_any_owner() {
-            return Err(self.refused(
-                "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
-                 replace it: choose another name",
-            ));
-        }
-        Ok(())
+        let reason = "the existing file belongs to another user, and in a folder with the sticky bit only its owner can \
+                      replace it: choose another name";
+        let may_replace = !is_protected(&folder, entry.st_uid, user) || may_act_as_any_owner();
+        ensure(may_replace, || self.refused(reason))
     }
 
     /// Refuses files that the options do not permit: any special file with `regular_only`, a block device without
     /// `force`, and a file that cannot be synced with `sync`.
     fn check_special(&self, kind: FileType) -> Result<()> {
-        if self.options.regular_only {
-            return Err(self.refused("it is not a regular file"));
-        }
+        ensure(!self.options.regular_only, || self.refused("it is not a regular file"))?;
         if kind == FileType::BlockDevice {
-            return match self.existing {
-                OnExisting::Replace => Ok(()),
-                _ => Err(Error::Exists { path: self.path.clone() }),
-            };
+            return self.check_may_replace();
         }
-        if self.options.sync {
-            return Err(self.refused("it is neither a file nor a disk, and cannot be synced: omit the sync"));
-        }
-        Ok(())
+        let reason = "it is neither a file nor a disk, and cannot be synced: omit the sync";
+        ensure(!self.options.sync, || self.refused(reason))
+    }
+
+    fn check_may_replace(&self) -> Result<()> {
+        ensure(self.existing == OnExisting::Replace, || Error::Exists { path: self.path.clone() })
     }
 
     fn refused(&self, reason: &str) -> Error {

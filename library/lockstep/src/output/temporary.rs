@@ -161,11 +161,11 @@ fn lock(file: &File) -> bool {
 
 /// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
 /// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
-/// not show the locks of other machines. Returns the number of files removed.
+/// not show the locks of other machines.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
-pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
+pub(crate) fn remove_abandoned(folder: &Folder) -> Result<()> {
     let user = rustix::process::geteuid().as_raw();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let is_abandoned = |stat: &Stat| {
@@ -174,9 +174,9 @@ pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
             && (stat.st_uid, stat.st_nlink) == (user, 1)
             && now.saturating_sub(modified) >= ABANDONED
     };
-    let remove = |name: &OsStr| -> Result<bool> {
+    let remove = |name: &OsStr| -> Result<()> {
         if !folder.look(name)?.is_some_and(|stat| is_abandoned(&stat)) {
-            return Ok(false);
+            return Ok(());
         }
         // An exclusive lock on NFS needs a file that is open for writing.
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -185,11 +185,10 @@ pub(crate) fn remove_abandoned(folder: &Folder) -> Result<usize> {
         // The status is read while the lock is held: no process that observes the lock changes the name any more.
         let stat = fstat(&file)?;
         let is_same = folder.look(name)?.map(|found| id(&found)) == Some(id(&stat));
-        if is_same && is_abandoned(&stat) {
-            folder.remove(name)?;
-        }
-        Ok(is_same && is_abandoned(&stat))
+        if is_same && is_abandoned(&stat) { folder.remove(name) } else { Ok(()) }
     };
-    let names = folder.names()?;
-    Ok(names.iter().filter(|name| is_temporary(name) && remove(name) == Ok(true)).count())
+    for name in folder.names()?.iter().filter(|name| is_temporary(name)) {
+        let _ = remove(name);
+    }
+    Ok(())
 }

@@ -46,14 +46,10 @@ pub enum Existing {
 impl<'a> Pair<'a> {
     pub(super) fn of(input: &'a File, output: &'a File) -> io::Result<Pair<'a>> {
         let (before, after) = (input.metadata()?, output.metadata()?);
-        Ok(Pair {
-            input,
-            output,
-            input_len: before.len(),
-            output_len: after.len(),
-            has_same_time: is_same_time(before.modified()?, after.modified()?),
-            changed: status_time(&before).cmp(&creation(&after)),
-        })
+        let (input_len, output_len) = (before.len(), after.len());
+        let has_same_time = is_same_time(before.modified()?, after.modified()?);
+        let changed = status_time(&before).cmp(&creation(&after));
+        Ok(Pair { input, output, input_len, output_len, has_same_time, changed })
     }
 
     /// The relation of an output that was encrypted with a key and a context, without an envelope.

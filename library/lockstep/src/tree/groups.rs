@@ -22,7 +22,7 @@ use super::{Advice, Direction, Existing, Operation, Options, Pair};
 use crate::cobblestone::{FileKey, ReadAt, plaintext_len};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
-use crate::error::{Error, Result, copy, failed};
+use crate::error::{Error, Result, copy, ensure, failed};
 use crate::file;
 use crate::folder::Folder;
 use crate::output::{OnExisting, Trials, remove_abandoned};
@@ -95,17 +95,11 @@ impl Plan {
         existing: IfExists,
         sync: bool,
     ) -> Result<Plan> {
-        let options = Options {
-            output_dir: output,
-            recursive: true,
-            resume: existing == IfExists::Resume,
-            force: existing == IfExists::Replace,
-            sync,
-            delete: false,
-            protected: Vec::new(),
-            advice: &ADVICE,
-            stream: crate::Options::default(),
-        };
+        let (resume, force) = (existing == IfExists::Resume, existing == IfExists::Replace);
+        let (output_dir, advice) = (output, &ADVICE);
+        let (delete, protected, stream) = Default::default();
+        let options =
+            Options { output_dir, recursive: true, resume, force, sync, delete, protected, advice, stream };
         // For a run, the path `-` is standard input.
         let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
         let given: Vec<_> = inputs.iter().map(named).collect();
@@ -116,16 +110,10 @@ impl Plan {
             let root = std::path::absolute(root).map_err(Error::file("find", root))?;
             Ok(PlannedFile { root, input: job.input, output: job.output, len: job.len })
         });
-        Ok(Plan {
-            files: files.collect::<Result<_>>()?,
-            skipped,
-            failed,
-            without_input: leftovers.paths().map(Path::to_owned).collect(),
-            output: output.to_owned(),
-            places,
-            resumes: options.resume,
-            sync,
-        })
+        let files = files.collect::<Result<_>>()?;
+        let without_input = leftovers.paths().map(Path::to_owned).collect();
+        let output = output.to_owned();
+        Ok(Plan { files, skipped, failed, without_input, output, places, resumes: resume, sync })
     }
 
     /// Creates the output folder, and the folders in it. With [`IfExists::Resume`], removes the temporary files that
@@ -202,19 +190,13 @@ impl Group {
         let writer = Writer { operation: self, host: &(), output: &output, output_dir, sync, trials };
         let work = Work { group: self, stored: Mutex::default(), writer, options };
         let threads = self.engine.threads();
-        by_length(
-            files,
-            |(file, _)| file.len,
-            (threads, threads),
-            |(file, expected), threads| work.process(file, expected.as_ref(), threads),
-        )
+        let process =
+            |(file, expected): &(_, Option<_>), threads| work.process(file, expected.as_ref(), threads);
+        by_length(files, |(file, _)| file.len, (threads, threads), process)
     }
 
     fn describe(&self, input: &File, output: &File, is_up_to_date: bool) -> Result<Processed> {
-        let encrypted = match self.direction {
-            Direction::Encrypt => output,
-            Direction::Decrypt => input,
-        };
+        let encrypted = if self.direction == Direction::Encrypt { output } else { input };
         let ciphertext_len = encrypted.metadata().map_err(Error::Read)?.len();
         let plaintext_len = plaintext_len(ciphertext_len)?;
         Ok(Processed { is_up_to_date, plaintext_len, ciphertext_len, commitment: commitment(encrypted)? })
@@ -280,11 +262,10 @@ impl Work<'_> {
         let path = file.root.join(&file.input);
         let root = Folder::open(&file.root, has_trailing_slash(&file.root));
         let opened = root.and_then(|root| root.open_file(&file.input)).map_err(Error::file("open", &path))?;
-        if self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some() {
-            return Err(failed(
-                "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file",
-            ));
-        }
+        let has_envelope =
+            self.group.direction == Direction::Decrypt && Envelope::read_file(&opened)?.is_some();
+        let what = "the file is encrypted to recipients or with a passphrase: decrypt it with decrypt_file";
+        ensure(!has_envelope, || failed(what))?;
         if let Some(expected) = expected
             && commitment(&opened)? != *expected
         {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Stat, statat};
 
 use super::{Direction, Options};
-use crate::error::{Error, Result, failed};
+use crate::error::{Error, Result, ensure, failed};
 use crate::folder::{Folder, Id, id};
 use crate::quoted::quoted;
 
@@ -149,18 +149,14 @@ impl Inputs {
         let mut search = Search { direction, options, output, found: Inputs::default() };
         let mut names_files = false;
         for path in given {
-            if path == Path::new("-") {
-                return Err(failed("standard input has no name for its output: give files or folders"));
-            }
+            let no_name = || failed("standard input has no name for its output: give files or folders");
+            ensure(path != Path::new("-"), no_name)?;
             let stat = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(Error::file("read", path))?;
             let name = path.file_name().unwrap_or_default();
             let shown = quoted(path);
             if is_folder(&stat) {
-                if !options.recursive {
-                    return Err(failed(format!(
-                        "{shown} is a folder: add --recursive to process its content"
-                    )));
-                }
+                let message = || format!("{shown} is a folder: add --recursive to process its content");
+                ensure(options.recursive, || failed(message()))?;
                 search.add_folder(path, &stat)?;
             } else if let Some(reason) = why_skipped(&stat) {
                 search.found.skipped.push((path.clone(), reason));
@@ -199,12 +195,9 @@ impl Search<'_> {
     /// Adds a folder and its content. An input folder `a/b` becomes the folder `b` in the output folder. An input
     /// folder without a name, such as `.`, becomes the output folder itself.
     fn add_folder(&mut self, path: &Path, stat: &Stat) -> Result<()> {
-        if self.output == Some(id(stat)) {
-            return Err(failed(format!(
-                "{} is the output folder: choose another one, outside of the input",
-                quoted(path)
-            )));
-        }
+        let shown = quoted(path);
+        let message = || format!("{shown} is the output folder: choose another one, outside of the input");
+        ensure(self.output != Some(id(stat)), || failed(message()))?;
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
         let root = Arc::new(Root { path: path.to_owned(), id: Some(id(stat)) });
         let folder = root.open().map_err(Error::file("open", path))?;

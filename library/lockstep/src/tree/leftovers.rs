@@ -69,11 +69,9 @@ impl Leftovers {
             let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
             let file = folder.open_file(Path::new(name))?;
             let metadata = file.metadata()?;
-            if (metadata.dev(), metadata.ino()) != expected || !is_own(&file) {
-                return Ok(false);
-            }
+            let is_leftover = (metadata.dev(), metadata.ino()) == expected && is_own(&file);
             // The name is compared again, since the check may have taken some time.
-            if folder.look(name)?.is_none_or(|now| id(&now) != expected) {
+            if !is_leftover || folder.look(name)?.is_none_or(|now| id(&now) != expected) {
                 return Ok(false);
             }
             folder.remove(name)?;

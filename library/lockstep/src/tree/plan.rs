@@ -69,27 +69,22 @@ fn check_not_empty(inputs: &Inputs, direction: Direction) -> Result<()> {
         1 => ", only another entry that is skipped".to_owned(),
         n => format!(", only {n} other entries that are skipped"),
     };
-    Err(failed(format!(
-        "there is no {} in {}{skipped}: check the path",
-        match direction {
-            Direction::Encrypt => "file to encrypt",
-            Direction::Decrypt => "file whose name ends in .enc",
-        },
-        quoted(&first.shown(OsStr::new("")))
-    )))
+    let wanted = match direction {
+        Direction::Encrypt => "file to encrypt",
+        Direction::Decrypt => "file whose name ends in .enc",
+    };
+    let folder = quoted(&first.shown(OsStr::new(""))).to_string();
+    Err(failed(format!("there is no {wanted} in {folder}{skipped}: check the path")))
 }
 
 fn check_distinct(inputs: &Inputs, options: &Options<'_>) -> Result<()> {
     let mut outputs: HashMap<&Path, &Job> = HashMap::with_capacity(inputs.jobs.len());
     for job in &inputs.jobs {
         if let Some(other) = outputs.insert(&job.output, job) {
-            return Err(failed(format!(
-                "{} and {} would both be written to {}: {}",
-                quoted(&other.path()),
-                quoted(&job.path()),
-                quoted(&options.output_dir.join(&job.output)),
-                options.advice.same_output
-            )));
+            let paths = [other.path(), job.path(), options.output_dir.join(&job.output)];
+            let [first, second, output] = paths.map(|path| quoted(&path).to_string());
+            let advice = options.advice.same_output;
+            return Err(failed(format!("{first} and {second} would both be written to {output}: {advice}")));
         }
     }
     Ok(())

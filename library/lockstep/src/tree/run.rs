@@ -193,22 +193,18 @@ impl<'a> Run<'a> {
             (job.exists && !self.is_stopped()).then(|| self.compare(output, job))
         });
         for (mut job, result) in jobs.into_iter().zip(results) {
-            let error = match result {
-                Some(Ok(Existing::UpToDate)) => {
-                    self.outcome.up_to_date += 1;
-                    continue;
-                }
+            match result {
+                Some(Ok(Existing::UpToDate)) => self.outcome.up_to_date += 1,
                 Some(Ok(Existing::Unknown(why))) if !self.options.force => {
-                    unknown(&self.output_of(&job), why, self.options.advice)
+                    let error = unknown(&self.output_of(&job), why, self.options.advice);
+                    self.outcome.failed.push((job.path(), error));
                 }
-                Some(Err(error)) => error,
+                Some(Err(error)) => self.outcome.failed.push((job.path(), error)),
                 other => {
                     job.replace |= matches!(other, Some(Ok(Existing::Outdated)));
                     self.inputs.jobs.push(job);
-                    continue;
                 }
-            };
-            self.outcome.failed.push((job.path(), error));
+            }
         }
     }
 
@@ -222,10 +218,8 @@ impl<'a> Run<'a> {
         let existing = self.operation.compare(&pair)?;
         if existing == Existing::UpToDate && self.options.sync {
             // The run that created the output may not have synced it.
-            let synced = file
-                .sync_all()
-                .and_then(|()| output.open_below(job.folder()))
-                .and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
+            let folder = file.sync_all().and_then(|()| output.open_below(job.folder()));
+            let synced = folder.and_then(|folder| Ok(folder.sync(|| Ok(&file))?));
             synced.map_err(Error::file("sync", &path))?;
         }
         Ok(existing)
@@ -299,10 +293,8 @@ impl Work<'_> {
         if let Err(error) = folder.and_then(|folder| clash::check(&folder, &path)) {
             return error;
         }
-        failed(format!(
-            "another process created the output {} during the run: run the command again",
-            quoted(&path)
-        ))
+        let path = quoted(&path);
+        failed(format!("another process created the output {path} during the run: run the command again"))
     }
 
     fn record(&self, path: PathBuf, plaintext: Result<u64>) {

@@ -49,13 +49,8 @@ impl Writer<'_> {
         // The metadata of the input are read before its first byte. If the input changes afterwards, its times differ from the times
         // of the output.
         let before = input.metadata().map_err(Error::file("look at", input_path))?;
-        let options = OutputOptions {
-            mode: FileMode::of_input(input)?,
-            sync: self.sync,
-            sparse: self.operation.sparse(),
-            regular_only: true,
-            ..Default::default()
-        };
+        let (mode, sync, sparse) = (FileMode::of_input(input)?, self.sync, self.operation.sparse());
+        let options = OutputOptions { mode, sync, sparse, regular_only: true, ..Default::default() };
         // Dropped after `file`, because it is declared before `file`.
         let _guard = self.host.guard();
         let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);
@@ -141,11 +136,11 @@ pub(super) fn create_places<'p>(
 
 fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -> Result<Folder> {
     let path = output_dir.join(&place.path);
-    if let (false, Some(parent)) = (place.exists, place.path.parent()) {
-        // The parent may be missing: the error comes below.
-        if let Ok(parent) = output.open_below(parent) {
-            clash::check(&parent, &path)?;
-        }
+    // The parent may be missing: the error comes below.
+    if let (false, Some(parent)) = (place.exists, place.path.parent())
+        && let Ok(parent) = output.open_below(parent)
+    {
+        clash::check(&parent, &path)?;
     }
     output.make_folder(&place.path, place.mode, sync).map_err(Error::file("make the folder", &path))
 }

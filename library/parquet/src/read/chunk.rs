@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::PlainView;
 use crate::aad::{Module, Place};
-use crate::error::{Error, Result, malformed, read};
+use crate::error::{Error, Result, cut_off, ensure, malformed, read};
 use crate::format::MAX_PAGE_HEADER;
 use crate::modules::{self, EncryptedModule, Kind, LENGTH, Protection, module_len, open_one};
 use crate::page;
@@ -87,16 +87,34 @@ impl Chunk {
         let page = |header, body| {
             let page = Page { number, start, header, body };
             let is_inside = header <= MAX_PAGE_HEADER && page.end() <= self.range.end;
-            if is_inside { Ok(page) } else { Err(damaged("is longer than its column chunk")) }
+            ensure(is_inside, || damaged("is longer than its column chunk")).map(|()| page)
         };
         let Some(header) = module(start)? else { return Ok(None) };
-        if number > i16::MAX as usize + usize::from(self.has_dictionary) {
-            return Err(malformed(format!("column {} has a chunk with more than 32768 pages", self.column)));
-        }
+        let too_many = || malformed(format!("column {} has a chunk with more than 32768 pages", self.column));
+        ensure(number <= i16::MAX as usize + usize::from(self.has_dictionary), too_many)?;
         // The length field of the second module is read only if it is in the chunk.
         page(header, LENGTH)?;
         let Some(body) = module(start + header as u64)? else { return Ok(None) };
         page(header, body).map(Some)
+    }
+
+    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
+    fn pages_in(&self, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
+        let (mut pages, mut last) = (vec![first], first);
+        let length = |at: u64| {
+            let rest = bytes.get((at - first.start) as usize..);
+            Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
+        };
+        while let Some(page) = self.page(last.number + 1, last.end(), length)?
+            && page.end() - first.start <= bytes.len() as u64
+        {
+            pages.push(page);
+            last = page;
+        }
+        let mut found = lock(&self.found);
+        let known = found.len();
+        found.extend(pages.iter().filter(|page| page.number >= known));
+        Ok(pages)
     }
 
     fn describe(&self, page: &Page, is_header: bool) -> String {
@@ -186,7 +204,7 @@ impl<S: ReadAt> PlainView<S> {
                 buffer.resize(len, 0);
             }
             self.source.read_exact_at(&mut buffer[..len], page.start).map_err(read)?;
-            let pages = self.pages_in(chunk, page, &buffer[..len])?;
+            let pages = chunk.pages_in(page, &buffer[..len])?;
             let out = rest.take(pages.iter().map(Page::len).sum::<usize>() - skipped);
             return Ok(Some(Piece { pages, skipped, out }));
         }
@@ -217,28 +235,6 @@ impl<S: ReadAt> PlainView<S> {
         }
     }
 
-    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
-    fn pages_in(&self, chunk: &Chunk, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
-        let (mut pages, mut last) = (vec![first], first);
-        let length = |at: u64| {
-            let rest = bytes.get((at - first.start) as usize..);
-            Ok(rest.and_then(|rest| rest.first_chunk::<LENGTH>()).copied())
-        };
-        while let Some(page) = chunk.page(last.number + 1, last.end(), length)?
-            && page.end() - first.start <= bytes.len() as u64
-        {
-            pages.push(page);
-            last = page;
-        }
-        let mut found = lock(&chunk.found);
-        for page in &pages {
-            if page.number == found.len() {
-                found.push(*page);
-            }
-        }
-        Ok(pages)
-    }
-
     /// Decrypts a piece. The bytes start with its pages.
     fn open_piece(&self, chunk: &Chunk, piece: Piece<'_>, bytes: &[u8]) -> Result<()> {
         let Piece { pages, skipped, out } = piece;
@@ -260,18 +256,17 @@ impl<S: ReadAt> PlainView<S> {
         for page in pages {
             let header = page.header.checked_sub(Kind::Gcm.overhead());
             headers.push(vec![0; header.ok_or_else(|| malformed("a page header is too short"))?]);
-            if page.body < self.pages.overhead() {
-                return Err(malformed("a page is too short"));
-            }
+            ensure(page.body >= self.pages.overhead(), || malformed("a page is too short"))?;
         }
-        let mut modules = Vec::with_capacity(2 * pages.len());
-        let (mut sealed, mut plain) = (bytes, &mut *out);
+        let (mut modules, mut rooms) = (Vec::with_capacity(2 * pages.len()), Vec::with_capacity(pages.len()));
+        let (mut sealed, mut plain) = (bytes, out);
         for (page, header) in pages.iter().zip(headers.iter_mut()) {
             let (first, second);
             (first, sealed) = sealed.split_at(page.header);
             (second, sealed) = sealed.split_at(page.body);
             let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
-            let body = &mut whole[page.len() - self.body_len(page)..];
+            let (room, body) = whole.split_at_mut(page.len() - self.body_len(page));
+            rooms.push(room);
             let protection = |kind, is_header| {
                 let aad = self.aad.page(chunk.place, chunk.ordinal(page), is_header);
                 Protection { key: &chunk.key, kind, aad }
@@ -283,12 +278,8 @@ impl<S: ReadAt> PlainView<S> {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
             return Err(Error::NotAuthentic(module));
         }
-        let mut plain = out;
-        for (page, header) in pages.iter().zip(headers.iter()) {
-            let whole = plain.split_off_mut(..page.len()).expect("the output has the length of the pages");
-            self.write_header(chunk, page, header, &mut whole[..page.len() - self.body_len(page)])?;
-        }
-        Ok(())
+        let mut parts = pages.iter().zip(headers.iter()).zip(rooms);
+        parts.try_for_each(|((page, header), room)| self.write_header(chunk, page, header, room))
     }
 
     /// The length of the plain page without its header.
@@ -317,23 +308,19 @@ impl<S: ReadAt> PlainView<S> {
         let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
         for module in modules {
             let what = format!("{} of column {column} in row group {}", module.name(), place.row_group);
-            let (sealed, after) = rest
-                .split_at_checked(module_len(rest)?)
-                .ok_or_else(|| malformed(format!("the {what} is longer than the file states")))?;
+            let too_long = || malformed(format!("the {what} is longer than the file states"));
+            let (sealed, after) = rest.split_at_checked(module_len(rest)?).ok_or_else(too_long)?;
             let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
                 // The bits follow the header, so what parquet-java may have written after the header is removed.
-                let header = Struct::read(&opened)?;
-                let (_, len) = header.ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+                let (_, len) = Struct::read(&opened)?.ok_or_else(|| cut_off(&what))?;
                 opened.truncate(len);
             }
             plain.extend(opened);
             rest = after;
         }
-        if !rest.is_empty() {
-            let what = format!("an index or a filter of column {column} is shorter than the file states");
-            return Err(malformed(what));
-        }
+        let too_short = || format!("an index or a filter of column {column} is shorter than the file states");
+        ensure(rest.is_empty(), || malformed(too_short()))?;
         plain.resize(sealed.len(), 0);
         Ok(plain)
     }

@@ -8,14 +8,14 @@ use subtle::ConstantTimeEq;
 
 use super::ReadOptions;
 use crate::aad::{FileAad, Module, Place};
-use crate::error::{Error, Result, malformed, missing, read};
+use crate::error::{Error, Result, cut_off, ensure, malformed, missing, read};
 use crate::format::{
     Algorithm, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, TAIL, algorithm, file, file_crypto, footer_too_long,
     identifier,
 };
 use crate::keys::{KeySource, module_key};
 use crate::modules::{Kind, NONCE, TAG, module_len, open_one, sign};
-use crate::thrift::Struct;
+use crate::thrift::{Struct, Value};
 
 /// The end of a file of Parquet.
 pub(crate) struct End {
@@ -31,25 +31,18 @@ pub(crate) struct End {
 pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     let size = source.size().map_err(read)?;
     let (mut head, mut tail) = ([0; MAGIC.len()], [0; TAIL as usize]);
-    if size < MAGIC.len() as u64 + TAIL {
-        return Err(malformed(format!("it has {size} bytes")));
-    }
+    ensure(size >= MAGIC.len() as u64 + TAIL, || malformed(format!("it has {size} bytes")))?;
     source.read_exact_at(&mut head, 0).map_err(read)?;
     source.read_exact_at(&mut tail, size - TAIL).map_err(read)?;
     let is_encrypted = tail[4..] == *MAGIC_ENCRYPTED;
-    if !is_encrypted && tail[4..] != *MAGIC {
-        return Err(malformed("the last 4 bytes are neither PAR1 nor PARE"));
-    }
-    if head[..] != tail[4..] {
-        return Err(malformed("the first and the last 4 bytes differ"));
-    }
+    let is_parquet = is_encrypted || tail[4..] == *MAGIC;
+    ensure(is_parquet, || malformed("the last 4 bytes are neither PAR1 nor PARE"))?;
+    ensure(head[..] == tail[4..], || malformed("the first and the last 4 bytes differ"))?;
     let [a, b, c, d, ..] = tail;
     let len = u64::from(u32::from_le_bytes([a, b, c, d]));
     let start = size.checked_sub(len + TAIL).filter(|start| *start >= MAGIC.len() as u64);
     let start = start.ok_or_else(|| malformed("it is shorter than its footer"))?;
-    if len > MAX_FOOTER {
-        return Err(footer_too_long());
-    }
+    ensure(len <= MAX_FOOTER, footer_too_long)?;
     let mut footer = vec![0; len as usize];
     source.read_exact_at(&mut footer, start).map_err(read)?;
     Ok(End { is_encrypted, start, footer })
@@ -80,17 +73,16 @@ pub(super) fn open(
         true => ("crypto metadata", file_crypto::ENCRYPTION_ALGORITHM, file_crypto::KEY_METADATA),
         false => ("footer", file::ENCRYPTION_ALGORITHM, file::FOOTER_SIGNING_KEY_METADATA),
     };
-    let (first, used) = Struct::read_only(&bytes, |id| id == algorithm || id == metadata)?
-        .ok_or_else(|| malformed(format!("the {what} is cut off")))?;
+    let (first, used) =
+        Struct::read_only(&bytes, |id| id == algorithm || id == metadata)?.ok_or_else(|| cut_off(what))?;
     let (algorithm, fields) = match first.structure(algorithm)? {
         Some(union) => Algorithm::of_union(&union)?,
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
     // In a file with an encrypted footer nothing authenticates the algorithm, so the caller has to decide.
-    if algorithm == Algorithm::GcmCtrV1 && !options.allows_unauthenticated_pages {
-        return Err(Error::UnauthenticatedPages);
-    }
+    let is_permitted = algorithm == Algorithm::GcmV1 || options.allows_unauthenticated_pages;
+    ensure(is_permitted, || Error::UnauthenticatedPages)?;
     let aad = file_aad(&fields, options)?;
     let key = keys.key(None, first.binary(metadata))?;
     let key = key.map(|key| module_key(&key, "the footer").map(Arc::new)).transpose()?;
@@ -98,9 +90,8 @@ pub(super) fn open(
     let of_footer = aad.of(Module::Footer, Place::default());
     let footer = match &key {
         Some(key) if is_encrypted => {
-            if module_len(rest)? != rest.len() {
-                return Err(malformed("the encrypted footer does not end where the file states"));
-            }
+            let is_whole = module_len(rest)? == rest.len();
+            ensure(is_whole, || malformed("the encrypted footer does not end where the file states"))?;
             let plain = open_one(engine, key, &of_footer, rest, "footer")?;
             drop(bytes);
             Struct::read_module(&plain, "footer")?
@@ -122,7 +113,7 @@ pub(super) fn open(
 fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
     // An empty prefix is none.
     let stored = fields.binary(algorithm::AAD_PREFIX).filter(|prefix| !prefix.is_empty());
-    let needs_prefix = fields.is_true(algorithm::SUPPLY_AAD_PREFIX);
+    let needs_prefix = fields.get(algorithm::SUPPLY_AAD_PREFIX) == Some(&Value::TRUE);
     let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
     let supplied = options.aad_prefix;
     let what = match (stored, supplied) {
@@ -170,8 +161,6 @@ fn check_signature(engine: &Engine, key: &Key, aad: &[u8], footer: &[u8], signat
         return Err(malformed("the footer has no signature of 28 bytes"));
     };
     let (nonce, tag) = signature.split_at(NONCE);
-    match bool::from(sign(engine, key, aad, nonce, footer)?.ct_eq(tag)) {
-        true => Ok(()),
-        false => Err(Error::NotAuthentic("footer".into())),
-    }
+    let is_authentic = sign(engine, key, aad, nonce, footer)?.ct_eq(tag).into();
+    ensure(is_authentic, || Error::NotAuthentic("footer".into()))
 }

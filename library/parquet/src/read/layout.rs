@@ -10,7 +10,7 @@ use super::chunk::Chunk;
 use super::footer::Opened;
 use crate::aad::{Module, Place};
 use crate::columns::{Leaf, leaves, with_values};
-use crate::error::{Error, Result, malformed, missing, read};
+use crate::error::{Error, Result, ensure, malformed, missing, read};
 use crate::format::{
     COLUMNS, MAGIC, Part, ROW_GROUPS, check_columns, check_in_file, chunk, chunk_range, column,
     column_crypto, column_key, dictionary_offset, file, outside, row_group,
@@ -58,17 +58,9 @@ pub(super) fn plan(
     // arrow-rs (60.1) does not encrypt the Bloom filters of encrypted columns, against the format.
     let has_plain_filters =
         footer.binary(file::CREATED_BY).is_some_and(|writer| writer.starts_with(b"parquet-rs "));
-    let mut planner = Planner {
-        engine,
-        source,
-        keys,
-        opened,
-        found: BTreeMap::new(),
-        ordinals: BTreeSet::new(),
-        has_plain_filters,
-        regions: Vec::new(),
-        hidden: 0,
-    };
+    let (found, ordinals, regions, hidden) = Default::default();
+    let mut planner =
+        Planner { engine, source, keys, opened, found, ordinals, has_plain_filters, regions, hidden };
     footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| planner.group(index, group, &columns))?;
     footer.remove(file::ENCRYPTION_ALGORITHM);
     footer.remove(file::FOOTER_SIGNING_KEY_METADATA);
@@ -83,9 +75,8 @@ pub(super) fn plan(
     bytes.extend_from_slice(MAGIC);
     add(if hidden > 0 { opened.start + 2 * HIDDEN_GAP + hidden * HIDDEN } else { opened.start }, bytes);
     regions.sort_by_key(|region| region.start);
-    if regions.windows(2).any(|pair| pair[0].end > pair[1].start) {
-        return Err(malformed("parts of the file overlap"));
-    }
+    let is_apart = regions.is_sorted_by(|first, second| first.end <= second.start);
+    ensure(is_apart, || malformed("parts of the file overlap"))?;
     Ok(regions)
 }
 
@@ -122,9 +113,8 @@ impl<S: ReadAt> Planner<'_, S> {
     fn group(&mut self, index: usize, group: &mut Struct, columns: &[Column]) -> Result<()> {
         let ordinal = group.int(row_group::ORDINAL).unwrap_or(index as i64);
         // If two row groups had the same ordinal, their modules could have the same associated data.
-        if !self.ordinals.insert(ordinal) && !self.opened.aad.is_missing() {
-            return Err(malformed("two row groups have the same ordinal"));
-        }
+        let is_distinct = self.ordinals.insert(ordinal) || self.opened.aad.is_missing();
+        ensure(is_distinct, || malformed("two row groups have the same ordinal"))?;
         let rows = group.int(row_group::NUM_ROWS).unwrap_or(0);
         check_columns(group, columns.len())?;
         group.rewrite(row_group::COLUMNS, COLUMNS, |number, chunk| {
@@ -140,9 +130,8 @@ impl<S: ReadAt> Planner<'_, S> {
             };
             let place = Place::new(ordinal, number);
             // Without associated data, the ordinals are not used.
-            if place.is_none() && !self.opened.aad.is_missing() {
-                return Err(malformed("a row group or column has no valid ordinal"));
-            }
+            let is_valid = place.is_some() || self.opened.aad.is_missing();
+            ensure(is_valid, || malformed("a row group or column has no valid ordinal"))?;
             let place = place.unwrap_or_default();
             match self.key(&columns[number], &crypto)? {
                 Some(key) => self.encrypted_chunk(chunk, leaf, &crypto, key, place),
@@ -154,11 +143,10 @@ impl<S: ReadAt> Planner<'_, S> {
     /// The crypto metadata of a column chunk; None if the column is not encrypted.
     fn crypto(&self, chunk: &Struct, leaf: &Leaf) -> Result<Option<Crypto>> {
         let Some(crypto) = chunk.structure(chunk::CRYPTO_METADATA)? else {
-            return match chunk.has(chunk::CRYPTO_METADATA) {
-                true => Err(malformed("the crypto metadata of a column is invalid")),
-                // DuckDB encrypts all columns with the footer key, but the file does not state this.
-                false => Ok(self.opened.aad.is_missing().then_some(Crypto::FooterKey)),
-            };
+            let is_absent = !chunk.has(chunk::CRYPTO_METADATA);
+            ensure(is_absent, || malformed("the crypto metadata of a column is invalid"))?;
+            // DuckDB encrypts all columns with the footer key, but the file does not state this.
+            return Ok(self.opened.aad.is_missing().then_some(Crypto::FooterKey));
         };
         if crypto.has(column_crypto::WITH_FOOTER_KEY) {
             return Ok(Some(Crypto::FooterKey));
@@ -166,10 +154,9 @@ impl<S: ReadAt> Planner<'_, S> {
         let with_key = crypto.structure(column_crypto::WITH_COLUMN_KEY)?;
         let with_key =
             with_key.ok_or_else(|| missing(&format!("the crypto metadata of column {}", leaf.path)))?;
-        if !with_key.has_strings(column_key::PATH_IN_SCHEMA, &leaf.names) {
-            let what = format!("the crypto metadata of column {} names another column", leaf.path);
-            return Err(malformed(what));
-        }
+        let is_same = with_key.has_strings(column_key::PATH_IN_SCHEMA, &leaf.names);
+        let what = || format!("the crypto metadata of column {} names another column", leaf.path);
+        ensure(is_same, || malformed(what()))?;
         Ok(Some(Crypto::ColumnKey(with_key.binary(column_key::KEY_METADATA).map(<[u8]>::to_vec))))
     }
 
@@ -198,12 +185,12 @@ impl<S: ReadAt> Planner<'_, S> {
         for &(modules, offset, len) in parts {
             let (Some(start), Some(size)) = (fields.int(offset), fields.int(len)) else { continue };
             let (start, size) = (start as u64, size as u64);
-            let Some(chunk) = chunk else {
+            if let Some(chunk) = chunk {
+                self.add(start, size, Content::Modules(Arc::clone(chunk), modules))?;
+                fields.set(len, Value::i32(shorter(size, modules)?));
+            } else {
                 self.add(start, size, Content::Plain)?;
-                continue;
-            };
-            self.add(start, size, Content::Modules(Arc::clone(chunk), modules))?;
-            fields.set(len, Value::i32(shorter(size, modules)?));
+            }
         }
         Ok(())
     }
@@ -226,10 +213,8 @@ impl<S: ReadAt> Planner<'_, S> {
                 // If nothing authenticates the schema, the metadata must belong to a column of this name and type.
                 let is_same = meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)
                     && meta.int(column::TYPE) == Some(leaf.physical_type.into());
-                if self.opened.key.is_none() && !is_same {
-                    let module = format!("name or type of column {}", leaf.path);
-                    return Err(Error::NotAuthentic(module));
-                }
+                let module = || format!("name or type of column {}", leaf.path);
+                ensure(is_same || self.opened.key.is_some(), || Error::NotAuthentic(module()))?;
                 Some(meta)
             }
             (None, Crypto::FooterKey) => chunk.structure(chunk::META_DATA)?,
@@ -259,9 +244,7 @@ impl<S: ReadAt> Planner<'_, S> {
     fn two_modules(&self, start: u64) -> Result<u64> {
         let mut len = 0;
         for _ in 0..2 {
-            if start + len >= self.opened.start.saturating_sub(LENGTH as u64) {
-                return Err(outside());
-            }
+            ensure(start + len < self.opened.start.saturating_sub(LENGTH as u64), outside)?;
             let mut length = [0; LENGTH];
             self.source.read_exact_at(&mut length, start + len).map_err(read)?;
             len += module_len(&length)? as u64;
@@ -273,10 +256,9 @@ impl<S: ReadAt> Planner<'_, S> {
     fn key(&mut self, (leaf, expected): &Column, crypto: &Crypto) -> Result<Option<Arc<Key>>> {
         let metadata = match crypto {
             Crypto::FooterKey if expected.is_some() => {
-                return Err(Error::Contradiction {
-                    column: (*leaf.path).into(),
-                    what: "a key for the column was given, but the file has encrypted it with the footer key",
-                });
+                let what =
+                    "a key for the column was given, but the file has encrypted it with the footer key";
+                return Err(Error::Contradiction { column: (*leaf.path).into(), what });
             }
             Crypto::FooterKey => return Ok(self.opened.key.clone()),
             Crypto::ColumnKey(metadata) => metadata.clone(),
@@ -300,9 +282,9 @@ impl<S: ReadAt> Planner<'_, S> {
             // Without a footer key, the visible metadata must name the column. This limits the size of the new footer: each name that is
             // written below replaces one of the input.
             let visible = chunk.structure(chunk::META_DATA)?;
-            if !visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names)) {
-                return Err(malformed(format!("the metadata of column {} name another column", leaf.path)));
-            }
+            let is_same = visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names));
+            let other = || malformed(format!("the metadata of column {} name another column", leaf.path));
+            ensure(is_same, other)?;
         }
         chunk.keep_only(|id| !(chunk::OFFSET_INDEX_OFFSET..=chunk::ENCRYPTED_COLUMN_METADATA).contains(&id));
         let start = self.opened.start + HIDDEN_GAP + self.hidden * HIDDEN;

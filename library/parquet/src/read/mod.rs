@@ -21,6 +21,7 @@ use crate::error::{Error, Result, read};
 use crate::keys::KeySource;
 use crate::modules::Kind;
 use cache::Cache;
+use footer::Opened;
 use layout::{Content, Region};
 
 /// Bytes that are copied at once.
@@ -76,24 +77,12 @@ impl<S: ReadAt> PlainView<S> {
     /// [`Error::MissingKey`], [`Error::KeyLength`], [`Error::Argument`], [`Error::MissingAad`], [`Error::UnauthenticatedPages`],
     /// [`Error::UnauthenticatedFooter`], [`Error::Contradiction`] for keys of columns, [`Error::Unsupported`]; errors of the source of
     /// keys and of reading.
-    pub fn open(
-        engine: &Engine,
-        source: S,
-        keys: &dyn KeySource,
-        options: ReadOptions<'_>,
-    ) -> Result<PlainView<S>> {
+    pub fn open(engine: &Engine, source: S, keys: &dyn KeySource, options: ReadOptions<'_>) -> Result<Self> {
         let mut opened = footer::open(engine, &source, keys, options)?;
         let regions = layout::plan(engine, &source, keys, &mut opened)?;
-        Ok(PlainView {
-            source,
-            engine: engine.clone(),
-            aad: opened.aad,
-            pages: opened.pages,
-            regions,
-            cache: Cache::default(),
-            buffers: Mutex::default(),
-            readers: Arc::new(()),
-        })
+        let (engine, Opened { aad, pages, .. }) = (engine.clone(), opened);
+        let (cache, buffers, readers) = Default::default();
+        Ok(PlainView { source, engine, aad, pages, regions, cache, buffers, readers })
     }
 
     /// The source.

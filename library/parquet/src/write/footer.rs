@@ -8,7 +8,7 @@ use lockstep::cobblestone::random;
 use super::policy::{Policy, Treatment};
 use super::{Column, Writer};
 use crate::aad::{Module, Place};
-use crate::error::{Result, missing};
+use crate::error::{Result, ensure, missing};
 use crate::format::{
     Algorithm, MAGIC, MAGIC_ENCRYPTED, MAX_FOOTER, algorithm, chunk, column, column_crypto, column_key, file,
     file_crypto, footer_too_long,
@@ -61,9 +61,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             self.put(&bytes)?;
         }
         let len = self.at - start;
-        if len > MAX_FOOTER {
-            return Err(footer_too_long());
-        }
+        ensure(len <= MAX_FOOTER, footer_too_long)?;
         self.put(&(len as u32).to_le_bytes())?;
         self.put(if is_plain { MAGIC } else { MAGIC_ENCRYPTED })
     }
@@ -87,10 +85,9 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             return Ok(());
         }
         let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
-        if !meta.has(column::PATH_IN_SCHEMA) {
-            // A reader without the key finds the column by its path.
-            return Err(missing(&format!("the path in the metadata of column {}", leaf.path)));
-        }
+        // A reader without the key finds the column by its path.
+        let no_path = || missing(&format!("the path in the metadata of column {}", leaf.path));
+        ensure(meta.has(column::PATH_IN_SCHEMA), no_path)?;
         let aad = self.aad.of(Module::ColumnMetaData, column.place);
         let mut sealed = Vec::new();
         seal(self.engine, vec![(Protection { key, kind: Kind::Gcm, aad }, &meta.encode())], &mut sealed)?;

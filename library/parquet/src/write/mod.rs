@@ -12,7 +12,7 @@ use lockstep::{Engine, ReadAt};
 
 use crate::aad::{FILE_UNIQUE, FileAad, Module, Place};
 use crate::columns::leaves;
-use crate::error::{Error, Result, malformed, missing, unsupported};
+use crate::error::{Error, Result, ensure, malformed, missing, unsupported};
 use crate::format::{
     COLUMNS, MAGIC, MAGIC_ENCRYPTED, ROW_GROUPS, check_columns, check_in_file, chunk, column, file, row_group,
 };
@@ -33,23 +33,17 @@ pub use policy::{ColumnKey, Policy};
 /// and devices.
 pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy: &Policy) -> Result<()> {
     let End { is_encrypted, start, footer: bytes } = read_end(source)?;
-    if is_encrypted {
-        return Err(Error::AlreadyEncrypted);
-    }
+    ensure(!is_encrypted, || Error::AlreadyEncrypted)?;
     // A signature may follow the footer.
-    if Struct::read_only(&bytes, |id| id == file::ENCRYPTION_ALGORITHM)?
-        .is_some_and(|(footer, _)| footer.has(file::ENCRYPTION_ALGORITHM))
-    {
-        return Err(Error::AlreadyEncrypted);
-    }
+    let signed = Struct::read_only(&bytes, |id| id == file::ENCRYPTION_ALGORITHM)?;
+    let is_signed = signed.is_some_and(|(footer, _)| footer.has(file::ENCRYPTION_ALGORITHM));
+    ensure(!is_signed, || Error::AlreadyEncrypted)?;
     let mut footer = Struct::read_whole(&bytes, "footer")?;
     drop(bytes);
     let plan = &policy::plan(policy, leaves(&footer)?)?;
     let prefix = policy.aad_prefix.as_deref();
-    if prefix.is_some_and(<[u8]>::is_empty) {
-        let what = "the AAD prefix is empty: give none or one that identifies the file".into();
-        return Err(Error::Argument(what));
-    }
+    let what = "the AAD prefix is empty: give none or one that identifies the file";
+    ensure(!prefix.is_some_and(<[u8]>::is_empty), || Error::Argument(what.into()))?;
     let mut file_unique = [0; FILE_UNIQUE];
     random(&mut file_unique)?;
     let aad = FileAad::new(prefix.unwrap_or_default(), &file_unique);
@@ -117,9 +111,8 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     fn column_chunk(&mut self, chunk: &mut Struct, column: Column<'a>) -> Result<Placement> {
         let leaf = &column.treatment.leaf;
         check_in_file(chunk, &leaf.path)?;
-        if chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA) {
-            return Err(Error::AlreadyEncrypted);
-        }
+        let is_encrypted = chunk.has(chunk::CRYPTO_METADATA) || chunk.has(chunk::ENCRYPTED_COLUMN_METADATA);
+        ensure(!is_encrypted, || Error::AlreadyEncrypted)?;
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
         // The policy is applied by the position of a column in the schema, but some readers find columns by this path.

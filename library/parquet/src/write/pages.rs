@@ -8,7 +8,7 @@ use lockstep::ReadAt;
 use lockstep::hazmat::Key;
 
 use super::{Column, Writer};
-use crate::error::{Result, malformed, read, unsupported};
+use crate::error::{Result, ensure, malformed, read, unsupported};
 use crate::format::{MAGIC, MAX_PAGE_HEADER, chunk_range, column, dictionary_offset, outside};
 use crate::modules::{Kind, Protection, seal};
 use crate::page;
@@ -65,7 +65,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             return Ok(Placement::Moved(moved));
         };
         let mut pages = Pages { key, by_offset: HashMap::new(), dictionary: None, data: None, count: 0 };
-        self.encrypted_pages(&mut pages, column, start..start + len)?;
+        self.encrypt_pages(&mut pages, column, start..start + len)?;
         if dictionary_offset(meta).is_some() && pages.dictionary.is_none() && len > 0 {
             let path = &column.treatment.leaf.path;
             let what = format!("column {path} without the dictionary page that its metadata state");
@@ -85,12 +85,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     }
 
     /// Reads, encrypts and writes pages, batch by batch.
-    fn encrypted_pages(
-        &mut self,
-        pages: &mut Pages<'_>,
-        column: Column<'_>,
-        range: Range<u64>,
-    ) -> Result<()> {
+    fn encrypt_pages(&mut self, pages: &mut Pages<'_>, column: Column<'_>, range: Range<u64>) -> Result<()> {
         let (mut at, mut window) = (range.start, PIECE);
         let (mut buffer, mut sealed) = (Vec::new(), Vec::new());
         while at < range.end {
@@ -108,9 +103,8 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
             let mut sealings = Vec::with_capacity(2 * batch.len());
             let mut offset = self.at;
             for page in &batch {
-                if page.is_dictionary && pages.count > 0 {
-                    return Err(malformed("a dictionary page is not the first page"));
-                }
+                let is_in_place = !page.is_dictionary || pages.count == 0;
+                ensure(is_in_place, || malformed("a dictionary page is not the first page"))?;
                 let number = pages.count - usize::from(pages.dictionary.is_some());
                 let what =
                     "a column chunk with more than 32768 pages: write smaller row groups or larger pages";
@@ -156,15 +150,10 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     /// Checks that a range of the input is between its magic bytes and its footer.
     pub(super) fn check_range(&mut self, start: u64, len: u64) -> Result<()> {
         let end = start.checked_add(len).filter(|end| *end <= self.limit);
-        if len > 0 && (end.is_none() || start < MAGIC.len() as u64) {
-            return Err(outside());
-        }
+        ensure(len == 0 || end.is_some() && start >= MAGIC.len() as u64, outside)?;
         // The first bytes of filters are read twice.
         self.used = self.used.saturating_add(len);
-        if self.used > self.limit.saturating_mul(2) {
-            return Err(malformed("parts of the file overlap"));
-        }
-        Ok(())
+        ensure(self.used <= self.limit.saturating_mul(2), || malformed("parts of the file overlap"))
     }
 }
 
@@ -178,9 +167,7 @@ fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
         }
         let rest = &buffer[start..];
         let Some((mut header, used)) = Struct::read(rest)? else {
-            if rest.len() > MAX_PAGE_HEADER {
-                return Err(malformed("a page header is too long"));
-            }
+            ensure(rest.len() <= MAX_PAGE_HEADER, || malformed("a page header is too long"))?;
             return Ok((pages, 2 * rest.len().max(1 << 10)));
         };
         let (is_dictionary, size) = (page::is_dictionary(&header)?, page::size(&header)?);

@@ -6,7 +6,7 @@ use lockstep::ReadAt;
 
 use super::pages::Placement;
 use super::{Column, Writer};
-use crate::error::{Result, malformed, read, unsupported};
+use crate::error::{Result, ensure, malformed, read, unsupported};
 use crate::format::{Part, bloom_filter, chunk, column, offset_index};
 use crate::modules::{Kind, Protection, seal};
 use crate::thrift::{Struct, Value};
@@ -66,8 +66,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         let ((modules, offset, len), start) = (part, self.at);
         if let Some(key) = &column.treatment.key {
             let sealings = modules.iter().zip(plains).map(|(module, plain)| {
-                let aad = self.aad.of(*module, column.place);
-                (Protection { key, kind: Kind::Gcm, aad }, *plain)
+                (Protection { key, kind: Kind::Gcm, aad: self.aad.of(*module, column.place) }, *plain)
             });
             let mut sealed = Vec::new();
             seal(self.engine, sealings.collect(), &mut sealed)?;
@@ -84,9 +83,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 
     fn read_part(&mut self, start: u64, len: u64) -> Result<Vec<u8>> {
         self.check_range(start, len)?;
-        if len > MAX_PART {
-            return Err(unsupported("an index or a Bloom filter of more than 1 GiB"));
-        }
+        ensure(len <= MAX_PART, || unsupported("an index or a Bloom filter of more than 1 GiB"))?;
         let mut part = vec![0; len as usize];
         self.source.read_exact_at(&mut part, start).map_err(read)?;
         Ok(part)
