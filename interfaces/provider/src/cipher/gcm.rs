@@ -84,11 +84,12 @@ impl AeadMode for GcmMode {
         Ok(GcmKey { gcm, apart: CtrApart::default() })
     }
 
-    fn duplicate_key(key: &GcmKey) -> Outcome<GcmKey> {
+    fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
+        let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // The copy computes its own keystream when needed.
         let mut apart = CtrApart::default();
-        key.apart.0.iter().for_each(|(key, _)| apart.enable(key.duplicate()));
-        Ok(GcmKey { gcm: key.gcm.duplicate().ok_or(Reason::OutOfMemory)?, apart })
+        key.apart.0.iter().for_each(|(key, _)| apart.enable(Ok(key.clone())));
+        Ok(|| GcmKey { gcm, apart })
     }
 
     fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
@@ -173,7 +174,7 @@ impl AeadMode for GcmMode {
         if context.record_aad.is_some() {
             return Err(Reason::NotInPlace);
         }
-        if context.started()?.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
+        if context.started()?.0.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
     }
 
     /// GCM does not need the length in advance.
@@ -261,12 +262,13 @@ impl AeadContext<GcmMode> {
         else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
+        let key = key.with(&instance.resources);
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
             gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| match &instance
                 .keystream_pool
             {
-                _ if is_data && key.is_large(blocks.len()) => {
+                _ if is_data && key.key.is_large(blocks.len()) => {
                     key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
                 }
                 Some(pool) => keystream.apply(pool, key, counter, blocks),
