@@ -66,11 +66,9 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
     /// See [`Cipher::duplicate`].
     fn duplicate_key(key: &Self::Key) -> Outcome<impl FnOnce() -> Self::Key>;
 
-    /// Replaces the key. The old key is wiped before the new key is expanded.
-    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
-        context.key = None;
-        context.key = Some(Self::new_key(&context.common.instance, key)?);
-        Ok(())
+    /// Replaces the key in its place, and ends its message. False if this mode cannot, or if memory cannot be allocated.
+    fn set_key(_old: &mut Self::Key, _instance: &Instance, _key: &[u8]) -> bool {
+        false
     }
 
     /// True if an IV may have this number of bytes.
@@ -188,7 +186,12 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             return Err(Reason::IvLength);
         }
         if let Some(key) = key {
-            M::replace_key(self, key)?;
+            let instance = &self.common.instance;
+            if !self.key.as_mut().is_some_and(|old| M::set_key(old, instance, key)) {
+                // The old key is wiped before the new key is expanded.
+                self.key = None;
+                self.key = Some(M::new_key(instance, key)?);
+            }
         }
         if self.iv_state == IvState::InUse && (key.is_some() || self.common.encrypts != encrypts) {
             // A message cannot change direction, and it ends with its key. Its IV is not used again, because the new key may be

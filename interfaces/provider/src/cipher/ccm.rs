@@ -49,16 +49,9 @@ impl AeadMode for CcmMode {
         Ok(CcmKey { key: ContextKey::new(&instance.resources, key)?, message: None })
     }
 
-    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
-        if let Some(CcmKey { key: old, message }) = &mut context.key {
-            *message = None;
-            if old.set(key) {
-                return Ok(());
-            }
-        }
-        context.key = None;
-        context.key = Some(Self::new_key(&context.common.instance, key)?);
-        Ok(())
+    fn set_key(old: &mut CcmKey, _instance: &Instance, key: &[u8]) -> bool {
+        old.message = None;
+        old.key.set(key)
     }
 
     fn holds_text(key: &CcmKey) -> bool {
