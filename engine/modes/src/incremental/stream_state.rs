@@ -26,6 +26,7 @@ pub struct StreamState {
 
 impl StreamState {
     /// Starts a message. `None` for a mode that is not a stream mode.
+    #[inline]
     pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
         let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
         cipher.is_stream().then_some(StreamState { passes, state: iv, block: [0; 16], used: 0 })

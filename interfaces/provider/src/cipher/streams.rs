@@ -24,6 +24,7 @@ pub(crate) struct Streams {
 }
 
 impl Cipher for Streams {
+    #[inline(always)]
     fn new(common: Common) -> Self {
         let state = StreamState::new(cipher_of(common.algorithm.mode), [0; 16]).expect("a stream mode");
         Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
