@@ -5,7 +5,7 @@
 
 use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
-use crate::incremental::{CtrMac, Planned, ccm_header};
+use crate::incremental::{CtrMac, Planned};
 use crate::lengths::Lengths;
 use crate::message::Direction;
 use lockstep_core::error::{Error, Result};
@@ -52,10 +52,10 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
 /// Computes the MAC of everything before the data. This input is short, so it is processed message by message, in one pass.
 fn start(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<CtrMac> {
     let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
-    let (header, len) = ccm_header(message.nonce, message.tag.len(), aad, data);
+    let mut state = CtrMac::ccm(message.nonce);
+    let (header, len) = state.ccm_prefix(message.tag.len(), aad, data);
     let mut blocks = [&header[..len], message.aad].concat();
     blocks.resize(blocks.len().next_multiple_of(16), 0);
-    let mut state = CtrMac::ccm(message.nonce);
     state.aad(&mut Planned::new(executor, message.key), &blocks)?;
     Ok(state)
 }

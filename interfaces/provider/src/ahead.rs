@@ -21,7 +21,8 @@ use lockstep::hazmat::inline::{Block, Span};
 use lockstep::hazmat::work::Pass;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Runner};
+use crate::resources::Resources;
 use crate::system::process::{self, PerProcess, Process};
 use crate::system::stack::run_and_wipe;
 use crate::system::thread;
@@ -68,6 +69,7 @@ struct Queue {
 /// The keystream of one context, starting at a counter value.
 struct KeystreamJob {
     key: ContextKey,
+    resources: Arc<Resources>,
     pass: Pass,
     /// The first counter. In GCM it is a secret, if the IV does not have 12 bytes.
     start: Zeroizing<Block>,
@@ -199,7 +201,7 @@ impl KeystreamJob {
             let mut counter = Zeroizing::new(counter_after(self.pass, &self.start, blocks));
             let data = Span::in_place(&mut keystream);
             if planned {
-                self.key.run(self.pass, &mut counter, data).ok()?;
+                self.key.with(&self.resources).run(self.pass, &mut counter, data).ok()?;
             } else {
                 self.key.run_inline(self.pass, &mut counter, data);
             }
@@ -263,7 +265,7 @@ impl KeystreamAhead {
     pub(crate) fn apply<'d>(
         &mut self,
         keystream_pool: &KeystreamPool,
-        key: &ContextKey,
+        key: Runner<'_>,
         counter: &mut Block,
         data: Span<'d>,
     ) -> Option<Span<'d>> {
@@ -309,12 +311,7 @@ impl KeystreamAhead {
 impl PoolMember {
     /// Adds a context to the users of the worker. Returns `None` if there is no worker, if too many contexts use it, or if memory
     /// cannot be allocated.
-    fn new(
-        keystream_pool: &KeystreamPool,
-        key: &ContextKey,
-        pass: Pass,
-        start: &Block,
-    ) -> Option<PoolMember> {
+    fn new(keystream_pool: &KeystreamPool, key: Runner<'_>, pass: Pass, start: &Block) -> Option<PoolMember> {
         let worker = Arc::clone(keystream_pool.worker());
         // Each member, the pool and the thread have a reference.
         if Arc::strong_count(&worker) > MAX_CONTEXTS + 2 {
@@ -325,9 +322,10 @@ impl PoolMember {
         ready.try_reserve_exact(DEPTH as usize + 1).ok()?;
         spare.try_reserve_exact(DEPTH as usize + 1).ok()?;
         let state = State { unclaimed: 0, needed: 0, ready, spare, queued: true, ended: false };
-        let is_for_device = key.resources.device_is_named && key.is_large(DEVICE_SEGMENT);
+        let is_for_device = key.resources.device_is_named && key.key.is_large(DEVICE_SEGMENT);
         let job = Arc::new(KeystreamJob {
-            key: key.duplicate().ok()?,
+            key: key.key.clone(),
+            resources: Arc::clone(key.resources),
             pass,
             start: Zeroizing::new(*start),
             segment: if is_for_device { DEVICE_SEGMENT } else { CPU_SEGMENT },

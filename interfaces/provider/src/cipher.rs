@@ -119,8 +119,8 @@ pub(crate) trait Cipher: Sized + Send + Sync {
 
     fn common(&self) -> &Common;
 
-    /// Returns a copy with the same state.
-    fn duplicate(&self) -> Outcome<Self>;
+    /// Copies the key, and returns a function that makes a copy with the same state, in the place where the caller needs it.
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self>;
 
     /// Starts a message. If `key` or `iv` is `None`, the context keeps its key or IV. The caller has
     /// checked the length of the key.

@@ -13,11 +13,9 @@ use crate::reason::{Outcome, Reason};
 use crate::resources::Resources;
 use crate::system::stack::run_and_wipe;
 
-/// The key of a context, expanded for inline use; wiped on drop. Its bytes and round keys are on the heap, so that moves of contexts
-/// leave no copy of them.
+/// The key of a context, expanded for inline use. Its bytes and round keys are on the heap, where the copies of the context share them.
 pub(crate) struct ContextKey {
     pub(crate) inline: InlineKey,
-    pub(crate) resources: Arc<Resources>,
     /// Calls of at least this number of bytes are passed to the planner.
     threshold: usize,
     /// The form of the key that the planner takes, created for the first large call.
@@ -29,44 +27,27 @@ impl ContextKey {
     ///
     /// # Errors
     /// [`Reason::OutOfMemory`], [`Reason::SelfTest`]
-    pub(crate) fn new(resources: &Arc<Resources>, key: &[u8]) -> Outcome<ContextKey> {
+    pub(crate) fn new(resources: &Resources, key: &[u8]) -> Outcome<ContextKey> {
         let inline = InlineKey::new(resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(ContextKey::of(inline, resources, resources.threshold))
+        Ok(ContextKey { inline, threshold: resources.threshold, key: OnceLock::new() })
     }
 
-    fn of(inline: InlineKey, resources: &Arc<Resources>, threshold: usize) -> ContextKey {
-        ContextKey { inline, resources: Arc::clone(resources), threshold, key: OnceLock::new() }
-    }
-
-    /// Replaces the key by another one of the same length, in its place.
-    pub(crate) fn set(&mut self, key: &[u8]) {
-        assert!(self.inline.set(key), "the length has been checked");
-        (self.key, self.threshold) = (OnceLock::new(), self.resources.threshold);
-    }
-
-    /// Replaces the key of a context, in its place if there is one.
+    /// Replaces the key of a context by another one of the same length, in its place if there is one.
     ///
     /// # Errors
     /// Those of [`ContextKey::new`].
-    pub(crate) fn replace(
-        place: &mut Option<ContextKey>,
-        resources: &Arc<Resources>,
-        key: &[u8],
-    ) -> Outcome<()> {
-        match place {
-            Some(old) => old.set(key),
-            None => *place = Some(ContextKey::new(resources, key)?),
+    pub(crate) fn replace(place: &mut Option<ContextKey>, resources: &Resources, key: &[u8]) -> Outcome<()> {
+        if !place.as_mut().is_some_and(|old| old.set(key)) {
+            *place = None;
+            *place = Some(ContextKey::new(resources, key)?);
         }
         Ok(())
     }
 
-    /// Returns a copy.
-    ///
-    /// # Errors
-    /// [`Reason::OutOfMemory`]
-    pub(crate) fn duplicate(&self) -> Outcome<ContextKey> {
-        let inline = self.inline.duplicate().ok_or(Reason::OutOfMemory)?;
-        Ok(ContextKey::of(inline, &self.resources, self.threshold))
+    /// Replaces the key by another one of the same length. False if memory cannot be allocated.
+    pub(crate) fn set(&mut self, key: &[u8]) -> bool {
+        self.key = OnceLock::new();
+        self.inline.set(key)
     }
 
     /// Runs all calls inline, for contexts of OpenSSL's random generator, whose calls a slow device would make slow.
@@ -80,11 +61,56 @@ impl ContextKey {
         bytes >= self.threshold
     }
 
+    /// The key, with the resources of its context.
+    #[inline(always)]
+    pub(crate) fn with<'k>(&'k self, resources: &'k Arc<Resources>) -> Runner<'k> {
+        Runner { key: self, resources }
+    }
+
     fn key(&self) -> &Key {
         let new = || Key::new(self.inline.bytes()).expect("an AES key");
         run_and_wipe(self.key.get().is_none(), || self.key.get_or_init(new))
     }
 
+    /// Runs a pass on this thread, whatever the size of the data.
+    #[inline(always)]
+    pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
+        let (key, bits) = (&self.inline, 8 * data.len());
+        match pass {
+            Pass::Ctr => key.ctr(state, data),
+            Pass::Ctr32 => key.ctr32(state, data),
+            Pass::EcbEncrypt => key.ecb_encrypt(data),
+            Pass::EcbDecrypt => key.ecb_decrypt(data),
+            Pass::CbcEncrypt => key.cbc_encrypt(state, data),
+            Pass::CbcDecrypt => key.cbc_decrypt(state, data),
+            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
+            Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
+            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
+            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
+            Pass::Cfb1Encrypt => key.cfb1_encrypt(state, data, bits),
+            Pass::Cfb1Decrypt => key.cfb1_decrypt(state, data, bits),
+            Pass::Ofb => key.ofb(state, data),
+            _ => unreachable!("contexts run no other passes with output"),
+        }
+    }
+}
+
+/// The copy of a context makes its own key for the planner.
+impl Clone for ContextKey {
+    #[inline(always)]
+    fn clone(&self) -> ContextKey {
+        ContextKey { inline: self.inline.clone(), threshold: self.threshold, key: OnceLock::new() }
+    }
+}
+
+/// Runs passes with a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Runner<'k> {
+    pub(crate) key: &'k ContextKey,
+    pub(crate) resources: &'k Arc<Resources>,
+}
+
+impl Runner<'_> {
     /// Runs a pass through the planner. For XTS, `tweak` contains the position in the data unit. Returns the data if the pass was
     /// not done. Data and state are then unchanged, and the caller runs the pass inline. Otherwise the trace counts `counted` bytes.
     ///
@@ -101,8 +127,8 @@ impl ContextKey {
         counted: usize,
     ) -> Outcome<Option<HostData<'d>>> {
         let before = *state;
-        let done = run_planned(&self.resources, &mut data, |planner, data| {
-            let key = self.key();
+        let done = run_planned(self.resources, &mut data, |planner, data| {
+            let key = self.key.key();
             let plan = match planner.plan(Operation::Pass(pass), key.size(), data.len(), None) {
                 Ok(plan) => plan,
                 // A device or a kernel may lack a pass.
@@ -150,39 +176,17 @@ impl ContextKey {
     /// [`Reason::Device`]
     #[inline(always)]
     pub(crate) fn run(&self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.key.is_large(data.len()) {
             return large_call(move || {
                 let counted = data.len();
                 if let Some(data) = self.run_by_planner(pass, state, None, data.into_host(), counted)? {
-                    self.run_inline(pass, state, data.into_span());
+                    self.key.run_inline(pass, state, data.into_span());
                 }
                 Ok(())
             });
         }
-        self.run_inline(pass, state, data);
+        self.key.run_inline(pass, state, data);
         Ok(())
-    }
-
-    /// Runs a pass on this thread, whatever the size of the data.
-    #[inline(always)]
-    pub(crate) fn run_inline(&self, pass: Pass, state: &mut Block, data: Span<'_>) {
-        let (key, bits) = (&self.inline, 8 * data.len());
-        match pass {
-            Pass::Ctr => key.ctr(state, data),
-            Pass::Ctr32 => key.ctr32(state, data),
-            Pass::EcbEncrypt => key.ecb_encrypt(data),
-            Pass::EcbDecrypt => key.ecb_decrypt(data),
-            Pass::CbcEncrypt => key.cbc_encrypt(state, data),
-            Pass::CbcDecrypt => key.cbc_decrypt(state, data),
-            Pass::Cfb128Encrypt => key.cfb128_encrypt(state, data),
-            Pass::Cfb128Decrypt => key.cfb128_decrypt(state, data),
-            Pass::Cfb8Encrypt => key.cfb8_encrypt(state, data),
-            Pass::Cfb8Decrypt => key.cfb8_decrypt(state, data),
-            Pass::Cfb1Encrypt => key.cfb1_encrypt(state, data, bits),
-            Pass::Cfb1Decrypt => key.cfb1_decrypt(state, data, bits),
-            Pass::Ofb => key.ofb(state, data),
-            _ => unreachable!("contexts run no other passes with output"),
-        }
     }
 
     /// Runs XTS on whole blocks from the start of a data unit. `iv` is the number of the data unit, `tweak_key` the
@@ -199,7 +203,7 @@ impl ContextKey {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) -> Outcome<()> {
-        if self.is_large(data.len()) {
+        if self.key.is_large(data.len()) {
             return large_call(move || {
                 let blocks = data.len() as u64 / 16;
                 let pass = if encrypts { Pass::XtsEncrypt } else { Pass::XtsDecrypt };
@@ -207,7 +211,7 @@ impl ContextKey {
                 let (data, counted) = (data.into_host(), 16 * blocks as usize);
                 let rest = self.run_by_planner(pass, &mut iv.clone(), Some(tweak), data, counted)?;
                 if let Some(data) = rest {
-                    self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
+                    self.key.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data.into_span());
                 } else if let Some(after) = after {
                     *after = *iv;
                     tweak_key.inline.encrypt_block(after);
@@ -216,7 +220,7 @@ impl ContextKey {
                 Ok(())
             });
         }
-        self.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
+        self.key.inline.xts_unit(&tweak_key.inline, encrypts, iv, after, data);
         Ok(())
     }
 }
@@ -228,12 +232,12 @@ fn large_call<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-impl KeyedExecutor for &ContextKey {
+impl KeyedExecutor for Runner<'_> {
     type Error = Reason;
 
     #[inline(always)]
     fn run(&mut self, pass: Pass, state: &mut Block, data: Span<'_>) -> Outcome<()> {
-        ContextKey::run(self, pass, state, data)
+        Runner::run(self, pass, state, data)
     }
 }
 
@@ -249,19 +253,19 @@ impl<F: FnMut(Pass, &mut Block, Span<'_>) -> Outcome<()>> KeyedExecutor for Pass
     }
 }
 
-impl MacExecutor for &ContextKey {
+impl MacExecutor for Runner<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Outcome<()> {
         assert!(pass == Pass::CbcMac, "the hash of GCM is inside of its own kernel");
         // The bytes are not counted, because CTR processes the same bytes.
-        if !self.is_large(blocks.len())
+        if !self.key.is_large(blocks.len())
             || self.run_by_planner(pass, state, None, HostData::ReadOnly(blocks), 0)?.is_some()
         {
-            self.inline.cbc_mac(state, blocks);
+            self.key.inline.cbc_mac(state, blocks);
         }
         Ok(())
     }
 
     fn takes_whole(&self, len: usize) -> bool {
-        self.is_large(len)
+        self.key.is_large(len)
     }
 }

@@ -84,10 +84,10 @@ pub unsafe extern "C" fn proof_key_drop(place: *mut Option<InlineKey>) {
     drop(unsafe { Box::from_raw(place) });
 }
 
-/// Copies a key to another place. Returns false if memory cannot be allocated.
+/// Makes a clone of a key, which shares its round keys, in another place.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_key_copy(place: &mut KeyPlace, key: &InlineKey) -> bool {
-    place.write(key.duplicate()).is_some()
+    place.write(Some(key.clone())).is_some()
 }
 
 /// Defines a function for each mode of a key. Some modes have a chaining register, which the function updates.

@@ -3,14 +3,16 @@
 use lockstep_core::work::Pass;
 
 use super::InlineKernel;
-use crate::kernel::boxed;
+use crate::kernel::boxed::Shared;
 use crate::kernel::entry::Entry;
 use crate::kernel::wiped::Wiped;
 use crate::kernel::{Block, Kernel, Span};
 use crate::kernels::{AnyKey, Member, with_kernel, with_key};
 
-/// A key, expanded for one kernel. The key and the round keys are on the heap, so that a move leaves no copy of them; zeroed on drop.
-pub struct InlineKey(Box<Expanded>);
+/// A key, expanded for one kernel. The key and the round keys are on the heap, so that a move leaves no copy of them. Clones share
+/// them; they are zeroed when the last clone is dropped.
+#[derive(Clone)]
+pub struct InlineKey(Shared<Expanded>);
 
 /// A key in the format of a kernel, and its bytes.
 struct Expanded {
@@ -48,12 +50,17 @@ impl InlineKey {
         new.set(key).then_some(new)
     }
 
-    /// Replaces the key in its place. False if the key does not have 16, 24 or 32 bytes; the key is not changed then.
+    /// Replaces the key, in its place if there are no clones; keys of clones do not change. False if the key does not have 16, 24 or 32
+    /// bytes, or if memory cannot be allocated; the key is not changed then.
     pub fn set(&mut self, key: &[u8]) -> bool {
         if !is_key_length(key.len()) {
             return false;
         }
-        let Expanded { key: any, bytes, len } = &mut *self.0;
+        if self.0.get_mut().is_none() {
+            let Some(blank) = InlineKey::blank(self.kernel()) else { return false };
+            *self = blank;
+        }
+        let Some(Expanded { key: any, bytes, len }) = self.0.get_mut() else { return false };
         with_key!(any, (kernel, schedule) => {
             let _entry = Entry::of(*kernel);
             // A shorter key leaves nothing of a longer one.
@@ -84,22 +91,9 @@ impl InlineKey {
     fn blank(kernel: InlineKernel) -> Option<InlineKey> {
         let new = with_kernel!(kernel.0, kernel => {
             let schedule = kernel.blank_schedule()?;
-            boxed::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0 })?
+            Shared::try_new(|| Expanded { key: kernel.key(schedule), bytes: Wiped::zero(), len: 0 })?
         });
         Some(InlineKey(new))
-    }
-
-    /// A copy of this key; `None` if memory cannot be allocated.
-    pub fn duplicate(&self) -> Option<InlineKey> {
-        let mut copy = InlineKey::blank(self.kernel())?;
-        let Expanded { key, bytes, len } = &mut *copy.0;
-        with_key!(key, (kernel, schedule) => {
-            let _entry = Entry::of(*kernel);
-            bytes.copy_from_slice(&self.0.bytes[..]);
-            *len = self.0.len;
-            kernel.copy_schedule(kernel.schedule_of(&self.0.key).expect("the same kernel"), schedule);
-        });
-        Some(copy)
     }
 
     /// XTS of the whole blocks of a data unit, from the start of the unit. `self` is the data key. Both keys have the same

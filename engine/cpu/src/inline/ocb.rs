@@ -124,7 +124,7 @@ impl InlineOcb {
     /// An independent copy of the current state; `None` if memory cannot be allocated.
     pub fn duplicate(&self) -> Option<InlineOcb> {
         let Parts { key, masks, state, encrypts } = &*self.0;
-        let mut copy = InlineOcb::blank(key.duplicate()?)?;
+        let mut copy = InlineOcb::blank(key.clone())?;
         with_key!(key.any(), (kernel, _) => {
             let _entry = Entry::of(*kernel);
             copy.0.masks.copy_from(masks);

@@ -2,9 +2,9 @@
 
 use lockstep_core::data::Span;
 use lockstep_core::{Block, Error};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
-use super::KeyedExecutor;
+use super::{KeyedExecutor, wipe};
 use crate::message::{Cipher, Direction};
 use crate::padding;
 
@@ -96,10 +96,9 @@ impl Hold {
     }
 }
 
-/// The chaining state of a mode of whole blocks, and the bytes that are held back.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+/// The chaining state of a mode of whole blocks, and the bytes that are held back; wiped on drop.
+#[derive(Clone)]
 pub struct BlockBuffer {
-    #[zeroize(skip)]
     cipher: Cipher,
     state: Block,
     /// A partial block, a whole block, or for XTS a whole block and a partial block.
@@ -136,7 +135,7 @@ impl BlockBuffer {
 
     /// Discards the bytes that are held back.
     pub fn discard(&mut self) {
-        self.pending.zeroize();
+        wipe(&mut self.pending);
         self.len = 0;
     }
 
@@ -237,5 +236,13 @@ impl BlockBuffer {
         self.discard();
         let len = if padding && direction == Direction::Decrypt { padding::unpad(&last)? } else { 16 };
         Ok((last, len))
+    }
+}
+
+impl Drop for BlockBuffer {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.state);
+        wipe(&mut self.pending);
     }
 }

@@ -8,7 +8,7 @@ use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
-use super::{Mac, MacExecutor, StreamState};
+use super::{Mac, MacExecutor, StreamState, wipe};
 use crate::absorb::{self, Side};
 use crate::composed::State;
 use crate::executor::Executor;
@@ -25,31 +25,60 @@ pub struct CtrMac {
     ctr: Pass,
     keystream: StreamState,
     mac: Mac,
-    /// The counter block that masks the tag.
-    first: Zeroizing<Block>,
+    /// The counter block that masks the tag. In GCM it may be a secret.
+    first: Block,
 }
 
 impl CtrMac {
     /// A message of GCM. `first` is the counter block that is made from the nonce.
     pub fn gcm(first: Zeroizing<Block>) -> CtrMac {
         let keystream = StreamState::ctr(Pass::Ctr32, counter_after(Pass::Ctr32, &first, 1));
-        CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first }
+        CtrMac { ctr: Pass::Ctr32, keystream, mac: Mac::new(Pass::Ghash, [0; 16]), first: *first }
     }
 
     /// A message of CCM with a nonce of 7 to 13 bytes. [`CtrMac::ccm_header`] must follow.
+    #[inline]
     pub fn ccm(nonce: &[u8]) -> CtrMac {
-        let mut first = Zeroizing::new([0; 16]);
+        let mut first = [0; 16];
         // Counter block 0 masks the tag; the data begin with counter 1 (SP 800-38C, A.3).
         first[0] = (14 - nonce.len()) as u8;
         first[1..=nonce.len()].copy_from_slice(nonce);
-        let keystream = StreamState::ctr(Pass::Ctr, counter_after(Pass::Ctr, &first, 1));
+        let second = (u128::from_be_bytes(first) + 1).to_be_bytes();
+        let keystream = StreamState::ctr(Pass::Ctr, second);
         CtrMac { ctr: Pass::Ctr, keystream, mac: Mac::new(Pass::CbcMac, [0; 16]), first }
+    }
+
+    /// The first block of the MAC of CCM and the encoded length of the associated data, without the zeros at the end, and the number of
+    /// these bytes (SP 800-38C, A.2.1 and A.2.2). Counter block 0 differs from the first block of the MAC in the flags of the first byte
+    /// and in the length at the end.
+    pub(crate) fn ccm_prefix(&self, tag_len: usize, aad: u64, data: u64) -> ([u8; 26], usize) {
+        let mut header = [0; 26];
+        let (block, length) = header.split_at_mut(16);
+        let flags = u128::from(aad > 0) << 6 | ((tag_len as u128 - 2) / 2) << 3;
+        let first = u128::from_be_bytes(self.first) | flags << 120 | u128::from(data);
+        block.copy_from_slice(&first.to_be_bytes());
+        let bytes = if aad == 0 {
+            0
+        } else if aad < 0xff00 {
+            length[..2].copy_from_slice(&(aad as u16).to_be_bytes());
+            2
+        } else if let Ok(aad) = u32::try_from(aad) {
+            length[..2].copy_from_slice(&[0xff, 0xfe]);
+            length[2..6].copy_from_slice(&aad.to_be_bytes());
+            6
+        } else {
+            length[..2].copy_from_slice(&[0xff, 0xff]);
+            length[2..].copy_from_slice(&aad.to_be_bytes());
+            10
+        };
+        (header, 16 + bytes)
     }
 
     /// Adds the nonce and the lengths of a message of CCM to the MAC. The caller has checked the lengths.
     ///
     /// # Errors
     /// Errors of the executor.
+    #[inline]
     pub fn ccm_header<E: MacExecutor>(
         &mut self,
         executor: &mut E,
@@ -57,9 +86,7 @@ impl CtrMac {
         aad_len: u64,
         data_len: u64,
     ) -> Result<(), E::Error> {
-        // The first byte of the counter block is 14 minus the length of the nonce, which follows.
-        let nonce = &self.first[1..=14 - usize::from(self.first[0])];
-        let (header, len) = ccm_header(nonce, tag_len, aad_len, data_len);
+        let (header, len) = self.ccm_prefix(tag_len, aad_len, data_len);
         self.mac.update(executor, &header[..len], false)
     }
 
@@ -91,17 +118,30 @@ impl CtrMac {
         mut data: HostData<'_>,
     ) -> Result<(), E::Error> {
         let mac_of_input = (self.ctr == Pass::Ctr32) == (direction == Direction::Decrypt);
-        while !data.is_empty() {
-            let at = if executor.takes_whole(data.len()) { data.len() } else { data.len().min(PIECE) };
-            let (mut piece, rest) = data.split_at(at);
-            if mac_of_input {
-                self.mac.update(executor, piece.input(), false)?;
-            }
-            self.keystream.apply(executor, direction, piece.reborrow().into_span())?;
-            if !mac_of_input {
-                self.mac.update(executor, piece.output(), false)?;
-            }
+        while data.len() > PIECE && !executor.takes_whole(data.len()) {
+            let (piece, rest) = data.split_at(PIECE);
+            self.apply_piece(executor, direction, mac_of_input, piece)?;
             data = rest;
+        }
+        self.apply_piece(executor, direction, mac_of_input, data)
+    }
+
+    fn apply_piece<E: MacExecutor>(
+        &mut self,
+        executor: &mut E,
+        direction: Direction,
+        mac_of_input: bool,
+        mut piece: HostData<'_>,
+    ) -> Result<(), E::Error> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        if mac_of_input {
+            self.mac.update(executor, piece.input(), false)?;
+        }
+        self.keystream.apply(executor, direction, piece.reborrow().into_span())?;
+        if !mac_of_input {
+            self.mac.update(executor, piece.output(), false)?;
         }
         Ok(())
     }
@@ -122,6 +162,13 @@ impl CtrMac {
         let mut tag = Zeroizing::new(*self.mac.state());
         executor.run(self.ctr, &mut self.first, Span::in_place(&mut *tag))?;
         Ok(tag)
+    }
+}
+
+impl Drop for CtrMac {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.first);
     }
 }
 
@@ -148,33 +195,7 @@ impl State for CtrMac {
         let masks = messages
             .iter()
             .zip(states)
-            .map(|(message, state)| (message.key, &mut *state.first, Data::in_place(state.mac.state_mut())));
+            .map(|(message, state)| (message.key, &mut state.first, Data::in_place(state.mac.state_mut())));
         run_pass(executor, ctr, masks)
     }
-}
-
-/// The first block of the MAC of CCM and the encoded length of the associated data, without the zeros at the end, and the number of
-/// these bytes (SP 800-38C, A.2.1 and A.2.2).
-pub(crate) fn ccm_header(nonce: &[u8], tag_len: usize, aad: u64, data: u64) -> ([u8; 26], usize) {
-    let mut header = [0; 26];
-    let (block, length) = header.split_at_mut(16);
-    block[0] = u8::from(aad > 0) << 6 | (((tag_len - 2) / 2) as u8) << 3 | (14 - nonce.len()) as u8;
-    // The length is written first. Its high bytes are zero, and the nonce then overwrites them.
-    block[8..].copy_from_slice(&data.to_be_bytes());
-    block[1..=nonce.len()].copy_from_slice(nonce);
-    let bytes = if aad == 0 {
-        0
-    } else if aad < 0xff00 {
-        length[..2].copy_from_slice(&(aad as u16).to_be_bytes());
-        2
-    } else if let Ok(aad) = u32::try_from(aad) {
-        length[..2].copy_from_slice(&[0xff, 0xfe]);
-        length[2..6].copy_from_slice(&aad.to_be_bytes());
-        6
-    } else {
-        length[..2].copy_from_slice(&[0xff, 0xff]);
-        length[2..].copy_from_slice(&aad.to_be_bytes());
-        10
-    };
-    (header, 16 + bytes)
 }

@@ -2,14 +2,12 @@
 
 use lockstep_core::Block;
 use lockstep_core::work::Pass;
-use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use super::MacExecutor;
+use super::{MacExecutor, wipe};
 
-/// A block-based MAC with input of any length.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+/// A block-based MAC with input of any length; wiped on drop.
+#[derive(Clone)]
 pub struct Mac {
-    #[zeroize(skip)]
     pass: Pass,
     state: Block,
     pending: Block,
@@ -19,6 +17,7 @@ pub struct Mac {
 
 impl Mac {
     /// A MAC that the pass `Ghash` or `CbcMac` computes.
+    #[inline]
     pub fn new(pass: Pass, state: Block) -> Mac {
         Mac { pass, state, pending: [0; 16], len: 0 }
     }
@@ -91,5 +90,13 @@ impl Mac {
     fn flush<E: MacExecutor>(&mut self, executor: &mut E) -> Result<(), E::Error> {
         self.len = 0;
         executor.absorb(self.pass, &mut self.state, &self.pending)
+    }
+}
+
+impl Drop for Mac {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.state);
+        wipe(&mut self.pending);
     }
 }

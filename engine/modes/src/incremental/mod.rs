@@ -20,7 +20,6 @@ mod stream_state;
 
 pub use blocks::{BlockBuffer, BlockIo, Hold, SliceIo};
 pub use ctr_mac::CtrMac;
-pub(crate) use ctr_mac::ccm_header;
 pub use mac::Mac;
 pub use stream_state::StreamState;
 
@@ -30,6 +29,14 @@ use lockstep_core::{Block, Error, Key};
 
 use crate::absorb;
 use crate::executor::Executor;
+
+/// Zeroes secret bytes. The compiler writes whole vectors, where `zeroize` writes each byte, which takes longer than a pass over a block.
+#[inline(always)]
+pub fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // The compiler assumes that this call reads the bytes, so it keeps the writes.
+    std::hint::black_box(bytes);
+}
 
 /// Runs passes with one key.
 pub trait KeyedExecutor {

@@ -4,16 +4,15 @@ use lockstep_core::Block;
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::Span;
 use lockstep_core::work::Pass;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::Zeroizing;
 
-use super::KeyedExecutor;
+use super::{KeyedExecutor, wipe};
 use crate::message::{Cipher, Direction};
 
-/// The state of a message of a stream mode, including the rest of the current block.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+/// The state of a message of a stream mode, including the rest of the current block; wiped on drop.
+#[derive(Clone)]
 pub struct StreamState {
     /// The passes of encryption and of decryption.
-    #[zeroize(skip)]
     passes: [Pass; 2],
     /// CTR: the counter of the next block. OFB: the last keystream block. CFB: the ciphertext of the current block; bytes that
     /// have not been processed yet hold keystream. CFB8 and CFB1: the last 16 bytes of ciphertext.
@@ -27,12 +26,14 @@ pub struct StreamState {
 
 impl StreamState {
     /// Starts a message. `None` for a mode that is not a stream mode.
+    #[inline]
     pub fn new(cipher: Cipher, iv: Block) -> Option<StreamState> {
         let passes = [Direction::Encrypt, Direction::Decrypt].map(|direction| cipher.pass(direction));
         cipher.is_stream().then_some(StreamState { passes, state: iv, block: [0; 16], used: 0 })
     }
 
     /// CTR from a counter, by the pass `Ctr` or `Ctr32`.
+    #[inline]
     pub fn ctr(pass: Pass, counter: Block) -> StreamState {
         StreamState { passes: [pass; 2], state: counter, block: [0; 16], used: 0 }
     }
@@ -56,7 +57,7 @@ impl StreamState {
     /// Starts another message.
     pub fn restart(&mut self, iv: Block) {
         self.state = iv;
-        self.block.zeroize();
+        wipe(&mut self.block);
         self.used = 0;
     }
 
@@ -169,5 +170,17 @@ impl StreamState {
             data.into_host().xor_with(block);
         }
         self.used = range.end % 16;
+        if self.used == 0 {
+            // Without a partial block, nothing of the text remains here.
+            wipe(&mut self.block);
+        }
+    }
+}
+
+impl Drop for StreamState {
+    #[inline(always)]
+    fn drop(&mut self) {
+        wipe(&mut self.state);
+        wipe(&mut self.block);
     }
 }

@@ -3,6 +3,8 @@
 //! All modes have one type of context. The differences between the modes, which OpenSSL's default provider has too, are in the
 //! constants and functions of [`AeadMode`].
 
+use std::sync::Arc;
+
 use lockstep::aead::Aead;
 use lockstep::hazmat::inline::Block;
 use lockstep::hazmat::mode::incremental::BlockIo;
@@ -11,6 +13,7 @@ use super::{Cipher, Common};
 use crate::instance::Instance;
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam};
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
 
 /// The longest IV, as in OpenSSL.
 pub(super) const MAX_IV: usize = 128;
@@ -60,13 +63,12 @@ pub(crate) trait AeadMode: Copy + Default + Send + Sync {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<Self::Key>;
 
-    fn duplicate_key(key: &Self::Key) -> Outcome<Self::Key>;
+    /// See [`Cipher::duplicate`].
+    fn duplicate_key(key: &Self::Key) -> Outcome<impl FnOnce() -> Self::Key>;
 
-    /// Replaces the key. The old key is wiped before the new key is expanded.
-    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
-        context.key = None;
-        context.key = Some(Self::new_key(&context.common.instance, key)?);
-        Ok(())
+    /// Replaces the key in its place, and ends its message. False if this mode cannot, or if memory cannot be allocated.
+    fn set_key(_old: &mut Self::Key, _instance: &Instance, _key: &[u8]) -> bool {
+        false
     }
 
     /// True if an IV may have this number of bytes.
@@ -170,9 +172,9 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         &self.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
         let key = self.key.as_ref().map(M::duplicate_key).transpose()?;
-        Ok(AeadContext { common: self.common.clone(), key, ..*self })
+        Ok(|| AeadContext { common: self.common.clone(), key: key.map(|key| key()), ..*self })
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -184,7 +186,12 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
             return Err(Reason::IvLength);
         }
         if let Some(key) = key {
-            M::replace_key(self, key)?;
+            let instance = &self.common.instance;
+            if !self.key.as_mut().is_some_and(|old| M::set_key(old, instance, key)) {
+                // The old key is wiped before the new key is expanded.
+                self.key = None;
+                self.key = Some(M::new_key(instance, key)?);
+            }
         }
         if self.iv_state == IvState::InUse && (key.is_some() || self.common.encrypts != encrypts) {
             // A message cannot change direction, and it ends with its key. Its IV is not used again, because the new key may be
@@ -194,7 +201,11 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
         self.common.encrypts = encrypts;
         if let Some(iv) = iv {
             self.iv_len = iv.len();
-            self.iv[..iv.len()].copy_from_slice(iv);
+            // A copy of the usual length is made in words, from which later loads are forwarded.
+            match <&[u8; 12]>::try_from(iv) {
+                Ok(iv) => self.iv[..12].copy_from_slice(iv),
+                Err(_) => self.iv[..iv.len()].copy_from_slice(iv),
+            }
             self.iv_state = IvState::Fresh;
         }
         M::after_init(self, iv.is_some());
@@ -254,13 +265,13 @@ impl<M: AeadMode> Cipher for AeadContext<M> {
 }
 
 impl<M: AeadMode> AeadContext<M> {
-    /// Returns the key with the current message. Starts the message if it has not started.
+    /// Returns the key with the current message, and the resources. Starts the message if it has not started.
     #[inline(always)]
-    pub(super) fn started(&mut self) -> Outcome<&mut M::Key> {
+    pub(super) fn started(&mut self) -> Outcome<(&mut M::Key, &Arc<Resources>)> {
         if self.iv_state != IvState::InUse {
             self.begin()?;
         }
-        self.key.as_mut().ok_or(Reason::NoKey)
+        Ok((self.key.as_mut().ok_or(Reason::NoKey)?, &self.common.instance.resources))
     }
 
     #[inline(never)]

@@ -6,7 +6,7 @@ use std::ffi::CStr;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::incremental::{BlockBuffer, BlockIo, Hold};
 
-use super::raw::{self, Raw, iv_of};
+use super::raw::{self, Raw};
 use super::tls_cbc::{self, Records};
 use super::{Cipher, Common, cipher_of};
 use crate::algorithm::Mode;
@@ -18,6 +18,7 @@ const CTS_MODES: [&CStr; 3] = [c"CS1", c"CS2", c"CS3"];
 
 /// A context of ECB or CBC. With `CTS`, an update is a whole message of CBC with ciphertext stealing. As in the default provider,
 /// `EVP_Cipher` then remains plain CBC, and a message without an update is not an error.
+#[derive(Clone)]
 pub(crate) struct Blocks<const CTS: bool> {
     raw: Raw,
     /// The last ciphertext block, and the buffered bytes.
@@ -46,9 +47,8 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         &self.raw.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let (buffer, records) = (self.buffer.clone(), self.records.clone());
-        Ok(Blocks { raw: self.raw.duplicate()?, buffer, records, ..*self })
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
+        Ok(|| self.clone())
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -57,12 +57,10 @@ impl<const CTS: bool> Cipher for Blocks<CTS> {
         self.buffer.discard();
         (self.raw.num, self.ended) = (0, false);
         if self.raw.common.algorithm.mode != Mode::Ecb {
-            if let Some(iv) = iv {
-                self.raw.iv = Some(iv_of(iv)?);
-            }
+            self.raw.set_iv(iv)?;
             // If no new IV is given, the message starts with the IV that was set last, as in OpenSSL 1.1.1.
-            if let Some(first) = self.raw.iv {
-                self.buffer.restart(first);
+            if self.raw.has_iv {
+                self.buffer.restart(self.raw.iv);
             }
         }
         self.raw.replace_key(key)

@@ -1,6 +1,8 @@
 //! CCM (SP 800-38C), and its TLS 1.2 records (RFC 6655). All data of a message must be passed in one update, because
 //! the length of the data is authenticated before the data.
 
+use std::sync::Arc;
+
 use lockstep::aead::{Aead, Direction, HostData, Status, Tag};
 use lockstep::hazmat::mode::gcm::settle;
 use lockstep::hazmat::mode::incremental::{BlockIo, CtrMac};
@@ -8,9 +10,10 @@ use zeroize::Zeroize;
 
 use super::aead::{AeadContext, AeadMode, IvState, TLS_EXPLICIT_IV, TLS_FIXED_IV, record_parts};
 use crate::instance::Instance;
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Runner};
 use crate::libcrypto::{Buffers, GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
+use crate::resources::Resources;
 
 /// CCM. The state of the IV is `Missing` or `Fresh`: a nonce is used up by the data, which come in one piece.
 #[derive(Clone, Copy, Default)]
@@ -46,23 +49,17 @@ impl AeadMode for CcmMode {
         Ok(CcmKey { key: ContextKey::new(&instance.resources, key)?, message: None })
     }
 
-    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
-        match &mut context.key {
-            Some(CcmKey { key: old, message }) => {
-                *message = None;
-                old.set(key);
-            }
-            None => context.key = Some(Self::new_key(&context.common.instance, key)?),
-        }
-        Ok(())
+    fn set_key(old: &mut CcmKey, _instance: &Instance, key: &[u8]) -> bool {
+        old.message = None;
+        old.key.set(key)
     }
 
     fn holds_text(key: &CcmKey) -> bool {
         key.message.is_some()
     }
 
-    fn duplicate_key(key: &CcmKey) -> Outcome<CcmKey> {
-        Ok(CcmKey { key: key.key.duplicate()?, message: key.message.clone() })
+    fn duplicate_key(key: &CcmKey) -> Outcome<impl FnOnce() -> CcmKey> {
+        Ok(|| CcmKey { key: key.key.clone(), message: key.message.clone() })
     }
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
@@ -85,7 +82,7 @@ impl AeadMode for CcmMode {
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        let CcmKey { key, message } = context.key_with_iv()?;
+        let (CcmKey { key, message }, resources) = context.key_with_iv()?;
         if aad.is_empty() {
             return Ok(());
         }
@@ -93,13 +90,18 @@ impl AeadMode for CcmMode {
         if message.has_aad {
             return Err(Reason::SecondAad);
         }
-        message.absorb_aad(key, aad)
+        message.absorb_aad(key.with(resources), aad)
     }
 
     fn set_message_len(context: &mut AeadContext<Self>, len: usize) -> Outcome<()> {
         context.key_with_iv()?;
-        let message = context.new_message(len)?;
-        context.key_with_iv()?.message = Some(message);
+        context.check_len(len)?;
+        let AeadContext { key: Some(key), iv, iv_len, tag_len, .. } = context else {
+            return Err(Reason::NoKey);
+        };
+        // Without an old message, which would be dropped after the new one is made, the new one is made in its place.
+        key.message = None;
+        key.message = Some(Message::new(&iv[..*iv_len], len, *tag_len));
         Ok(())
     }
 
@@ -158,9 +160,12 @@ impl AeadMode for CcmMode {
 }
 
 impl AeadContext<CcmMode> {
-    fn key_with_iv(&mut self) -> Outcome<&mut CcmKey> {
+    fn key_with_iv(&mut self) -> Outcome<(&mut CcmKey, &Arc<Resources>)> {
         let key = self.key.as_mut().ok_or(Reason::NoKey)?;
-        if self.iv_state == IvState::Fresh { Ok(key) } else { Err(Reason::NoIv) }
+        if self.iv_state != IvState::Fresh {
+            return Err(Reason::NoIv);
+        }
+        Ok((key, &self.common.instance.resources))
     }
 
     /// Discards the current message.
@@ -168,14 +173,10 @@ impl AeadContext<CcmMode> {
         self.key.iter_mut().for_each(|key| key.message = None);
     }
 
-    /// A message of this length with the current IV.
-    fn new_message(&self, len: usize) -> Outcome<Message> {
+    /// The number of bytes of the length of a message follows from that of the IV.
+    fn check_len(&self, len: usize) -> Outcome<()> {
         let bits = 8 * (15 - self.iv_len);
-        if bits < 64 && (len as u64) >> bits != 0 {
-            return Err(Reason::MessageTooLong);
-        }
-        let state = CtrMac::ccm(&self.iv[..self.iv_len]);
-        Ok(Message { len, tag_len: self.tag_len, has_aad: false, state })
+        if bits < 64 && (len as u64) >> bits != 0 { Err(Reason::MessageTooLong) } else { Ok(()) }
     }
 
     /// Processes all data of a message.
@@ -202,6 +203,7 @@ impl AeadContext<CcmMode> {
             true => Tag::Write(&mut self.tag),
             false => Tag::Expect(&self.tag[..self.tag_len]),
         };
+        let key = key.with(&self.common.instance.resources);
         let outcome = message.run(key, data.whole()?.into_host(), tag);
         self.end_message();
         self.tag_is_set = false;
@@ -221,8 +223,10 @@ impl AeadContext<CcmMode> {
             return Err(Reason::TlsIv);
         }
         self.iv[TLS_FIXED_IV..self.iv_len].copy_from_slice(explicit_iv);
-        let mut message = self.new_message(text.len())?;
+        self.check_len(text.len())?;
+        let mut message = Message::new(&self.iv[..self.iv_len], text.len(), self.tag_len);
         let CcmKey { key, .. } = self.key.as_ref().ok_or(Reason::NoKey)?;
+        let key = key.with(&self.common.instance.resources);
         message.absorb_aad(key, aad)?;
         let (tag, len) = match self.common.encrypts {
             true => (Tag::Write(tag), len),
@@ -234,8 +238,13 @@ impl AeadContext<CcmMode> {
 }
 
 impl Message {
+    #[inline(always)]
+    fn new(iv: &[u8], len: usize, tag_len: usize) -> Message {
+        Message { len, tag_len, has_aad: false, state: CtrMac::ccm(iv) }
+    }
+
     /// Adds all additional data.
-    fn absorb_aad(&mut self, mut key: &ContextKey, aad: &[u8]) -> Outcome<()> {
+    fn absorb_aad(&mut self, mut key: Runner<'_>, aad: &[u8]) -> Outcome<()> {
         self.has_aad = true;
         self.state.ccm_header(&mut key, self.tag_len, aad.len() as u64, self.len as u64)?;
         self.state.aad(&mut key, aad)?;
@@ -243,7 +252,7 @@ impl Message {
     }
 
     /// Processes all data: encrypts them if the tag is to be written. The output is zeroed if the tag is wrong or a device fails.
-    fn run(&mut self, mut key: &ContextKey, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
+    fn run(&mut self, mut key: Runner<'_>, mut data: HostData<'_>, mut tag: Tag<'_>) -> Outcome<()> {
         if !self.has_aad {
             self.absorb_aad(key, &[])?;
         }

@@ -41,9 +41,17 @@ pub(crate) struct GcmKey {
 struct CtrApart(Vec<(ContextKey, KeystreamAhead)>);
 
 impl CtrApart {
-    /// Computes CTR apart. If the memory is missing, GCM works without it.
-    fn enable(&mut self, key: Outcome<ContextKey>) {
-        if let (Ok(key), Ok(())) = (key, self.0.try_reserve_exact(1)) {
+    /// Computes CTR apart if the settings allow it. If the memory is missing, GCM works without it.
+    fn enable(&mut self, instance: &Instance, key: &[u8]) {
+        if instance.has_ctr_apart()
+            && let Ok(key) = ContextKey::new(&instance.resources, key)
+        {
+            self.push(key);
+        }
+    }
+
+    fn push(&mut self, key: ContextKey) {
+        if self.0.try_reserve_exact(1).is_ok() {
             self.0.push((key, KeystreamAhead::new(Pass::Ctr32)));
         }
     }
@@ -81,31 +89,26 @@ impl AeadMode for GcmMode {
 
     fn new_key(instance: &Instance, key: &[u8]) -> Outcome<GcmKey> {
         let gcm = InlineGcm::new(instance.resources.kernel()?, key).ok_or(Reason::OutOfMemory)?;
-        Ok(GcmKey { gcm, apart: CtrApart::default() })
+        let mut apart = CtrApart::default();
+        apart.enable(instance, key);
+        Ok(GcmKey { gcm, apart })
     }
 
-    fn duplicate_key(key: &GcmKey) -> Outcome<GcmKey> {
+    fn duplicate_key(key: &GcmKey) -> Outcome<impl FnOnce() -> GcmKey> {
+        let gcm = key.gcm.duplicate().ok_or(Reason::OutOfMemory)?;
         // The copy computes its own keystream when needed.
         let mut apart = CtrApart::default();
-        key.apart.0.iter().for_each(|(key, _)| apart.enable(key.duplicate()));
-        Ok(GcmKey { gcm: key.gcm.duplicate().ok_or(Reason::OutOfMemory)?, apart })
+        key.apart.0.iter().for_each(|(key, _)| apart.push(key.clone()));
+        Ok(|| GcmKey { gcm, apart })
     }
 
-    fn replace_key(context: &mut AeadContext<Self>, key: &[u8]) -> Outcome<()> {
-        let instance = &context.common.instance;
-        if let Some(GcmKey { gcm, apart }) = &mut context.key {
-            apart.clear();
-            if !gcm.set_key(key) {
-                context.key = None;
-            }
-        } else {
-            context.key = Some(Self::new_key(instance, key)?);
+    fn set_key(GcmKey { gcm, apart }: &mut GcmKey, instance: &Instance, key: &[u8]) -> bool {
+        apart.clear();
+        let is_set = gcm.set_key(key);
+        if is_set {
+            apart.enable(instance, key);
         }
-        let GcmKey { apart, .. } = context.key.as_mut().ok_or(Reason::OutOfMemory)?;
-        if instance.has_ctr_apart() {
-            apart.enable(ContextKey::new(&instance.resources, key));
-        }
-        Ok(())
+        is_set
     }
 
     /// The limit is that of OpenSSL, which is smaller than the limit of GCM.
@@ -173,7 +176,7 @@ impl AeadMode for GcmMode {
         if context.record_aad.is_some() {
             return Err(Reason::NotInPlace);
         }
-        if context.started()?.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
+        if context.started()?.0.gcm.aad(aad) { Ok(()) } else { Err(Reason::AadAfterData) }
     }
 
     /// GCM does not need the length in advance.
@@ -261,12 +264,13 @@ impl AeadContext<GcmMode> {
         else {
             return if gcm.update(data) { Ok(()) } else { Err(Reason::MessageTooLong) };
         };
+        let key = key.with(&instance.resources);
         let (mut data, mut outcome) = (data.into_host(), Ok(()));
         let update = || {
             gcm.update_by(data.reborrow().into_span(), &mut |counter, blocks, is_data| match &instance
                 .keystream_pool
             {
-                _ if is_data && key.is_large(blocks.len()) => {
+                _ if is_data && key.key.is_large(blocks.len()) => {
                     key.run_in_callback(Pass::Ctr32, counter, blocks, &mut outcome)
                 }
                 Some(pool) => keystream.apply(pool, key, counter, blocks),

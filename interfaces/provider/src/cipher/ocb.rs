@@ -9,7 +9,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::aead::{AeadContext, AeadMode, IvState};
 use crate::instance::Instance;
-use crate::key::{ContextKey, PassFn};
+use crate::key::{ContextKey, PassFn, Runner};
 use crate::libcrypto::{Buffers, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -42,11 +42,9 @@ impl AeadMode for OcbMode {
         Ok(OcbKey { ocb, planned, buffer, data_has_ended: false })
     }
 
-    fn duplicate_key(key: &OcbKey) -> Outcome<OcbKey> {
+    fn duplicate_key(key: &OcbKey) -> Outcome<impl FnOnce() -> OcbKey> {
         let ocb = key.ocb.duplicate().ok_or(Reason::OutOfMemory)?;
-        let (planned, buffer) =
-            (key.planned.as_ref().map(ContextKey::duplicate).transpose()?, key.buffer.clone());
-        Ok(OcbKey { ocb, planned, buffer, ..*key })
+        Ok(|| OcbKey { ocb, planned: key.planned.clone(), buffer: key.buffer.clone(), ..*key })
     }
 
     fn after_init(context: &mut AeadContext<Self>, iv_is_new: bool) {
@@ -67,7 +65,8 @@ impl AeadMode for OcbMode {
             context.check_data_may_follow()?;
         }
         let direction = context.common.direction();
-        let OcbKey { ocb, planned, buffer, .. } = context.started()?;
+        let (OcbKey { ocb, planned, buffer, .. }, resources) = context.started()?;
+        let planned = planned.as_ref().map(|key| key.with(resources));
         // The buffer requests ECB, which is replaced by OCB's encryption of masked blocks.
         let mut masked_blocks = PassFn(|ecb, _, blocks| run_blocks(ocb, planned, ecb, blocks));
         let outcome = buffer.update(&mut masked_blocks, direction, Hold::Part, &mut data);
@@ -78,12 +77,12 @@ impl AeadMode for OcbMode {
     }
 
     fn aad(context: &mut AeadContext<Self>, aad: &[u8]) -> Outcome<()> {
-        context.started()?.ocb.aad(aad);
+        context.started()?.0.ocb.aad(aad);
         Ok(())
     }
 
     fn finish(context: &mut AeadContext<Self>, mut output: Buffers<'_>) -> Outcome<usize> {
-        let len = context.started()?.buffer.pending().len();
+        let len = context.started()?.0.buffer.pending().len();
         if output.room() < len {
             return Err(Reason::OutputTooSmall);
         }
@@ -115,7 +114,8 @@ impl AeadMode for OcbMode {
         }
         context.check_data_may_follow()?;
         let ecb = mode::Cipher::Ecb.pass(context.common.direction());
-        let OcbKey { ocb, planned, buffer, data_has_ended } = context.started()?;
+        let (OcbKey { ocb, planned, buffer, data_has_ended }, resources) = context.started()?;
+        let planned = planned.as_ref().map(|key| key.with(resources));
         if !buffer.pending().is_empty() {
             return Err(Reason::WrongFinalBlockLength);
         }
@@ -161,8 +161,8 @@ impl AeadContext<OcbMode> {
 }
 
 /// Encrypts or decrypts whole blocks. A named device does ECB of large calls. If it fails, the output is zeroed.
-fn run_blocks(ocb: &mut InlineOcb, planned: &Option<ContextKey>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
-    let Some(key) = planned.as_ref().filter(|key| key.is_large(blocks.len())) else {
+fn run_blocks(ocb: &mut InlineOcb, planned: Option<Runner<'_>>, ecb: Pass, blocks: Span<'_>) -> Outcome<()> {
+    let Some(key) = planned.filter(|key| key.key.is_large(blocks.len())) else {
         ocb.blocks(blocks);
         return Ok(());
     };

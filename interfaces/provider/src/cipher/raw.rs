@@ -3,7 +3,7 @@
 use lockstep::hazmat::inline::Block;
 
 use super::Common;
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Runner};
 use crate::libcrypto::{GetParam, Parameters, SetParam, list};
 use crate::reason::{Outcome, Reason};
 
@@ -13,17 +13,15 @@ pub(super) const GETTABLE: Parameters = list!(KEYLEN IVLEN PADDING NUM IV UPDATE
 /// Settable parameters of a context without authentication.
 pub(super) const SETTABLE: Parameters = list!(PADDING NUM USE_BITS TLS_VERSION TLS_MAC_SIZE);
 
-/// An IV of one block.
-pub(super) fn iv_of(iv: &[u8]) -> Outcome<Block> {
-    iv.try_into().map_err(|_| Reason::IvLength)
-}
-
 /// The key of a context without authentication, and its parameters.
+#[derive(Clone)]
 pub(super) struct Raw {
     pub(super) common: Common,
     pub(super) key: Option<ContextKey>,
-    /// The IV as it was set, if necessary filled up with zeros; `None` if no IV has been set.
-    pub(super) iv: Option<Block>,
+    /// The IV as it was set, if necessary filled up with zeros; zeros if no IV has been set. Not an `Option`, whose bytes the compiler
+    /// copies in pieces: the processor does not forward these to the load of a vector.
+    pub(super) iv: Block,
+    pub(super) has_iv: bool,
     /// The parameter `padding`. It has an effect on ECB and CBC. For other modes it is stored only so that it can be read back.
     pub(super) padding: bool,
     /// The parameter `num`. For modes without a partial block it is stored only so that it can be read back.
@@ -32,17 +30,12 @@ pub(super) struct Raw {
 
 impl Raw {
     pub(super) fn new(common: Common) -> Raw {
-        Raw { common, key: None, iv: None, padding: true, num: 0 }
-    }
-
-    pub(super) fn duplicate(&self) -> Outcome<Raw> {
-        let key = self.key.as_ref().map(ContextKey::duplicate).transpose()?;
-        Ok(Raw { common: self.common.clone(), key, ..*self })
+        Raw { common, key: None, iv: [0; 16], has_iv: false, padding: true, num: 0 }
     }
 
     #[inline(always)]
-    pub(super) fn key(&self) -> Outcome<&ContextKey> {
-        self.key.as_ref().ok_or(Reason::NoKey)
+    pub(super) fn key(&self) -> Outcome<Runner<'_>> {
+        Ok(self.key.as_ref().ok_or(Reason::NoKey)?.with(&self.common.instance.resources))
     }
 
     /// Handles an update without input and output: only length 0 is accepted, and nothing changes.
@@ -62,9 +55,19 @@ impl Raw {
         Ok(())
     }
 
-    /// The IV as it was set; zeros if no IV has been set.
-    pub(super) fn iv(&self) -> &Block {
-        self.iv.as_ref().unwrap_or(&[0; 16])
+    /// Sets the IV if an IV is given. It has one block, except in key wrap.
+    #[inline(always)]
+    pub(super) fn set_iv(&mut self, iv: Option<&[u8]>) -> Outcome<()> {
+        let Some(iv) = iv else { return Ok(()) };
+        if iv.len() != self.common.algorithm.iv_len {
+            return Err(Reason::IvLength);
+        }
+        match <&Block>::try_from(iv) {
+            Ok(iv) => self.iv = *iv,
+            Err(_) => self.iv[..iv.len()].copy_from_slice(iv),
+        }
+        self.has_iv = true;
+        Ok(())
     }
 
     /// Gets a parameter. `updated_iv` starts with the IV that continues the message.
@@ -75,7 +78,7 @@ impl Raw {
             b"ivlen" => param.number(iv_len as u64),
             b"padding" => param.number(u64::from(self.padding)),
             b"num" => param.number(self.num as u64),
-            b"iv" => param.octets(&self.iv()[..iv_len]),
+            b"iv" => param.octets(&self.iv[..iv_len]),
             b"updated-iv" => param.octets(&updated_iv[..iv_len]),
             b"tls-mac" => param.octets(&[]),
             _ => Ok(()),

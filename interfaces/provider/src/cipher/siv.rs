@@ -53,10 +53,10 @@ impl<const SIV: bool> AeadMode for SyntheticIv<SIV> {
         Ok(SyntheticIvKey { key, aad: Vec::new(), has_ended: false, result: None })
     }
 
-    fn duplicate_key(key: &SyntheticIvKey) -> Outcome<SyntheticIvKey> {
+    fn duplicate_key(key: &SyntheticIvKey) -> Outcome<impl FnOnce() -> SyntheticIvKey> {
         let mut aad = Vec::new();
         key.aad.iter().try_for_each(|string| push(&mut aad, string))?;
-        Ok(SyntheticIvKey { key: key.key.clone(), aad, ..*key })
+        Ok(|| SyntheticIvKey { key: key.key.clone(), aad, ..*key })
     }
 
     /// A tag to compare with is kept, because programs may set it before the key.

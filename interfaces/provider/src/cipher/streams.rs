@@ -4,7 +4,7 @@ use lockstep::hazmat::mode::Direction;
 use lockstep::hazmat::mode::incremental::{BlockIo, StreamState};
 use lockstep::hazmat::work::Pass;
 
-use super::raw::{Raw, iv_of};
+use super::raw::Raw;
 use super::{Cipher, Common, cipher_of};
 use crate::ahead::KeystreamAhead;
 use crate::algorithm::Mode;
@@ -24,6 +24,7 @@ pub(crate) struct Streams {
 }
 
 impl Cipher for Streams {
+    #[inline(always)]
     fn new(common: Common) -> Self {
         let state = StreamState::new(cipher_of(common.algorithm.mode), [0; 16]).expect("a stream mode");
         Streams { raw: Raw::new(common), counts_bits: false, state, ahead: None }
@@ -33,10 +34,14 @@ impl Cipher for Streams {
         &self.raw.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let (raw, counts_bits, state) = (self.raw.duplicate()?, self.counts_bits, self.state.clone());
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
         // Keystream computed ahead is not shared: the copy computes its own keystream when needed.
-        Ok(Streams { raw, counts_bits, state, ahead: None })
+        Ok(|| Streams { raw: self.raw.clone(), state: self.state.clone(), ahead: None, ..*self })
+    }
+
+    /// The state of OFB is keystream.
+    fn holds_text(&self) -> bool {
+        self.state.used() > 0 || self.raw.common.algorithm.mode == Mode::Ofb
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -44,14 +49,10 @@ impl Cipher for Streams {
         self.raw.common.encrypts = encrypts;
         self.raw.num = 0;
         self.ahead = None;
-        let next = match (iv, self.raw.iv) {
-            (Some(iv), _) => *self.raw.iv.insert(iv_of(iv)?),
-            // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last,
-            // as in OpenSSL 1.1.1.
-            (None, Some(first)) if self.raw.common.algorithm.mode != Mode::Ctr => first,
-            (None, _) => *self.state.state(),
-        };
-        self.state.restart(next);
+        self.raw.set_iv(iv)?;
+        // Without a new IV, CTR continues with its counter. All other modes restart with the IV that was set last, as in OpenSSL 1.1.1.
+        let restarts = iv.is_some() || self.raw.has_iv && self.raw.common.algorithm.mode != Mode::Ctr;
+        self.state.restart(if restarts { self.raw.iv } else { *self.state.state() });
         self.raw.replace_key(key)
     }
 
@@ -74,11 +75,11 @@ impl Cipher for Streams {
                 Some(keystream_pool) => {
                     let ahead = self.ahead.get_or_insert_with(|| KeystreamAhead::new(Pass::Ctr));
                     let mut executor = PassFn(|pass, state, data| {
-                        if data.is_empty() || key.is_large(data.len()) {
+                        if data.is_empty() || key.key.is_large(data.len()) {
                             return key.run(pass, state, data);
                         }
                         if let Some(rest) = ahead.apply(keystream_pool, key, state, data) {
-                            key.run_inline(pass, state, rest);
+                            key.key.run_inline(pass, state, rest);
                         }
                         Ok(())
                     });
@@ -88,12 +89,12 @@ impl Cipher for Streams {
             },
             Mode::Cfb1 if bits % 8 > 0 => {
                 let (whole, rest) = span.split_at(bits / 8);
-                state.apply(&mut &*key, direction, whole).map(|()| match direction {
-                    Direction::Encrypt => key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
-                    Direction::Decrypt => key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
+                state.apply(&mut { key }, direction, whole).map(|()| match direction {
+                    Direction::Encrypt => key.key.inline.cfb1_encrypt(state.state_mut(), rest, bits % 8),
+                    Direction::Decrypt => key.key.inline.cfb1_decrypt(state.state_mut(), rest, bits % 8),
                 })
             }
-            _ => state.apply(&mut &*key, direction, span),
+            _ => state.apply(&mut { key }, direction, span),
         };
         outcome.inspect_err(|_| data.zero_output(len)).map(|()| len)
     }
@@ -137,8 +138,8 @@ impl Streams {
     /// CFB, the IV contains the keystream for the rest of this block. For CTR, the IV is the counter of the next block.
     fn resume(&mut self) -> Outcome<()> {
         self.ahead = None;
-        match &self.raw.key {
-            Some(key) if !self.has_no_position() => self.state.resume(&mut &*key, self.raw.num),
+        match self.raw.key() {
+            Ok(mut key) if !self.has_no_position() => self.state.resume(&mut key, self.raw.num),
             // Without a key there is no keystream yet. Setting a key later starts a message, which resets the position.
             _ => Ok(()),
         }

@@ -7,8 +7,9 @@
 //! and a wrong MAC. The code may branch on public values, such as the lengths of the record and of the MAC, but not on
 //! the position of the MAC.
 
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq, ConstantTimeGreater, ConstantTimeLess};
-use zeroize::Zeroize;
+use std::hint::black_box;
+
+use lockstep::hazmat::mode::incremental::wipe;
 
 use crate::reason::{Outcome, Reason};
 
@@ -88,72 +89,75 @@ impl Records {
             return Err(Reason::TlsRecord);
         }
         let (padding, good) = padding(payload, self.mac_size, self.version == SSL_3_0);
-        let end = payload.len() as u64 - u64::from(padding);
+        let end = payload.len() - padding;
         if self.mac_size == 0 {
             // Encrypt-then-MAC: the MAC was checked before, so the padding is not secret.
-            return if bool::from(good) { Ok(end as usize) } else { Err(Reason::TlsRecord) };
+            return if good != 0 { Ok(end) } else { Err(Reason::TlsRecord) };
         }
-        let start = end - self.mac_size as u64;
+        let start = end - self.mac_size;
         self.mac = [0; MAX_MAC];
         copy_secret(payload, start, &mut self.mac[..self.mac_size]);
-        for (byte, random) in self.mac.iter_mut().zip(random) {
-            byte.conditional_assign(random, !good);
-        }
+        self.mac.iter_mut().zip(random).for_each(|(byte, random)| *byte = select(good, *byte, *random));
         self.mac_is_there = true;
-        Ok(start as usize)
+        Ok(start)
     }
 }
 
-/// The length of the padding including its length byte (0 if the padding is wrong), and whether the padding is right.
-fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (u32, Choice) {
-    let count = payload[payload.len() - 1];
-    let most = payload.len() - 1 - mac_size;
-    let mut good = !u64::from(count).ct_gt(&(most as u64));
+// Masks are all ones or zero. `black_box` hides from the compiler that they have only two values, so that it makes no branch of them.
+// Loops over bytes with masks become vector instructions, unlike those with the types of the crate `subtle`.
+
+/// All ones if `a < b`, else zero; both are less than 2^31.
+fn is_less(a: usize, b: usize) -> u8 {
+    black_box((((a as i64) - (b as i64)) >> 63) as u8)
+}
+
+/// `a` if the mask is all ones, `b` if it is zero.
+fn select(mask: u8, a: u8, b: u8) -> u8 {
+    b ^ mask & (a ^ b)
+}
+
+/// The length of the padding including its length byte (0 if the padding is wrong), and a mask: whether the padding is right.
+fn padding(payload: &[u8], mac_size: usize, ssl_3: bool) -> (usize, u8) {
+    let count = black_box(payload[payload.len() - 1]);
+    let mut good = is_less(count.into(), payload.len() - mac_size);
     if ssl_3 {
         // SSL 3: the other padding bytes may have any value, but there is less than a block of padding.
-        good &= count.ct_lt(&16);
+        good &= is_less(count.into(), 16);
     } else {
-        let seen = payload.iter().rev().take(MAX_PADDING);
-        for (i, byte) in seen.enumerate() {
-            // Each byte must be outside of the padding or have the required value. There are at most 256 bytes, so `i`
-            // fits into a `u8`.
-            good &= (i as u8).ct_gt(&count) | byte.ct_eq(&count);
+        let seen = payload.len().min(MAX_PADDING);
+        let mut wrong = 0;
+        for (i, byte) in payload[payload.len() - seen..].iter().enumerate() {
+            // Each byte must be outside of the padding, `distance` before the length byte, or have the required value.
+            let distance = (seen - 1 - i) as i16;
+            let is_outside = ((i16::from(count) - distance) >> 15) as u8;
+            wrong |= !is_outside & (byte ^ count);
         }
+        good &= is_less(wrong.into(), 1);
     }
-    (u32::conditional_select(&0, &(u32::from(count) + 1), good), good)
+    (usize::from(good & count) + usize::from(good & 1), good)
 }
 
 /// Copies `mac.len()` bytes of `payload` to `mac`. They start at the secret position `start`, which is within the last
 /// `MAX_PADDING + mac.len()` bytes of `payload`.
 ///
-/// All bytes that may belong to the MAC are read in order. Each byte that belongs to it is stored at its position
-/// modulo the length of the MAC. The result is the MAC, rotated by a secret number of bytes. The rotation is then
-/// undone in steps of powers of two.
-fn copy_secret(payload: &[u8], start: u64, mac: &mut [u8]) {
-    let len = mac.len();
-    let first = payload.len().saturating_sub(len + MAX_PADDING);
-    let mut rotated = [0u8; MAX_MAC];
-    let mut place = 0;
-    // The MAC starts at `first` or later. The index of its first byte in `rotated` is the rotation.
-    let mut rotation = 0u8;
-    for (i, byte) in payload.iter().enumerate().skip(first) {
-        let i = i as u64;
-        let inside = !i.ct_lt(&start) & i.ct_lt(&(start + len as u64));
-        rotated[place] |= u8::conditional_select(&0, byte, inside);
-        rotation.conditional_assign(&(place as u8), i.ct_eq(&start));
-        place = if place + 1 == len { 0 } else { place + 1 };
-    }
-    for bit in 0..6 {
+/// All bytes that may belong to the MAC are copied. The copy is then moved to the front, in steps of powers of two, each of which is
+/// done or not by a mask.
+fn copy_secret(payload: &[u8], start: usize, mac: &mut [u8]) {
+    // A step reads up to MAX_PADDING bytes beyond the bytes that it moves.
+    let mut window = [0; MAX_MAC + 2 * MAX_PADDING];
+    let first = payload.len().saturating_sub(mac.len() + MAX_PADDING);
+    window[..payload.len() - first].copy_from_slice(&payload[first..]);
+    let distance = start - first;
+    for bit in (0..=MAX_PADDING.ilog2()).rev() {
         let step = 1 << bit;
-        let applies = ((rotation >> bit) & 1).ct_eq(&1);
-        let mut before = rotated;
-        for i in 0..len {
-            rotated[i].conditional_assign(&before[(i + step) % len], applies);
+        let moves = black_box(((distance >> bit & 1) as u8).wrapping_neg());
+        // The steps that follow move the bytes by less than `step`.
+        for i in 0..MAX_MAC + step - 1 {
+            window[i] = select(moves, window[i + step], window[i]);
         }
-        before.zeroize();
     }
-    mac.copy_from_slice(&rotated[..len]);
-    rotated.zeroize();
+    mac.copy_from_slice(&window[..mac.len()]);
+    wipe(&mut window);
 }
 
 #[cfg(test)]

@@ -31,19 +31,14 @@ impl Cipher for Wrap {
         &self.0.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        self.0.duplicate().map(Wrap)
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
+        Ok(|| Wrap(self.0.clone()))
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
         self.0.common.observe_init(key, iv);
         self.0.common.encrypts = encrypts;
-        if let Some(iv) = iv {
-            if iv.len() != self.0.common.algorithm.iv_len {
-                return Err(Reason::IvLength);
-            }
-            self.0.iv.insert([0; 16])[..iv.len()].copy_from_slice(iv);
-        }
+        self.0.set_iv(iv)?;
         self.0.replace_key(key)
     }
 
@@ -56,12 +51,12 @@ impl Cipher for Wrap {
         // All steps together process 12 times as many bytes as the data have. The bytes of the data are counted once.
         let mut counted = data.len();
         let mut steps = PassFn(|pass, state, block| {
-            let rest = match key.is_large(block.len()) {
+            let rest = match key.key.is_large(block.len()) {
                 true => key.run_by_planner(pass, state, None, block.into_host(), counted)?,
                 false => Some(block.into_host()),
             };
             match rest {
-                Some(block) => key.run_inline(pass, state, block.into_span()),
+                Some(block) => key.key.run_inline(pass, state, block.into_span()),
                 None => counted = 0,
             }
             Ok(())
@@ -87,7 +82,7 @@ impl Cipher for Wrap {
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        self.0.get(param, self.0.iv())
+        self.0.get(param, &self.0.iv)
     }
 }
 
@@ -115,11 +110,12 @@ impl Wrap {
 
     /// The integrity check value.
     fn icv(&self) -> Icv {
-        match (self.0.padding, self.0.iv) {
-            (true, Some([a, b, c, d, ..])) => Icv::Padded([a, b, c, d]),
-            (true, None) => Icv::KWP,
-            (false, Some(icv)) => Icv::Whole(std::array::from_fn(|i| icv[i])),
-            (false, None) => Icv::KW,
+        let icv = self.0.iv;
+        match (self.0.padding, self.0.has_iv) {
+            (true, true) => Icv::Padded(std::array::from_fn(|i| icv[i])),
+            (true, false) => Icv::KWP,
+            (false, true) => Icv::Whole(std::array::from_fn(|i| icv[i])),
+            (false, false) => Icv::KW,
         }
     }
 

@@ -6,13 +6,14 @@ use lockstep::hazmat::mode::xts::MAX_DATA_UNIT;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::raw::{Raw, iv_of};
+use super::raw::Raw;
 use super::{Cipher, Common};
-use crate::key::ContextKey;
+use crate::key::{ContextKey, Runner};
 use crate::libcrypto::{Buffers, GetParam, Parameters, list};
 use crate::reason::{Outcome, Reason};
 
 /// A context of XTS.
+#[derive(Clone)]
 pub(crate) struct Xts {
     /// With the data key.
     raw: Raw,
@@ -30,9 +31,8 @@ impl Cipher for Xts {
         &self.raw.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        let tweak_key = self.tweak_key.as_ref().map(ContextKey::duplicate).transpose()?;
-        Ok(Xts { raw: self.raw.duplicate()?, tweak_key })
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
+        Ok(|| self.clone())
     }
 
     fn init(&mut self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> Outcome<()> {
@@ -40,12 +40,14 @@ impl Cipher for Xts {
         let halves = key.map(|key| key.split_at(key.len() / 2));
         // If the halves of the key are equal, the first tweak leaks (FIPS guidance to SP 800-38E). Decryption is still
         // allowed, for existing data.
-        if encrypts && halves.is_some_and(|(data, tweak)| bool::from(data.ct_eq(tweak))) {
+        let are_equal = |(data, tweak): (&[u8], &[u8])| {
+            let differences = data.iter().zip(tweak).fold(0, |all, (a, b)| all | (a ^ b));
+            bool::from(differences.ct_eq(&0))
+        };
+        if encrypts && halves.is_some_and(are_equal) {
             return Err(Reason::XtsEqualKeys);
         }
-        if let Some(iv) = iv {
-            self.raw.iv = Some(iv_of(iv)?);
-        }
+        self.raw.set_iv(iv)?;
         self.raw.common.encrypts = encrypts;
         if let Some((data, tweak)) = halves {
             self.raw.replace_key(Some(data))?;
@@ -61,9 +63,12 @@ impl Cipher for Xts {
 
     #[inline(always)]
     fn update(&mut self, mut data: Buffers<'_>) -> Outcome<usize> {
-        let Some(key) = &self.raw.key else { return Err(Reason::NoKey) };
+        let key = self.raw.key()?;
         let Some(tweak_key) = &self.tweak_key else { return Err(Reason::NoKey) };
-        let Some(iv) = &self.raw.iv else { return Err(Reason::NoIv) };
+        if !self.raw.has_iv {
+            return Err(Reason::NoIv);
+        }
+        let iv = &self.raw.iv;
         let len = data.len();
         if len < 16 {
             return Err(Reason::XtsTooShort);
@@ -81,7 +86,7 @@ impl Cipher for Xts {
     }
 
     fn get(&mut self, param: &mut GetParam<'_>) -> Outcome<()> {
-        self.raw.get(param, self.raw.iv())
+        self.raw.get(param, &self.raw.iv)
     }
 }
 
@@ -91,7 +96,7 @@ impl Cipher for Xts {
 #[inline(never)]
 fn steal(
     encrypts: bool,
-    key: &ContextKey,
+    key: Runner<'_>,
     tweak_key: &ContextKey,
     iv: &Block,
     mut data: Buffers<'_>,
@@ -101,8 +106,8 @@ fn steal(
         return Err(Reason::OutputTooSmall);
     }
     let single = |tweak: &mut Block, block: &mut [u8]| match encrypts {
-        true => key.inline.xts_encrypt(tweak, Span::in_place(block)),
-        false => key.inline.xts_decrypt(tweak, Span::in_place(block)),
+        true => key.key.inline.xts_encrypt(tweak, Span::in_place(block)),
+        false => key.key.inline.xts_decrypt(tweak, Span::in_place(block)),
     };
     let tail = len % 16;
     // The last whole block and the partial block start here.

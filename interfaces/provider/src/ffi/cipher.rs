@@ -153,8 +153,9 @@ unsafe extern "C" fn new_context<C: Cipher, const ID: usize>(provider: *mut c_vo
         let instance = unsafe { instance(provider) };
         let (traced, max_unguarded) =
             (instance.resources.trace.is_some(), max_unguarded(&instance.resources));
-        let cipher = C::new(Common::new(instance, &ALGORITHMS[ID]));
-        let made = object::allocate(Context { cipher, max_unguarded, traced, broken: false });
+        let common = Common::new(instance, &ALGORITHMS[ID]);
+        let made =
+            object::allocate(|| Context { cipher: C::new(common), max_unguarded, traced, broken: false });
         made.map(<*mut _>::cast).unwrap_or_else(|reason| {
             // SAFETY: as above.
             unsafe { self::instance(provider) }.resources.core.raise(reason, None);
@@ -178,7 +179,8 @@ unsafe extern "C" fn duplicate_context<C: Cipher>(pointer: *mut c_void) -> *mut 
             return null_mut();
         }
         let copy = run_and_wipe(old.cipher.common().instance.resources.leaves_keys(), || {
-            object::allocate(Context { cipher: old.cipher.duplicate()?, broken: false, ..*old })
+            let cipher = old.cipher.duplicate()?;
+            object::allocate(|| Context { cipher: cipher(), broken: false, ..*old })
         });
         // Programs such as Python's cryptography copy a context for each message, and wiping takes a tenth of the time of a copy.
         if old.cipher.holds_text() {

@@ -5,12 +5,12 @@ use std::ffi::c_void;
 
 use crate::reason::{Outcome, Reason};
 
-/// Moves a value, whose size is not 0, to memory of its own.
+/// Makes a value, whose size is not 0, in memory of its own.
 ///
 /// # Errors
 /// [`Reason::OutOfMemory`]
 #[inline(always)]
-pub(super) fn allocate<T>(value: T) -> Outcome<*mut T> {
+pub(super) fn allocate<T>(make: impl FnOnce() -> T) -> Outcome<*mut T> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: the layout is that of the value, whose size is not 0; the new memory is large enough and aligned for it.
     unsafe {
@@ -18,7 +18,7 @@ pub(super) fn allocate<T>(value: T) -> Outcome<*mut T> {
         if memory.is_null() {
             return Err(Reason::OutOfMemory);
         }
-        memory.write(value);
+        memory.write(make());
         Ok(memory)
     }
 }

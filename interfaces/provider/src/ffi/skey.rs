@@ -45,7 +45,7 @@ unsafe extern "C" fn import(
             if !matches!(bytes.len(), 16 | 24 | 32) {
                 return Err(Reason::KeyLength);
             }
-            let key = object::allocate(SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() })?;
+            let key = object::allocate(|| SecretKey { bytes: Zeroizing::new([0; 32]), len: bytes.len() })?;
             // SAFETY: the key has just been allocated.
             (unsafe { &mut (*key).bytes })[..bytes.len()].copy_from_slice(bytes);
             Ok(key.cast())

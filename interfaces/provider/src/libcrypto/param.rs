@@ -62,11 +62,11 @@ pub(crate) mod name {
 pub(crate) const END: OsslParam =
     OsslParam { key: std::ptr::null(), data_type: 0, data: null_mut(), data_size: 0, return_size: 0 };
 
-/// A parameter whose value is set by the caller.
-pub(crate) struct SetParam<'a>(&'a OsslParam);
+/// A parameter whose value is set by the caller, and its name.
+pub(crate) struct SetParam<'a>(&'a OsslParam, &'a [u8]);
 
-/// A parameter whose value the caller requests.
-pub(crate) struct GetParam<'a>(&'a mut OsslParam);
+/// A parameter whose value the caller requests, and its name.
+pub(crate) struct GetParam<'a>(&'a mut OsslParam, &'a [u8]);
 
 /// The entries of an array before its end, which has no name.
 ///
@@ -88,7 +88,7 @@ pub(crate) unsafe fn iter_set_params<'a>(array: *const OsslParam) -> impl Iterat
     // SAFETY: guaranteed by the caller.
     let entries = unsafe { iter(array.cast_mut()) };
     // SAFETY: as above. The entries are only read.
-    entries.map(|param| unsafe { SetParam(&*param) })
+    entries.map(|param| unsafe { SetParam(&*param, name(&*param)) })
 }
 
 /// Iterates over an array of parameters whose values the caller requests.
@@ -99,7 +99,7 @@ pub(crate) unsafe fn iter_get_params<'a>(array: *mut OsslParam) -> impl Iterator
     // SAFETY: guaranteed by the caller.
     let entries = unsafe { iter(array) };
     // SAFETY: as above. Each entry is borrowed once.
-    entries.map(|param| unsafe { GetParam(&mut *param) })
+    entries.map(|param| unsafe { GetParam(&mut *param, name(&*param)) })
 }
 
 fn name<'a>(param: &OsslParam) -> &'a [u8] {
@@ -108,8 +108,9 @@ fn name<'a>(param: &OsslParam) -> &'a [u8] {
 }
 
 impl SetParam<'_> {
+    #[inline(always)]
     pub(crate) fn name(&self) -> &[u8] {
-        name(self.0)
+        self.1
     }
 
     fn bytes_of(&self) -> Option<&[u8]> {
@@ -127,10 +128,15 @@ impl SetParam<'_> {
     pub(crate) fn number<T: TryFrom<u128>>(&self) -> Outcome<T> {
         let error = Reason::ParameterType;
         let bytes = self.bytes_of().filter(|bytes| (1..=16).contains(&bytes.len())).ok_or(error)?;
-        let at = if cfg!(target_endian = "little") { 0 } else { 16 - bytes.len() };
-        let mut wide = [0; 16];
-        wide[at..at + bytes.len()].copy_from_slice(bytes);
-        let value = u128::from_ne_bytes(wide);
+        let value = match *bytes {
+            [a, b, c, d] => u32::from_ne_bytes([a, b, c, d]).into(),
+            _ => {
+                let at = if cfg!(target_endian = "little") { 0 } else { 16 - bytes.len() };
+                let mut wide = [0; 16];
+                wide[at..at + bytes.len()].copy_from_slice(bytes);
+                u128::from_ne_bytes(wide)
+            }
+        };
         match self.0.data_type {
             PARAM_INTEGER if value >> (8 * bytes.len() - 1) == 1 => Err(error),
             PARAM_INTEGER | PARAM_UNSIGNED_INTEGER => T::try_from(value).map_err(|_| error),
@@ -182,8 +188,9 @@ impl SetParam<'_> {
 }
 
 impl<'a> GetParam<'a> {
+    #[inline(always)]
     pub(crate) fn name(&self) -> &'a [u8] {
-        name(self.0)
+        self.1
     }
 
     /// Bytes of space for the value; `None` if only the size is requested.

@@ -22,7 +22,8 @@ pub(crate) fn in_own_frame<T>(code: impl FnOnce() -> T) -> T {
 /// Wipes the stack below the caller after a context of type T has been copied there.
 pub(crate) fn wipe_copies_of<T>() {
     const KIB: usize = 2;
-    /// A part of the copy is made, is moved into the cipher, with it into the context, and with this to the function that allocates it.
+    /// The copy is made in its memory. The compiler may nevertheless make it on the stack first: a part, the cipher and the context, each
+    /// of which is then moved.
     const COPIES: usize = 4;
     const { assert!(COPIES * size_of::<T>() <= KIB << 10) };
     stack::wipe::<KIB>();

@@ -10,7 +10,7 @@ fn a_shorter_key_leaves_nothing_of_a_longer_one() {
             assert!(key.set(&expected[..len]));
             assert_eq!(key.bytes(), &expected[..len]);
             assert_eq!(key.0.bytes.as_flattened(), expected, "{}", kernel.name());
-            assert_eq!(key.duplicate().unwrap().0.bytes.as_flattened(), expected, "{}", kernel.name());
+            assert_eq!(key.clone().0.bytes.as_flattened(), expected, "{}", kernel.name());
         }
     }
 }

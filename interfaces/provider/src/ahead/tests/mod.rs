@@ -107,7 +107,7 @@ fn new_ivs_copies_and_new_positions_do_not_use_old_keystream() {
     run_in(&mut context, &mut data, std::iter::repeat(4096));
     assert!(data == expected(&first, 200_000));
     // The copy starts at the position of the original and is then independent of the original.
-    let mut copy = context.duplicate().unwrap();
+    let mut copy = context.duplicate().unwrap()();
     let after = &expected(&first, 400_000)[200_000..];
     for context in [&mut context, &mut copy] {
         let mut data = vec![0; 200_000];
@@ -210,7 +210,9 @@ fn gcm_uses_the_pool_and_its_counter_wraps_after_32_bits() {
     let (mut counter, mut data) = (start, vec![0; 64 * 1024]);
     for piece in data.chunks_mut(4096) {
         let keystream_pool = instance.keystream_pool.as_ref().unwrap();
-        if let Some(rest) = ahead.apply(keystream_pool, &key, &mut counter, Span::in_place(piece)) {
+        if let Some(rest) =
+            ahead.apply(keystream_pool, key.with(&instance.resources), &mut counter, Span::in_place(piece))
+        {
             key.run_inline(Pass::Ctr32, &mut counter, rest);
         }
     }

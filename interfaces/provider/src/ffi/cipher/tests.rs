@@ -42,8 +42,8 @@ impl Cipher for Faulty {
         &self.common
     }
 
-    fn duplicate(&self) -> Outcome<Self> {
-        Ok(Faulty { common: self.common.clone(), panics_in: self.panics_in, values: self.values.clone() })
+    fn duplicate(&self) -> Outcome<impl FnOnce() -> Self> {
+        Ok(|| Faulty { common: self.common.clone(), panics_in: self.panics_in, values: self.values.clone() })
     }
 
     /// Sets new values, as a new key would.
@@ -95,7 +95,7 @@ fn faulty_with(panics_in: &'static str, threshold: &str) -> (*mut c_void, Arc<()
     let common = Common::new(instance, &ALGORITHMS[0]);
     let cipher = Faulty { common, panics_in, values: Some(Arc::clone(&value)) };
     let context = Context { cipher, max_unguarded, traced: false, broken: false };
-    (object::allocate(context).unwrap().cast(), value)
+    (object::allocate(|| context).unwrap().cast(), value)
 }
 
 /// Calls a method through its entry point. `len` is the number of bytes of an update.
