@@ -52,7 +52,7 @@ fn iv() -> impl Strategy<Value = Block> {
     })
 }
 
-/// Lengths of pieces, which are used in turn: mostly short or about a multiple of a block, sometimes long.
+/// Lengths of pieces, which are used in turn: mostly short or near a multiple of the block size, sometimes long.
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
     let piece =
         prop_oneof![6 => 0usize..40, 2 => select(vec![15usize, 16, 17, 32, 48, 64]), 1 => 100usize..2000];
@@ -162,7 +162,7 @@ fn feed(stream: &mut CipherStream, in_place: bool, parts: &[&[u8]]) -> Result<Ve
     Ok(output)
 }
 
-/// Every cipher, direction, padding and key size, in any split, compared with one call of the oracle.
+/// A stream of any cipher, direction, padding and key size gives the result of one call of the oracle, for any split of the data.
 pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = (
         (select(Cipher::ALL.to_vec()), direction(), any::<bool>(), select(vec![16usize, 24, 32])),
@@ -185,7 +185,7 @@ pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
             prop_assert_eq!(&made, &expected);
             let back = feed(&mut begin(Direction::Decrypt), false, &split(&made, &pieces)).unwrap();
             prop_assert_eq!(back, data.clone());
-            // Random blocks sometimes end in valid padding: the oracle determines when.
+            // Random blocks sometimes end in valid padding. The oracle determines whether they do.
             let mut noise = data;
             noise.resize((noise.len() & !15).max(16), 1);
             let plain = oracle(cipher, Direction::Decrypt, &key, &iv, &noise);
@@ -380,7 +380,7 @@ pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CMAC of a stream in any split, and CMAC of a batch.
+/// CMAC of a stream in any split, and CMAC of a batch, give the results of the oracle.
 pub fn cmac_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = vec((key_bytes(), bytes(0..200), pieces(), any::<Index>()), 1..20);
     run(cases, strategy, |messages| {

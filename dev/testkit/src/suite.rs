@@ -119,7 +119,8 @@ pub fn test_block(seed: u64) -> Block {
     noise(seed ^ 0x626c_6f63, 16).try_into().expect("16 bytes")
 }
 
-/// Passes the checks of the suite, by modules, to a macro: after the tokens that follow its name in the brackets.
+/// Calls a macro with the list of all checks, sorted by module. The brackets contain the name of the macro and the first tokens of its
+/// arguments; the list follows these tokens.
 #[macro_export]
 macro_rules! suite_checks {
     ([$($macro:tt)+] $($first:tt)*) => {

@@ -119,9 +119,9 @@ impl<'t> Read<'t> {
     }
 }
 
-/// Processes all messages of a table. `run` does the operation on messages whose data are in device memory, and waits for
-/// the end. The arrays are read and written on `stream`, the stream of the caller: work that was queued there earlier may
-/// produce them. Messages that are not within the data of the table keep the status [`Status::Pending`].
+/// Processes all messages of a table. `run` performs the operation on messages whose data are in device memory, and waits until it has
+/// ended. The arrays are read and written on `stream`, the stream of the caller: work that was queued there earlier may produce them.
+/// Messages that are not within the data of the table keep the status [`Status::Pending`].
 ///
 /// # Errors
 /// Errors of [`Arrays::of`], of the memory and of `run`.

@@ -197,7 +197,7 @@ impl Gl {
         }
     }
 
-    /// The names of the device and of the driver's version.
+    /// The name of the device, and the version of the driver.
     pub(crate) fn names(&self) -> (String, String) {
         // SAFETY: the context is current.
         unsafe { (self.gl.get_parameter_string(glow::RENDERER), self.gl.get_parameter_string(glow::VERSION)) }
@@ -308,7 +308,8 @@ impl Gl {
         Ok(())
     }
 
-    /// A new texture without filtering, from its internal format, width and height, and the format and type of its content.
+    /// Makes a texture without filtering. The arguments are its internal format, its width and height, and the format and type of its
+    /// content.
     pub(crate) fn texture_2d(
         &self,
         internal: u32,

@@ -24,7 +24,7 @@ const fn gems(stage: Stage, tables: Tables) -> Family {
     Family::Blocks(blocks::Kernel::Gems(Design { stage, tables, has_mode: false }))
 }
 
-/// A kernel whose program has both directions.
+/// A kernel with one program for both directions.
 const fn gems_by_mode(stage: Stage) -> Family {
     Family::Blocks(blocks::Kernel::Gems(Design { stage, tables: Tables::Textures, has_mode: true }))
 }

@@ -1,4 +1,4 @@
-//! The modes without authentication, one-shot and in batches.
+//! Checks the modes without authentication, for single messages and batches.
 
 use lockstep_reference as reference;
 
@@ -147,7 +147,7 @@ pub fn batches_of_mixed_sizes(subject: &Subject) {
     }
 }
 
-/// Lengths and keys that a mode does not accept are errors, and the data do not change.
+/// Lengths and keys that a mode does not accept cause errors, and the data do not change.
 pub fn wrong_shapes_are_refused(subject: &Subject) {
     let planner = &subject.planner;
     let mut iv = [0; 16];

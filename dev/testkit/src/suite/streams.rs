@@ -44,8 +44,8 @@ fn splits(subject: &Subject, len: usize) -> Vec<Vec<usize>> {
     if !subject.slow {
         return splits;
     }
-    // Each piece is a launch, and the code that handles pieces does not depend on the device. So slow devices are
-    // tested with a third of the splits. The next length is tested with another third.
+    // Each piece is a launch, and the code that handles pieces does not depend on the device. So slow devices are tested, for each length,
+    // with a third of the splits, and for the next length with another third.
     let first = len % splits.len().min(3);
     splits.into_iter().skip(first).step_by(3).collect()
 }

@@ -64,8 +64,8 @@ fn run(
     (outputs, tags, statuses)
 }
 
-/// The lengths of nonce, associated data, data and tag. The lengths of the data are around multiples of blocks and
-/// tiles, and exceed 32 wide tiles.
+/// The lengths of nonce, associated data, data and tag. Many lengths of data are near multiples of blocks and tiles, and the longest data
+/// exceed 32 wide tiles.
 const SHAPES: [(usize, usize, usize, usize); 14] = [
     (12, 0, 0, 16),
     (12, 5, 1, 16),

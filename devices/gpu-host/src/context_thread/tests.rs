@@ -56,7 +56,7 @@ fn one_thread_does_the_work_of_all() {
 fn contexts_with_a_lock_are_used_one_at_a_time() {
     static LOCK: Exclusive = Exclusive::new();
     static IN_USE: AtomicBool = AtomicBool::new(false);
-    // Errors are counted. A panic would not be noticed, because the threads of contexts may end after this test.
+    // The test counts errors. It could miss a panic, because the threads of contexts may end after the test.
     static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
     let use_it = || {
         if IN_USE.swap(true, Ordering::AcqRel) {

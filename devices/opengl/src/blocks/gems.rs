@@ -241,7 +241,7 @@ fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), Stri
     Ok(())
 }
 
-/// Runs the vertex shader on the blocks, and replaces them by its results.
+/// Runs the vertex shader on the blocks, and replaces the blocks by the results.
 fn transform(gl: &Gl, input: glow::Buffer, output: glow::Buffer, blocks: &mut [u8]) -> Result<(), String> {
     let bytes = blocks.len() as i32;
     let vertices = gl.vertices;

@@ -22,7 +22,7 @@ const MOST_PIECES: usize = 8 * 1024;
 /// The data of a chunk.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    /// For XTS: the draw that encrypts the tweaks, before `draw`.
+    /// For XTS: the draw that encrypts the tweaks. It runs before `draw`.
     tweaks: Option<Tweaks>,
     draw: Option<Draw>,
 }

@@ -1,4 +1,4 @@
-//! Kernels compute AES, and their clocks equal the measured or derived clocks.
+//! Tests that kernels compute AES, and that their clocks equal the measured or derived clocks.
 
 use lockstep_core::key::Key;
 use lockstep_qpu::chip::{Chip, ChipError, ProgramRun, Simulator};
