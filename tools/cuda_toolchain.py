@@ -22,8 +22,8 @@ import shutil
 import subprocess
 import sys
 
-# 13.0 is the newest compiler whose output every driver of series 580 takes. Its wheels have no disassemblers: those
-# begin with 13.2, and read what 13.0 writes.
+# 13.0 is the newest compiler whose output every driver of series 580 loads. There are no wheels of version 13.0 with the disassemblers. The
+# oldest wheels with them are those of version 13.2, which also read the output of 13.0.
 WHEELS = [
     "nvidia-cuda-nvcc==13.0.88",
     "nvidia-nvvm==13.0.88",
@@ -33,8 +33,8 @@ WHEELS = [
     "nvidia-cuda-cuobjdump==13.2.86",
     "nvidia-cuda-nvdisasm==13.2.86",
 ]
-# The newest compiler. Drivers of series 580 load its machine code but not its PTX. tools/kernel_report.py analyses with it the modules
-# whose instructions the compiler above does not have.
+# The newest compiler. Drivers of series 580 load its machine code but not its PTX. tools/kernel_report.py uses this compiler for the
+# modules whose instructions the compiler above does not support.
 NEWEST_WHEELS = [
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-nvvm==13.5.37",

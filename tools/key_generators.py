@@ -21,7 +21,7 @@ DOCUMENTED = ["engine/*/src/**/*.rs", "devices/*/src/**/*.rs", "library/*/src/**
 EXAMPLES = ["interfaces/capi/examples/**/*.[ch]*", "interfaces/cli/examples/**/*", "interfaces/python/examples/**/*"]
 
 SECRET = r"(?:\w*key|keys|nonces?|iv|ivs|salt|passphrase|password)"
-# `key = `, `key: T = `, `key=`, `"key": ` and `let key: [u8; 32] = `, but not `==`.
+# Matches `key = `, `key: T = `, `key=`, `"key": ` and `let key: [u8; 32] = `, but not `==`.
 ASSIGNED = re.compile(rf"""(?<![\w.])["']?{SECRET}(?:\[\w*\])?["']?\s*(?::\s*&?(?:mut\s)?[\[\]\w; ]+)?\s*(?::|=(?!=))""", re.IGNORECASE)
 CALLED = re.compile(rf"(?:FileKey::from_bytes|AeadKey::new|CipherKey::new|(?<!\w)Key::new|AES\w+|XAES256GCM|Generator)\(")
 WEAK = re.compile(

@@ -81,7 +81,7 @@ node() {
     programs node:nodejs
 }
 
-# Servers are in folders of root's PATH.
+# Debian's servers are in folders of root's PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 build
 for purpose in "$@"; do
@@ -98,7 +98,7 @@ done
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sed '/^$/d' | sort -u)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-# Fails, and says what is missing.
+# Exits with a message that names the missing packages.
 stop() {
     echo "missing: ${missing[*]}: $1; on Debian: sudo apt-get install ${missing[*]}" >&2
     exit 1

@@ -112,7 +112,7 @@ is_there() {
     "$lockstep" devices 2>/dev/null | grep -q "^$1[: ]"
 }
 
-# Self-tests and the shared suite on another device of the same GPU. Fails if there is none.
+# Self-tests and the shared suite on another device of the same GPU. Fails if this machine has no such device.
 other_device() {
     local name=$1 backend=$2
     if ! is_there "$name"; then

@@ -55,7 +55,7 @@ cannot_write() {
     exit 2
 }
 
-# Moves a file that is complete to its name.
+# Renames a complete file to its final name.
 publish() {
     mv -f "$1" "$2" || cannot_write "$2"
 }

@@ -68,7 +68,7 @@ pub fn mul_alpha(tweak: Block) -> Block {
     (t << 1 ^ if carry { 0x87 } else { 0 }).to_le_bytes()
 }
 
-/// Splits `data` into whole blocks and the rest.
+/// Splits `data` into whole blocks and a partial last block.
 fn split(data: &[u8]) -> (&[Block], &[u8]) {
     assert!(data.len() >= 16, "XTS needs at least 16 bytes, not {}", data.len());
     data.as_chunks()

@@ -34,7 +34,7 @@ enum class State : uint8_t {
 // The operation by which the lanes of a warp exchange data.
 enum class Exchange : uint8_t { none, ballot, shuffle, product };
 
-// What a lane gives to a product of matrices of bits, and where its part of the sums is (kernels/common/tensor.cuh).
+// The operands of a lane in a product of matrices of bits, and the place of the lane's part of the sums (kernels/common/tensor.cuh).
 struct ProductOfBits {
     uint32_t *sums;
     const uint32_t *left, *right;

@@ -1,4 +1,4 @@
-// Fibers: stacks, and the switch from one to another.
+// Fibers: their stacks, and functions that switch from one fiber to another.
 #pragma once
 #include <stddef.h>
 
@@ -13,7 +13,7 @@ constexpr size_t STACK_BYTES = 260 * 1024;
 void *new_stack();
 void free_stack(void *stack);
 
-// A context that calls `entry` on this stack when it is switched to. The function must not return.
+// A context on this stack. When it is switched to, it calls `entry`, which must not return.
 void *new_context(void *stack, void (*entry)());
 
 // Saves the running context in *from and continues `to`.

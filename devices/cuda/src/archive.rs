@@ -175,7 +175,8 @@ impl Archive {
             format!("the machine code of {} in this program is damaged: {why}", module.name)
         };
         let code = unit.code(module.bytes.clone()).map_err(|error| damaged(&error))?;
-        // The driver gets no length. It would read beyond the end of code that is neither an ELF file nor zero-terminated PTX.
+        // The driver does not receive the length of the code. It would read beyond the end of code that is neither an ELF file nor
+        // zero-terminated PTX.
         if !code.starts_with(b"\x7fELF") && code.last() != Some(&0) {
             return Err(damaged(&"it is neither a cubin nor PTX"));
         }

@@ -50,7 +50,8 @@ impl Backend for CudaBackend {
         let (devices, missing) = gpus();
         #[cfg(feature = "emulator")]
         if self.has_emulator {
-            // Discovery starts the driver of GPUs. In a child process, the work fails if this fails.
+            // As the discovery of GPUs starts their driver, this starts the emulator. In a child process made by `fork` this can fail; work
+            // on the emulator then also fails.
             let _ = emulator::start();
         }
         #[cfg(feature = "emulator")]

@@ -67,7 +67,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Both halves of the product of two factors as polynomials over GF(2), each plus the summand.
+/// Both halves of the product of two factors, as polynomials over GF(2). The summand is added to each half.
 fn result(&[a, b, sum]: &Input) -> [u64; 2] {
     let terms = (0..64).filter(|i| b >> i & 1 == 1).map(|i| u128::from(a) << i);
     let product = terms.fold(0, |sum, term| sum ^ term);

@@ -350,8 +350,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         launch::Segment { from, to, bytes, position, key, tweak_key, state: piece.state }
     }
 
-    /// Describes the parts of a message of an AEAD other than its data: the block that is encrypted before, the associated
-    /// data and the tag.
+    /// Describes the parts of a message of an AEAD other than its data: the block that is encrypted before the pass, the associated data
+    /// and the tag.
     fn describe_message(
         &self,
         host: &mut [u8],
@@ -441,7 +441,7 @@ impl Runs {
         self.0.last().map_or(0, |(_, run)| run.end)
     }
 
-    /// Adds blocks after the others.
+    /// Appends blocks after all earlier blocks.
     fn add(&mut self, key: u32, blocks: usize) {
         let end = self.blocks();
         match self.0.last_mut() {

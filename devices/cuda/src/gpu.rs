@@ -452,7 +452,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let (machine, len) = (&*self.gpu.machine, self.len.max(1));
-        // Work on any stream may use the memory. If the synchronisation fails, all work has ended.
+        // Work on any stream may use the memory. If the synchronisation fails, all work has ended as well.
         let _ = machine.synchronise();
         // SAFETY: the memory was allocated in `Gpu::buffer`, and nothing uses it any more.
         unsafe {

@@ -48,7 +48,7 @@ pub(crate) struct AuxiliaryBlocks {
     pub(crate) blocks: u64,
 }
 
-/// Work that is described on the device.
+/// Work whose descriptions are in device memory.
 pub(crate) struct Parts<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) stream: &'a Stream,
@@ -73,7 +73,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) bytes: u64,
 }
 
-/// Work that is described on the device, with valid descriptions.
+/// Work whose descriptions are in device memory and are valid.
 pub(crate) struct Batch<'a>(Parts<'a>);
 
 impl<'a> Deref for Batch<'a> {

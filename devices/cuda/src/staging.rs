@@ -35,14 +35,14 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The offset of the next section, a multiple of 256 like the address of an allocation.
+    /// Appends a section and returns its offset, which is a multiple of 256, like the address of an allocation.
     pub(crate) fn section(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(256);
         self.end = at + len;
         at
     }
 
-    /// The offset of the next section, a multiple of 16. This alignment is for many small sections.
+    /// Appends a section and returns its offset, which is a multiple of 16. This alignment is for many small sections.
     pub(crate) fn packed(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(16);
         self.end = at + len;

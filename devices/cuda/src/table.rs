@@ -28,8 +28,7 @@ struct Flight {
     _holds: Vec<Hold>,
 }
 
-/// How the work on a table is divided. All messages are treated alike, as if each had the length of the longest
-/// message.
+/// The division of the work on a table. All messages are divided alike, as if each had the length of the longest message.
 struct Shape<'t> {
     task: &'t Task,
     family: &'static Family,
@@ -55,8 +54,8 @@ struct Shape<'t> {
     levels: Vec<u64>,
 }
 
-/// Places in a staging buffer, in bytes. The segments of the blocks that are encrypted before the pass come first,
-/// because the host writes them if there is only one.
+/// Places in a staging buffer, in bytes. The segments of the blocks that are encrypted before the pass come first, because the host writes
+/// these segments if there is only one of them.
 struct Places {
     run_segments: usize,
     run_first_tile: usize,

@@ -52,8 +52,8 @@ fn number_of(block: vec4<u32>) -> vec4<u32> { return swap_bytes(block).wzyx; }
 // Rows beyond the end of a tile read the last block of the tile and write nothing. A tile has at least one block.
 fn block_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, tile.blocks - 1u)]; }
 
-// The ciphertext block before a block of a tile. For the first block of a tile, it is `state`, or if `extra` is 1 the block
-// before the tile in `data`.
+// The ciphertext block before a block of a tile. For the first block of a tile, this is the block before the tile in `data` if `extra` is
+// 1, otherwise `state`.
 fn block_before(tile: Tile, index: u32) -> vec4<u32> {
     let place = min(index, tile.blocks - 1u) + tile.extra;
     return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.state, place == 0u);

@@ -42,11 +42,11 @@ pub(crate) struct Places {
     pub(crate) states: usize,
     /// For chunks of a long message of OCB3: the first offset and the masks.
     pub(crate) offsets: usize,
-    /// Zero blocks, one for each key, which are encrypted to hash keys. Empty for POLYVAL.
+    /// Zero blocks, one for each key, whose encryptions are the hash keys. Empty for POLYVAL.
     pub(crate) zeros: usize,
-    /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. For OCB3 it has the
-    /// nonce blocks, which the first offsets replace. `tags` has the tags and then the statuses, which are copied back. For
-    /// chunks of a long message of OCB3, `tags` has the checksums of the pieces.
+    /// For GCM: `masks` has the first counter block of each piece, whose encryption is the mask of its tag. For OCB3 it has the nonce
+    /// blocks, which the first offsets replace. `tags` has the tags and then the statuses, which are copied back. For chunks of a long
+    /// message of OCB3, `tags` has the checksums of the pieces.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
     /// For GCM, the input of GHASH for each piece, which starts with the associated data. For OCB3, the associated data.

@@ -139,7 +139,8 @@ fn columns(text: &mut String, decrypts: bool) {
     .unwrap();
 }
 
-/// Appends the code that 32 blocks as bit planes need for encryption or decryption.
+/// Appends the code for 32 blocks as bit planes: the circuits, the type of a state, and the functions that convert blocks to bit planes and
+/// back.
 fn planes(text: &mut String, decrypts: bool) {
     circuits(text, decrypts);
     writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
@@ -365,7 +366,7 @@ fn finish(part: Part) -> String {
 fn rows_of_ocb(part: Part) -> String {
     let encrypts = part == Part::OcbEncrypt;
     let walk = "    var walk = first_row(tile, lane);\n";
-    // The function that has the plaintext declares the sum, adds to it and stores it.
+    // Only the function that handles the plaintext (`start` or `finish`) declares the sum, adds to it and stores it.
     let only = |is_here: bool, text: String| if is_here { text } else { String::new() };
     let declared = |is_here| only(is_here, "    var sum = vec4(0u);\n".into());
     let added = |is_here, index: &str, block: &str| {

@@ -37,7 +37,7 @@ pub(crate) struct Task {
     /// True if 32 invocations share each tile.
     pub(crate) wide: bool,
     pub(crate) chunks: Chunks,
-    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to the blocks before and after.
+    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to each block before and after the cipher.
     pub(crate) offsets: Option<Arc<Offsets>>,
 }
 

@@ -1,4 +1,4 @@
-//! Errors as JavaScript has them: an `Error` with the property `code`.
+//! Errors in the form of JavaScript: an `Error` with the property `code`.
 
 use js_sys::{Error, Reflect};
 use wasm_bindgen::JsValue;

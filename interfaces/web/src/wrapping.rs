@@ -140,7 +140,7 @@ fn unwrap(
             error("memory", &format!("{needed}: use the command"))
         }
     })?;
-    // A file of an envelope is of Cobblestone-256.
+    // Files with an envelope always use Cobblestone-256.
     if key.len() != 32 {
         return Err(error("envelope", "the envelope does not contain a file key"));
     }

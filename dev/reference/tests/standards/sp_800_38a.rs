@@ -159,7 +159,7 @@ fn counters_wrap() {
     }
 }
 
-/// Modes for any length: the ciphertext of a shorter message is a prefix.
+/// In modes for data of any length, the ciphertext of the first bytes of a message is the beginning of the ciphertext of the whole message.
 #[test]
 fn short_messages_are_prefixes() {
     let (aes, iv, plaintext) = (Aes::new(&hex(KEYS[0])), block(IV), hex(PLAINTEXT));

@@ -34,7 +34,7 @@ impl Part {
         }
     }
 
-    /// The function of a pass in tiles.
+    /// The function that performs a pass in tiles.
     pub(crate) fn of(tiles: Tiles) -> Part {
         match tiles {
             Tiles::EcbEncrypt => Part::EcbEncrypt,

@@ -14,7 +14,7 @@ pub(crate) struct Tiling {
     pub(crate) tile: usize,
     /// Threads of a group.
     pub(super) tile_threads: u32,
-    /// Groups of a thread block.
+    /// The number of groups in a thread block. Each group processes one tile at a time.
     pub(super) block_tiles: u32,
     /// Dynamic shared memory of a thread block.
     pub(super) shared: u32,

@@ -178,7 +178,7 @@ impl Driver {
         if code == 0 { Ok(()) } else { Err(self.fault(code)) }
     }
 
-    /// The outcome of a call that takes memory.
+    /// Converts the result of a call that allocates memory.
     fn check_memory(&self, code: Code, bytes: usize, what: &'static str) -> Outcome<()> {
         if code == OUT_OF_MEMORY { Err(Fault::OutOfMemory { bytes, what }) } else { self.check(code) }
     }
@@ -194,7 +194,7 @@ impl Driver {
         let mut context: CUcontext = null_mut();
         // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
         let code = unsafe { (self.api.retain)(&mut context, self.device) };
-        // A failure is not kept, because other programs may free memory.
+        // A failure is not stored, so the next call tries again: other programs may have freed memory by then.
         self.check(code)?;
         let (modules, functions) = Default::default();
         Ok(self.opened.get_or_init(|| Opened { context: context as usize, modules, functions }))

@@ -268,7 +268,7 @@ impl Emulator {
     }
 }
 
-/// The allocation that has a range.
+/// The allocation among `memory` that contains a range.
 fn allocation_in(
     memory: &BTreeMap<u64, Arc<Allocation>>,
     address: u64,
@@ -425,7 +425,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn order(&self, _stream: StreamHandle, _event: EventHandle) -> Outcome<()> {
-        // There is one queue, so everything is in order.
+        // There is only one queue, so the work of all streams already runs in order.
         Ok(())
     }
 

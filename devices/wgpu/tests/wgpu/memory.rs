@@ -1,6 +1,5 @@
-//! Data in device memory, in shapes that the suite does not reach: data in several chunks and buffers, data of odd
-//! lengths next to other bytes, and data in place where a chunk reads the previous chunk. Also work that is refused or
-//! fails.
+//! Tests of data in device memory that the suite does not contain: data in several chunks and buffers, data of odd lengths next to other
+//! bytes, and data in place where a chunk reads the previous chunk. Also tests work that is refused or fails.
 
 use crate::software;
 

@@ -113,7 +113,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize, usize, usi
         }
         let is_forged = |i: usize| i % 3 == 1;
         for (i, case) in cases.iter_mut().enumerate().filter(|(i, _)| is_forged(*i)) {
-            // A tag, a ciphertext, associated data or a nonce is changed.
+            // Changes the tag, the ciphertext, the associated data or the nonce.
             let last = case.tag.len() - 1;
             let Case { nonce, aad, ciphertext, tag, .. } = case;
             let part = match i / 3 % 4 {

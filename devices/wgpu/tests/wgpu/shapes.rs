@@ -1,5 +1,5 @@
-//! Every pass, compared with the mock device, which uses the oracle. The shapes and sizes are those that the suite does not
-//! reach on a software device: tiles that invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
+//! Every pass, compared with the mock device, which uses the oracle. The suite does not reach these cases on a software device: tiles that
+//! invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
 
 use crate::software;
 

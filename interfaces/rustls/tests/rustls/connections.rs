@@ -1,4 +1,4 @@
-//! Connections in memory between Lockstep and ring.
+//! Tests of connections in memory between Lockstep and ring.
 
 use std::io::{IoSlice, Read, Write};
 

@@ -1,4 +1,4 @@
-//! QUIC: the vectors of RFC 9001, appendix A, and packets that equal those of ring.
+//! Tests of QUIC: the vectors of RFC 9001, appendix A, and packets that must equal those of ring.
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{AeadKey, Iv};

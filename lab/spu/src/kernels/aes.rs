@@ -17,7 +17,7 @@ pub(crate) trait AesRounds: Send + Sync {
         Zeroizing::new(keys.to_vec())
     }
 
-    /// Converts a block to the internal form, without any key. A linear map.
+    /// Converts a block to the internal form, without any key. This is a linear map.
     fn enter(&self, _: &mut Flow, block: Value) -> Value {
         block
     }

@@ -17,7 +17,7 @@ pub enum Mode {
     CbcEncrypt,
     /// CBC decryption: the previous ciphertext block is added to each result.
     CbcDecrypt,
-    /// CFB encryption: the previous ciphertext block is encrypted and added to the plaintext.
+    /// CFB decryption. All ciphertext is known, so the blocks are independent.
     CfbEncrypt,
     /// CFB decryption, where all ciphertext is known.
     CfbDecrypt,

@@ -233,7 +233,7 @@ const fn published(
     Named { name, description, constant_time, paper: Some(paper), loops }
 }
 
-/// The paper's kernels with the paper's operations, for measurements. The device does not have them.
+/// The paper's kernels with the paper's operations, for measurements. The device does not offer these kernels.
 pub const PUBLISHED: &[Named] = &[
     published(
         "published/ctr1",

@@ -1,9 +1,9 @@
 //! The channels of an SPU: DMA between the local store and main storage, and the mailbox for output.
 //!
-//! A DMA command takes the latency of [`Chip::CELL`], and then 8 bytes per clock. Commands overlap their latencies and share the
-//! memory. Data of complete commands are transferred at the next instruction for a channel, and at the `stop`. So a program that
-//! does not wait for its tag sees the old data in the local store. If a program overwrites the source of a `put` before it waits,
-//! the `put` writes the new data. On the chip, both results would depend on the time.
+//! A DMA command takes the latency of [`Chip::CELL`], and then 8 bytes per clock. The latencies of commands overlap, and the commands share
+//! the bandwidth of the memory. Data of complete commands are transferred at the next instruction for a channel, and at the `stop`. So a
+//! program that does not wait for its tag sees the old data in the local store. If a program overwrites the source of a `put` before it
+//! waits, the `put` writes the new data. On the chip, both results would depend on the time.
 
 use zeroize::Zeroize;
 
@@ -94,7 +94,7 @@ impl Channels {
 
     /// The completed tags, and the cycle in which the requested condition holds.
     fn status(&self, now: u64) -> Option<(u32, u64)> {
-        // A tag is complete when its last command is.
+        // A tag is complete when the last command with this tag is complete.
         let ends = |tag: u32| {
             self.pending.iter().filter(|command| command.tag == tag).map(|command| command.done).max()
         };

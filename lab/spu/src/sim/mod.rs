@@ -180,7 +180,7 @@ impl Machine {
         &self.memory[range]
     }
 
-    /// Bytes of the local store, to be written from outside the SPU.
+    /// Mutable access to bytes of the local store from outside the SPU.
     ///
     /// # Panics
     /// If the range is outside the local store.

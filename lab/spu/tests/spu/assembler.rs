@@ -1,4 +1,4 @@
-//! The assembler: refused text, and equality with the GNU assembler for accepted text.
+//! Tests of the assembler: it refuses wrong text, and for accepted text it gives the same words as the GNU assembler.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;

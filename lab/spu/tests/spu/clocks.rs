@@ -1,4 +1,4 @@
-//! The clocks of the kernels, compared with the paper's and with fixed limits.
+//! Compares the clocks of the kernels with the paper's clocks and with fixed limits.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::isa::Class;
@@ -141,7 +141,8 @@ fn unrolling_saves_at_most_the_count_and_the_address() {
     let unrolled = |way, blocks| {
         clocks(Loop { way, mode: Mode::Ctr, blocks, overlaps: false }, Effort::Full).unwrap().round
     };
-    // The loop of a chain has free slots for the branch, the count and the key.
+    // In a loop over the rounds of one chain, the branch, the count and the load of the key use free slots. So this loop is as fast as the
+    // unrolled one.
     assert_eq!(rolled(Way::Lookup, 1), round("spu/cbc2", Pass::CbcEncrypt));
     // The iterations of these loops over rounds overlap, unlike those of the unrolled loops. But a loop over rounds has two more
     // instructions of the even pipe for all blocks: it counts, and increments the address of the key. Kernels with more overlapping

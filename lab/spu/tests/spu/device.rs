@@ -1,4 +1,4 @@
-//! The simulated Cell as a device: distribution of work and counters.
+//! Tests of the simulated Cell as a device: distribution of work, and counters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! The model of the transfers, with cases that can be computed by hand.
+//! Tests of the model of the DMA transfers, with cases that can be computed by hand.
 
 use lockstep_spu::sim::{Chip, Transfer, clocks};
 
@@ -122,7 +122,8 @@ fn exclusive_transfers_are_not_concurrent() {
     // The program is loaded until 110. Two pieces arrive until 130 and 140, and are computed until 230 and 330. The
     // second output is written until 350.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece]]), 350);
-    // The second load waits for this output. It ends at 460, and the rest follows as before.
+    // The second load waits for this output and ends at 460. The piece after this load takes 20 clocks for its input, 100 for its
+    // computation and 20 for its output.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
     // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is
     // complete at 110, the computation at 115, and the output at 127. The next transfer arrives until 147.

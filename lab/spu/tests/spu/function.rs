@@ -1,4 +1,4 @@
-//! Kernels as functions: programs that call them by the calling convention of the SPU.
+//! Tests of kernels as functions. Programs call the functions by the calling convention of the SPU.
 
 use lockstep_reference as reference;
 use lockstep_spu::asm::assemble;
@@ -58,7 +58,7 @@ fn call(
     for number in 0..128 {
         machine.set_register(Reg::new(number), pattern(number));
     }
-    // The second word of the stack pointer is the size of the stack that is left.
+    // The second word of the stack pointer is the number of free bytes of the stack.
     machine.set_register(Reg::new(1), scalar(STACK) | 0x4000 << 64);
     let arguments = [DATA, KEYS, data.len() / 16].map(scalar);
     for (number, value) in (3..).zip(arguments.into_iter().chain([u128::from_be_bytes(*state)])) {
@@ -128,7 +128,7 @@ fn functions_keep_the_calling_convention() {
     }
 }
 
-/// A function for groups of blocks processes whole groups, and its counter is that after them.
+/// A function for groups of blocks processes whole groups, and returns the counter block after these groups.
 #[test]
 fn functions_round_up() {
     let function = kernel("spu/ctr4a").loops[0].1.function(10, "aes_ctr").unwrap();

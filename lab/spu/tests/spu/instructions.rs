@@ -1,4 +1,4 @@
-//! Results of single instructions, calls, and channels.
+//! Tests of single instructions, of calls, and of channels.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
@@ -69,7 +69,7 @@ fn dma_moves_data_when_the_program_waits_for_its_tag() {
     let run = put.run(10_000).unwrap();
     assert!(put.main()[0x8000..0xc000].iter().all(|byte| *byte == 0xab));
     assert_eq!((put.main()[0x7fff], put.main()[0xc000]), (0xff, 0));
-    // A transfer of 16 KiB takes 2048 clocks at 8 bytes per clock, and the latency.
+    // A transfer of 16 KiB takes 2048 clocks, at 8 bytes per clock, plus the latency.
     assert!((2048 + 290..2048 + 400).contains(&run.cycles), "{run:?}");
 }
 

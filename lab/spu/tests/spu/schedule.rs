@@ -1,4 +1,4 @@
-//! The scheduler with small loops, and its guarantees for all kernels.
+//! Tests of the scheduler with small loops, and of its guarantees for all kernels.
 
 use lockstep_spu::isa::{Class, Pipe};
 use lockstep_spu::kernels::{Hints, KERNELS, Way};

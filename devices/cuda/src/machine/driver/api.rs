@@ -1,7 +1,8 @@
 //! The driver's functions that this crate uses. They are looked up at run time.
 //!
-//! The oldest entry point that does the job is used, so the driver may be old. What a driver can do is determined by what its library
-//! exports and by the machine code that it loads, not by its version. Errors are numbers, because newer drivers define more of them.
+//! The oldest entry point that does the job is used, so the driver may be old. The functions that the library exports, and the machine code
+//! that the driver loads, determine which operations are possible; the version of the driver does not. Errors are numbers, because newer
+//! drivers define more of them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;

@@ -1,5 +1,5 @@
-//! A driver for tests: functions with the types of libcuda whose GPU is the emulator of thread blocks. It can be an old driver, which
-//! lacks entry points, states any version, refuses modules and has no memory.
+//! A driver for tests: functions with the types of libcuda whose GPU is the emulator of thread blocks. It can behave as an old driver: it
+//! can lack entry points, report any version, refuse modules, or have no memory left.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::{BLOCK_THREADS, MAJOR, MINOR, MULTIPROCESSORS, SHARED, SHARED_OPTIN};
 use crate::machine::Shape;
 use crate::machine::emulator::{run, words_of};
 
-/// The behaviour of the driver, and what it was asked to do.
+/// The behaviour of the driver, and counts of the calls that it received.
 #[derive(Default)]
 pub(super) struct Fake {
     /// The version that the driver states.
