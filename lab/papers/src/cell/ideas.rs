@@ -1,5 +1,5 @@
-//! The ideas that lead from the paper's first kernel to its last kernels, and to Lockstep's kernels. For each idea, the clocks of
-//! two programs that differ only in this idea.
+//! The ideas that lead from the paper's first kernel to its last kernels, and to Lockstep's kernels. For each idea, this module measures
+//! the clocks of two programs that differ only in this idea.
 
 use lockstep_report::Table;
 use lockstep_spu::kernels::measure::clocks;
@@ -13,7 +13,7 @@ use super::report::number;
 /// An idea.
 struct Idea {
     words: &'static str,
-    /// Whose idea it is: [`PAPER`] or [`OURS`].
+    /// The origin of the idea: [`PAPER`] or [`OURS`].
     whose: &'static str,
     /// The program in which the effect is measured.
     program: &'static str,

@@ -162,7 +162,7 @@ impl Report {
         published::table(&self.published, |row| self.ours(row))
     }
 
-    /// Table 3: Lockstep's row appears once for each mode.
+    /// Table 3 of the paper, with a row of Lockstep's for each mode.
     pub fn table_3(&self) -> Table {
         let mut table = Table::new("Table 3: the two modes that both have", &RATES, 2);
         for pair in TABLE_3.chunks(2) {

@@ -37,7 +37,8 @@ impl Verdict {
         if is_contradicted { Verdict::Refuted } else { Verdict::Open }
     }
 
-    /// The verdict on a cause that has this part of an effect. Differences within the limit of the other figures do not count.
+    /// The verdict on a cause that explains this fraction of an effect: confirmed if the fraction is at least 1 minus [`LIMIT`] percent,
+    /// refuted if it is at most [`LIMIT`] percent, and otherwise in part.
     fn of_part(part: f64) -> Verdict {
         let limit = LIMIT / 100.0;
         match part {

@@ -73,7 +73,7 @@ impl Kernel {
     }
 }
 
-/// What shared memory does if several threads read the same word in a pass.
+/// The rule by which shared memory serves several threads that read the same word in one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broadcast {
     /// One word of each pass is sent to all threads that read it, as NVIDIA's programming guide states.
@@ -101,7 +101,7 @@ pub struct Assumptions {
     pub constant_word: u64,
     /// Bytes of shared memory that the state of a thread takes: first with fine grain, then with coarse grain.
     pub state: [u32; 2],
-    /// How shared memory serves threads that read the same word.
+    /// The rule by which shared memory serves threads that read the same word.
     pub broadcast: Broadcast,
 }
 

@@ -47,7 +47,7 @@ impl Row {
     /// A figure on which no constant depends. It is refuted if the model differs from the paper by more than `limit` percent.
     fn new(what: &str, paper: f64, model: f64, limit: f64) -> Row {
         let mut row = Row { what: what.into(), paper, model, status: Status::Refuted };
-        // False if the model has no figure, which is NaN.
+        // If the model has no figure, `model` is NaN and the comparison is false.
         if row.percent().abs() <= limit {
             row.status = Status::Predicted;
         }

@@ -1,4 +1,4 @@
-//! How the memories of compute capability 1.0 and 1.1 serve a half-warp, which is 16 threads.
+//! The rules by which the memories of compute capability 1.0 and 1.1 serve the accesses of a half-warp, which is 16 threads.
 
 /// The number of threads whose accesses are served together.
 pub const HALF_WARP: usize = 16;

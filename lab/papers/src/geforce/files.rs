@@ -1,5 +1,5 @@
 //! The eight files of the thesis (Table 6.2.1). Each block of a file is computed from its number, so a part of a file can be made without
-//! the rest.
+//! the other parts.
 
 use lockstep_core::Block;
 

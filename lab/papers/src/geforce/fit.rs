@@ -18,8 +18,8 @@ fn same_length(file: u32) -> u32 {
     }
 }
 
-/// The time that stands for three runs of a file. For files 1 to 4 it is the mean, which the thesis prints. For the other files it is the
-/// median, because one run of Table A7 took four times as long as the other two.
+/// The time that represents the three runs of a file. For files 1 to 4 it is the mean, which the thesis prints. For the other files it is
+/// the median, because one run of Table A7 took four times as long as the other two.
 fn typical(file: u32, runs: &Runs) -> f64 {
     if file <= 4 { runs.mean() } else { runs.median() }
 }

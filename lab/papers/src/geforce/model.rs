@@ -31,7 +31,7 @@ pub struct Machine {
     pub texel: u32,
     /// The number of quads in flight.
     pub quads: u32,
-    /// How quads are distributed to the four pipelines.
+    /// The distribution of quads to the four pipelines.
     pub distribution: Distribution,
 }
 

@@ -7,13 +7,13 @@ use super::fit::{Fit, Tuned, Tuning, around_the_shader, measured, measured_range
 use super::model::{Distribution, MACHINE, Machine, Misses, Sample, Traces};
 use super::paper::{A6_6800, EDGE, LARGE_EDGE, runs};
 
-/// Groups of a file that are simulated.
+/// Number of groups of a file that are simulated.
 const GROUPS: u32 = 8;
 
 /// Number of groups of file 3 that are simulated. It is larger, because the contents of the file differ from part to part.
 const GROUPS_OF_FILE_3: u32 = 32;
 
-/// Groups of a file that repeats blocks.
+/// Number of groups that are simulated of a file that repeats blocks.
 const GROUPS_OF_REPEATED: u32 = 4;
 
 /// Numbers of groups for the table of convergence.
@@ -195,7 +195,7 @@ fn convergence(fit: &Fit) -> Vec<(u64, [f64; 3])> {
     CONVERGENCE.map(row).into()
 }
 
-/// Caches of these sizes for quads that run one after the other.
+/// Sizes of caches in bytes. The model tests whether a cache of one of these sizes explains file 1 if quads run one after the other.
 const SIZES_FOR_ONE_QUAD: [u32; 3] = [4096, 16_384, 32_768];
 
 fn others(tuning: &Tuning) -> Vec<Other> {

@@ -162,7 +162,7 @@ struct Bench {
     key: Key,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// The result of the CPU for the mode that is measured.
+    /// The result of the CPU for the mode that is being measured.
     results: Vec<u8>,
     runs: usize,
 }

@@ -1,4 +1,4 @@
-//! Tables 7.1 to 7.4 by the model: small programs and the first kernel, by the number of QPUs.
+//! Computes Tables 7.1 to 7.4 by the model: the times of small programs and of the first kernel, by the number of QPUs.
 
 use lockstep_qpu::compiler::Code;
 use lockstep_qpu::launch::Launch;

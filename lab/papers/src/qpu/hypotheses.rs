@@ -115,7 +115,7 @@ impl Calls {
         Ok(Calls { one: rows(1, |row| row.one)?, twelve: rows(ALL, |row| Some(row.twelve))? })
     }
 
-    /// The part of the model that is fitted to Table 5.2, tested with Table 5.1.
+    /// Tests the part of the model that is fitted to Table 5.2 with the times of Table 5.1.
     fn long_calls(&self) -> Hypothesis {
         let is_long = |row: &&Row| row.kernel > LONG_CALL;
         let of = |with: bool| error(self.one.iter().filter(is_long).map(|row| (row.model(with), row.thesis)));
@@ -165,7 +165,7 @@ fn differences(model: &Times<2>, column: usize) -> Vec<f64> {
     TABLE_7_2.iter().zip(model).map(|(thesis, model)| thesis[column] - model[column]).collect()
 }
 
-/// A fixed cost for both columns, fitted to the rows with an odd number of QPUs, predicts the other rows.
+/// Tests whether a fixed cost for both columns, fitted to the rows with an odd number of QPUs, predicts the other rows.
 fn fixed_cost(model: &Times<2>) -> Hypothesis {
     let odd: Vec<f64> =
         [0, 1].into_iter().flat_map(|column| differences(model, column).into_iter().step_by(2)).collect();
@@ -256,7 +256,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     ])
 }
 
-/// The program of Table 7.2.
+/// Tests whether Table 7.2 is explained by a product that counts eight steps and compares with constants.
 fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
     let mut pairs = [Vec::new(), Vec::new()];
     for (qpus, (thesis, model)) in (1..).zip(TABLE_7_2.iter().zip(model)) {
@@ -279,7 +279,7 @@ fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
     })
 }
 
-/// A shorter latency of texture units, fitted to Table 7.4, changes the kernel of Table 5.1.
+/// Tests whether a shorter latency of texture units, fitted to Table 7.4, agrees with the kernel of Table 5.1.
 fn texture_latency(first: &[FirstKernel]) -> Result<Hypothesis, Error> {
     let [instructions, _] = first[0].clocks;
     let thesis = paper::TABLE_7_4[0] * 1e-3 * CLOCK_HZ / f64::from(VECTORS);

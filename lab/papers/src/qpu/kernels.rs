@@ -70,7 +70,7 @@ const fn of_naive(decrypts: bool) -> Named {
     Named { kernel: "qpu/naive", mode: "ECB", decrypts, launch, unit: 16, turns: FEW_TURNS }
 }
 
-/// All kernels with their modes. A row here is a row of the tables.
+/// All kernels with their modes. Each row of this table is a row of the tables in the report.
 pub const KERNELS: &[Named] = &[
     of_bitslice("CTR", false, Launch::Ctr),
     of_both("ECB", false, Combination::None),

@@ -1,4 +1,4 @@
-//! The clocks of the kernels, and how the QPUs spend them.
+//! Measures the clocks of the kernels, and divides them by use.
 
 use std::ops::Sub;
 
@@ -47,7 +47,8 @@ impl Sub for Spent {
     type Output = Spent;
 
     fn sub(self, other: Spent) -> Spent {
-        // A difference may be negative, because the longer run may wait less at its end. It then counts as zero.
+        // The difference may be negative, because the longer run may wait less at its end than the shorter run. Such a difference counts as
+        // zero.
         let difference = |one: u64, other: u64| one.saturating_sub(other);
         Spent {
             both: difference(self.both, other.both),

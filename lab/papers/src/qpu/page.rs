@@ -10,7 +10,7 @@ use super::window::Window;
 use super::{Error, Report, figures, hypotheses, paper, plots};
 use crate::Page;
 
-/// The hand-written text, in which `{{name}}` is replaced.
+/// The template: a hand-written text in which each `{{name}}` is replaced by results.
 const TEMPLATE: &str = include_str!("page.md");
 
 /// The pictures: a kernel, the name of the file, and the caption.

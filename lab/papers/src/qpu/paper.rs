@@ -21,7 +21,7 @@ const fn encryption(power: u32, openssl: f64, one: f64, twelve: f64, kernel: f64
     Encryption { bytes: 1 << power, openssl: known(openssl), one: known(one), twelve, kernel }
 }
 
-/// The number that stands for an empty cell.
+/// The number that represents an empty cell of a table.
 const NONE: f64 = 0.0;
 
 const fn known(rate: f64) -> Option<f64> {

@@ -126,7 +126,7 @@ fn text_and_json_contain_the_figures_of_the_page() {
     let rules = json["other_rules"].as_array().unwrap();
     let as_it_is = &rules[0]["clocks"];
     assert_eq!(as_it_is["spu/ctr0"], 824.0);
-    // Nine branches have no hint: eight between rounds, and one to the next block.
+    // The program of the kernel has nine branches without a hint per block: eight to the next round, and one to the next block.
     assert_eq!(rules[1]["rules"], "a branch costs 19");
     assert_eq!(rules[1]["clocks"]["spu/ctr0"], 824.0 + 9.0);
 }
@@ -194,7 +194,7 @@ fn programs_are_listed_and_run() {
     assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
 }
 
-/// The exported function, called by a program of a user.
+/// A program of a user calls the exported function.
 #[test]
 fn a_function_is_called_by_a_program() {
     let source = cell::function(cell::kernel("ctr4a").unwrap(), 10, "aes_ctr").unwrap();

@@ -143,8 +143,8 @@ fn text_and_json() {
     assert_eq!(json["model"]["repeated_blocks"].as_array().unwrap().len(), REPEATED.len());
 }
 
-/// `off` detects nothing, `sample` detects a periodic error in the same call or in the next one, and `full` detects
-/// every error.
+/// Verification with `off` detects nothing, `sample` detects a periodic error in the same call or in the next one, and `full` detects every
+/// error.
 #[test]
 fn wrong_results_of_a_hot_card_are_noticed() {
     let (devices, _) = lockstep_opengl::OpenGlBackend.find();

@@ -99,7 +99,8 @@ fn small_programs_take_the_times_of_the_thesis() {
     }
 }
 
-/// The verdicts are computed from figures. If a figure changes so that a verdict changes, the text of the page must change, too.
+/// The verdicts are computed from figures. This test fails if a change of a figure changes a verdict, because the text of the page must
+/// then change too.
 #[test]
 fn explanations_are_tested_by_figures() {
     let found: Vec<_> = QPU_REPORT.hypotheses().iter().map(|one| (one.tables, one.verdict.name())).collect();
@@ -141,7 +142,7 @@ fn kernels_take_the_expected_clocks() {
     assert_close("packed, 1 QPU", of(PACKED, 128, 1), 5429.0 / 64.0, 1.0);
     assert_close("packed, 12 QPUs", of(PACKED, 128, 12), 5735.0 / 64.0, 1.0);
     for one in QPU_REPORT.measured() {
-        // The uses add up to all clocks of all QPUs. Only waiting at the end of the two runs may differ.
+        // The uses add up to all clocks of all QPUs, except for the clocks of waiting at the end of the two runs.
         let turns = (one.named.turns[1] - one.named.turns[0]) as f64;
         let all = one.clocks_of_turn * turns * f64::from(one.qpus);
         assert_close(one.named.kernel, one.spent.total() as f64, all, 1.0);

@@ -25,7 +25,7 @@ fn break_even_is_permanent() {
     assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
 }
 
-/// The option is proposed if both grains are the faster one at some size.
+/// The report proposes the launch option for the grain if each of the two grains is the faster one at some size.
 #[test]
 fn the_grain_by_size_is_an_option() {
     let text = |fine, coarse| report(fine, coarse).text().replace('\n', " ");

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The page states these findings.
+/// Checks findings that the page states.
 #[test]
 fn the_means_of_all_runs_differ_from_table_6_2_2() {
     let ratio = |(cpu, gpu): (f64, f64)| cpu / gpu;
@@ -16,7 +16,7 @@ fn the_means_of_all_runs_differ_from_table_6_2_2() {
     assert!((misleading - 1.11).abs() < 0.01, "{misleading}");
 }
 
-/// The page states these findings.
+/// Checks findings that the page states.
 #[test]
 fn copies_at_the_observed_rate_do_not_explain_the_small_files() {
     let [large, half, small @ ..] = [1, 5, 7, 8].map(copy_seconds);
@@ -27,7 +27,7 @@ fn copies_at_the_observed_rate_do_not_explain_the_small_files() {
     for (thesis, model) in small {
         assert!(thesis.iter().all(|thesis| (1.25..3.5).contains(&(thesis - model))), "{thesis:?} {model}");
     }
-    // The runs of one engine differ by more than the copies take.
+    // The times of the runs of one engine differ by more than the time that the copies take.
     for (file, (thesis, model)) in [(1, large), (5, half)] {
         let (least, most) = runs(&A7_COPIES_8800, file).range();
         assert!(thesis.iter().all(|thesis| most - least > *thesis) && most - least > model);
