@@ -30,7 +30,7 @@ cc=cc
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/interfaces/capi/include/lockstep.h" "$folder/include/"
 install -m 644 "$static" "$folder/$libdir/liblockstep.a"
-# The functions of the header, and nothing else, are exported. A function of a later version needs a separate node.
+# The functions of the header, and nothing else, are exported. A function that a later version adds needs a separate version node.
 map=$(mktemp)
 trap 'rm -f "$map"' EXIT
 functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/interfaces/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')

@@ -48,7 +48,7 @@ ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox", "gems"]
 FEW = [80, 90]
 # The driver compiles PTX of the oldest architecture for every architecture without machine code.
 PTX = "compute_60"
-# GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
+# The module of GHASH by the carry-less multiply-add. Only NVRTC 13.3 and later compile this module, for compute capability 8.0 and later.
 CARRY_LESS = "ghash_carry_less"
 # The maximum size in bytes of the archive for all architectures, which packages contain.
 MOST_BYTES = 5_000_000

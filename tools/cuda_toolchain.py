@@ -44,8 +44,8 @@ NEWEST_WHEELS = [
     "nvidia-cuda-nvdisasm==13.5.37",
 ]
 TOOLS = ["nvcc", "ptxas", "cuobjdump", "nvdisasm"]
-# NVRTC 12 makes machine code that drivers from series 525 on load ("minor version compatibility" of CUDA 12). NVRTC 13 is for what
-# NVRTC 12 does not compile, and drivers from series 580 on load its machine code.
+# NVRTC 12 makes machine code that drivers from series 525 on load ("minor version compatibility" of CUDA 12). NVRTC 13 compiles the modules
+# that NVRTC 12 does not compile. Drivers from series 580 on load its machine code.
 NVRTC_WHEELS = {12: ["nvidia-cuda-nvrtc-cu12==12.9.86"], 13: ["nvidia-cuda-nvrtc==13.5.37"]}
 NVRTC_FOLDERS = {12: "cuda_nvrtc", 13: "cu13"}
 

@@ -31,7 +31,7 @@ PACKAGES = [
     "pyarrow>=26",
     "duckdb>=2",
     "polars>=2",
-    # The original implementation of safetensors, and its types that numpy does not have.
+    # The original implementation of safetensors, and the types of safetensors that numpy does not have.
     "safetensors>=0.8",
     "ml_dtypes>=0.6",
     "mypy>=1.15",

@@ -65,7 +65,7 @@ tests() {
 }
 servers() {
     tests
-    # apache2-bin has Apache's program without a service.
+    # The package apache2-bin installs Apache's program without a service.
     programs setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl
 }
 browser() {

@@ -256,7 +256,8 @@ part_opengl() {
         --cuda "$device" --json --scale $scale ${QUICK:+--edges 16 --runs 1}
 }
 
-# Measures `openssl enc` of a file with the default provider, and with our provider on the CPU and on the device: seconds, and CPU seconds.
+# Measures the seconds and the CPU seconds of `openssl enc` for a file, with the default provider, and with our provider on the CPU and on
+# the device.
 enc() {
     set -o pipefail
     local expected='' digest who file=$XDG_CACHE_HOME/openssl.data conf=$XDG_CACHE_HOME/openssl.cnf size=${QUICK:+1}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the parts of the GPU check, from the folder that `tools/gpu_check.sh build` made. It needs bash, coreutils, sed and grep; parts
-# that need more print NOT TESTED where it is missing.
+# Runs the parts of the GPU check, from the folder that `tools/gpu_check.sh build` made. The script needs bash, coreutils, sed and grep. A
+# part that needs another program prints NOT TESTED if this program is missing.
 #
 #   FOLDER/run.sh OUT [DEVICE] [PART...]       DEVICE: cuda:0
 #

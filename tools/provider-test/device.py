@@ -51,7 +51,7 @@ LACKING = {
     "qpu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0)},
     "spu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0), "XTS": (0, 0)},
 }  # fmt: skip
-# Options of curl: the first select records in CBC mode, and the others records in GCM.
+# Options of curl: the first list selects records in CBC mode, and the second list selects records in GCM.
 SUITES = (["--tls-max", "1.2", "--ciphers", "ECDHE-RSA-AES256-SHA384"], ["--tlsv1.3"])
 OBJECT = 150_000
 

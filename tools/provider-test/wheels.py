@@ -112,7 +112,7 @@ def exchange(test, python, package, writer_is_ours, reader_is_ours):
                 test.proved(trace, f"AES-{bits}-CTR", step, name, at_least=PYARROW_BYTES)
 
 
-# The rest of this file runs in separate processes, with OPENSSL_CONF set.
+# The code below runs in separate processes, with OPENSSL_CONF set.
 
 
 def refuses(function, error):

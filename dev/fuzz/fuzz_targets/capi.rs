@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = run(&mut Unstructured::new(input));
 });
 
-/// A pointer into the memory, or sometimes a null pointer, and a length that ends within the memory.
+/// A pointer into the memory, or sometimes a null pointer, and the length of a range that ends within the memory.
 fn part(u: &mut Unstructured<'_>, memory: &mut [u8]) -> Result<(*mut u8, usize)> {
     let at = u.int_in_range(0..=memory.len())?;
     let len = u.int_in_range(0..=(memory.len() - at).min(80))?;

@@ -51,8 +51,8 @@ pub fn decrypt(data_key: &Aes, tweak_key: &Aes, tweak: &Block, data: &[u8]) -> V
     if rest.is_empty() {
         out.extend(decrypt_block(t, *last));
     } else {
-        // Encryption computed the last whole block of the ciphertext after all others, so this block has the last tweak
-        // (section 5.4.2).
+        // Encryption computed the last whole block of the ciphertext after all other blocks, so this block has the last tweak (section
+        // 5.4.2).
         let p = decrypt_block(mul_alpha(t), *last);
         out.extend(decrypt_block(t, overlay(rest, p)));
         out.extend(&p[..rest.len()]);

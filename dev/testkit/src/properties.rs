@@ -286,7 +286,7 @@ fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
     value.to_le_bytes()
 }
 
-/// GCM with any nonce and tag length, and with associated data and data of any length in any split.
+/// GCM gives the oracle's results with any length of nonce, tag, associated data and data, in any split.
 pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     // Some lengths are near 16 and 32 KiB, where streams start another piece.
     let data = prop_oneof![8 => bytes(0..300), 1 => bytes(16_300..16_500), 1 => bytes(32_700..33_000)];
@@ -334,7 +334,7 @@ pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CCM with every nonce and tag length, in any split.
+/// CCM gives the oracle's results with every length of nonce and tag, in any split.
 pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let aad = prop_oneof![8 => bytes(0..100), 1 => bytes(0xfef0..0xff10)];
     let strategy = (key_bytes(), bytes(7..14), aad, bytes(0..300), pieces(), pieces(), any::<Index>());

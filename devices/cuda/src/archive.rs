@@ -67,7 +67,7 @@ struct Unit {
     len: usize,
     /// The decoder and the code so far, if some modules of the unit are unpacked, but not the last one.
     begun: Mutex<Option<Begun>>,
-    /// Bytes that were unpacked so far.
+    /// Number of bytes that were unpacked so far.
     #[cfg(test)]
     unpacked: AtomicU64,
 }
@@ -120,7 +120,7 @@ impl Module {
 }
 
 impl Archive {
-    /// The archive of this program. It is empty if the build embedded none.
+    /// The archive of this program. It is empty if the build embedded no archive.
     pub(crate) fn embedded() -> &'static Archive {
         static EMBEDDED: OnceLock<Archive> = OnceLock::new();
         const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.archive"));
@@ -183,7 +183,7 @@ impl Archive {
         Ok(code)
     }
 
-    /// Bytes that were unpacked so far.
+    /// Number of bytes that were unpacked so far.
     #[cfg(test)]
     pub(crate) fn unpacked(&self) -> u64 {
         self.units.iter().map(|unit| unit.unpacked.load(Ordering::Relaxed)).sum()

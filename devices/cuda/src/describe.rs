@@ -102,8 +102,8 @@ impl Description {
             ocb: self.ocb,
             bytes: self.bytes,
         };
-        // SAFETY: `Work` has made the addresses and the descriptions. They refer to sections of the staging buffer, which
-        // `places` makes large enough, and to the data of the pieces. The caller guarantees the rest.
+        // SAFETY: `Work` has made the addresses and the descriptions. They refer to sections of the staging buffer, which `places` makes
+        // large enough, and to the data of the pieces. The caller guarantees the other requirements of `Batch::new`.
         unsafe { Batch::new(parts) }
     }
 }

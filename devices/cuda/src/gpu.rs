@@ -100,7 +100,7 @@ impl Gpu {
         self.machine.notice()
     }
 
-    /// Counts of launches so far.
+    /// The counters of all launches so far.
     pub(crate) fn counters(&self) -> Vec<Counter> {
         lock(&self.counters).values().cloned().collect()
     }

@@ -60,8 +60,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) keys: (u64, u32),
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// The address of scratch memory. If tiles read the block before them, and for OCB3, it has 16 bytes for each tile. For
-    /// serial modes it has the bit planes of the round keys.
+    /// The address of scratch memory. For OCB3, and if tiles read the block before them, this memory has 16 bytes for each tile. For serial
+    /// modes, it has the bit planes of the round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,

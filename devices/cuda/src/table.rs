@@ -254,9 +254,8 @@ impl<'t> Shape<'t> {
             // The number of bytes is only available on the device.
             bytes: 0,
         };
-        // SAFETY: the addresses refer to the table, and to places that `places` makes large enough for its messages. The
-        // kernels that write the descriptions check each message against the length of the data. The caller guarantees
-        // the rest.
+        // SAFETY: the addresses refer to the table, and to places that `places` makes large enough for its messages. The kernels that write
+        // the descriptions check each message against the length of the data. The caller guarantees the other requirements of `Batch::new`.
         unsafe { Batch::new(parts) }
     }
 

@@ -102,7 +102,7 @@ pub trait Pipeline {
 /// neither is a kernel, and the planner cannot choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
-    /// Nothing: this measures the call alone.
+    /// Runs nothing on the device: this measures the cost of a call alone.
     Null,
     /// The data are copied to the device and back, unchanged.
     Copy,

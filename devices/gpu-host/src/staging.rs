@@ -97,7 +97,7 @@ pub struct InFlight<D: HostDevice> {
 }
 
 impl<D: HostDevice> InFlight<D> {
-    /// Work in this staging buffer, which ends at the event.
+    /// Work that uses this staging buffer and ends at the event.
     pub fn new(pool: &Arc<StagingPool<D>>, staging: D::Staging, event: D::Event) -> Self {
         InFlight { pool: Arc::clone(pool), staging: Some(staging), event }
     }

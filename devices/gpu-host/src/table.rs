@@ -61,7 +61,7 @@ impl<'t> Arrays<'t> {
     }
 }
 
-/// The arrays of a table on the host.
+/// The arrays of a table, as copies on the host.
 struct Read<'t> {
     table: &'t Table,
     arrays: Arrays<'t>,

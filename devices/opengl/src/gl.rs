@@ -96,14 +96,14 @@ struct Texture {
     texture: glow::Texture,
     texels: Texels,
     rows: usize,
-    /// Rows that may hold keys or data.
+    /// Number of rows that may hold keys or data.
     used: usize,
 }
 
 struct Buffer {
     buffer: glow::Buffer,
     bytes: usize,
-    /// Bytes that may be data.
+    /// Number of bytes that may be data.
     used: usize,
 }
 
@@ -402,7 +402,7 @@ impl Gl {
         }
     }
 
-    /// Rows of a texture of data.
+    /// The number of rows of a texture of data.
     pub(crate) fn rows_of(&self, slot: Slot) -> usize {
         self.textures.get(&slot).map_or(0, |texture| texture.rows)
     }

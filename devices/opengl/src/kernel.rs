@@ -15,8 +15,8 @@ pub(crate) struct Kernel {
 pub(crate) enum Family {
     /// The shader performs the mode, on tiles of blocks.
     Fixslice,
-    /// The shader performs the block cipher, on one block in each vertex or fragment. The host performs the rest of the
-    /// mode.
+    /// The shader performs the block cipher, on one block in each vertex or fragment. The host performs the other steps of the mode, such
+    /// as chaining.
     Blocks(blocks::Kernel),
 }
 

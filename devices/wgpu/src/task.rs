@@ -70,7 +70,8 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Maximum number of bytes that one chunk hashes of a message, or processes of a message of GCM or OCB3.
+    /// Maximum number of bytes of a message in one chunk, for messages of GCM and OCB3 and for the part of a message that is hashed at
+    /// once.
     pub(crate) fn most_at_once(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
         MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)

@@ -67,7 +67,7 @@ pub struct AeadKey {
 
 #[wasm_bindgen]
 impl AeadKey {
-    /// A key for the mode of this name, with the length of its tags in bytes.
+    /// Makes a key for the mode of this name. `tag` is the length of its tags in bytes.
     #[wasm_bindgen(constructor)]
     pub fn new(name: &str, key: Vec<u8>, tag: usize) -> std::result::Result<AeadKey, JsValue> {
         let key = Zeroizing::new(key);

@@ -39,9 +39,9 @@ type FileKey = Zeroizing<[u8; 16]>;
 
 /// The reason why an age file is not opened.
 pub(crate) enum Failure {
-    /// It is not an age file, or was changed.
+    /// The file is not an age file, or was changed.
     Damaged,
-    /// It has no recipient that belongs to the identities or to a passphrase.
+    /// The file has no recipient that belongs to the identities or to a passphrase.
     NoMatch,
     /// The passphrase is wrong, or the header was changed.
     WrongPassphrase,
@@ -269,12 +269,12 @@ fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     str::from_utf8(&text[..end]).ok()
 }
 
-/// An argument of this number of bytes.
+/// Decodes an argument of a stanza to this number of bytes; `None` if the argument has another length.
 fn decode<const N: usize>(argument: &str) -> Option<[u8; N]> {
     BASE64.decode(argument).ok()?.try_into().ok()
 }
 
-/// The file key in a stanza.
+/// Decrypts the file key in a stanza.
 fn unwrap(key: &Key, stanza: &Stanza<'_>) -> Option<FileKey> {
     // Only bodies of this length are decrypted, so that a body does not fit several keys.
     if stanza.body.len() != 16 + 16 {

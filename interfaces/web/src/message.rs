@@ -47,7 +47,7 @@ fn after(before: u64, cause: Error) -> Error {
     }
 }
 
-/// A message: the key of its chunks.
+/// A message, as the key of its chunks.
 #[wasm_bindgen]
 pub struct Chunks {
     key: MessageKey,
@@ -108,7 +108,7 @@ impl Chunks {
         Ok(copy(&sealed))
     }
 
-    /// Opens chunks, the first of which has the number `first`. `ends` is true if the message ends with them.
+    /// Opens chunks, the first of which has the number `first`. `ends` is true if the message ends with these chunks.
     pub fn open(&self, first: f64, sealed: &[u8], ends: bool) -> Result<Uint8Array, JsValue> {
         if ends && sealed.len() % ENCRYPTED_CHUNK < TAG {
             let got = HEADER as u64 + first as u64 * ENCRYPTED_CHUNK as u64 + sealed.len() as u64;

@@ -128,7 +128,7 @@ fn ctr_examples() {
     }
 }
 
-/// Both increment functions, at every overflow: the keystream is the encryption of the listed counter blocks.
+/// Checks both increment functions at every overflow: the keystream must be the encryption of the listed counter blocks.
 #[test]
 fn counters_wrap() {
     let aes = Aes::new(&hex(KEYS[0]));

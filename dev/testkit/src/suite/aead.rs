@@ -207,7 +207,7 @@ pub fn ccm_agrees(subject: &Subject) {
             );
             assert!(matches!(refused, Err(Error::IvLength { .. } | Error::TagLength { .. })));
         }
-        // A nonce of 13 bytes leaves 16 bits for the length.
+        // With a nonce of 13 bytes, the length is encoded in 16 bits, so these data are too long by one byte.
         let mut data = vec![0; 65536];
         let refused = Aead::Ccm.run_messages(
             &subject.planner,

@@ -72,8 +72,7 @@ pub(super) fn lengths(cipher: Cipher) -> Vec<usize> {
     lengths
 }
 
-/// Each cipher, key size, direction and length, in place. On slow devices, each length is tested with some of the key
-/// sizes only.
+/// Runs each cipher, key size, direction and length in place. On slow devices, each length is tested with some of the key sizes only.
 pub fn every_cipher_every_length(subject: &Subject) {
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {

@@ -214,7 +214,7 @@ pub fn counters_wrap(subject: &Subject) {
     }
 }
 
-/// Input and output in separate buffers, at every alignment.
+/// Runs passes with input and output in separate buffers, at every alignment.
 pub fn unaligned(subject: &Subject) {
     let size = KeySize::Aes128;
     for pass in Pass::ALL {
@@ -246,7 +246,7 @@ pub fn unaligned(subject: &Subject) {
     }
 }
 
-/// Many segments of different lengths in one call; some segments share a key.
+/// Runs many segments of different lengths in one call; some segments share a key.
 pub fn many_segments(subject: &Subject) {
     for pass in Pass::ALL {
         let sizes = subject.sizes(pass);

@@ -77,7 +77,7 @@ pub(super) unsafe fn run(
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     let (record, context) = trace.map_or((None, ptr::null()), Trace::recorder);
     // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; `trace` owns the context until the launch has ended; the
-    // caller guarantees the rest.
+    // caller guarantees that the memory that the kernel accesses is allocated.
     unsafe {
         let error = lockstep_emu_launch(
             name.as_ptr(),

@@ -1,5 +1,5 @@
-//! Work that is larger than the work of the shared suite: several tiles, levels and chunks, processed by the device and
-//! compared with the oracle.
+//! Tests of work that is larger than the work of the shared suite: several tiles, levels and chunks, processed by the device and compared
+//! with the oracle.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! OCB3 on the device: messages with several tiles, and tiles at high positions of very long messages.
+//! Tests of OCB3 on the device: messages with several tiles, and tiles at high positions of very long messages.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};

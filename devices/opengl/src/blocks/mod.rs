@@ -1,5 +1,5 @@
-//! Kernels that follow published systems. The GPU encrypts or decrypts blocks, one block in each vertex or fragment, and the
-//! host performs the rest of the mode. The kernels use tables, so their time may depend on keys and data.
+//! Kernels that follow published systems. The GPU encrypts or decrypts blocks, one block in each vertex or fragment, and the host performs
+//! the other steps of the mode, such as chaining. The kernels use tables, so their time may depend on keys and data.
 
 mod chunk;
 mod geforce6800;

@@ -148,8 +148,8 @@ impl Pipeline for Task {
 }
 
 impl Task {
-    /// Fills the halves of the tiles with the blocks of all pieces. The rest of the last tile of each piece is filled
-    /// with zeros.
+    /// Fills the halves of the tiles with the blocks of all pieces. In the last tile of each piece, bytes after the end of the piece are
+    /// zero.
     fn halves(
         &self,
         mut halves: [Zeroizing<Vec<u8>>; 2],

@@ -1,6 +1,6 @@
 //! The places of the blocks of a chunk in textures.
 //!
-//! A tile has two halves, each in a separate texture, so that a fragment reads and writes the same position in both.
+//! A tile has two halves, each in a separate texture, so that a fragment reads and writes the same position in both textures.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Texture units, the VPM and DMA: their reads and writes, the faults that they report, and their clocks.
+//! Tests of texture units, the VPM and DMA: their reads and writes, the faults that they report, and their clocks.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::sim::{Fault, FaultKind, Leftovers, Machine, Program, Run, Vector};
@@ -155,11 +155,11 @@ fn bytes_and_halves_of_the_vpm() {
     // Elements of 8 bits. Packed elements are bytes 16 to 31 of row 1, and laned elements are byte 1 of each word.
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
-    // The packed and the laned setup for elements of 16 bits.
+    // Reads with the packed and with the laned setup for elements of 16 bits.
     let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));
-    // Writes of bytes keep the other bytes.
+    // Writes of bytes do not change the other bytes of a word.
     let source = format!(
         "{}mov vpm, -1\n{}mov vpm, elem_num\n{}mov r1, vpm",
         write_setup(HORIZONTAL),

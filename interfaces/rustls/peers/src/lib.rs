@@ -15,7 +15,7 @@ pub fn lockstep() -> CryptoProvider {
     lockstep_rustls::provider(aws_lc_rs::default_provider()).expect("a kernel passes its self-test")
 }
 
-/// The providers by name, the one of Lockstep first.
+/// All providers with their names. The provider of Lockstep is the first.
 pub fn providers() -> Vec<(&'static str, CryptoProvider)> {
     vec![
         ("lockstep", lockstep()),

@@ -127,7 +127,7 @@ pub(crate) fn deliver<A: SideData, B: SideData>(
     receive(to, &records(from))
 }
 
-/// Sends data in pieces that fit into the buffer of the connection, and returns what the other side has received.
+/// Sends data in pieces that fit into the buffer of the connection, and returns the data that the other side has received.
 pub(crate) fn send<A: SideData, B: SideData>(
     from: &mut ConnectionCommon<A>,
     to: &mut ConnectionCommon<B>,

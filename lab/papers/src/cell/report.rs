@@ -157,7 +157,7 @@ impl Report {
         self.rates("Table 2: the paper's kernels, and Lockstep's of the same design", TABLE_2, "paper")
     }
 
-    /// The steps from the paper's rows of Table 2 to Lockstep's.
+    /// A table of the steps that lead from the paper's rows of Table 2 to Lockstep's kernels.
     pub fn causes(&self) -> Table {
         published::table(&self.published, |row| self.ours(row))
     }

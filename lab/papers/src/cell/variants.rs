@@ -34,7 +34,7 @@ const ROLLED: [(&str, Way, u32, &str); 3] = [
     ("tables of 64 KiB", Way::Tables, 2, "spu/tab4"),
 ];
 
-/// Loops over the rounds compared with unrolled ones.
+/// Compares loops over the rounds with unrolled loops.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.

@@ -116,7 +116,7 @@ impl Window {
         Window { title, cycles: by_cycle(trace.issues(), range), image: image.clone() }
     }
 
-    /// Dual-issue cycles, and cycles lost by cause.
+    /// The number of dual-issue cycles, and the number of lost cycles by cause.
     pub fn totals(&self) -> (usize, BTreeMap<Lost, usize>) {
         let mut lost = BTreeMap::new();
         for cause in self.cycles.iter().filter_map(|cycle| cycle.lost) {

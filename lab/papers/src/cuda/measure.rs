@@ -1,4 +1,4 @@
-//! The paper's experiments on a current device: AES-128-CTR on data in device memory, and from host to host.
+//! Repeats the paper's experiments on a current device: AES-128-CTR on data in device memory, and from host to host.
 
 use std::time::Instant;
 
@@ -41,11 +41,11 @@ pub struct Measured {
     pub is_emulated: bool,
     /// The name of the CPU kernel with which the device is compared.
     pub cpu: String,
-    /// Figures 5 and 6: data in device memory, each with the best number of threads.
+    /// The points of Figures 5 and 6: data in device memory, each with the best number of threads.
     pub sizes: Vec<Point>,
-    /// Figure 7: data in device memory.
+    /// The points of Figure 7: data in device memory.
     pub threads: Vec<Point>,
-    /// Table 1: rates from host to host. The number of threads is the best one for data in device memory.
+    /// The points of Table 1: rates from host to host. The number of threads is the best one for data in device memory.
     pub hosts: Vec<Point>,
 }
 

@@ -76,7 +76,7 @@ impl Report {
         lines
     }
 
-    /// Figures 5 and 6: throughput by size; Figure 7: by threads per block.
+    /// The plots of Figures 5 and 6 (throughput by size) and of Figure 7 (throughput by threads per block).
     pub fn plots(&self) -> Vec<Plot> {
         let up = || "GB/s".to_owned();
         let mut plots = vec![Plot {

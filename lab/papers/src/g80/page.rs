@@ -32,7 +32,7 @@ pub fn page(results: &Results, folder: &str) -> Page {
     Page { markdown, pictures: plots::all(results) }
 }
 
-/// Words of the state that a thread of coarse grain reads and writes for an AES block: four of each in each round.
+/// Words of the state that a thread of coarse grain reads and writes for an AES block: four reads and four writes in each round.
 const STATE_ACCESSES: f64 = 80.0;
 
 /// The additional clocks of the issue port in coarse grain if an access to the state takes this number of passes, as a fraction

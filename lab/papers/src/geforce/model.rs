@@ -212,7 +212,7 @@ fn blocks_of(quad: u64, edge: u64) -> [u64; 4] {
 /// The lines of the texels of a machine.
 struct Lines {
     order: Order,
-    /// Binary logarithm of the texels of a line.
+    /// Binary logarithm of the number of texels of a line.
     texels: u32,
 }
 

@@ -155,8 +155,8 @@ fn seconds_of(fit: &Fit, file: &File, groups: u32) -> f64 {
     fit.seconds(file, EDGE, simulate(&fit.machine, file, groups).rate())
 }
 
-/// The times of the thesis, each with the time of the model. The misses are simulated with textures of 512 x 512 texels. They are also used
-/// for larger textures.
+/// The times of the thesis, each with the time of the model. The misses are simulated with textures of 512 x 512 texels. The same misses
+/// are used for larger textures.
 fn rows(fit: &Fit, misses: &[Misses]) -> Vec<Row> {
     let seconds = |file: u32, edge| fit.seconds(&File::of(file), edge, misses[file as usize - 1].rate());
     let basis = |file| match file {

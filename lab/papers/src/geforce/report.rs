@@ -1,4 +1,4 @@
-//! The tables of the report. The model is one section of it.
+//! The tables of the report, which has one section about the model.
 
 use serde_json::{Value, json};
 

@@ -96,7 +96,7 @@ impl<'a> Subject<'a> {
         !paper::BY_MODE.contains(&self.name)
     }
 
-    /// True if the kernel has a mode.
+    /// True if the kernel supports a mode.
     fn has(&self, pass: Pass) -> bool {
         self.device.cost(self.kernel, Operation::Pass(pass), KeySize::Aes128).is_some()
     }

@@ -10,7 +10,7 @@ const EMPTY: &str = "#eeeeee";
 const PART: &str = "#dce6f0";
 const MARKED: &str = "#f28e2b";
 
-/// Elements of a vector, and bytes of an element.
+/// The number of elements of a vector, and the number of bytes of an element.
 const ELEMENTS: usize = 16;
 const BYTES: usize = 4;
 

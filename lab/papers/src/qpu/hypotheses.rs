@@ -52,7 +52,7 @@ fn of_errors(before: f64, after: f64) -> Verdict {
     }
 }
 
-/// The explanations that the model tests. The tables are those of the model.
+/// The explanations that the model tests. The arguments are tables that the model has computed.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a program does not run, which is a bug.

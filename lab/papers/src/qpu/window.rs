@@ -126,8 +126,8 @@ fn iteration(events: &[Event]) -> Option<Range<usize>> {
     }
     let most = starts.into_values().max_by_key(Vec::len)?;
     let turns = || most.windows(2).map(|pair| pair[0]..pair[1]);
-    // The last iteration of an inner loop is followed by the rest of the outer loop, so the distance to the next start is longer. Only the
-    // shortest distances are iterations.
+    // The last iteration of an inner loop is followed by other instructions of the outer loop, so the distance to the next start is longer.
+    // Only the shortest distances are iterations.
     let shortest = turns().map(|turn| turn.len()).min()?;
     let mut turns = turns().filter(|turn| turn.len() == shortest);
     turns.nth(turns.clone().count() / 2)

@@ -219,7 +219,7 @@ fn traces_show_an_iteration() {
     let long =
         Window::of_kernel(kernel("bitslice", Some("CFB-decrypt")).unwrap(), 128, 12, Some(10_000)).unwrap();
     assert!(long.to_string().contains("clocks lost: DMA load"));
-    // If the requested number of clocks is larger than the rest of the run, the window ends with the run.
+    // If the run ends before the requested number of clocks has passed, the window ends with the run.
     let all = Window::of_kernel(kernel("bitslice", None).unwrap(), 256, 1, Some(u64::MAX)).unwrap();
     assert!(all.events.len() > 1000);
 }

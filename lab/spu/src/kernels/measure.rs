@@ -1,4 +1,4 @@
-//! Measurement of kernels, with the quantities that the paper uses.
+//! Measures kernels, in the quantities that the paper uses.
 
 use super::{Compiled, Loop, MAX_RUN_BYTES, Refused};
 use crate::schedule::Effort;

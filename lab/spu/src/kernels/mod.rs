@@ -169,10 +169,10 @@ const SLACK: usize = 1024;
 
 type Outcome = Result<Arc<Compiled>, String>;
 
-/// The outcomes by loop, number of rounds and level.
+/// The outcomes of compilations, by loop, number of rounds and level of effort.
 type Outcomes = HashMap<(Loop, usize, Effort), Arc<OnceLock<Outcome>>>;
 
-/// The outcomes so far, because scheduling a loop takes much longer than running it.
+/// The outcomes of all compilations so far. They are stored, because scheduling a loop takes much longer than running it.
 static COMPILED: LazyLock<Mutex<Outcomes>> = LazyLock::new(Mutex::default);
 
 impl Loop {

@@ -6,7 +6,7 @@ use crate::schedule::{Flow, Value};
 /// A mode of operation, as a loop of the SPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Independent blocks, in the direction of the cipher.
+    /// ECB: independent blocks, in the direction of the cipher.
     Ecb,
     /// Counter blocks, whose last 32 bits are incremented.
     Ctr,
@@ -28,7 +28,7 @@ pub enum Mode {
 /// The type of a parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
-    /// A round key in the cipher's form.
+    /// A round key in the internal form of the cipher.
     RoundKey(usize),
     /// The value that chaining adds to each block before the first round: the sum of the first round key and of the
     /// last round key in the internal form.

@@ -62,7 +62,7 @@ struct Node {
     op: Op,
     /// The value that the instruction computes.
     out: Option<Value>,
-    /// RA, RB, RC; for stores RA, RB and the stored value.
+    /// The source registers RA, RB and RC; for stores, RA, RB and the stored value.
     sources: [Option<Value>; 3],
     imm: i32,
     lane: u32,

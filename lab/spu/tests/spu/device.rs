@@ -78,7 +78,7 @@ fn two_chips_have_two_memories() {
     assert!(gain > 1.9 && gain <= 2.0, "{gain}");
 }
 
-/// Clocks of a call for some blocks, and the number of bytes that are loaded before the call.
+/// The clocks of a call for this number of blocks, and the number of bytes that are loaded before the call.
 fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     let compiled = of.compiled(10, Effort::Full).unwrap();
     let keys = [[0; 16]; 11];

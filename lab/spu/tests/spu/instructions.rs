@@ -41,7 +41,8 @@ fn calls_return_to_the_instruction_after_them() {
     assert_eq!(machine.register(Reg::new(0)), 12 << 96, "the other words of the return address are zero");
 }
 
-/// Sets the parameters of a DMA command between `$3` in the local store and `$4` in main storage, with `$5` bytes.
+/// Sets the parameters of a DMA command. The command transfers `$5` bytes between the address `$3` in the local store and the address `$4`
+/// in main storage.
 const COMMAND: &str = "\
     wrch $ch16,$3\nwrch $ch17,$20\nwrch $ch18,$4\nwrch $ch19,$5\nil $6,7\nwrch $ch20,$6\nwrch $ch21,$2\n";
 /// Waits for tag 7.

@@ -1,4 +1,4 @@
-//! Kernels of passes, compared with the oracle. The segments have the layout of the ABI.
+//! Runs the kernels of passes, and compares their results with the oracle. The segments have the layout of the ABI.
 
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, xts};
 

@@ -11,7 +11,8 @@ use rustls::{CipherSuite, ClientConfig, ConnectionCommon, ServerConfig, Side, Si
 
 use crate::timed;
 
-/// One kind of work, which each contender does once in a round. The time is that of one operation.
+/// One kind of work, which each contender does once in a round. The work consists of several operations, and the result is the time of one
+/// of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// Writes of this number of bytes, encrypted into records.

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Rates of fine and coarse grain at 4, 8, 16 KiB.
+/// A report with these rates of fine and coarse grain at 4, 8 and 16 KiB.
 fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
     let mut sizes = Vec::new();
     for (index, rates) in fine.into_iter().zip(coarse).enumerate() {

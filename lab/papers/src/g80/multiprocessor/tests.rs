@@ -49,7 +49,8 @@ fn warps_of_a_block_wait_at_barriers() {
 #[test]
 fn a_block_that_ends_is_replaced() {
     let steps = [vec![Step::Compute(10)]];
-    // Blocks that run one after the other, and then blocks of which two run at the same time. Five blocks take three rounds.
+    // In the first case, three blocks run one after the other. In the second case, two blocks run at the same time. Five blocks, of which
+    // two run at the same time, take three rounds.
     assert_eq!(clocks(&steps, 1, 1, 3), 3 * 240);
     assert_eq!(clocks(&steps, 1, 2, 2), 240 + 4);
     assert_eq!(clocks(&steps, 1, 2, 5), 3 * 240);

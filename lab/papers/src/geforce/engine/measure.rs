@@ -156,9 +156,9 @@ pub struct Measured {
     pub overhead_edge: usize,
     /// Table A7: the times without encryption, for the files of that table.
     pub overhead: Vec<Overhead>,
-    /// The times with the kernel of the 8800, for each file and configuration. Empty without a device.
+    /// The times with the kernel of the 8800, for each file and configuration. Empty if there is no CUDA device.
     pub on_8800: Vec<Geforce8800>,
-    /// Table A7 for the 8800, with the buffer of Table A4. Empty without a device.
+    /// Table A7 for the 8800, with the buffer of Table A4. Empty if there is no CUDA device.
     pub overhead_8800: Vec<Overhead>,
 }
 

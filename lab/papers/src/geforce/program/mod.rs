@@ -168,7 +168,7 @@ struct Program<'a> {
     encrypts: bool,
 }
 
-/// Copying (Figure B1), OpenSSL's own AES, and each device of the provider.
+/// The programs that are measured: a copy (Figure B1), OpenSSL's own AES, and each device of the provider.
 fn programs(conditions: &Conditions) -> Vec<Program<'_>> {
     let program = |name: String, device, encrypts| Program { name, conditions, device, encrypts };
     let own = [program("cp".into(), None, false), program("openssl".into(), None, true)];
