@@ -66,7 +66,7 @@ def main():
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         give_up(f"there are no wheels for {platform.system()} on {platform.machine()}: run this on Linux, x86_64 or aarch64")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    # A lock, because parallel builds may install the compiler at the same time.
+    # The lock is needed because parallel builds may install the compiler at the same time.
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_complete(folder, wheels):

@@ -49,7 +49,7 @@ def install(what):
     """Creates the virtual environment again."""
     print(f"installing {WANTED} in {FOLDER}", file=sys.stderr)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    # Binary packages only: a build takes minutes and requires libraries that are rarely installed.
+    # Only binary packages are installed, because a build takes minutes and requires libraries that are rarely installed.
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
     steps = [
         ([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv"),

@@ -21,7 +21,7 @@ PACKAGES = [
     "cryptography>=50",
     "numpy>=2",
     "fsspec>=2026",
-    # Libraries that open files by fsspec.
+    # Libraries that open files through fsspec.
     "pandas>=3",
     "zarr>=3",
     "dask[dataframe]>=2026",
@@ -46,10 +46,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
 FOLDER = os.path.abspath(os.path.join(TARGET, "python-venv"))
 PYTHON = os.path.join(FOLDER, "bin", "python")
-# The file with a hash of the installed list of packages and of the interpreter's version.
+# This file contains a hash of the list of installed packages and of the interpreter's version.
 STAMP = os.path.join(FOLDER, "packages")
 CLUSTER_STAMP = os.path.join(FOLDER, "packages-cluster")
-# Binary packages only: a build takes minutes and requires libraries that are rarely installed.
+# Only binary packages are installed, because a build takes minutes and requires libraries that are rarely installed.
 PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
 PIP += ["install", "--only-binary", ":all:"]
 

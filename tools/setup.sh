@@ -25,7 +25,7 @@ command -v cargo >/dev/null || {
 }
 
 missing=()
-# Adds a Debian package if there is no such program: PROGRAM:PACKAGE...
+# Adds the Debian package of each program that is missing. The arguments have the form PROGRAM:PACKAGE.
 programs() {
     local pair
     for pair in "$@"; do
@@ -48,7 +48,7 @@ peers() {
     lab
     python
     programs openssl:openssl valgrind:valgrind ssh-keygen:openssh-client script:bsdutils pkg-config:pkgconf
-    # The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
+    # The tests of the provider link to OpenSSL. The build of another release of OpenSSL requires Perl with its modules.
     echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
     perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
 }
@@ -73,7 +73,7 @@ browser() {
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do
         ! command -v $program >/dev/null || return 0
     done
-    # A page needs a font.
+    # The browser needs a font to show a page.
     missing+=(chromium-headless-shell fonts-dejavu-core)
 }
 

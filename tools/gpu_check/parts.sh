@@ -37,7 +37,7 @@ quoted() {
     printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
 
-# Runs a step: its name, its limit in seconds, and a command. The limit is shortened if the part has less time left.
+# Runs a step. The arguments are its name, its limit in seconds, and its command. The limit is shortened if the part has less time left.
 step() {
     local name=$1 most=$2 begun=$SECONDS rc
     shift 2

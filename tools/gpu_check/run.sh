@@ -45,7 +45,7 @@ usage() {
     exit 2
 }
 
-# A string of JSON. Control characters, of which command lines have none, become spaces.
+# Prints the argument as a JSON string. Control characters become spaces; command lines contain none.
 quoted() {
     printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
@@ -75,14 +75,14 @@ is_complete() {
     case "$(state_of "$1")" in done | 'not tested') true ;; *) false ;; esac
 }
 
-# Moves the files of a part to OUT/earlier.
+# Moves the files of the part $1 to OUT/earlier.
 to_earlier() {
     local earlier
     earlier=$out/earlier/$(date -u +%F-%H%M%S)
     mkdir -p "$earlier" && mv -f "$out/$1".* "$earlier/" || cannot_write "$earlier"
 }
 
-# Writes OUT/PART.json: state, start, seconds. The steps are in the file that parts.sh wrote.
+# Writes OUT/PART.json. The arguments are the state, the start and the seconds. The steps are in the file that parts.sh wrote.
 describe() {
     local state=$1 start=$2 seconds=$3 steps=$out/.$part.steps file separator=''
     {
@@ -118,7 +118,7 @@ interrupted() {
     exit 143
 }
 
-# Runs one part: its name, and its limit in seconds.
+# Runs one part. The arguments are its name and its limit in seconds.
 run() {
     local limit=$2 begun=$SECONDS start guard=() rc
     part=$1

@@ -126,7 +126,7 @@ def measure_library(library, zeros, wait, peers):
 def interface(device, expected):
     """Tests arrays that have only `__cuda_array_interface__`."""
     if device == "cuda:emu":
-        # The array is in the memory of the emulator and has the same interface.
+        # The array is in the memory of the emulator and also has `__cuda_array_interface__`.
         def emulated(content, shape):
             array = EmulatedArray(len(content), shape)
             array.memory.copy_from(content)

@@ -37,7 +37,7 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The page and the beginning of its first block that needs a cluster. All later blocks of the page also need the cluster.
+# The first block that needs a cluster: its page and its beginning. All later blocks of the page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
 # Blocks that are not run: the page, a part of the block's text, and the reason.
 LEFT_OUT = [

@@ -83,7 +83,7 @@ def check_work(test, name, device, trace, passes, wanted, size, outputs):
     """Checks by the trace the number of bytes of a device, and that the processes with these outputs have stated the
     work that the CPU does in its place."""
     done = worked(trace, device)
-    # The device may also process blocks of additional data, nonces, padding and tags.
+    # The device may also process additional data, nonces, padding and tags.
     good = passes * size <= done <= (passes * size + 512 if passes else 0)
     test.check(good, f"{name}: the device did what it supports", f"it did {done} bytes, {passes} times {size} are right")
     stated = sum("; the CPU does this work" in line for line in trace.lines())

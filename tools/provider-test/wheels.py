@@ -30,7 +30,8 @@ CONTEXT = b"backups/monday"
 FORGED_MODES = ("GCM", "CCM", "OCB", "GCM-SIV", "SIV")
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
-# The number of bytes that a process must have passed to our provider: of all messages with one length of key, and of a file.
+# The number of bytes that a process must have passed to our provider: PYCA_BYTES for all messages with one length of key, and PYARROW_BYTES
+# for a file.
 PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
 
 

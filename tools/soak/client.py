@@ -20,7 +20,7 @@ import socket
 import ssl
 import time
 
-# A client with flaws makes its faulty request as the request with this number.
+# A client with flaws makes its faulty request when it reaches this number of requests.
 FLAWED = 5
 # The numbers of uploads and of fetches with each suite in one round of requests.
 UPLOADS, FETCHES = 1, 4

@@ -58,8 +58,8 @@ SUITES = (
 )
 # All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
-# The faults of two servers and of two programs (devices/cuda/src/machine/failing.rs). Three failures make a process give up its device,
-# so workers have new ones after each reload.
+# The faults of two servers and of two programs (devices/cuda/src/machine/failing.rs). After three failures, a process gives up its device.
+# After each reload, new workers have new devices.
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
@@ -186,7 +186,7 @@ class Soak:
         self.series.append(memory.Series(name, lambda: [process.running.pid]))
 
     def client(self, number, subject, flaw="none"):
-        # These flaws are possible only in requests that a device may abort.
+        # Only a request that a device may abort can have these flaws.
         aborts = flaw in ("aborted", "refused")
         settings = {
             "seed": number,

@@ -1,4 +1,4 @@
-//! The circuits of `aes.circuit`, and the shader code generated from them, compute the functions of FIPS 197.
+//! Tests that the circuits of `aes.circuit`, and the shader code generated from them, compute the functions of FIPS 197.
 
 mod shader;
 

@@ -308,7 +308,7 @@ impl Call {
     }
 }
 
-/// Updates without output: additional data, or the message length.
+/// Makes an update without output, which passes additional data or announces the length of the message.
 fn aad_or_length(
     u: &mut Unstructured<'_>,
     state: &mut State<'_>,

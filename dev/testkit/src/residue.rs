@@ -67,7 +67,7 @@ fn contains(memory: &[u8], secret: &[u8; 16]) -> bool {
     false
 }
 
-/// The secrets of a step that are in the writable memory of a process, with their places.
+/// Finds the secrets of a step that are in the writable memory of a process. Returns their names and places.
 fn search(process: u32, secrets: &BTreeMap<&'static str, [u8; 16]>) -> Vec<String> {
     let memory = File::open(format!("/proc/{process}/mem")).unwrap();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! The data of the kernels that the program contains: their sources, for compilation at run time, and an archive of machine code if
+//! Writes the data of the kernels that the program contains: their sources, for compilation at run time, and an archive of machine code if
 //! LOCKSTEP_CUDA_KERNELS names one (tools/cuda_kernels.py).
 
 use std::fmt::Write;

@@ -74,7 +74,7 @@ struct SharedArray {
 // An access that a kernel traces (TRACE in kernels/common/platform.cuh).
 enum class Traced : uint32_t { lookup, load, store };
 
-// The function that gets the accesses of a traced launch, and its first argument. Null if the launch is not traced.
+// The function that receives the accesses of a traced launch, and its first argument. The function is null if the launch is not traced.
 struct Trace {
     void (*record)(const void *context, Traced kind, uint64_t address, uint32_t bytes, uint32_t block, uint32_t thread);
     const void *context;
@@ -108,9 +108,9 @@ inline void trace(Traced kind, const void *address, uint32_t bytes) {
     block.trace.record(block.trace.context, kind, reinterpret_cast<uintptr_t>(address), bytes, block.index.x, here->index.x);
 }
 
-// __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
+// Does the work of __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
 uint64_t meet_block(Place place, int predicate);
-// __syncwarp, ballots and shuffles among the lanes of the mask.
+// Does the work of __syncwarp, ballots and shuffles among the lanes of the mask.
 uint64_t meet_warp(Place place, Exchange exchange, uint32_t mask, uint64_t value, uint32_t source);
 
 void *shared_array(const void *key, size_t bytes);

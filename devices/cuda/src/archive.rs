@@ -127,7 +127,7 @@ impl Archive {
         EMBEDDED.get_or_init(|| Archive::parse(BYTES).unwrap_or_default())
     }
 
-    /// The archive in the bytes; `None` if they are not an archive.
+    /// Reads an archive from the bytes. Returns `None` if the bytes are not an archive.
     pub(crate) fn parse(bytes: &'static [u8]) -> Option<Archive> {
         let end = bytes.windows(2).position(|two| two == b"\n\n")?;
         let (index, data) = (str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);

@@ -1,4 +1,4 @@
-//! Discovery of devices: the GPUs that the driver lists, and the emulator.
+//! Finds devices: the GPUs that the driver lists, and the emulator.
 
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
 }
 
-/// The emulator as a device, and the trace of its kernels' accesses.
+/// Returns the emulator as a device, and the trace of its kernels' accesses.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_trace() -> (Cuda, Trace) {
     let trace = Trace::default();

@@ -306,7 +306,7 @@ fn joined(file: &Path, included: &str) -> PathBuf {
     path
 }
 
-/// Compiler options. The output is machine code if the compiler supports the architecture. Otherwise it is PTX for the
+/// Returns the options of the compiler. The output is machine code if the compiler supports the architecture. Otherwise it is PTX for the
 /// newest older architecture, and the driver compiles the PTX.
 fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     let number = architecture.number();

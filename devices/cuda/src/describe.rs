@@ -157,7 +157,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         }
         let levels = task.kind.hashes().then(|| {
             let blocks = |piece: &Piece| {
-                // GCM hashes, in addition to the data, the associated data and the block of lengths.
+                // In addition to the data, GCM hashes the associated data and the block of lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aad_blocks(aead) + 1);
                 (piece.range.len().div_ceil(16) + beside) as u64
             };

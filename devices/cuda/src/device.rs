@@ -210,8 +210,8 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates, not measurements, for data in ordinary host memory, which are copied through staging buffers. For work on device
-        // memory, the planner compares only the kernels of the same device.
+        // The costs are estimates, not measurements. They apply to data in ordinary host memory, which are copied through staging buffers.
+        // For work on device memory, the planner compares only the kernels of the same device.
         if !is_at_hand(self.gpu(), family, operation, key) {
             // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
             // only if the caller names the device.

@@ -105,7 +105,7 @@ impl Energy {
     }
 }
 
-/// A function of the library.
+/// Returns a function of the library.
 ///
 /// # Safety
 /// The function must have the type `T`. The caller must use the function only while the library is loaded.

@@ -162,8 +162,8 @@ impl<'a> Batch<'a> {
         Launch { segments, first_tile, schedules, scratch, tiles, count, option }.parameters()
     }
 
-    /// The error of a batch that lacks a description that its operation needs, which is a bug of this crate. Without this
-    /// error, the caller would not notice that the work was not done.
+    /// Returns the error of a batch without a description that its operation needs, which is a bug of this crate. Without this error, the
+    /// caller would not notice that the work was not done.
     fn undescribed(&self) -> Error {
         self.gpu
             .failed("the work was queued without a description that its operation needs: please report this")

@@ -307,7 +307,7 @@ impl<'t> Shape<'t> {
                 .word(opens.into());
             launch(helper::GCM_MESSAGES, u64::from(self.count) + 1, &messages)?;
         } else if self.hashes && !is_polyval {
-            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
+            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which GHASH does not need.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }
         for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {
@@ -356,7 +356,7 @@ impl<'t> Shape<'t> {
     }
 }
 
-/// The number of tiles of each message at each level of GHASH, computed from the longest message. Empty if one thread
+/// Returns the number of tiles of each message at each level of GHASH, computed from the longest message. The list is empty if one thread
 /// hashes each message.
 fn uniform_levels(limits: &Limits, longest: u64, messages: u64, keys: u64) -> Vec<u64> {
     let mut tiles = longest.div_ceil(GHASH_TILE_BLOCKS).max(1);

@@ -120,7 +120,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
                 self.launch(pieces, resident)?;
             }
             if !left.is_empty() {
-                // The remaining parts start with the chaining states that these chunks return.
+                // The next parts of the segments start with the chaining states that these chunks return.
                 self.deliver_all()?;
             }
         }

@@ -137,7 +137,7 @@ impl<C: 'static> ContextThread<C> {
             catch_unwind(AssertUnwindSafe(|| work(context))).map(|value| delivery.deliver(value))
         });
         if let Some((queue, _)) = self.thread.as_ref().filter(|_| self.process == std::process::id()) {
-            // If the thread has ended, the work is dropped, and with it the delivery.
+            // If the thread has ended, the queue refuses the work. The work is dropped, and with it the delivery.
             let _ = queue.send(work);
         }
         Promise { device: self.device, process: self.process, place }

@@ -17,7 +17,7 @@ pub struct PieceKeys<'d> {
 }
 
 impl<'d> PieceKeys<'d> {
-    /// The keys of these pieces.
+    /// Finds the distinct keys of these pieces, and numbers them.
     pub fn of(pieces: &[Piece], messages: &Messages<'_, 'd>) -> Self {
         let (mut all, mut known) = (Vec::<&'d Key>::new(), HashMap::<*const Key, u32>::new());
         let mut number = |key: &'d Key| match all.last() {

@@ -13,7 +13,7 @@ pub enum Kind {
     Polyval,
     /// A serial pass: one lane processes a message from its beginning to its end.
     Chain(Chain),
-    /// Whole messages of GCM: CTR in tiles, and GHASH.
+    /// Whole messages of GCM: the data are processed by CTR in tiles and by GHASH.
     Gcm {
         /// True for decryption.
         opens: bool,

@@ -110,7 +110,7 @@ impl<D: HostDevice> InFlight<D> {
     /// Waits until the work has ended.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`] if it failed.
+    /// [`lockstep_core::Error::DeviceFailed`] if the work failed.
     pub fn wait(&self) -> Result<()> {
         self.pool.device.wait(&self.event)
     }

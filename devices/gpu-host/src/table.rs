@@ -134,7 +134,7 @@ pub fn run_on_host(
 ) -> Result<()> {
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
     let write = |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
-    // If anything fails, earlier contents of the status array must not be taken for results.
+    // All statuses are first set to pending, because earlier contents of the array must not be taken for results if anything fails.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;
     let mut read = Read::new(memory, arrays, table, stream)?;

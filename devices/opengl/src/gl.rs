@@ -269,7 +269,7 @@ impl Gl {
         Ok(key)
     }
 
-    /// A program that was compiled.
+    /// The program with this key, which [`Gl::compile`] has compiled.
     pub(crate) fn compiled(&self, key: &str) -> &Compiled {
         &self.programs[key]
     }

@@ -24,7 +24,7 @@ fn steps_of(tile: Tile) -> u32 {
     return (tile.blocks + 15u) / 16u;
 }
 
-// The input of the cipher.
+// The input of the cipher in a step of a message.
 fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     if launch.option == PCBC_DECRYPT { return data[tile.at + step]; }
     let before = data[tile.extra];

@@ -36,7 +36,7 @@ struct Launch {
 @group(0) @binding(1) var<storage, read> tiles: array<Tile>;
 // For each key the round keys for encryption, followed by the round keys for decryption in the order of use.
 @group(0) @binding(2) var<storage, read> schedules: array<vec4<u32>>;
-// A storage buffer and not a uniform: lavapipe recompiles a shader when a uniform changes that the shader branches on.
+// This is a storage buffer and not a uniform, because lavapipe recompiles a shader when a uniform on which the shader branches changes.
 @group(0) @binding(3) var<storage, read> launch: Launch;
 
 fn schedule_of(key: u32, decrypts: u32) -> u32 { return (2u * key + decrypts) * (launch.rounds + 1u); }

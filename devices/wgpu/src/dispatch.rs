@@ -36,7 +36,7 @@ pub(crate) struct DispatchList {
     pub(crate) tables: Vec<bool>,
 }
 
-/// First blocks of sections of `work`; sections that a pass does not need are empty.
+/// The first blocks of the sections of `work`. If a pass does not need a section, the section is empty.
 pub(crate) struct Places {
     /// Chaining states, one for each piece.
     pub(crate) states: usize,
@@ -61,7 +61,7 @@ pub(crate) struct Places {
     pub(crate) resident: bool,
 }
 
-/// Input of GHASH: the piece, the first block and the number of blocks, and the place of the hash.
+/// The input of GHASH of a message: its piece, its first block, its number of blocks, and the place of its hash.
 struct Hashed {
     piece: usize,
     at: usize,
@@ -400,7 +400,7 @@ fn steps_of(chain: Chain, bytes: u32) -> u32 {
     }
 }
 
-/// A block of data in host memory.
+/// Reads a block of data in host memory.
 fn block_at(data: &Data<'_>, at: usize) -> Block {
     let mut block = Block::default();
     with_input(data, |input| block.copy_from_slice(&input[at..at + 16]));

@@ -73,7 +73,7 @@ pub(crate) enum Program {
     GhashPowers,
     GhashRuns,
     GcmPads,
-    /// Compares or writes the tags of GCM and of OCB3.
+    /// The program that compares or writes the tags of GCM and of OCB3.
     GcmTags,
     OcbKeys,
     OcbBegin,

@@ -129,7 +129,7 @@ pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     Ok(())
 }
 
-/// A staging buffer whose work has been submitted, and a request to map the first `download` bytes of the results. If the
+/// Wraps a staging buffer whose work has been submitted, and requests the mapping of the first `download` bytes of the results. If the
 /// submission or the request failed, the staging buffer is wiped.
 fn in_flight(
     pool: &Arc<Pool>,

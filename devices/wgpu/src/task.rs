@@ -1,4 +1,4 @@
-//! A call: the operation, the kernel, and how the data are divided.
+//! A task is one call: the operation, the kernel, and the division of the data.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }
 
-    /// The change of the chaining state from tile to tile. GCM uses a counter, although its messages have no final
+    /// Returns how the chaining state changes from tile to tile. Fused GCM also uses a counter, although its messages have no final
     /// chaining state.
     pub(crate) fn chaining(&self) -> ChainingState {
         match self.operation {

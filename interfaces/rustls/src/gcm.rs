@@ -93,13 +93,13 @@ impl GcmKey {
 /// take 0.3 microseconds.
 const PIECE: usize = 1 << 10;
 
-/// Appends the content of a record.
+/// Appends the content of a record to the payload.
 pub(crate) fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>) {
     match content {
         OutboundChunks::Single(content) => {
             content.chunks(PIECE).for_each(|piece| payload.extend_from_slice(piece));
         }
-        // The slices of a vectored write. Most of them are short.
+        // A vectored write has several slices, and most of them are short.
         OutboundChunks::Multiple { .. } => payload.extend_from_chunks(content),
     }
 }

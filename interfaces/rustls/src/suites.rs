@@ -1,4 +1,4 @@
-//! Suites with AES-GCM of this crate.
+//! The cipher suites that use the AES-GCM of this crate.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Records of TLS 1.2 (RFC 5288).
+//! Encryption and decryption of the records of TLS 1.2 (RFC 5288).
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, KeyBlockShape, MessageDecrypter,

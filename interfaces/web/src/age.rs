@@ -276,7 +276,7 @@ fn decode<const N: usize>(argument: &str) -> Option<[u8; N]> {
 
 /// Decrypts the file key in a stanza.
 fn unwrap(key: &Key, stanza: &Stanza<'_>) -> Option<FileKey> {
-    // Only bodies of this length are decrypted, so that a body does not fit several keys.
+    // Bodies of another length are refused, because a longer body could be made such that several keys decrypt it.
     if stanza.body.len() != 16 + 16 {
         return None;
     }

@@ -79,7 +79,7 @@ fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()
     Ok(())
 }
 
-/// The error of a paper's program.
+/// Converts the error of a paper's program to an error of the command.
 fn failure(error: impl std::fmt::Display) -> Error {
     failed(error.to_string())
 }

@@ -138,8 +138,8 @@ pub fn composed_aeads_agree(subject: &Subject) {
     }
 }
 
-/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. They are refused and their outputs are
-/// zeroed. The other messages are opened.
+/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. These messages are refused, and their outputs
+/// are zeroed. The other messages are opened.
 pub fn composed_forgeries_are_refused(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {

@@ -47,8 +47,8 @@ fn foreign_memory(subject: &Subject) {
     }
 }
 
-/// Passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A
-/// device without memory must refuse such data.
+/// Runs passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A device
+/// without memory must refuse such data.
 pub fn device_memory(subject: &Subject) {
     foreign_memory(subject);
     let Some(memory) = subject.device.memory() else { return };
@@ -129,7 +129,7 @@ pub fn device_memory(subject: &Subject) {
     }
 }
 
-/// Passes over page-locked memory, if the device supports it.
+/// Runs passes over page-locked memory, if the device supports it.
 pub fn pinned_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     if matches!(memory.allocate_pinned(1), Err(Error::Unsupported { .. })) {

@@ -95,7 +95,7 @@ pub fn every_cipher_every_length(subject: &Subject) {
     }
 }
 
-/// XTS with ciphertext stealing out of place. The output is right, and the input does not change.
+/// Encrypts and decrypts out of place by XTS with ciphertext stealing. The output must be right, and the input must not change.
 pub fn xts_steals(subject: &Subject) {
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         let sizes = sizes(subject, Cipher::Xts, direction);

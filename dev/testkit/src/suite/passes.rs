@@ -1,4 +1,4 @@
-//! Passes that are submitted to the device directly, compared with the oracle.
+//! Submits passes to the device directly, and compares the results with those of the oracle.
 
 use super::{Subject, noise, test_block, test_key};
 use crate::mock::oracle_pass;

@@ -13,7 +13,7 @@ macro_rules! entries {
     ($module:literal, $family:literal) => {
         entries!(by_size, $module, $family)
     };
-    // The row of each part is made by the macro `$row`.
+    // The macro `$row` makes the row of each part.
     ($row:ident, $module:literal, $family:literal) => {
         &[
             $row!($module, $family, "_ecb_encrypt"),
@@ -200,8 +200,8 @@ pub(super) const BITSLICE_LANE: Tiling = Tiling {
     ..BITSLICE
 };
 
-/// 16 warps fill a multiprocessor. Each thread block loops over tiles, because each thread block must first fill its
-/// tables.
+/// The 16 warps of a thread block fill a multiprocessor. Each thread block loops over tiles, because it must fill its tables before its
+/// first tile.
 pub(super) const TABLE: Tiling = Tiling {
     entries: entries!("table", "table"),
     tile: 8 * 1024,

@@ -110,7 +110,7 @@ fn messages_over_several_tiles() {
     ] {
         let device = lockstep_cuda::emulator().launched(options);
         let keys: Vec<Key> = (0..3).map(|i| Key::new(&key(size.bits(), i)).unwrap()).collect();
-        // Without the longest messages, the average is so short that the kernel for short messages runs.
+        // Without the longest messages, the average length is so small that the kernel for short messages runs.
         let shapes = if options == wide { &SHAPES[..] } else { &SHAPES[..8] };
         let family = if options == wide { "bitslice" } else { "bitslice_lane" };
         let names = ["encrypt", "decrypt"].map(|part| format!("{family}_ocb_{part}"));

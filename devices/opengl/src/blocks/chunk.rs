@@ -1,5 +1,5 @@
-//! Execution of a call by a kernel that encrypts blocks. The call is divided into chunks. A chunk has one draw for each run
-//! of pieces with the same key.
+//! Executes a call by a kernel that encrypts blocks. The call is divided into chunks. A chunk has one draw for each run of pieces with the
+//! same key.
 
 use std::sync::Arc;
 

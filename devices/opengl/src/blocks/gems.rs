@@ -21,7 +21,7 @@ pub(crate) enum Stage {
 /// The places in which the shader finds its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tables {
-    /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so the tables are then in textures of one row.
+    /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so with OpenGL ES the tables are in textures of one row.
     Textures,
     Uniforms,
 }

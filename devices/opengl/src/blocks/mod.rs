@@ -20,9 +20,9 @@ use crate::gl::Gl;
 /// A kernel of this family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// GPU Gems 3, chapter 36.
+    /// A kernel of GPU Gems 3, chapter 36.
     Gems(Design),
-    /// The OpenSSL engine for the GeForce 6800.
+    /// A kernel of the OpenSSL engine for the GeForce 6800.
     Geforce6800(Variant),
 }
 

@@ -1,4 +1,4 @@
-//! Execution of a call in chunks. Each chunk is one draw. For XTS, another draw encrypts the tweaks before it.
+//! Executes a call in chunks. Each chunk is one draw. For XTS, another draw, which encrypts the tweaks, comes before it.
 
 use std::sync::Arc;
 

@@ -224,8 +224,8 @@ fn any_text_is_a_program_or_a_mistake() {
     }
 }
 
-/// The words are those that vc4asm generates from the same text. The test needs the path of vc4asm in
-/// `LOCKSTEP_VC4ASM` (`make qpu-vc4asm`).
+/// The assembler generates the same words as vc4asm from the same text. The test needs the path of vc4asm in `LOCKSTEP_VC4ASM` (`make
+/// qpu-vc4asm`).
 #[test]
 fn words_are_those_of_vc4asm() {
     let Some(program) = std::env::var_os("LOCKSTEP_VC4ASM") else {

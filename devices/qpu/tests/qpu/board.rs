@@ -498,7 +498,7 @@ fn a_failure_leaves_no_result() {
     let cipher = Cipher::Ctr;
     let key = CipherKey::new(cipher, &KEY).unwrap();
     let mut data = vec![0x5a; MAX_RUN_BYTES + 100];
-    // The self-test has run, and the result is right.
+    // The self-test has passed, and the result is right.
     cipher.one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut data)).unwrap();
     assert!(data == ctr::apply(&Aes::new(&KEY), &[0; 16], &vec![0x5a; data.len()]));
     {

@@ -25,7 +25,7 @@ fn is<T>(result: Result<T, Failure>, expected: fn(&Failure) -> bool, label: &str
     assert!(result.as_ref().err().is_some_and(expected), "{label}");
 }
 
-/// The file, with a part of its text replaced.
+/// Returns the file with a part of its text replaced.
 fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let at = file.windows(from.len()).position(|part| part == from.as_bytes()).expect("it has the part");
     [&file[..at], to.as_bytes(), &file[at + from.len()..]].concat()

@@ -72,7 +72,7 @@ pub(super) fn chart<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Meas
     bars.svg()
 }
 
-/// A table of the steps, each with the percentage by which it changes the clocks.
+/// Makes a table of the steps, each with the percentage by which the step changes the clocks.
 pub(super) fn table<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> Table {
     let head = [
         "",

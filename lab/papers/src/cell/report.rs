@@ -46,7 +46,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True for a loop that another kernel also has. This is the case for all loops of `spu/gcm` except GHASH.
+/// True if another kernel also has this loop. This is the case for all loops of `spu/gcm` except GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -134,7 +134,7 @@ impl Report {
         &self.measured
     }
 
-    /// Lockstep's counterpart of a row of the paper.
+    /// Returns Lockstep's counterpart of a row of the paper.
     ///
     /// # Panics
     /// If the row names an unknown kernel.
@@ -142,7 +142,7 @@ impl Report {
         self.find(row.kernel, row.pass).expect("rows name kernels that there are")
     }
 
-    /// The measurement of a loop of a kernel.
+    /// Returns the measurement of a loop of a kernel.
     pub fn find(&self, kernel: &str, pass: Pass) -> Option<&Measured> {
         self.measured.iter().find(|one| one.kernel.name == kernel && one.pass == pass)
     }

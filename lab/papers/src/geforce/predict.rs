@@ -10,7 +10,7 @@ use super::paper::{A6_6800, EDGE, LARGE_EDGE, runs};
 /// Number of groups of a file that are simulated.
 const GROUPS: u32 = 8;
 
-/// Number of groups of file 3 that are simulated. It is larger, because the contents of the file differ from part to part.
+/// Number of groups of file 3 that are simulated. It is larger than [`GROUPS`], because the contents of the file differ from part to part.
 const GROUPS_OF_FILE_3: u32 = 32;
 
 /// Number of groups that are simulated of a file that repeats blocks.
@@ -64,7 +64,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The difference between model and thesis, in percent of the thesis.
+    /// Returns the difference between model and thesis, in percent of the thesis.
     pub fn percent(&self) -> f64 {
         100.0 * (self.model / self.thesis - 1.0)
     }
@@ -119,7 +119,7 @@ impl Model {
             .collect();
         let fit_from = |start| Fit::new(machine, start, [misses[1].rate(), misses[3].rate()]);
         let fit = fit_from(0.0);
-        // The time of file 7 is linear in the time of start-up.
+        // The time of file 7 is a linear function of the start-up time.
         let seventh = |fit: Fit| fit.seconds(&File::of(7), EDGE, misses[6].rate());
         let slope = seventh(fit_from(1.0)) - seventh(fit);
         let with_start = fit_from((measured(7) - seventh(fit)) / slope);
@@ -162,7 +162,7 @@ fn rows(fit: &Fit, misses: &[Misses]) -> Vec<Row> {
     let basis = |file| match file {
         2 | 4 => Basis::Fitted,
         1 => Basis::Tuned,
-        // In the fit with a time of start-up, this time is fitted on file 7.
+        // In the fit with a start-up time, this time is fitted on file 7.
         7 if fit.start > 0.0 => Basis::Fitted,
         _ => Basis::Predicted,
     };

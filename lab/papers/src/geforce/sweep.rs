@@ -60,7 +60,7 @@ impl Sweep {
         Sweep { sizes: sizes(quads), variants }
     }
 
-    /// The least and the greatest of a time, over all machines that explain file 1.
+    /// Returns the smallest and the largest value of a time, over all machines that explain file 1.
     pub fn extent(&self, time: impl Fn(&Variant) -> f64) -> (f64, f64) {
         let explaining = self.variants.iter().filter(|variant| variant.tuned.explains());
         explaining.map(time).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)))

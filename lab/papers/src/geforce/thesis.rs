@@ -143,7 +143,8 @@ fn without_encryption() -> Table {
     table
 }
 
-/// Seconds of the copies to the 8800 and back: in the thesis, by the medians and by the means of Table A7, and at [`COPIES`].
+/// Returns the seconds of the copies to the 8800 and back: in the thesis, by the medians and by the means of Table A7, and by the model at
+/// the rate [`COPIES`].
 pub(super) fn copy_seconds(file: u32) -> ([f64; 2], f64) {
     let of =
         |typical: fn(&Runs) -> f64| typical(&runs(&A7_COPIES_8800, file)) - typical(&runs(&A7_NULL, file));

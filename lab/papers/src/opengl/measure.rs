@@ -91,7 +91,7 @@ impl<'a> Subject<'a> {
         subjects.filter(|subject| subject.kernel.0 == 0 || is_of_the_chapter(subject.name)).collect()
     }
 
-    /// True if the kernel is measured by batch size. Kernels with both directions in one program are measured only by mode.
+    /// True if the kernel is measured by batch size. A kernel with both directions in one program is measured only by mode.
     fn is_measured_by_batch(&self) -> bool {
         !paper::BY_MODE.contains(&self.name)
     }

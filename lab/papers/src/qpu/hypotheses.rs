@@ -131,7 +131,7 @@ impl Calls {
         }
     }
 
-    /// Tests whether the QPUs or the host are the cause in the rows in which 12 QPUs are slower than in the model.
+    /// For the rows in which 12 QPUs are slower than in the model, tests whether the QPUs or the host are the cause.
     fn copies(&self) -> Hypothesis {
         let sizes = [1 << 14, 1 << 16, 1 << 18];
         let of = |rows: &[Row]| {
@@ -224,7 +224,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     let lazy = [time(sums(Access::BlockingLoads))?, time(products(Access::BlockingLoads))?];
     let percent = |model: f64, thesis: f64| 100.0 * (model / thesis - 1.0);
     let both = |model: [f64; 2]| error(model.into_iter().zip(thesis));
-    // Each of the two loads of a vector ends earlier by this time, so that the model agrees exactly with Table 7.1.
+    // The model agrees exactly with Table 7.1 if each of the two loads of a vector ends earlier by this time.
     let earlier = (model[0] - thesis[0]) / 2.0;
     let clocks = earlier * 1e-3 * CLOCK_HZ / f64::from(TRANSFER_VECTORS);
     let predicted = model[1] - 2.0 * earlier;

@@ -135,7 +135,7 @@ fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Re
     Ok((run.clocks, spent))
 }
 
-/// For each instruction, the number of its executions; and the sum of all stalls.
+/// The number of executions of each instruction, and the sum of all stalls.
 struct Counts {
     executed: Vec<u64>,
     stalls: Stalls,

@@ -143,7 +143,7 @@ fn an_iteration_takes_the_measured_cycles() {
 
 #[test]
 fn causes_are_reported() {
-    // Nine branches are taken, and none of them has a hint: eight to the next round, and one to the next block.
+    // Nine branches are taken, and none of them has a hint: eight branches to the next round, and one to the next block.
     let (_, lost) = window("ctr0", 128, None).totals();
     assert_eq!(lost[&Lost::Branch], 18 * 9);
     assert!(lost[&Lost::Dependency] > 300);
@@ -154,7 +154,8 @@ fn causes_are_reported() {
 
     let text = window("ctr0", 128, Some(100)).to_string();
     let lines: Vec<_> = text.lines().collect();
-    // Four lines with the title, the legend and the names of the columns; 100 cycles; and two lines of totals.
+    // The text has four lines with the title, the legend and the names of the columns, then a line for each of 100 cycles, and two lines of
+    // totals.
     assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
     assert!(lines.iter().any(|line| line.contains("shufb $")));
     assert!(lines.iter().any(|line| line.ends_with(".  branch")));

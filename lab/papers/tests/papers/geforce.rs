@@ -29,7 +29,7 @@ fn predictions_are_within_ten_percent() {
         let means = measured_by_means(row.file);
         assert!((row.model / means - 1.0).abs() < 0.1, "{row:?} {means}");
     }
-    // Only these files determine the parameters.
+    // Only files 1, 2 and 4 determine the parameters.
     let by = |basis| -> Vec<u32> {
         MODEL.rows.iter().filter(|row| row.basis == basis).map(|row| row.file).collect()
     };

@@ -75,7 +75,7 @@ fn extrapolated_runs_are_as_long_as_complete_ones() {
 fn small_programs_take_the_times_of_the_thesis() {
     let [sums, products] = QPU_REPORT.transfers();
     for (qpus, (row, thesis)) in (1..).zip(sums.iter().zip(paper::TABLE_7_1)) {
-        // The thesis's program for one QPU with blocking access is not known.
+        // The tolerance for one QPU with blocking access is larger, because the thesis's program is not known.
         assert_close(&format!("7.1 blocking, {qpus}"), row[0], thesis[0], if qpus == 1 { 15.0 } else { 5.0 });
         assert_close(&format!("7.1 ahead, {qpus}"), row[1], thesis[1], 6.0);
     }
@@ -210,8 +210,8 @@ fn traces_show_an_iteration() {
     let text = window.to_string();
     assert!(text.contains("add t0s, ") && text.contains("clocks lost: texture unit"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-    // The text has a line for each instruction, lines for causes of lost clocks, two lines of title, the names of the columns, and two
-    // lines of totals.
+    // The text has a line for each instruction, and lines for the causes of lost clocks. It also has two lines of title, a line with the
+    // names of the columns, and two lines of totals.
     assert!(text.lines().count() > window.events.len() + 5);
 
     let round = Window::of_kernel(kernel("qpu/bitslice", Some("ctr")).unwrap(), 128, 1, None).unwrap();

@@ -77,7 +77,8 @@ impl Loop {
     }
 }
 
-/// The program of a loop with an entry that saves registers and sets the parameters, and an end that restores the registers.
+/// Makes the program of a loop with an entry and an end. The entry saves registers and sets the parameters, and the end restores the
+/// registers.
 fn wrapped(compiled: &Compiled, name: &str, group: u32) -> Result<Image, AsmError> {
     let program = &compiled.program;
     let mut body = program.image.clone();
@@ -127,7 +128,7 @@ fn leave_frame(asm: &mut Assembler, preserved: &[Reg]) {
     asm.lqd(STACK, 0, STACK);
 }
 
-/// Writes the parameters of the loop to their places.
+/// Writes the parameters of the loop to their addresses.
 fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
     let rounds = compiled.rounds;
     let key = |round: usize| r(COPIED + round as u8);
@@ -160,14 +161,14 @@ fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
 /// Puts the result into its register.
 fn take_result(asm: &mut Assembler, compiled: &Compiled) {
     let Compiled { program, rounds, .. } = compiled;
-    // The first carried value is the counter, or the chaining value without the last round key.
+    // The first carried value is the counter, or it is the chaining value without the last round key.
     match compiled.of.mode {
         Mode::Ctr => asm.ori(RESULT, program.carried[0], 0),
         Mode::CbcEncrypt => {
             let last = Parameter::RoundKey(*rounds);
             let number =
                 compiled.parameters.iter().position(|what| *what == last).expect("a loop has all keys");
-            // $2 is neither a result nor preserved, and the loop has ended.
+            // $2 is free: it is neither a result nor preserved, and the loop has ended.
             let key = if program.carried[0] == r(2) { NOW } else { r(2) };
             relative(asm, Op::Lqr, key, program.parameters[number]);
             asm.xor(RESULT, program.carried[0], key);
@@ -178,7 +179,7 @@ fn take_result(asm: &mut Assembler, compiled: &Compiled) {
 
 /// Clears the parameters, and the registers that need not be preserved, because they contain keys and data.
 fn wipe(asm: &mut Assembler, compiled: &Compiled, last: u8) {
-    // The round keys were in registers from COPIED on, also if the loop does not use these registers.
+    // The round keys were in the registers from COPIED on, even if the loop does not use these registers.
     let last = last.max(COPIED + compiled.rounds as u8).min(PRESERVED - 1);
     let has_result = !matches!(compiled.of.mode, Mode::Ecb);
     for number in (2..=last).filter(|number| !has_result || r(*number) != RESULT) {

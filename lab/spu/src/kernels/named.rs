@@ -315,7 +315,7 @@ pub const PUBLISHED: &[Named] = &[
 ];
 
 impl Named {
-    /// The loop for a pass.
+    /// Returns the loop for a pass.
     pub fn loop_for(&self, pass: Pass) -> Option<Loop> {
         self.loops.iter().find(|entry| entry.0 == pass).map(|entry| entry.1)
     }

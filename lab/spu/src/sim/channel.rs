@@ -30,8 +30,8 @@ const QUEUE: usize = 16;
 /// Maximum number of bytes of a command.
 const MAX_TRANSFER: u32 = 16 << 10;
 
-/// Commands: `put` and `get`. The two lowest bits request a barrier or a fence, which change nothing here, because
-/// commands complete in order.
+/// The commands `put` and `get`. The two lowest bits request a barrier or a fence. These requests change nothing here, because commands
+/// complete in order.
 const PUT: u32 = 0x20;
 const GET: u32 = 0x40;
 
@@ -92,7 +92,7 @@ impl Channels {
         }
     }
 
-    /// The completed tags, and the cycle in which the requested condition holds.
+    /// Returns the completed tags, and the cycle in which the requested condition holds.
     fn status(&self, now: u64) -> Option<(u32, u64)> {
         // A tag is complete when the last command with this tag is complete.
         let ends = |tag: u32| {
@@ -181,7 +181,8 @@ impl Channels {
         Ok(at)
     }
 
-    /// Transfers the data of all commands that are complete at a cycle. `allowed` refuses writes to parts of the local store.
+    /// Transfers the data of all commands that are complete at a cycle. `allowed` returns an error for a write to a part of the local store
+    /// that must not change.
     pub(super) fn complete<E>(
         &mut self,
         now: u64,

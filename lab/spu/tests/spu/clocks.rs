@@ -51,7 +51,7 @@ fn kernels_stay_below_their_limits() {
     assert!(round("spu/cbc2", Pass::CbcEncrypt) <= 32.0);
 }
 
-/// Each loop once, with the first kernel that has this loop.
+/// Returns each loop once, with the first kernel that has this loop.
 fn loops() -> Vec<(&'static Named, Loop)> {
     let mut all: Vec<(&'static Named, Loop)> = Vec::new();
     for (kernel, of) in
@@ -94,8 +94,8 @@ fn hints_save_the_penalties_of_branches() {
     assert!((0.01..0.04).contains(&saved), "{none:?} {fixed:?} {table:?}");
 }
 
-/// With other rules, the calibrating kernel takes the number of clocks that follows from the listing in the paper. This
-/// shows that each rule has an effect.
+/// With other rules, the calibration kernel takes the number of clocks that follows from the listing in the paper. This shows that each
+/// rule has an effect.
 #[test]
 fn every_rule_affects_the_plain_kernel() {
     let rules = Rules::default();

@@ -22,7 +22,7 @@ fn one_piece_waits_for_everything() {
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    // The time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
+    // The total is the time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
     assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 
@@ -63,7 +63,7 @@ fn output_waits_for_its_buffer() {
 
 #[test]
 fn spes_share_the_memory_evenly() {
-    // With two transfers at once, each has half of the rate.
+    // Two concurrent transfers each have half of the rate.
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 2]), 10 + 200 + 7);
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 8]), 10 + 800 + 7);
     // The smaller transfer is complete at 10 + 2 * 400 / 8 = 110. The larger transfer has 400 bytes left, which are
@@ -95,8 +95,8 @@ fn long_calls_are_exact() {
     assert_eq!(clocks(&CHIP, &[row(1, 800, LONG, 400)]), 110 + LONG + 60);
     // 1600 bytes at 8.02 bytes per clock take 199.5 clocks.
     assert_eq!(clocks(&Chip::CELL, &vec![row(1, 800, LONG, 800); 2]), LONG + 2 * 290 + 399);
-    // Pieces of different sizes on three SPEs. The longest sequence ends last. Its transfers overlap with
-    // computation, or they are not concurrent with other transfers.
+    // Three SPEs process pieces of different sizes. The longest sequence ends last. Its transfers overlap with computation, or they are not
+    // concurrent with other transfers.
     let uneven = |clocks: u64| -> Vec<Transfer> {
         (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
     };

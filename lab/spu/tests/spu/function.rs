@@ -24,12 +24,12 @@ fn scalar(value: usize) -> u128 {
     (value as u128) << 96
 }
 
-/// The value of a register that a function must preserve.
+/// Returns the value of a register that a function must preserve.
 fn pattern(number: u8) -> u128 {
     u128::from_be_bytes([number; 16]) ^ 0xa5
 }
 
-/// A program that calls the function, as text that begins with the instruction at an address.
+/// Returns a program that calls the function. Its text begins with the instruction at an address.
 fn caller(function: &Function, address: usize) -> String {
     format!(
         ".text\n.space {address}\nmain: brsl $lr, {}\nstop 7\n.align 4\n{}",
@@ -68,7 +68,7 @@ fn call(
     (machine, run)
 }
 
-/// The result of the mode, and the value that the function returns.
+/// Returns the result of the mode, and the value that the function returns.
 fn expected(mode: Mode, aes: &reference::Aes, state: &[u8; 16], data: &[u8]) -> (Vec<u8>, Option<u128>) {
     match mode {
         Mode::Ctr => {

@@ -130,7 +130,7 @@ impl Api {
         Ok(api)
     }
 
-    /// The version of CUDA for which the driver was made, such as 12.4. It is for messages only.
+    /// Returns the version of CUDA for which the driver was made, such as 12.4, for messages.
     pub(super) fn version(&self) -> String {
         let mut version = 0;
         // SAFETY: the function writes one integer to its argument.
@@ -140,7 +140,7 @@ impl Api {
         }
     }
 
-    /// The name and the meaning of an error.
+    /// Returns the name and the description of an error.
     pub(super) fn describe(&self, code: Code) -> String {
         let text = |function: unsafe extern "system" fn(Code, *mut *const c_char) -> Code| {
             let mut text = std::ptr::null();
@@ -173,7 +173,7 @@ unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
     if code == 0 { format!(" (CUDA {})", words_of(version)) } else { String::new() }
 }
 
-/// A version of CUDA as NVIDIA writes it: 12.4 for 12040.
+/// Writes a version of CUDA as NVIDIA does: 12.4 for 12040.
 fn words_of(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
@@ -182,12 +182,12 @@ fn no_library() -> Missing {
     missing("no libcuda.so.1", "install the NVIDIA driver")
 }
 
-/// The reason why there is certainly no device. This function does not start the driver.
+/// Returns an error if there is certainly no device, because the driver's library is missing. This function does not start the driver.
 pub(crate) fn certainly_missing() -> Option<Missing> {
     library().is_none().then(no_library)
 }
 
-/// The driver's library. It is opened once and never closed.
+/// Returns the driver's library. It is opened once and never closed.
 fn library() -> Option<&'static Library> {
     static OPENED: OnceLock<Option<Library>> = OnceLock::new();
     // SAFETY: loading runs the library's constructors, like every other use of the library.
@@ -195,7 +195,7 @@ fn library() -> Option<&'static Library> {
     OPENED.get_or_init(|| NAMES.iter().find_map(open)).as_ref()
 }
 
-/// The error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
+/// Returns the error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
 fn start_failed(api: &Api, code: Code) -> Missing {
     const NO_DEVICE: Code = 100;
     match code {
@@ -212,7 +212,7 @@ fn start_failed(api: &Api, code: Code) -> Missing {
     }
 }
 
-/// The reason why the driver lists no device.
+/// Returns the error for a driver that lists no device.
 pub(super) fn no_device() -> Missing {
     match std::env::var("CUDA_VISIBLE_DEVICES") {
         Ok(value) => missing(

@@ -41,7 +41,7 @@ fn state<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     call(fake.get_or_insert_default())
 }
 
-/// Makes this the driver of the process until the guard is dropped.
+/// Makes `fake` the driver of the process until the guard is dropped.
 pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     static USED: Mutex<()> = Mutex::new(());
     let guard = USED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Changes or reads the driver.
+/// Calls a function with the installed driver, to change it or to read its state.
 pub(super) fn driver<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     state(call)
 }
@@ -92,7 +92,7 @@ fn find(symbol: &str) -> Option<*const c_void> {
         "cuStreamCreate" | "cuEventCreate" => create as *const c_void,
         "cuStreamWaitEvent" => order as *const c_void,
         "cuEventRecord" => record as *const c_void,
-        // All work is done when a call returns, so there is nothing to wait for.
+        // In this driver, all work is done when its call returns. So there is nothing to wait for.
         "cuStreamDestroy_v2"
         | "cuStreamSynchronize"
         | "cuEventDestroy_v2"
@@ -105,7 +105,7 @@ fn find(symbol: &str) -> Option<*const c_void> {
 /// Any address that is not null.
 const HANDLE: *mut c_void = std::ptr::dangling_mut::<c_void>();
 
-/// Writes a result of a function.
+/// Writes a result of a function to its place.
 fn put<T>(place: *mut T, value: T) -> Code {
     // SAFETY: the caller of the driver's function passes a place for the result.
     unsafe { place.write(value) };

@@ -45,7 +45,7 @@ impl Trace {
         std::mem::take(&mut *accesses(&self.0))
     }
 
-    /// The function that adds an access to this trace, and its first argument, which is valid as long as the trace exists.
+    /// Returns the function that adds an access to this trace, and its first argument, which is valid as long as the trace exists.
     pub(super) fn recorder(&self) -> (Option<Record>, *const c_void) {
         (Some(record), Arc::as_ptr(&self.0).cast())
     }

@@ -37,7 +37,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     thread_time() - start
 }
 
-/// The median, and the order statistics between which the median of the population is with a probability of 95 %.
+/// Returns the median of the values, and the two order statistics that are the limits of its 95 % confidence interval.
 fn median(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;

@@ -15,9 +15,9 @@ use crate::timed;
 /// of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Writes of this number of bytes, encrypted into records.
+    /// Writes this number of bytes and encrypts them into records.
     Send(CipherSuite, usize),
-    /// Records of writes of this number of bytes, decrypted and read.
+    /// Decrypts and reads the records of a write of this number of bytes.
     Receive(CipherSuite, usize),
     /// A handshake, with the work of both sides. True if the handshake resumes an earlier connection.
     Handshake(CipherSuite, bool),

@@ -65,8 +65,8 @@ fn rates_of_the_emulator_have_a_warning() {
     };
     assert_eq!(warnings(&report), [0, 0]);
     report.measured.is_emulated = true;
-    // The text has a warning at four tables and at the break-even. The page has it at two tables, at the title and the heading of each of
-    // three plots, and at the break-even.
+    // The text has a warning at each of four tables and at the break-even. The page has a warning at each of two tables, at the title and
+    // the heading of each of three plots, and at the break-even.
     assert_eq!(warnings(&report), [5, 9]);
     assert_eq!(report.json()["emulated"], true);
 }

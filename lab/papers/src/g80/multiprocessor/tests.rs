@@ -1,6 +1,6 @@
 use super::*;
 
-/// Clocks of one block of `warps` warps, each with this program.
+/// Returns the clocks of one block of `warps` warps, each with this program.
 fn block(steps: &[Step], warps: u32) -> u64 {
     clocks(&[steps.to_vec()], warps, 1, 1)
 }
@@ -54,7 +54,7 @@ fn a_block_that_ends_is_replaced() {
     assert_eq!(clocks(&steps, 1, 1, 3), 3 * 240);
     assert_eq!(clocks(&steps, 1, 2, 2), 240 + 4);
     assert_eq!(clocks(&steps, 1, 2, 5), 3 * 240);
-    // A short block is replaced while a long one runs.
+    // When a short block ends while a long block runs, another block replaces the short one.
     let mixed = [vec![Step::Compute(30)], vec![Step::Compute(10)]];
     assert_eq!(clocks(&mixed, 1, 2, 2), 720);
     let short_ones = [vec![Step::Compute(30)], vec![Step::Compute(10)], vec![Step::Compute(10)]];

@@ -26,7 +26,7 @@ const PASSES: &str = "\
 *whole*: each call draws a whole texture, also for the padding, as the thesis does. *fitted*: a call draws as many fragments as \
 it has blocks, which the thesis proposes.";
 
-/// MB/s of a file, from the mean time of the thesis.
+/// Returns the MB/s of a file, from the mean time of the thesis.
 fn rate(table: &[Runs], file: u32) -> String {
     let runs = table.iter().find(|runs| runs.file == file);
     runs.map_or("-".into(), |runs| rounded(FILES[file as usize - 1].bytes as f64 / runs.mean() / 1e6))
@@ -118,7 +118,7 @@ impl Report {
         Report::without_encryption(title, &self.measured.overhead_8800, [&A7_NULL, &A7_COPIES_8800, &A4_8800])
     }
 
-    /// A table of times without encryption, with the medians of the thesis's tables for the same three columns.
+    /// Makes a table of times without encryption, with the medians of the thesis's tables for the same three columns.
     fn without_encryption(title: &str, overheads: &[Overhead], thesis: [&[Runs]; 3]) -> Table {
         let head = ["file", "whose", "MB", "nothing", "copies", "run"];
         let mut table = Table::new(title, &head, 2);

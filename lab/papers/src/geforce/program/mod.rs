@@ -205,8 +205,8 @@ impl Program<'_> {
             command.args(["-provider", "default", "-propquery", "?provider=lockstep"]);
             command.env("LOCKSTEP_DEVICE", &device.device);
             command.envs(device.kernel.iter().map(|kernel| ("LOCKSTEP_KERNEL", kernel)));
-            // The device gets every call, although a call has only 4096 bytes. With the default threshold of a GPU,
-            // the CPU would process all calls.
+            // The device processes every call, although a call has only 4096 bytes. With the default threshold of a GPU, the CPU would
+            // process all calls.
             command.env("LOCKSTEP_THRESHOLD", "16");
         }
         command

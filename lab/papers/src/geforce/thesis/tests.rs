@@ -8,7 +8,7 @@ fn the_means_of_all_runs_differ_from_table_6_2_2() {
     let printed = TABLE_6_2_2.map(ratio);
     let near = |a: f64, b: f64| (a - b).abs() < 0.003;
     assert!(near(ours[0], printed[0]) && near(ours[1], printed[1]), "{ours:?} {printed:?}");
-    // The ratio of file 3 is close to the printed ratio of file 4, and that of file 4 to the printed ratio of file 3.
+    // Our ratio of file 3 is close to the printed ratio of file 4, and our ratio of file 4 is close to the printed ratio of file 3.
     assert!(near(ours[2], printed[3]) && near(ours[3], printed[2]), "{ours:?} {printed:?}");
     assert!(!near(ours[2], printed[2]) && !near(ours[3], printed[3]));
     // A comparison of the CPU of Table A5 with the 8800 of Table A4 would suggest a ratio of 1.11.
