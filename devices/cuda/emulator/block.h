@@ -12,7 +12,7 @@ namespace emulator {
 struct Block;
 struct Kernel;
 
-// Where in the source a barrier is.
+// The place of a barrier in the source.
 struct Place {
     const char *file;
     int line;

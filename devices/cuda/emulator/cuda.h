@@ -1,4 +1,4 @@
-// The CUDA language as C++17: what kernels/common/platform.cuh needs if the compiler is not a CUDA compiler.
+// Defines in C++17 the parts of the CUDA language that kernels/common/platform.cuh needs, for compilers that are not CUDA compilers.
 //
 // The code uses no exceptions and no C++ runtime library, so a program that contains it is linked dynamically only to libc.
 #pragma once

@@ -350,7 +350,7 @@ impl Gpu {
         parameters: &[u8],
         bytes: u64,
     ) -> Result<()> {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         self.call(|machine| unsafe { machine.launch(stream.handle(), entry, shape, parameters) })?;
         let mut counters = lock(&self.counters);
         let counter =

@@ -150,7 +150,7 @@ impl Candidate {
             return open_at(&self.name).and_then(Functions::of).map_err(unusable);
         }
         let name = self.name.display();
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
+        // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
         let library = unsafe { Library::new(&self.name) }.map_err(|error| {
             let why = words_of(&error);
             let is_found = why != words_without(&name.to_string());
@@ -282,12 +282,12 @@ fn open_at(path: &OsString) -> Result<Library, String> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("."));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so")) {
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
+        // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
         if let Ok(builtins) = unsafe { Library::new(file.path()) } {
             std::mem::forget(builtins);
         }
     }
-    // SAFETY: loading runs the library's constructors, like every other use of the library.
+    // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
     unsafe { Library::new(path) }
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
 }

@@ -192,7 +192,7 @@ impl<'a> Batch<'a> {
         if shape.grid == 0 {
             return Ok(());
         }
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes) }
     }
 }

@@ -96,7 +96,7 @@ impl HostDevice for Gpu {
         Ok(Staging { stream, host, device, used: 0 })
     }
 
-    /// The device memory was already wiped at the end of the work.
+    /// Wipes the used host memory. The device memory was already wiped at the end of the work.
     fn wipe(&self, staging: &mut Staging) -> bool {
         let used = std::mem::take(&mut staging.used);
         staging.host[..used].zeroize();

@@ -283,7 +283,7 @@ impl<'t> Shape<'t> {
             polyval: is_polyval,
             carry_less: self.task.is_carry_less(),
         });
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         let batch = unsafe { self.batch(hashing.as_ref(), places, base, stream) };
         let launch = |entry, threads, parameters: &Parameters| {
             // SAFETY: the parameters below have addresses of the table and of places of the staging buffer, with the number of

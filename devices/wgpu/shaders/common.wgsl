@@ -13,8 +13,8 @@ struct Tile {
     at: u32,      // the place of the first block
     blocks: u32,  // number of blocks; for serial modes, partial blocks and tags the number of bytes
     key: u32,     // number of the key
-    // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`.
-    // GHASH: the place of the result. Serial modes: the place of the chaining state. Tags, tails and OCB3: see those files.
+    // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`. GHASH: the place of
+    // the result. Serial modes: the place of the chaining state. Tags, tails and OCB3: see the files of these programs.
     extra: u32,
     // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
     // GHASH: the chaining state. Tags: the expected tag.

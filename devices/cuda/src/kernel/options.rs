@@ -24,7 +24,7 @@ impl LaunchOptions {
     /// Replaces the choice of the grain by the size of a launch (`fine_below`) by the two grains: returns the options for coarse grain
     /// only, and the options for fine grain only. Empty if `fine_below` is not set.
     pub(crate) fn of_each_grain(self) -> Vec<LaunchOptions> {
-        // 1 GiB, which is more than a launch of a self-test has.
+        // The size is 1 GiB. Launches of self-tests are smaller.
         const ALL_FINE: u32 = 1 << 20;
         let grains = self.fine_below.map(|_| [None, Some(ALL_FINE)]);
         grains.into_iter().flatten().map(|fine_below| LaunchOptions { fine_below, ..self }).collect()

@@ -173,9 +173,9 @@ fn tiles_far_behind_the_beginning() {
         // of 2^48 - 1 blocks.
         let all = (1 << 48) / (family.tile_bytes as u64 / 16);
         let levels = u64::BITS - 1 - all.leading_zeros();
-        // After 0b1010...10 tiles, all bits of the Gray codes of the next blocks are set, except the lowest ones.
-        // After 2^i - 1 tiles, the last block of the next tile has a number that is 2^i times the blocks of a tile.
-        // Its offset differs from the previous offset by the mask of this number.
+        // After 0b1010...10 tiles, all bits of the Gray codes of the next blocks are set, except the lowest ones. After 2^i - 1 tiles, the
+        // number of the last block of the next tile is 2^i times the number of blocks of a tile. Its offset differs from the previous
+        // offset by the mask of this number.
         let sparse = 0xAAAA_AAAA_AAAA_AAAA % all;
         let few = [31, 0x5555_5555, sparse, 0x1_2345_6789, all - 2].map(|before| (before % (all - 1), true));
         let steps = (5..levels).map(|i| ((1 << i) - 1, false));

@@ -1,5 +1,5 @@
-//! Chips of the G80 family, simulated: the times that the CUDA paper (2009) measured on an 8800 GT and an 8400 GS, and the thesis
-//! (2007) on an 8800 GTS, compared with those of a model.
+//! A model of the chips of the G80 family. Its times are compared with those that the CUDA paper (2009) measured on an 8800 GT and an 8400
+//! GS, and with those that the thesis (2007) measured on an 8800 GTS.
 //!
 //! The emulator runs Lockstep's kernels of the papers' designs, and records their lookups and memory accesses ([`trace`]). By the
 //! rules of compute capability 1.0 and 1.1 ([`rules`]), these accesses become the programs of warps ([`program`]). An

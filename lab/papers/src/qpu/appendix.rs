@@ -49,7 +49,7 @@ pub(super) fn table_7_3() -> Result<Times<3>, Error> {
 pub struct FirstKernel {
     /// Milliseconds without and with the waits.
     pub milliseconds: [f64; 2],
-    /// Clocks in which a QPU encrypts a block, without and with the waits.
+    /// The clocks in which a QPU encrypts a block: first without the waits, then with them.
     pub clocks: [f64; 2],
 }
 

@@ -25,7 +25,7 @@ pub struct Window {
     has_several: bool,
 }
 
-/// The number of iterations of the main loop in the run in which a window is searched for.
+/// A window is searched for in a run whose main loop has this number of iterations.
 const TURNS: usize = 16;
 
 /// The QPU that is shown.

@@ -293,7 +293,7 @@ impl Machine {
                     pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
                 execute::Next::Stop(code) => {
-                    // The memory flow controller continues after the program has stopped.
+                    // The memory flow controller completes all remaining commands after the program has stopped.
                     channels.complete(u64::MAX, memory, |local, size| unguarded(guarded, pc, local, size))?;
                     return Ok(Run { cycles: issued, instructions: clock.instructions, code });
                 }

@@ -28,14 +28,14 @@ fn slow_kernels_hide_their_transfers() {
 
 #[test]
 fn input_comes_early_and_its_wait_is_hidden() {
-    // Nothing is written. Both buffers are requested at once, so the second transfer has no latency of its own: the
-    // transfers end at 110 and 210. The third piece is requested when the first has been computed, at 115, and the
-    // fourth at 215. The fourth is transferred after the third, which arrives until 310.
+    // Nothing is written. Both buffers are requested at once, so the second transfer has no latency of its own: the transfers are complete
+    // at 110 and 210. The third piece is requested when the first has been computed, at 115, and the fourth at 215. The third piece is
+    // complete at 310, and the fourth is transferred after it.
     assert_eq!(clocks(&CHIP, &[row(2, 800, 5, 0)]), 210 + 5);
     assert_eq!(clocks(&CHIP, &[row(3, 800, 5, 0)]), 310 + 5);
     assert_eq!(clocks(&CHIP, &[row(4, 800, 5, 0)]), 410 + 5);
-    // A shorter transfer does not hide the latency. The first two pieces arrive at 20 and 30. The third is requested at
-    // 21 and arrives from 31 to 41. The fourth is requested at 31 and arrives until 51.
+    // A shorter transfer does not hide the latency. The first two pieces are complete at 20 and 30. The third is requested at 21 and
+    // transferred from 31 to 41. The fourth is requested at 31 and complete at 51.
     assert_eq!(clocks(&CHIP, &[row(4, 80, 1, 0)]), 51 + 1);
 }
 
@@ -125,8 +125,8 @@ fn exclusive_transfers_are_not_concurrent() {
     // The second load waits for this output and ends at 460. The piece after this load takes 20 clocks for its input, 100 for its
     // computation and 20 for its output.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
-    // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is
-    // complete at 110, the computation at 115, and the output at 127. The next transfer arrives until 147.
+    // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is complete at 110, the
+    // computation at 115, and the output at 127. The next transfer is complete at 147.
     let with_output = Transfer { clocks: 5, bytes_out: 16, ..load };
     assert_eq!(clocks(&CHIP, &[vec![with_output, piece]]), 127 + 140);
     // Without `exclusive` the load of the second key would be requested while the first piece is computed.

@@ -48,7 +48,7 @@ macro_rules! api {
                 Ok(Api {
                     $($name: {
                         let address = find($symbol).ok_or($symbol)?;
-                        // SAFETY: guaranteed by the caller. The types have not changed since CUDA 11.
+                        // SAFETY: the caller meets the conditions of this function. The types have not changed since CUDA 11.
                         unsafe {
                             std::mem::transmute::<*const c_void, unsafe extern "system" fn($($parameter),*) -> Code>(address)
                         }
@@ -116,9 +116,9 @@ impl Api {
     /// # Safety
     /// As [`Api::with`].
     pub(super) unsafe fn start(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, Missing> {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         let api = unsafe { Api::with(find) }.map_err(|symbol| {
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: the caller meets the conditions of this function.
             let version = unsafe { version_by(find) };
             missing(&format!("the NVIDIA driver{version} is too old: it has no {symbol}"), NEWER_DRIVER)
         })?;
@@ -164,7 +164,7 @@ impl Api {
 unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
     let Some(address) = find("cuDriverGetVersion") else { return String::new() };
     let mut version = 0;
-    // SAFETY: guaranteed by the caller; the function writes one integer to its argument.
+    // SAFETY: the caller meets the conditions of this function, and the called function writes one integer to its argument.
     let code = unsafe {
         std::mem::transmute::<*const c_void, unsafe extern "system" fn(*mut c_int) -> Code>(address)(
             &mut version,
@@ -190,7 +190,7 @@ pub(crate) fn certainly_missing() -> Option<Missing> {
 /// Returns the driver's library. It is opened once and never closed.
 fn library() -> Option<&'static Library> {
     static OPENED: OnceLock<Option<Library>> = OnceLock::new();
-    // SAFETY: loading runs the library's constructors, like every other use of the library.
+    // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
     let open = |name: &&str| unsafe { Library::new(*name) }.ok();
     OPENED.get_or_init(|| NAMES.iter().find_map(open)).as_ref()
 }

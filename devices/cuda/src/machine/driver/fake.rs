@@ -259,8 +259,8 @@ extern "system" fn launch(
     _: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Code {
-    // SAFETY: the function is a name; `extra` has the address of the parameters at 1 and that of their length at 3; the caller
-    // guarantees that the memory which the kernel uses is allocated.
+    // SAFETY: the handle of the function is its name. `extra[1]` is the address of the parameters, and `extra[3]` is the address of their
+    // length. The caller guarantees that the memory of the kernel is allocated.
     let outcome = unsafe {
         let name = CStr::from_ptr(function.cast());
         let parameters =

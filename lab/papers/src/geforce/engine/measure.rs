@@ -35,7 +35,7 @@ pub struct Launch {
     pub blocks: u32,
     /// The number of threads of a thread block.
     pub threads: u32,
-    /// AES blocks that a thread encrypts one after the other: the thesis's rounds in a thread.
+    /// The number of AES blocks that a thread encrypts one after the other. The thesis calls this number the rounds in a thread.
     pub rounds: u32,
     /// Number of bytes of a call of the engine. A launch encrypts 16 * `blocks` * `threads` * `rounds` bytes.
     pub buffer: usize,

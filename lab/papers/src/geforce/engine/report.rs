@@ -64,7 +64,8 @@ impl Report {
         )
     }
 
-    /// A table with a row for each file. The columns are the CPU and, for each edge, whole and fitted passes.
+    /// Makes a table with a row for each file. It has a column for the CPU. For each edge, it has a column with whole passes and a column
+    /// with fitted passes.
     fn by_edge(&self, title: &str, of_thesis: bool, value: impl Fn(&Time) -> String) -> Table {
         let measured = &self.measured;
         let mut head = vec!["file".to_owned(), "whose".into(), "CPU".into()];
