@@ -137,8 +137,8 @@ def sources():
 
 
 def text_of(path, seen):
-    """A source in which the included files are inserted, each once. Only kernels are inserted, because other included
-    files are for other compilers."""
+    """Returns a source with the included files inserted, each once. Only kernels are inserted, because other included files are for
+    other compilers."""
     path = os.path.normpath(path)
     if path in seen or not path.startswith(KERNELS + os.sep):
         return ""
@@ -160,7 +160,7 @@ def source_of(module):
 
 
 def plan(numbers, with_ptx, left_out=ONLY_PTX):
-    """The code that must be made, as tuples of module, target and version of NVRTC. There is no machine code of the
+    """Returns the list of the code to be made, as tuples of module, target and version of NVRTC. It contains no machine code of the
     modules in `left_out`."""
     result = []
     for number in numbers:
@@ -290,7 +290,7 @@ def nvrtc_folder(version):
 
 @functools.cache
 def nvrtc(library_folder):
-    """Opens NVRTC. It opens its second library by name, so that library is opened first."""
+    """Opens NVRTC. NVRTC opens its second library by name, so this function opens that library first."""
     names = sorted(os.listdir(library_folder))
     for pattern in (r"libnvrtc-builtins\.so\.[\d.]+", r"libnvrtc\.so\.\d+"):
         name = next(name for name in names if re.fullmatch(pattern, name))

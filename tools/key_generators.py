@@ -34,7 +34,7 @@ WEAK = re.compile(
 
 
 def bad_lines(code):
-    """The numbers and texts of lines that make a secret by a weak generator."""
+    """Returns the numbers and the texts of the lines that make a secret by a weak generator."""
     for number, line in code:
         made = [*ASSIGNED.finditer(line), *CALLED.finditer(line)]
         if any(WEAK.search(line, one.start()) for one in made):

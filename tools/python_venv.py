@@ -97,7 +97,7 @@ def install_cluster():
 
 
 def use(cluster=False):
-    """Returns if the script runs in the virtual environment; otherwise starts it again there."""
+    """Returns if the script runs in the virtual environment. Otherwise starts the script again in the virtual environment."""
     if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
         return
     if not is_current():

@@ -182,7 +182,7 @@ class Page:
 
 
 def build(folder, extension, module, library):
-    """Puts together what examples need: the files of `make install`, the Python package, and the C library."""
+    """Builds the files that examples need: the files of `make install`, the Python package, and the C library."""
     prefix = f"{folder}/usr/local"
     os.makedirs(f"{prefix}/lib/ossl-modules")
     os.makedirs(f"{prefix}/share/lockstep")

@@ -80,8 +80,8 @@ def passes_of(device, mode):
 
 
 def check_work(test, name, device, trace, passes, wanted, size, outputs):
-    """Checks by the trace the number of bytes of a device, and that the processes with these outputs have stated the
-    work that the CPU does in its place."""
+    """Checks by the trace how many bytes the device processed. Also checks that the processes with these outputs have stated the
+    work that the CPU does in place of the device."""
     done = worked(trace, device)
     # The device may also process additional data, nonces, padding and tags.
     good = passes * size <= done <= (passes * size + 512 if passes else 0)

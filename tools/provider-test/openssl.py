@@ -177,7 +177,7 @@ def enc(test, openssl, mode, bits, plains):
 
 
 def by_command_line(test, openssl, plains, certificate):
-    """Tests the provider named on the command line instead of in a configuration."""
+    """Tests the provider when it is named on the command line instead of in a configuration."""
     if not test.proof:
         return
     # `-provider lockstep` searches for a file with the name `lockstep.so`.

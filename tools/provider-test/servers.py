@@ -197,7 +197,7 @@ def started(test, make, values, trace):
 
 
 def log(test):
-    """The end of the log that the server itself writes."""
+    """Returns the end of the log that the server writes."""
     text = ""
     for name in ("nginx.log", "apache.log"):
         if os.path.exists(test.path(name)):
@@ -252,7 +252,7 @@ def fetch(test, curl, server, values, expected):
 
 
 def load(test, server, running, values):
-    """Sends parallel requests, without and with a reload in the middle. No request may fail."""
+    """Sends parallel requests: first without a reload, then with a reload in the middle. No request may fail."""
     address = f"https://127.0.0.1:{values['port']}"
     wrk, ab = common.program("wrk"), common.program("ab")
     name = f"{server}, wrk"

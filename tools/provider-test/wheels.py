@@ -129,7 +129,7 @@ def changed(message):
 
 
 def pyca_messages():
-    """Name, plaintext, and functions that encrypt and decrypt, for each message."""
+    """Returns for each message its name, its plaintext, and the functions that encrypt and decrypt it."""
     from cryptography import cobblestone
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -162,7 +162,7 @@ def pyca_messages():
 
 
 def forged_messages():
-    """Functions that decrypt a forged message: by all modes of pyca, and by its incremental GCM."""
+    """Returns functions that decrypt a forged message: one for each mode of pyca, and one for its incremental GCM."""
     from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
 
     key = KEYS[256]

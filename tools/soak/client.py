@@ -68,7 +68,7 @@ def context(settings, version, suite):
 
 
 def converse(made, port, request, deadline, cut):
-    """Sends a request on a new connection. Returns the status and the body of the answer. `cut` injects a flaw: the
+    """Sends a request on a new connection. Returns the status and the body of the answer. If `cut` is true, injects a flaw: the
     connection ends after the handshake."""
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))

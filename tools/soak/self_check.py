@@ -90,7 +90,7 @@ def wait_until(condition):
 
 
 def left():
-    """The processes that an ended soak has left: its orphans become children of this process."""
+    """Returns the processes that an ended soak has left. They are now children of this process."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -108,8 +108,8 @@ def name(pid):
 
 
 def interrupted(module, number, seconds):
-    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. Returns a
-    message about what is wrong afterwards."""
+    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. If something is wrong
+    afterwards, returns a message."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
     with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
