@@ -213,7 +213,7 @@ struct Call {
 enum Place {
     /// In a separate allocation; the output buffer is at the end of this allocation.
     Apart,
-    /// In the memory of the input, at these two offsets.
+    /// Input and output are in the memory of the input, at these two offsets.
     Same { input: usize, output: usize },
 }
 

@@ -42,7 +42,8 @@ pub fn must_run(kernel: &str) -> bool {
 }
 
 impl Subject {
-    /// The kernel of this name on the device; `None`, with a message on standard error, if this machine cannot run it.
+    /// Returns the kernel of this name on the device. If this machine cannot run the kernel, prints a message on standard error and returns
+    /// `None`.
     ///
     /// # Panics
     /// If the device has no such kernel, or cannot run it although [`must_run`] is true.

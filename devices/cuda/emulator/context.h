@@ -9,11 +9,11 @@ namespace emulator {
 // otherwise share a few sets of the cache.
 constexpr size_t STACK_BYTES = 260 * 1024;
 
-// The lowest address of a new stack; null if there is no memory.
+// Returns the lowest address of a new stack, or null if there is no memory.
 void *new_stack();
 void free_stack(void *stack);
 
-// A context on this stack. When it is switched to, it calls `entry`, which must not return.
+// Makes a context on this stack. A switch to the context calls `entry`, which must not return.
 void *new_context(void *stack, void (*entry)());
 
 // Saves the running context in *from and continues `to`.

@@ -170,7 +170,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Queues a copy from the device.
     ///
     /// # Safety
-    /// As [`Machine::copy_in`].
+    /// The same as for [`Machine::copy_in`].
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()>;
 
     /// Queues zeroing of device memory.

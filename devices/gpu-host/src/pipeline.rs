@@ -21,7 +21,7 @@ pub trait Pipeline {
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
 
-    /// The limits for cutting the data of the call: of the data in device memory if `resident` is true, otherwise of
+    /// Returns the limits for cutting the data of the call. If `resident` is true, the limits apply to data in device memory, otherwise to
     /// all other data.
     fn limits(&self, resident: bool) -> Limits;
 

@@ -46,7 +46,7 @@ impl Task {
         self.pool.device()
     }
 
-    /// This call with `pass` in place of its operation.
+    /// Returns a copy of this call whose operation is `pass`.
     pub(crate) fn with_pass(&self, pass: Pass) -> Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }

@@ -111,7 +111,7 @@ fn gcm_of_long_messages_and_of_many() {
 }
 
 /// GCM over a table of messages, with several tiles and two levels of GHASH. All messages share a key, or each message has a separate key.
-/// One message is forged, and the length of another exceeds the data.
+/// One message is forged, and the length of another message exceeds the data.
 #[test]
 fn gcm_of_long_messages_of_a_table() {
     let device = lockstep_cuda::emulator();

@@ -86,7 +86,7 @@ impl Report {
         self.measure_loops(|_, _| true)
     }
 
-    /// Measures the figures of [`Report::causes`], after the kernels of Table 2.
+    /// Measures the figures of [`Report::causes`]. This table also needs the measurements of the kernels of Table 2.
     pub(super) fn measure_published(&mut self) -> Result<(), Error> {
         self.published = published::measure()?;
         Ok(())
@@ -98,7 +98,7 @@ impl Report {
         Ok(())
     }
 
-    /// Measures the figures of [`Report::rolled`], after the kernels.
+    /// Measures the figures of [`Report::rolled`]. All kernels must have been measured before.
     pub(super) fn measure_rolled(&mut self) -> Result<(), Error> {
         self.rolled = variants::rolled(&self.measured)?;
         Ok(())

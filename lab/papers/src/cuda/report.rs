@@ -45,8 +45,8 @@ fn mbit(point: Option<&Point>) -> String {
 }
 
 impl Report {
-    /// The smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared
-    /// memory. `None` if coarse grain is slower at the largest size.
+    /// Returns the smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory.
+    /// Returns `None` if coarse grain is slower at the largest size.
     pub fn break_even(&self) -> Option<usize> {
         let points = &self.measured.sizes;
         let ahead = |bytes| {

@@ -150,7 +150,7 @@ fn simulate(machine: &Machine, file: &File, groups: u32) -> Misses {
     Traces::new(file, EDGE, machine.distribution, sample).misses(machine)
 }
 
-/// Seconds of the shader for a file of which this number of groups is simulated.
+/// Returns the seconds of the shader for a file. This number of groups of the file is simulated.
 fn seconds_of(fit: &Fit, file: &File, groups: u32) -> f64 {
     fit.seconds(file, EDGE, simulate(&fit.machine, file, groups).rate())
 }
