@@ -29,6 +29,6 @@ if [ $# -gt 0 ]; then
 else
     asan -p lockstep-cpu --lib
     asan -p lockstep-cpu --test cpu -- inline:: x86_kernels:: soft_kernel:: threads:: streams:: wycheproof::
-    # The shared suite takes the longest, so it runs only with the narrowest vectors, and with the widest ones on several threads.
+    # The shared suite takes the longest, so it runs only with the narrowest vectors, and with the widest vectors on several threads.
     asan -p lockstep-cpu --test cpu -- suite::aesni:: suite::vaes512_threads::
 fi

@@ -19,25 +19,24 @@ set -euo pipefail
 static=$1 folder=$2 prefix=$3 libdir=${4:-lib}
 root=$(cd "$(dirname "$0")/.." && pwd)
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml")
-# Version 0.x may change the interface; the soname changes with an incompatible one.
+# Versions 0.x may change the interface. The soname changes with each incompatible version.
 soname=liblockstep.so.0
 libs="-lpthread -lm -ldl"
 cc=cc
 [ -z "${CROSS_COMPILE:-}" ] || cc=${CROSS_COMPILE}gcc
-# Only a library with the emulator of GPUs contains C++.
-# grep reads to the end: nm fails if its reader closes the pipe.
+# Only a library with the emulator of GPUs contains C++. grep reads all of its input, because nm fails if the pipe is closed before.
 ! "${CROSS_COMPILE:-}nm" -u "$static" 2>/dev/null | grep '__cxa_throw\|_Zn[wa]m' >/dev/null || libs="-lstdc++ $libs"
 
 mkdir -p "$folder/include" "$folder/$libdir/pkgconfig"
 install -m 644 "$root/interfaces/capi/include/lockstep.h" "$folder/include/"
 install -m 644 "$static" "$folder/$libdir/liblockstep.a"
-# The functions of the header, and nothing else, are exported. A function of a later version needs a separate node.
+# The functions of the header, and nothing else, are exported. A function that a later version adds needs a separate version node.
 map=$(mktemp)
 trap 'rm -f "$map"' EXIT
 functions=$(grep -o '\blockstep_[a-z0-9_]*(' "$root/interfaces/capi/include/lockstep.h" | sort -u | tr '(\n' '; ')
 echo "LOCKSTEP_0.1 { global: $functions local: *; };" >"$map"
-# nodelete: threads and destructors of threads may run the code after dlclose.
-# shellcheck disable=SC2086 # several options
+# With `nodelete`, the code stays in memory after dlclose, because threads and destructors of threads may still run it. shellcheck
+# disable=SC2086 # several options
 $cc -shared -o "$folder/$libdir/liblockstep.so.$version" -Wl,-soname,$soname -Wl,--version-script="$map" \
     -Wl,--whole-archive "$static" -Wl,--no-whole-archive -Wl,--gc-sections -Wl,--as-needed -Wl,-z,nodelete,-z,relro,-z,now,-z,defs \
     -Wl,--strip-all $libs -lgcc_s -lc

@@ -48,7 +48,7 @@ ONLY_PTX = ["expand", "table", "table_small", "cuda_ctr", "global_sbox", "gems"]
 FEW = [80, 90]
 # The driver compiles PTX of the oldest architecture for every architecture without machine code.
 PTX = "compute_60"
-# GHASH by the carry-less multiply-add, which only NVRTC 13.3 and later compile, for 8.0 and later.
+# The module of GHASH by the carry-less multiply-add. Only NVRTC 13.3 and later compile this module, for compute capability 8.0 and later.
 CARRY_LESS = "ghash_carry_less"
 # The maximum size in bytes of the archive for all architectures, which packages contain.
 MOST_BYTES = 5_000_000
@@ -137,8 +137,8 @@ def sources():
 
 
 def text_of(path, seen):
-    """A source in which the included files are inserted, each once. Only kernels are inserted, because other included
-    files are for other compilers."""
+    """Returns a source with the included files inserted, each once. Only kernels are inserted, because other included files are for
+    other compilers."""
     path = os.path.normpath(path)
     if path in seen or not path.startswith(KERNELS + os.sep):
         return ""
@@ -160,7 +160,7 @@ def source_of(module):
 
 
 def plan(numbers, with_ptx, left_out=ONLY_PTX):
-    """The code that must be made, as tuples of module, target and version of NVRTC. There is no machine code of the
+    """Returns the list of the code to be made, as tuples of module, target and version of NVRTC. It contains no machine code of the
     modules in `left_out`."""
     result = []
     for number in numbers:
@@ -290,7 +290,7 @@ def nvrtc_folder(version):
 
 @functools.cache
 def nvrtc(library_folder):
-    """Opens NVRTC. It opens its second library by name, so that library is opened first."""
+    """Opens NVRTC. NVRTC opens its second library by name, so this function opens that library first."""
     names = sorted(os.listdir(library_folder))
     for pattern in (r"libnvrtc-builtins\.so\.[\d.]+", r"libnvrtc\.so\.\d+"):
         name = next(name for name in names if re.fullmatch(pattern, name))

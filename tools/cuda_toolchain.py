@@ -22,8 +22,8 @@ import shutil
 import subprocess
 import sys
 
-# 13.0 is the newest compiler whose output every driver of series 580 takes. Its wheels have no disassemblers: those
-# begin with 13.2, and read what 13.0 writes.
+# 13.0 is the newest compiler whose output every driver of series 580 loads. There are no wheels of version 13.0 with the disassemblers. The
+# oldest wheels with them are those of version 13.2, which also read the output of 13.0.
 WHEELS = [
     "nvidia-cuda-nvcc==13.0.88",
     "nvidia-nvvm==13.0.88",
@@ -33,8 +33,8 @@ WHEELS = [
     "nvidia-cuda-cuobjdump==13.2.86",
     "nvidia-cuda-nvdisasm==13.2.86",
 ]
-# The newest compiler. Drivers of series 580 load its machine code but not its PTX. tools/kernel_report.py analyses with it the modules
-# whose instructions the compiler above does not have.
+# The newest compiler. Drivers of series 580 load its machine code but not its PTX. tools/kernel_report.py uses this compiler for the
+# modules whose instructions the compiler above does not support.
 NEWEST_WHEELS = [
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-nvvm==13.5.37",
@@ -44,8 +44,8 @@ NEWEST_WHEELS = [
     "nvidia-cuda-nvdisasm==13.5.37",
 ]
 TOOLS = ["nvcc", "ptxas", "cuobjdump", "nvdisasm"]
-# NVRTC 12 makes machine code that drivers from series 525 on load ("minor version compatibility" of CUDA 12). NVRTC 13 is for what
-# NVRTC 12 does not compile, and drivers from series 580 on load its machine code.
+# NVRTC 12 makes machine code that drivers from series 525 on load ("minor version compatibility" of CUDA 12). NVRTC 13 compiles the modules
+# that NVRTC 12 does not compile. Drivers from series 580 on load its machine code.
 NVRTC_WHEELS = {12: ["nvidia-cuda-nvrtc-cu12==12.9.86"], 13: ["nvidia-cuda-nvrtc==13.5.37"]}
 NVRTC_FOLDERS = {12: "cuda_nvrtc", 13: "cu13"}
 
@@ -66,7 +66,7 @@ def main():
     if (platform.system(), platform.machine()) not in [("Linux", "x86_64"), ("Linux", "aarch64")]:
         give_up(f"there are no wheels for {platform.system()} on {platform.machine()}: run this on Linux, x86_64 or aarch64")
     os.makedirs(os.path.dirname(folder), exist_ok=True)
-    # A lock, because parallel builds may install the compiler at the same time.
+    # The lock is needed because parallel builds may install the compiler at the same time.
     with open(folder + ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_complete(folder, wheels):

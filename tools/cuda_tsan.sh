@@ -15,7 +15,7 @@ if ! [ -e "$(${CXX:-c++} -print-file-name=libtsan.so)" ]; then
 fi
 
 export LOCKSTEP_EMULATOR_TSAN=1 LOCKSTEP_TEST_KERNEL="${1:-}"
-# The folder of the compiler, which contains the library.
+# The folder of the compiler that contains libtsan.
 RUSTFLAGS="-L native=$(dirname "$(${CXX:-c++} -print-file-name=libtsan.so)")${RUSTFLAGS:+ $RUSTFLAGS}"
 export RUSTFLAGS
 unset RUSTC_WRAPPER CARGO_ENCODED_RUSTFLAGS

@@ -60,7 +60,8 @@ License: MIT or Apache-2.0
  The texts are in LICENSE-MIT and LICENSE-APACHE.
 END
 
-# The newest symbol version of the C library that a file needs, and the libraries of C++ and GCC.
+# The dependencies: the newest symbol version of the C library that a file needs, and the runtime libraries of GCC and C++ if a file needs
+# them.
 files=("$tree/usr/bin/lockstep" "$tree/usr/lib/$multiarch/ossl-modules/lockstep.so" "$tree/usr/lib/$multiarch/liblockstep.so.$version")
 needed=$("${CROSS_COMPILE:-}objdump" -p "${files[@]}")
 libc=$(grep -o 'GLIBC_2\.[0-9]*' <<<"$needed" | sort -Vu | tail -n 1)

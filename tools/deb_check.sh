@@ -30,7 +30,7 @@ command=("${emulator[@]}" "$folder/root/usr/bin/lockstep")
 head -c 100000 /dev/urandom >plain
 "${command[@]}" keygen -o key
 
-# The command: its kernels, and files and outputs of raw modes that it exchanges with the other command.
+# Tests the command: it tests its kernels, exchanges files with the other command, and compares outputs of raw modes with it.
 "${command[@]}" selftest --device cpu >selftest || fail "the self-test failed: $(cat selftest)"
 if [ -n "$other" ]; then
     "${command[@]}" encrypt -k key plain -o here.enc
@@ -48,7 +48,7 @@ if [ -n "$other" ]; then
     done
 fi
 
-# The library: the example is linked to the shared library by pkg-config, and then to the static library.
+# Tests the library: the example is linked to the shared library by pkg-config, and then to the static library.
 export PKG_CONFIG_SYSROOT_DIR=$folder/root PKG_CONFIG_LIBDIR=$folder/$lib/pkgconfig
 flags=$(pkg-config --cflags --libs lockstep)
 example=root/usr/share/doc/lockstep/examples/encrypt_file.c
@@ -70,7 +70,7 @@ exported=$("${CROSS_COMPILE:-}nm" -D --defined-only "$lib/liblockstep.so" | awk 
 declared=$(grep -o '\blockstep_[a-z0-9_]*(' root/usr/include/lockstep.h | tr -d '(' | sort -u | sed 's/$/@@LOCKSTEP_0.1/')
 [ "$exported" = "$declared" ] || fail "the symbols are not those of the header: $(diff <(echo "$declared") <(echo "$exported"))"
 
-# The provider: `openssl` encrypts with it and decrypts without it.
+# Tests the provider: `openssl` encrypts once with the provider and once without it.
 sed "s|^module = .*|module = $folder/$lib/ossl-modules/lockstep.so|" root/usr/share/lockstep/lockstep.cnf >openssl.cnf
 export OPENSSL_CONF=$folder/openssl.cnf
 grep -qi lockstep <<<"$(openssl list -providers)" || fail "openssl does not load the provider"

@@ -8,7 +8,7 @@
 # tools/gpu_check/run.sh describes OUT and the parts. docs/testing.md has the procedure.
 set -euo pipefail
 
-# The largest archive in bytes. Each of the programs has the machine code of the kernels, which compression makes small.
+# The maximum size of the archive in bytes. Each program contains the machine code of the kernels, in compressed form.
 most=60000000
 root=$(cd "$(dirname "$0")/.." && pwd)
 target=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")
@@ -19,7 +19,7 @@ usage() {
     exit 2
 }
 
-# The path of a test program: the package, its test, and arguments of cargo.
+# Builds a test program and prints its path. The arguments are the package, its test, and further arguments of cargo.
 test_program() {
     "$cargo" test --no-run --message-format=json-render-diagnostics "${@:2}" |
         sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p" | tail -n 1

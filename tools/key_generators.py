@@ -21,7 +21,7 @@ DOCUMENTED = ["engine/*/src/**/*.rs", "devices/*/src/**/*.rs", "library/*/src/**
 EXAMPLES = ["interfaces/capi/examples/**/*.[ch]*", "interfaces/cli/examples/**/*", "interfaces/python/examples/**/*"]
 
 SECRET = r"(?:\w*key|keys|nonces?|iv|ivs|salt|passphrase|password)"
-# `key = `, `key: T = `, `key=`, `"key": ` and `let key: [u8; 32] = `, but not `==`.
+# Matches `key = `, `key: T = `, `key=`, `"key": ` and `let key: [u8; 32] = `, but not `==`.
 ASSIGNED = re.compile(rf"""(?<![\w.])["']?{SECRET}(?:\[\w*\])?["']?\s*(?::\s*&?(?:mut\s)?[\[\]\w; ]+)?\s*(?::|=(?!=))""", re.IGNORECASE)
 CALLED = re.compile(rf"(?:FileKey::from_bytes|AeadKey::new|CipherKey::new|(?<!\w)Key::new|AES\w+|XAES256GCM|Generator)\(")
 WEAK = re.compile(
@@ -34,7 +34,7 @@ WEAK = re.compile(
 
 
 def bad_lines(code):
-    """The numbers and texts of lines that make a secret by a weak generator."""
+    """Returns the numbers and the texts of the lines that make a secret by a weak generator."""
     for number, line in code:
         made = [*ASSIGNED.finditer(line), *CALLED.finditer(line)]
         if any(WEAK.search(line, one.start()) for one in made):

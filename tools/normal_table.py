@@ -30,7 +30,7 @@ def upper(u):
 
 
 def point(octave, part, s):
-    """The probability u that belongs to s, from -1 to 1, in a part of an octave."""
+    """Returns the probability u for a position s, from -1 to 1, in a part of an octave."""
     return (16 + part + (mpf(s) + 1) / 2) * mpf(2) ** (-6 - octave)
 
 

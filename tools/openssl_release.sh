@@ -32,7 +32,7 @@ source_target=$target/openssl-source/$release
 CARGO_TARGET_DIR=$source_target cargo build --quiet --locked \
     --manifest-path "$root/tools/openssl-releases/$release/Cargo.toml" >&2
 { read -r source; read -r version; } < <("$source_target/debug/openssl-release")
-# The crate's version is 300.0.5+3.0.2 or 3.0.2.
+# The version of the crate has a form such as 300.0.5+3.0.2 or 3.0.2.
 version=${version##*+}
 
 # The path contains the version, because cargo links programs again only if the path of the library changes, not if its content

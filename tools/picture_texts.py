@@ -16,7 +16,7 @@ import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SVG = "{http://www.w3.org/2000/svg}"
-# The characters by their width, which is a fraction of the font size and rounded up.
+# The width of each character as a fraction of the font size, rounded up.
 GROUPS = {0.3: "ijlIJ'", 0.32: " .,", 0.42: "frt-:;/()[]!|", 0.59: "ckszFL?*_", 0.7: "ABCKRVXZ", 0.82: "wDGHNOQUY", 0.87: "M+=<>~#", 1.0: "mW%@"}
 WIDTHS = {character: width for width, characters in GROUPS.items() for character in characters}
 USUAL = 0.64
@@ -86,7 +86,7 @@ def self_test():
         head = '<svg xmlns="http://www.w3.org/2000/svg" width="890" height="446" font-size="11">'
         return list(problems(head + "".join(texts) + "</svg>"))
 
-    # Two texts of a legend at positions where they overlap. docs/papers/cell/ctr4.svg once had this mistake.
+    # In these cases, two texts of a legend overlap. docs/papers/cell/ctr4.svg once had this mistake.
     long = '<text x="354" y="404">shuffle, quadword shift</text>'
     assert len(found(long, '<rect x="478" y="395" width="10" height="10" fill="#edc948"/><text x="492" y="404">load</text>')) == 1
     assert len(found(long, '<text x="480" y="404">load</text>')) == 1

@@ -25,8 +25,9 @@ def has_cryptography():
 
 
 def ensure(what):
-    """Returns if this interpreter has the package. Otherwise starts the script again with an interpreter that has it, and installs the
-    package if necessary. If that is not possible, prints a message and ends: with success, or with a failure if `CI` is set."""
+    """Returns if this interpreter has the package. Otherwise starts the script again with an interpreter that has the package, and
+    installs the package if necessary. If this is not possible, prints a message and ends. The script then fails if `CI` is set, and
+    succeeds otherwise."""
     if has_cryptography():
         return
     if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
@@ -49,7 +50,7 @@ def install(what):
     """Creates the virtual environment again."""
     print(f"installing {WANTED} in {FOLDER}", file=sys.stderr)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    # Binary packages only: a build takes minutes and requires libraries that are rarely installed.
+    # Only binary packages are installed, because a build takes minutes and requires libraries that are rarely installed.
     pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
     steps = [
         ([sys.executable, "-m", "venv", FOLDER], "no virtual environment: apt-get install python3-venv"),

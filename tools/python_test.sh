@@ -44,7 +44,7 @@ types() {
     "$python" -m mypy --cache-dir "$package/mypy"
     # Compares the stubs with the extension.
     "$python" -m mypy.stubtest --ignore-disjoint-bases --mypy-config-file pyproject.toml --allowlist tests/stubtest.txt lockstep._native
-    # pyright's package installs the program itself when it is called first.
+    # The first call of pyright's package downloads the program.
     if timeout 120 "$python" -m pyright --version >/dev/null 2>&1; then
         "$python" -m pyright --pythonpath "$python"
     else

@@ -21,7 +21,7 @@ PACKAGES = [
     "cryptography>=50",
     "numpy>=2",
     "fsspec>=2026",
-    # Libraries that open files by fsspec.
+    # Libraries that open files through fsspec.
     "pandas>=3",
     "zarr>=3",
     "dask[dataframe]>=2026",
@@ -31,7 +31,7 @@ PACKAGES = [
     "pyarrow>=26",
     "duckdb>=2",
     "polars>=2",
-    # The original implementation of safetensors, and its types that numpy does not have.
+    # The original implementation of safetensors, and the types of safetensors that numpy does not have.
     "safetensors>=0.8",
     "ml_dtypes>=0.6",
     "mypy>=1.15",
@@ -46,10 +46,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.join(ROOT, "target")
 FOLDER = os.path.abspath(os.path.join(TARGET, "python-venv"))
 PYTHON = os.path.join(FOLDER, "bin", "python")
-# The file with a hash of the installed list of packages and of the interpreter's version.
+# This file contains a hash of the list of installed packages and of the interpreter's version.
 STAMP = os.path.join(FOLDER, "packages")
 CLUSTER_STAMP = os.path.join(FOLDER, "packages-cluster")
-# Binary packages only: a build takes minutes and requires libraries that are rarely installed.
+# Only binary packages are installed, because a build takes minutes and requires libraries that are rarely installed.
 PIP = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--quiet", "--timeout", "30", "--retries", "2"]
 PIP += ["install", "--only-binary", ":all:"]
 
@@ -97,7 +97,7 @@ def install_cluster():
 
 
 def use(cluster=False):
-    """Returns if the script runs in the virtual environment; otherwise starts it again there."""
+    """Returns if the script runs in the virtual environment. Otherwise starts the script again in the virtual environment."""
     if os.path.realpath(sys.prefix) == os.path.realpath(FOLDER):
         return
     if not is_current():

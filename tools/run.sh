@@ -7,7 +7,7 @@ set -euo pipefail
 lockstep=$1
 file=${2:-}
 place=${TMPDIR:-/tmp}
-# The file is not on a disk, because the speed of the disk would be measured. The script writes three copies of the file.
+# The file is not on a disk, because otherwise the speed of the disk would be measured. The script writes three copies of the file.
 if [ -z "$file" ] && [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -gt $((2 << 20)) ] 2>/dev/null; then
     place=/dev/shm
 fi

@@ -17,7 +17,7 @@ as_root() {
     fi
 }
 
-# Set when the package lists have been refreshed, so that this happens at most once.
+# Set after the package lists have been refreshed, so that they are refreshed at most once.
 refreshed=
 refresh() {
     [ -z "$refreshed" ] || return 0
@@ -58,13 +58,13 @@ fetch() {
     done
 }
 
-# All libraries that a package depends on, except those that every system has.
+# Lists all libraries that a package depends on, except those that every system has.
 libraries_of() {
     apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks --no-replaces --no-enhances "$1" |
         grep -E '^lib[^:]*(:amd64)?$' | grep -vE '^(libc6|libcrypt1|libgcc-s1|libstdc\+\+6)(:amd64)?$'
 }
 
-# The folders with the shared libraries of an unpacked tree.
+# Prints the folders with the shared libraries of an unpacked tree.
 library_path() {
     echo "$1/usr/lib/x86_64-linux-gnu:$1/lib/x86_64-linux-gnu"
 }
@@ -96,7 +96,7 @@ unpack_rust() {
     rm -rf "$work"
 }
 
-# Writes a program that runs another one with the libraries of an unpacked tree.
+# Writes a program that runs another program with the libraries of an unpacked tree.
 wrapper() {
     printf '#!/usr/bin/env bash\nLD_LIBRARY_PATH=%q exec %q "$@"\n' "$(library_path "$1")" "$2" >"$3"
     chmod +x "$3"

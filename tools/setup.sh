@@ -25,7 +25,7 @@ command -v cargo >/dev/null || {
 }
 
 missing=()
-# Adds a Debian package if there is no such program: PROGRAM:PACKAGE...
+# Adds the Debian package of each program that is missing. The arguments have the form PROGRAM:PACKAGE.
 programs() {
     local pair
     for pair in "$@"; do
@@ -48,7 +48,7 @@ peers() {
     lab
     python
     programs openssl:openssl valgrind:valgrind ssh-keygen:openssh-client script:bsdutils pkg-config:pkgconf
-    # The tests of the provider link to OpenSSL; the build of another release requires Perl with its modules.
+    # The tests of the provider link to OpenSSL. The build of another release of OpenSSL requires Perl with its modules.
     echo '#include <openssl/provider.h>' | cc -E - >/dev/null 2>&1 || missing+=(libssl-dev)
     perl -MIPC::Cmd -e 1 2>/dev/null || missing+=(perl)
 }
@@ -65,7 +65,7 @@ tests() {
 }
 servers() {
     tests
-    # apache2-bin has Apache's program without a service.
+    # The package apache2-bin installs Apache's program without a service.
     programs setpriv:util-linux nginx:nginx-light apache2:apache2-bin ab:apache2-utils wrk:wrk curl:curl
 }
 browser() {
@@ -73,7 +73,7 @@ browser() {
     for program in chromium-headless-shell chromium chromium-browser google-chrome; do
         ! command -v $program >/dev/null || return 0
     done
-    # A page needs a font.
+    # The browser needs a font to show a page.
     missing+=(chromium-headless-shell fonts-dejavu-core)
 }
 
@@ -81,7 +81,7 @@ node() {
     programs node:nodejs
 }
 
-# Servers are in folders of root's PATH.
+# Debian's servers are in folders of root's PATH.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 build
 for purpose in "$@"; do
@@ -98,7 +98,7 @@ done
 mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sed '/^$/d' | sort -u)
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-# Fails, and says what is missing.
+# Exits with a message that names the missing packages.
 stop() {
     echo "missing: ${missing[*]}: $1; on Debian: sudo apt-get install ${missing[*]}" >&2
     exit 1

@@ -28,8 +28,7 @@ def programs(messages):
 
 
 def size(program):
-    """The size of a program's sources. Programs with many tests start first, so that none of them runs alone at the
-    end."""
+    """Returns the size of a program's sources. Programs with large sources start first, so that none of them runs alone at the end."""
     sources, main = os.path.split(program[3])
     if main != "main.rs":
         return 0

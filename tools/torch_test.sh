@@ -23,7 +23,7 @@ package=$(dirname "$torch")/torch-test
 "$root/tools/python_package.sh" "$extension" "$package"
 # If this variable is set, tests that need these libraries fail without them.
 export PYTHONPATH=$package:$torch LOCKSTEP_TEST_TORCH=1
-# Several processes import PyTorch: its modules are compiled once, and the checkout gets no compiled files.
+# Several processes import PyTorch. The folder lets them share the compiled modules, and keeps compiled files out of the checkout.
 export PYTHONPYCACHEPREFIX=$torch/pycache
 unset PYTHONDONTWRITEBYTECODE
 cd "$root/interfaces/python"

@@ -21,7 +21,7 @@ build() {
     package=$(cd "$2" && pwd)
     cd "$project"
     target=${CARGO_TARGET_DIR:-$project/target}
-    # The features are those of `make test`, so that nothing is compiled twice.
+    # The features are the same as in `make test`, so that nothing is compiled twice.
     cargo build --workspace --locked --quiet --example export_wgsl --example export_glsl
     "$target/debug/examples/export_wgsl" >"$folder/wgpu.json"
     "$target/debug/examples/export_glsl" >"$folder/opengl.json"

@@ -38,7 +38,7 @@ case ${2:-} in
             exit 1
         }
         rm -f "$folder"/lockstep_aes-*t-*.whl
-        # Free-threaded Pythons before 3.15 have no stable ABI, so the feature for it is left out.
+        # Free-threaded Pythons before 3.15 have no stable ABI, so the wheel is built without the feature for it.
         "${build[@]}" --interpreter "$2" --no-default-features --features cuda
         ;;
 esac

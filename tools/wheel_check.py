@@ -31,7 +31,7 @@ with lockstep.open("file", key=key) as file:
 assert [device.name for device in lockstep.devices()][0] == "cpu"
 results = lockstep.selftest()
 assert results and all(result.passed for result in results), results
-# A wheel has no devices for tests. Messages say where simulated ones are.
+# A wheel contains no simulated devices. The messages state how to get them.
 for device in ("cuda:emu", "wgpu:software", "spu"):
     try:
         lockstep.use(device)

@@ -32,7 +32,8 @@ LIST = HERE / "known.txt"
 
 
 def survey(crates):
-    """The circles of all crates, as pairs of a crate and its modules, and the dependencies against the layers."""
+    """Returns two lists: the circles of all crates, as pairs of a crate and its modules, and the dependencies that violate the
+    layers."""
     circles = {(crate.name, group) for crate in crates.values() for group in modules.circles(modules.imports(crate.folder))}
     return circles, workspace.wrong_dependencies(crates)
 

@@ -58,7 +58,7 @@ def from_metadata(metadata, root):
 
 
 def wrong_dependencies(crates):
-    """The dependencies that the rules forbid, as pairs of crates of which the first uses the second, each with the
+    """Returns the dependencies that the rules forbid. Each is a pair of crates, of which the first uses the second, with the
     reason."""
     wrong = {}
     for crate in crates.values():

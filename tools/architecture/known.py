@@ -33,9 +33,9 @@ def parse(text):
 
 
 def compare(known, circles, wrong):
-    """The faults of the workspace that the list does not have, and the lines of the list that are no longer true.
+    """Returns the faults of the workspace that are missing from the list, and the lines of the list that are no longer true.
 
-    `circles` are pairs of a crate and the modules of a circle, `wrong` the wrong dependencies with their reasons.
+    `circles` are pairs of a crate and the modules of a circle. `wrong` contains the wrong dependencies with their reasons.
     """
     faults = [
         f"new circle: the modules {', '.join(sorted(modules))} of {crate} import each other"
@@ -49,7 +49,7 @@ def compare(known, circles, wrong):
 
 
 def shrunk(text, circles, wrong):
-    """The text of the list without circles and dependencies that no longer exist. Nothing is added to it."""
+    """Returns the text of the list without the circles and dependencies that no longer exist. Nothing is added to it."""
     lines = []
     for line in text.splitlines():
         entry = parse(line)

@@ -15,7 +15,7 @@ _TEST = re.compile(r"#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*")
 
 
 def code(text):
-    """A source without comments, literals and items of tests."""
+    """Returns a source without its comments, its literals and its items for tests."""
     text = _IGNORED.sub(lambda found: "" if found[0].startswith("/") else '""', text)
     kept, position = [], 0
     for start in _TEST.finditer(text):
@@ -26,7 +26,7 @@ def code(text):
 
 
 def _end_of_item(text, position):
-    """The position after the item that begins here: after its `;`, or after its block."""
+    """Returns the position after the item that begins here: after its semicolon, or after its block."""
     depth = 0
     for at in range(position, len(text)):
         if text[at] == ";" and depth == 0:

@@ -6,7 +6,7 @@ BEGIN, END = "<!-- picture of the crates: begin -->", "<!-- picture of the crate
 
 
 def reduced(edges):
-    """The edges without those that are implied, because a longer path joins the same nodes."""
+    """Returns the edges of a graph without each edge whose nodes are also joined by a longer path."""
 
     def reaches(start, end, without):
         seen, todo = set(), [start]
@@ -25,7 +25,7 @@ def reduced(edges):
 
 
 def diagram(crates):
-    """A diagram of the crates as boxes in their layers, the highest layer first, with the dependencies that no longer
+    """Draws a diagram of the crates as boxes in their layers, the highest layer first. It shows the dependencies that no longer
     path implies."""
     node = lambda name: name.replace("-", "_").replace("/", "_")
     lines = ["```mermaid", "graph TD"]
@@ -39,7 +39,7 @@ def diagram(crates):
 
 
 def replaced(page, crates):
-    """The page, in which the picture of the architecture is replaced by the picture of these crates."""
+    """Returns the page with the picture of the architecture replaced by the picture of these crates."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -9,7 +9,7 @@ add_architecture() {
     refresh
 }
 
-# OpenSSL and Python for Arm with the libraries that they need, and programs `openssl` and `python3` that run them.
+# Unpacks OpenSSL and Python for Arm with the libraries that they need, and makes programs `openssl` and `python3` that run them.
 unpack_system() {
     local root=$1 work python
     work=$(mktemp -d "$cache/unpack.XXXXXX")

@@ -21,10 +21,11 @@ sys.dont_write_bytecode = True
 
 
 def alternate(contenders, rounds, seconds=float("inf"), warm_up=True, before=lambda: None, after=lambda number: None):
-    """What the contenders return, as lists by name.
+    """Calls the contenders in turn, and returns their results as lists by name.
 
-    `contenders` are functions by name. There are at most `rounds` counted rounds, and none begins after this number of seconds, except
-    the first. `before` is called before each call, `after` at the end of each round with its number; round 0 is the warm-up.
+    `contenders` are functions by name. There are at most `rounds` counted rounds. After `seconds`, no further round begins, but
+    there is at least one. `before` is called before each call. `after` is called at the end of each round with its number. Round 0
+    is the warm-up.
     """
     names, results = list(contenders), {name: [] for name in contenders}
     end = None
@@ -66,7 +67,7 @@ def timed_with_cpu(function, cpu=time.process_time):
 
 
 def repeated(function, count):
-    """A function that calls another one `count` times."""
+    """Returns a function that calls another one `count` times."""
 
     def run():
         for _ in range(count):
@@ -76,7 +77,7 @@ def repeated(function, count):
 
 
 def best(pairs):
-    """The minimum of each column: of the elapsed times and of the CPU times."""
+    """Returns the minimum of the elapsed times and the minimum of the CPU times."""
     return tuple(map(min, zip(*pairs)))
 
 
@@ -139,7 +140,7 @@ def memory():
 
 
 def machine():
-    """A line with the machine, the system, the date, and the load, which should be low."""
+    """Returns a line with the machine, the system, the date, and the load of the machine, which should be low."""
     room = f", {size(memory())} of memory" if memory() else ""
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     system = f"{platform.system()} {platform.release()}"
@@ -147,7 +148,7 @@ def machine():
 
 
 def as_json(versions, **results):
-    """The results as JSON, with the date, the processor and the versions of what was measured."""
+    """Returns the results as JSON, with the date, the processor and the versions of the measured programs."""
     date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     return json.dumps({"date": date, "processor": processor(), "versions": versions, **results})
 
@@ -174,7 +175,8 @@ def use_package(package, folder):
 
 
 def openssl_environment(configuration, **more):
-    """The environment of a program that reads this configuration file of OpenSSL, and no other setting of OpenSSL or Lockstep."""
+    """Returns the environment of a program that reads this configuration file of OpenSSL, and no other setting of OpenSSL or
+    Lockstep."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LOCKSTEP_", "OPENSSL_"))}
     return {**kept, "OPENSSL_CONF": configuration, **more}
 

@@ -61,7 +61,7 @@ def file(path, reuse):
     from cryptography.cobblestone import Cobblestone256Encryptor
 
     encryptor = Cobblestone256Encryptor(Cobblestone256Encryptor.generate_key(), b"")
-    # The buffer has room for a piece, for the rest of the previous piece, and for a tag of each chunk.
+    # The buffer has room for a piece, for the end of the previous piece, and for a tag of each chunk.
     room, output = memoryview(bytearray(PIECE)), memoryview(bytearray(PIECE + PIECE // 64 + 32768))
     with open(path, "rb", buffering=0) as source, open(os.devnull, "wb", buffering=0) as sink:
         start = time.perf_counter()

@@ -26,7 +26,7 @@ ROUNDS = 7
 
 
 def model(mib):
-    """The tensors of a transformer: large matrices and small vectors, whose numbers have two bytes."""
+    """Makes the tensors of a transformer: large matrices and small vectors, whose numbers have two bytes."""
     generator, tensors, left, layer = numpy.random.default_rng(1), {}, mib << 20, 0
     while left > 0:
         rows = min(4096, -(-left // (2 * 2048)))

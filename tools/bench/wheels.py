@@ -85,8 +85,8 @@ def serve():
 
 def start(configuration):
     environment = harness.openssl_environment(configuration)
-    # The limits of the C library's allocator are fixed. Otherwise it may return memory to the system in one process
-    # and not in the other. Mapping this memory again takes more time than the encryption of its content.
+    # The limits of the C library's allocator are fixed. Otherwise the allocator may return memory to the system in only one of the two
+    # processes that are compared. Mapping this memory again takes more time than the encryption of its content.
     environment |= {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     return subprocess.Popen([sys.executable, __file__, "serve"], env=environment, **pipes)

@@ -136,7 +136,7 @@ GOOD = ("<figure><svg width='90' height='90'><title>t</title><text y='20'>a</tex
 
 
 def controls(browser, folder):
-    """Each faulty page must be rejected, and the correct one accepted."""
+    """Checks that each faulty page is rejected and that the correct page is accepted."""
     head = ("<!DOCTYPE html><meta charset=utf-8><meta name=viewport content='width=device-width'><link rel=icon href='data:,'>"
             "<title>c</title>")
     page = pathlib.Path(folder) / "control.html"

@@ -37,7 +37,7 @@ quoted() {
     printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
 
-# Runs a step: its name, its limit in seconds, and a command. The limit is shortened if the part has less time left.
+# Runs a step. The arguments are its name, its limit in seconds, and its command. The limit is shortened if the part has less time left.
 step() {
     local name=$1 most=$2 begun=$SECONDS rc
     shift 2
@@ -112,7 +112,7 @@ is_there() {
     "$lockstep" devices 2>/dev/null | grep -q "^$1[: ]"
 }
 
-# Self-tests and the shared suite on another device of the same GPU. Fails if there is none.
+# Self-tests and the shared suite on another device of the same GPU. Fails if this machine has no such device.
 other_device() {
     local name=$1 backend=$2
     if ! is_there "$name"; then
@@ -256,7 +256,8 @@ part_opengl() {
         --cuda "$device" --json --scale $scale ${QUICK:+--edges 16 --runs 1}
 }
 
-# Measures `openssl enc` of a file with the default provider, and with our provider on the CPU and on the device: seconds, and CPU seconds.
+# Measures the seconds and the CPU seconds of `openssl enc` for a file, with the default provider, and with our provider on the CPU and on
+# the device.
 enc() {
     set -o pipefail
     local expected='' digest who file=$XDG_CACHE_HOME/openssl.data conf=$XDG_CACHE_HOME/openssl.cnf size=${QUICK:+1}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the parts of the GPU check, from the folder that `tools/gpu_check.sh build` made. It needs bash, coreutils, sed and grep; parts
-# that need more print NOT TESTED where it is missing.
+# Runs the parts of the GPU check, from the folder that `tools/gpu_check.sh build` made. The script needs bash, coreutils, sed and grep. A
+# part that needs another program prints NOT TESTED if this program is missing.
 #
 #   FOLDER/run.sh OUT [DEVICE] [PART...]       DEVICE: cuda:0
 #
@@ -45,7 +45,7 @@ usage() {
     exit 2
 }
 
-# A string of JSON. Control characters, of which command lines have none, become spaces.
+# Prints the argument as a JSON string. Control characters become spaces; command lines contain none.
 quoted() {
     printf '"%s"' "$(printf %s "$1" | tr '\000-\037' ' ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
@@ -55,7 +55,7 @@ cannot_write() {
     exit 2
 }
 
-# Moves a file that is complete to its name.
+# Renames a complete file to its final name.
 publish() {
     mv -f "$1" "$2" || cannot_write "$2"
 }
@@ -75,14 +75,14 @@ is_complete() {
     case "$(state_of "$1")" in done | 'not tested') true ;; *) false ;; esac
 }
 
-# Moves the files of a part to OUT/earlier.
+# Moves the files of the part $1 to OUT/earlier.
 to_earlier() {
     local earlier
     earlier=$out/earlier/$(date -u +%F-%H%M%S)
     mkdir -p "$earlier" && mv -f "$out/$1".* "$earlier/" || cannot_write "$earlier"
 }
 
-# Writes OUT/PART.json: state, start, seconds. The steps are in the file that parts.sh wrote.
+# Writes OUT/PART.json. The arguments are the state, the start and the seconds. The steps are in the file that parts.sh wrote.
 describe() {
     local state=$1 start=$2 seconds=$3 steps=$out/.$part.steps file separator=''
     {
@@ -118,7 +118,7 @@ interrupted() {
     exit 143
 }
 
-# Runs one part: its name, and its limit in seconds.
+# Runs one part. The arguments are its name and its limit in seconds.
 run() {
     local limit=$2 begun=$SECONDS start guard=() rc
     part=$1

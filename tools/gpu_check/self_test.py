@@ -28,7 +28,7 @@ echo "$1" >>"$2/order"
 
 
 class Folder:
-    """A folder like that of `gpu_check.sh build`, and a folder for the results."""
+    """A folder like the one that `gpu_check.sh build` makes, and a folder for the results."""
 
     def __init__(self, root):
         self.folder = root / "gpu check"
@@ -54,7 +54,7 @@ class Folder:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
     def run(self, code, *arguments, **environment):
-        """Runs run.sh to its end, and returns its output. Fails if the exit code is another than the given one."""
+        """Runs run.sh to its end, and returns its output. Fails if the exit code differs from `code`."""
         running = self.start(*arguments, **environment)
         output, _ = running.communicate(timeout=60)
         assert running.returncode == code, f"exit code {running.returncode}, not {code}:\n{output}"

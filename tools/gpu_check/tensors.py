@@ -33,7 +33,7 @@ class NotTested(Exception):
 
 
 def check(good, what):
-    """Counts a check. A wrong result ends the program."""
+    """Counts a check. If the result is wrong, ends the program."""
     if not good:
         raise AssertionError(f"{what} is WRONG")
     RESULTS["checks"] += 1
@@ -126,7 +126,7 @@ def measure_library(library, zeros, wait, peers):
 def interface(device, expected):
     """Tests arrays that have only `__cuda_array_interface__`."""
     if device == "cuda:emu":
-        # The array is in the memory of the emulator and has the same interface.
+        # The array is in the memory of the emulator and also has `__cuda_array_interface__`.
         def emulated(content, shape):
             array = EmulatedArray(len(content), shape)
             array.memory.copy_from(content)
@@ -141,7 +141,7 @@ def interface(device, expected):
 
 
 class EmulatedArray:
-    """Memory of the emulator with __cuda_array_interface__ only."""
+    """Memory of the emulator that has only `__cuda_array_interface__`."""
 
     def __init__(self, size, shape):
         self.memory = tensor.DeviceArray(size, "cuda:emu")

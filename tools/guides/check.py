@@ -28,7 +28,7 @@ GUIDES = ("kernel", "mode")
 
 
 def copy(tree, folder):
-    """Copies the files of the checkout, with the changes that are not committed, to a folder that is emptied first."""
+    """Copies the files of the checkout to a folder, which is emptied first. Changes that are not committed are copied too."""
     shutil.rmtree(folder, ignore_errors=True)
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True).stdout

@@ -20,7 +20,7 @@ _MARK = re.compile(r"<!-- example: (.*?) -->\n(?:\n*```\w*\n(.*?)^```$)?", re.S 
 
 
 class Wrong(Exception):
-    """An error: the guide and the project do not fit together."""
+    """The error that the guide and the project do not fit together."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,8 @@ def table(page):
 
 
 def apply(example, root):
-    """Changes the copy of the project in this folder. All files of the table must exist then, and it must have all files of the example."""
+    """Makes the changes of the example in the copy of the project in this folder. Afterwards, all files of the table must exist,
+    and the table must contain all files of the example."""
     for change in example.changes:
         change.apply(root)
     missing = {change.file for change in example.changes} - example.files

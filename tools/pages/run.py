@@ -37,7 +37,7 @@ import terminal  # noqa: E402
 GPU, SUPERUSER, NETWORK = "needs a GPU or a board", "needs root", "needs a network"
 BENCHMARK = "takes minutes: its suites are tested with --quick"
 
-# The page and the beginning of its first block that needs a cluster. All later blocks of the page also need the cluster.
+# The first block that needs a cluster: its page and its beginning. All later blocks of the page also need the cluster.
 CLUSTER = ("docs/data.md", "import ray\n")
 # Blocks that are not run: the page, a part of the block's text, and the reason.
 LEFT_OUT = [
@@ -182,7 +182,7 @@ class Page:
 
 
 def build(folder, extension, module, library):
-    """Puts together what examples need: the files of `make install`, the Python package, and the C library."""
+    """Builds the files that examples need: the files of `make install`, the Python package, and the C library."""
     prefix = f"{folder}/usr/local"
     os.makedirs(f"{prefix}/lib/ossl-modules")
     os.makedirs(f"{prefix}/share/lockstep")

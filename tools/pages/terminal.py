@@ -11,9 +11,9 @@ import subprocess
 import sys
 import time
 
-# Maximum number of seconds of a block. A block that takes longer has failed.
+# The time limit of a block in seconds. A block that takes longer has failed.
 LIMIT = 120
-# Matches the end of a prompt for a passphrase; and the passphrase that is typed there.
+# Matches the end of a prompt for a passphrase. The second value is the passphrase that the script types there.
 PROMPT = re.compile(rb"([Pp]assphrase for '[^']*'|[Pp]assphrase|The same again): $")
 PASSPHRASE = b"correct horse battery staple\n"
 READS_STATEMENTS = r"""
@@ -86,7 +86,7 @@ class Python:
         return json.loads(reply) if reply else (False, "the interpreter has ended")
 
     def close(self):
-        # The process may have ended already, so that the pipe is closed.
+        # The process may have ended already. Then the pipe is closed.
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         self.process.stdout.close()

@@ -26,7 +26,7 @@ run() {
         "$here/$script.py" "${arguments[@]}" && touch "$logs/$script.passed"
     done
 }
-# The background job has a separate process group, which is ended with this script.
+# The background job has its own process group, so that this script can end the whole group.
 set -m
 run openssl device >"$logs/openssl" 2>&1 &
 background=$!

@@ -41,13 +41,13 @@ ENDING = threading.Event()
 
 
 def wait_if_ending():
-    """Waits for the end of the script if a signal has ended it. Otherwise returns at once."""
+    """If a signal ends the script, waits for the end of the script. Otherwise returns at once."""
     while ENDING.is_set():
         time.sleep(ENDING_SECONDS)
 
 
 class Trace:
-    """The output of processes of the subject in the file that LOCKSTEP_TRACE names."""
+    """The lines that processes of the subject wrote to the file that LOCKSTEP_TRACE names."""
 
     FIRST = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): first use$")
     TOTAL = re.compile(r"^lockstep\[(\d+)\]: (\S+) (encrypt|decrypt|\S+): (\d+) bytes in (\d+) calls?\b")
@@ -116,7 +116,7 @@ class Test:
         self.temporary.cleanup()
 
     def configuration(self, name, **settings):
-        """Writes the configuration that prefers the provider, with more settings in its section."""
+        """Writes a configuration that prefers the provider. `settings` are added to the section of the provider."""
         shipped = os.path.join(ROOT, "interfaces", "provider", "lockstep.cnf")
         text = provider_configuration.text()
         if os.path.isfile(shipped):
@@ -219,11 +219,11 @@ class Test:
 
 
 def ending_with_us(command):
-    """The command line of a program that SIGTERM ends when this process, or the thread that has started it, ends.
+    """Returns the command line of a program that SIGTERM ends when this process, or the thread that has started it, ends.
 
-    So no process remains if a script is killed: a server ends its workers on SIGTERM. The shell does not start the
-    program if this process ended before setpriv took effect. A preexec_fn would need no other programs, but is unsafe in a
-    process with threads.
+    So no process remains if a script is killed, because a server ends its workers on SIGTERM. If this process ended before setpriv
+    took effect, the shell does not start the program. A preexec_fn would need no other programs, but is unsafe in a process with
+    threads.
     """
     guard = '[ "$PPID" = "$0" ] && exec "$@"'
     return [program("setpriv"), "--pdeathsig", "TERM", "sh", "-c", guard, str(os.getpid()), *command]
@@ -322,9 +322,9 @@ def child_processes():
 
 
 def end_by_signal(number, folder):
-    """A handler of signals that ends the child processes, removes the folder and exits.
+    """Handles a signal: ends the child processes, removes the folder and exits.
 
-    The handler raises no exception: an exception within `subprocess` or `threading` can leave one of their locks held, and the
+    The handler raises no exception, because an exception within `subprocess` or `threading` can leave one of their locks held. The
     code that then ends the processes would wait for that lock forever.
     """
     signal.signal(number, signal.SIG_IGN)

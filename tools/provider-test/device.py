@@ -51,7 +51,7 @@ LACKING = {
     "qpu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0)},
     "spu": {"CFB8": (0, 0), "CFB1": (0, 0), "GCM-SIV": (0, 0), "XTS": (0, 0)},
 }  # fmt: skip
-# Options of curl: the first select records in CBC mode, and the others records in GCM.
+# Options of curl: the first list selects records in CBC mode, and the second list selects records in GCM.
 SUITES = (["--tls-max", "1.2", "--ciphers", "ECDHE-RSA-AES256-SHA384"], ["--tlsv1.3"])
 OBJECT = 150_000
 
@@ -80,10 +80,10 @@ def passes_of(device, mode):
 
 
 def check_work(test, name, device, trace, passes, wanted, size, outputs):
-    """Checks by the trace the number of bytes of a device, and that the processes with these outputs have stated the
-    work that the CPU does in its place."""
+    """Checks by the trace how many bytes the device processed. Also checks that the processes with these outputs have stated the
+    work that the CPU does in place of the device."""
     done = worked(trace, device)
-    # The device may also process blocks of additional data, nonces, padding and tags.
+    # The device may also process additional data, nonces, padding and tags.
     good = passes * size <= done <= (passes * size + 512 if passes else 0)
     test.check(good, f"{name}: the device did what it supports", f"it did {done} bytes, {passes} times {size} are right")
     stated = sum("; the CPU does this work" in line for line in trace.lines())

@@ -139,8 +139,8 @@ def main():
             residue(test, compiled(test, "residue"))
         program = compiled(test, "lifecycle")
         test.side_by_side(native, [(test, program, case) for case in CASES])
-        # The code that starts, forks and ends is the same for all kernels. So one kernel has all cases, and each other kernel has
-        # one.
+        # The code that starts, forks and ends is the same for all kernels. So all cases run with one kernel, and one case runs with each
+        # other kernel.
         cases = [(test, program, case, KERNELS[0]) for case in UNDER_VALGRIND]
         if test.proof:
             cases += [(test, program, "plain", kernel) for kernel in KERNELS[1:]]

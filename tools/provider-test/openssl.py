@@ -60,7 +60,7 @@ SUITES = (
 )
 # The modes that must be listed with all three lengths of keys.
 LISTED = "ECB CBC CBC-CTS CFB CFB1 CFB8 OFB CTR GCM CCM OCB WRAP WRAP-PAD WRAP-INV WRAP-PAD-INV".split()
-# The number of bytes that are sent in each direction, before and again after the key change.
+# The number of bytes that are sent in each direction before the key change, and again after it.
 TRANSFER = 3_000_000
 # Datagrams are lost if a socket's buffer is full, and s_client does not repeat them.
 DATAGRAM_TRANSFER = 4_000
@@ -177,7 +177,7 @@ def enc(test, openssl, mode, bits, plains):
 
 
 def by_command_line(test, openssl, plains, certificate):
-    """Tests the provider named on the command line instead of in a configuration."""
+    """Tests the provider when it is named on the command line instead of in a configuration."""
     if not test.proof:
         return
     # `-provider lockstep` searches for a file with the name `lockstep.so`.

@@ -87,7 +87,7 @@ def forks(test, identity):
         test.check(len(users) >= 5, "forked processes: five used our provider", "\n".join(trace.lines()))
 
 
-# The rest of this file runs in separate processes, with OPENSSL_CONF set.
+# The code below runs in separate processes, with OPENSSL_CONF set.
 
 
 def contexts(version, suite, certificate, key):
@@ -230,7 +230,7 @@ def forks_(key, certificate):
             exchange(*ends, 100_000)
             in_threads(4, lambda _: exchange(*connection_in_memory(*settings), 100_000))
             os.write(writing, ssl.RAND_bytes(32) + hashlib.sha256(b"").digest())
-            # One child ends without exit handlers, and the other one with them.
+            # One child ends without running exit handlers, and the other child runs them.
             if number % 2:
                 os._exit(0)
             sys.exit(0)

@@ -74,7 +74,7 @@ http {{
         ssl_conf_command Ciphersuites {tls13};
         root {documents};
         location /upload/ {{ root {folder}; dav_methods PUT; create_full_put_path on; }}
-        # nginx as a client, too.
+        # Here nginx is a client, too.
         location /through/ {{
             proxy_pass https://127.0.0.1:{second}/;
             proxy_buffering off;
@@ -102,8 +102,8 @@ Mutex file:{folder} default
 {user}
 Listen 127.0.0.1:{port} https
 Listen 127.0.0.1:{second} https
-# Two processes that stay, and room for their successors: Apache closes kept connections where it ends a process or has
-# no thread left.
+# Two processes stay, and there is room for their successors. Apache closes kept connections if it ends their process, or if no thread is
+# left.
 StartServers 2
 ServerLimit 8
 ThreadsPerChild 64
@@ -197,7 +197,7 @@ def started(test, make, values, trace):
 
 
 def log(test):
-    """The end of the log that the server itself writes."""
+    """Returns the end of the log that the server writes."""
     text = ""
     for name in ("nginx.log", "apache.log"):
         if os.path.exists(test.path(name)):
@@ -252,7 +252,7 @@ def fetch(test, curl, server, values, expected):
 
 
 def load(test, server, running, values):
-    """Sends parallel requests, without and with a reload in the middle. No request may fail."""
+    """Sends parallel requests: first without a reload, then with a reload in the middle. No request may fail."""
     address = f"https://127.0.0.1:{values['port']}"
     wrk, ab = common.program("wrk"), common.program("ab")
     name = f"{server}, wrk"
@@ -288,7 +288,7 @@ def load(test, server, running, values):
         ]
         with common.Process(*command, environment=test.environment(False)) as asking:
             if not kept:
-                # The reload begins approximately in the middle of the load.
+                # After this time, approximately half of the requests are done.
                 time.sleep(0.3)
                 running.running.send_signal(signal.SIGHUP if server == "nginx" else signal.SIGUSR1)
             code = asking.end()

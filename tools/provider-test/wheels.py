@@ -30,7 +30,8 @@ CONTEXT = b"backups/monday"
 FORGED_MODES = ("GCM", "CCM", "OCB", "GCM-SIV", "SIV")
 ROWS = 50_000
 ALGORITHMS = ("AES_GCM_V1", "AES_GCM_CTR_V1")
-# The number of bytes that a process must have passed to our provider: of all messages with one length of key, and of a file.
+# The number of bytes that a process must have passed to our provider: PYCA_BYTES for all messages with one length of key, and PYARROW_BYTES
+# for a file.
 PYCA_BYTES, PYARROW_BYTES = sum(SIZES), 8 * ROWS
 
 
@@ -112,7 +113,7 @@ def exchange(test, python, package, writer_is_ours, reader_is_ours):
                 test.proved(trace, f"AES-{bits}-CTR", step, name, at_least=PYARROW_BYTES)
 
 
-# The rest of this file runs in separate processes, with OPENSSL_CONF set.
+# The code below runs in separate processes, with OPENSSL_CONF set.
 
 
 def refuses(function, error):
@@ -128,7 +129,7 @@ def changed(message):
 
 
 def pyca_messages():
-    """Name, plaintext, and functions that encrypt and decrypt, for each message."""
+    """Returns for each message its name, its plaintext, and the functions that encrypt and decrypt it."""
     from cryptography import cobblestone
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -161,7 +162,7 @@ def pyca_messages():
 
 
 def forged_messages():
-    """Functions that decrypt a forged message: by all modes of pyca, and by its incremental GCM."""
+    """Returns functions that decrypt a forged message: one for each mode of pyca, and one for its incremental GCM."""
     from cryptography.hazmat.primitives.ciphers import Cipher, aead, algorithms, modes
 
     key = KEYS[256]

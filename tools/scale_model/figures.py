@@ -29,7 +29,7 @@ KINDS = ("measured", "published", "bound", "assumption")
 
 
 class Problem(Exception):
-    """An error in the file of figures; the message says what is wrong, and where."""
+    """An error in the file of figures. The message states the error and its place."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Figure:
 
 @dataclass(frozen=True)
 class Stage:
-    """A resource that every byte uses. The times of the figures in `rate` are added, because one processor does their
-    work in sequence."""
+    """A resource that every byte uses. The times of the figures in `rate` are added, because one processor does all this work in
+    sequence."""
 
     name: str
     rate: float
@@ -159,7 +159,7 @@ class Reader:
         self.used = set()
 
     def figure(self, where, name, dimension):
-        """The base value of a figure that must have a dimension."""
+        """Returns the base value of a figure, which must have a certain dimension."""
         if not isinstance(name, str) or name not in self.figures:
             raise Problem(f"{where}: there is no figure {json.dumps(name)}")
         one = self.figures[name]

@@ -31,7 +31,7 @@ def bottleneck(configuration, work):
 
 
 def half_size(configuration):
-    """The work at which the start takes half of the time."""
+    """Returns the amount of work for which the start takes half of the time."""
     return configuration.start * rate(configuration)
 
 

@@ -47,7 +47,7 @@ def size_text(size):
 
 
 def table(head, rows):
-    """A Markdown table. Columns after the first one are aligned to the right if `head` says so by a leading `>`."""
+    """Makes a Markdown table. A column whose title in `head` begins with `>` is aligned to the right."""
     lines = ["| " + " | ".join(one.removeprefix(">") for one in head) + " |"]
     lines.append("|" + "|".join("--:" if one.startswith(">") else "---" for one in head) + "|")
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
@@ -108,7 +108,7 @@ def store(model):
 
 
 def gpu(model):
-    """A table of the number of cores that are as fast as a GPU, by the path of the data to the GPU."""
+    """Makes a table of the number of cores that are as fast as a GPU, by the path of the data to the GPU."""
     rows = []
     for name in ("gpu-memory", "gpu-nvlink", "gpu-c2c", "gpu-pcie"):
         one = model.configuration(name)
@@ -204,8 +204,8 @@ def sources(model):
 
 
 def replaced(text, generated, path):
-    """The page, in which each generated part is replaced by its new text. A part is from `<!-- NAME: begin -->` to
-    `<!-- NAME: end -->`."""
+    """Returns the page with each generated part replaced by its new text. A part is from `<!-- NAME: begin -->` to `<!-- NAME: end
+    -->`."""
     for name, part in generated.items():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
         if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):

@@ -20,7 +20,7 @@ import socket
 import ssl
 import time
 
-# A client with flaws makes its faulty request as the request with this number.
+# A client with flaws makes its faulty request when it reaches this number of requests.
 FLAWED = 5
 # The numbers of uploads and of fetches with each suite in one round of requests.
 UPLOADS, FETCHES = 1, 4
@@ -68,7 +68,7 @@ def context(settings, version, suite):
 
 
 def converse(made, port, request, deadline, cut):
-    """Sends a request on a new connection. Returns the status and the body of the answer. `cut` injects a flaw: the
+    """Sends a request on a new connection. Returns the status and the body of the answer. If `cut` is true, injects a flaw: the
     connection ends after the handshake."""
     try:
         plain = socket.create_connection(("127.0.0.1", port), timeout=max(0.001, deadline.end - time.monotonic()))

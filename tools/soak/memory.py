@@ -27,7 +27,7 @@ class Series:
 
     def __init__(self, name, pids):
         self.name = name
-        # A function that returns the current processes.
+        # This function returns the current processes.
         self.pids = pids
         self.samples = []
 

@@ -47,11 +47,11 @@ FLAWS = {
     (FORKS + "code", "failed"),
     (FORKS + "early", "early"),
     (FORKS + "refused", "refused"),
-    # In this soak no device fails, which the soak must report.
+    # No device fails in this soak, which is an error that the soak must report.
     ("soak", "idle"),
 }
 
-# Messages that nginx logs about a worker, and whether they mean a crash.
+# Messages that nginx logs about a worker. True for the messages that mean a crash.
 LOGGED = {
     "[alert] 8#8: worker process 9 exited on signal 11 (core dumped)": True,
     "[alert] 8#8: worker process 9 exited with fatal code 2 and cannot be respawned": True,
@@ -62,7 +62,7 @@ LOGGED = {
 # The minimum number of processes of a soak: servers with their workers, clients, and forking programs.
 PROCESSES = 12
 PATIENCE = 60
-# After this number of seconds, a soak is still starting processes. It needs about two seconds for all of them.
+# The maximum number of seconds after which the early runs are interrupted. A soak needs about two seconds to start all its processes.
 EARLY_SECONDS = 3
 EARLY_RUNS = 6
 PR_SET_CHILD_SUBREAPER = 36
@@ -90,7 +90,7 @@ def wait_until(condition):
 
 
 def left():
-    """The processes that an ended soak has left: its orphans become children of this process."""
+    """Returns the processes that an ended soak has left. They are now children of this process."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -108,8 +108,8 @@ def name(pid):
 
 
 def interrupted(module, number, seconds):
-    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. Returns a
-    message about what is wrong afterwards."""
+    """Ends a soak by a signal: after a number of seconds, or when the soak has started all of its processes. If something is wrong
+    afterwards, returns a message."""
     environment = {**os.environ, "SOAK_SECONDS": "600"}
     with subprocess.Popen(command(module), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         try:
@@ -169,7 +169,7 @@ def main():
     if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
         print(__doc__.strip())
         return 2
-    # SIGINT is handled even if this script runs in the background of a shell, where a new process ignores it.
+    # A shell starts background processes with SIGINT ignored. This statement handles SIGINT even then.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1):
         sys.exit("orphans cannot be found: prctl fails")

@@ -58,8 +58,8 @@ SUITES = (
 )
 # All results are compared, because a comparison of samples can miss a wrong byte (docs/provider.md).
 DEVICE = {"device": "cuda:emu", "threshold": "2048", "verify": "full"}
-# The faults of two servers and of two programs (devices/cuda/src/machine/failing.rs). Three failures make a process give up its device,
-# so workers have new ones after each reload.
+# The faults of two servers and of two programs (devices/cuda/src/machine/failing.rs). After three failures, a process gives up its device.
+# After each reload, new workers have new devices.
 FAULTS = ("launch:23,copy:41", "wait:19,allocation:37,lost:200", "copy:17,wait:29", "launch:31,lost:90")
 RELOAD_SECONDS = 3
 PROBLEMS = ("failed", "wrong", "hung")
@@ -120,7 +120,7 @@ class Server:
             return set()
 
     def reload(self):
-        """Counts the last reload if it brought new workers, and begins the next."""
+        """Begins the next reload. If the last reload has brought new workers, counts it."""
         now = self.children()
         if self.workers is not None and now - self.workers:
             self.reloads += 1
@@ -186,7 +186,7 @@ class Soak:
         self.series.append(memory.Series(name, lambda: [process.running.pid]))
 
     def client(self, number, subject, flaw="none"):
-        # These flaws are possible only in requests that a device may abort.
+        # Only a request that a device may abort can have these flaws.
         aborts = flaw in ("aborted", "refused")
         settings = {
             "seed": number,
@@ -290,7 +290,7 @@ class Soak:
         self.limit(name, "refused", counts.get("inplace", 0), counts.get("refused", 0))
 
     def limit(self, name, kind, tries, ended):
-        """Checks that a failing device has ended only a part of the requests or rounds, and not most of them."""
+        """Checks that a failing device has ended at most the permitted share of the requests or rounds."""
         if tries >= LEAST_TRIES and ended > ABORTED_SHARE * tries:
             self.problem(name, kind, f"{ended} of {tries}, more than {ABORTED_SHARE:.0%}")
 
@@ -326,7 +326,7 @@ class Soak:
         return counts
 
     def faults(self):
-        """Reads from the traces the number of faults, and the number of bytes of the device that does not fail."""
+        """Reads the number of faults from the traces, and the number of bytes that the device without faults has processed."""
         found = {"failures": 0, "wrong_results": 0, "lasting_device_bytes": 0}
         for line in self.traces[2].lines():
             total = re.search(r"cuda:emu \w+: (\d+) bytes in \d+ launches", line)
@@ -338,7 +338,7 @@ class Soak:
         return found
 
     def demand_happened(self, sums, faults):
-        """Fails if an event that the soak tests did not happen."""
+        """Fails if one of the events that the soak must test did not happen."""
         wanted = ["requests", "uploads", "bytes", "forks", "reloads", "lasting"]
         for kind in wanted:
             if not sums.get(kind):

@@ -14,7 +14,7 @@ shift
 build=$(cd "${CARGO_TARGET_DIR:-$project/target}" && pwd)/web-build
 cd "$project/interfaces/web"
 
-# The peers are outside of the package: it has no dependencies.
+# The packages for comparison are installed outside of the package, because the package has no dependencies.
 npm ci --prefix bench --no-audit --no-fund --loglevel=error
 ../../tools/web/run.sh cargo build --locked --release --package lockstep-web-suite --target wasm32-unknown-unknown --target-dir "$build"
 ../../tools/web/build.sh "$build/aead-only" --no-default-features

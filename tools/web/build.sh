@@ -12,7 +12,7 @@ project=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-# The build folder of the project, as an absolute path.
+# Sets the build folder of the project as an absolute path.
 mkdir -p "${CARGO_TARGET_DIR:-$project/target}"
 build=$(cd "${CARGO_TARGET_DIR:-$project/target}" && pwd)/web-build
 generator=${XDG_CACHE_HOME:-$HOME/.cache}/lockstep-web/bindgen

@@ -18,7 +18,7 @@ tool=web
 
 . "$project/tools/rustc_web.sh"
 
-# The standard library with the bitcode that link-time optimisation requires, in the place where rustc expects it.
+# Builds the standard library with the bitcode that link-time optimisation requires, in the place where rustc expects it.
 compile_std() {
     local root=$1 rustc=$2 work library=$1/usr/lib/rustlib/$target/lib
     work=$(mktemp -d "$cache/std.XXXXXX")
@@ -42,7 +42,7 @@ compile_std() {
     rm -rf "$work"
 }
 
-# Debian's lld of the release of LLVM that rustc uses.
+# Unpacks Debian's lld of the release of LLVM that rustc uses.
 unpack_linker() {
     local root=$1 work llvm
     llvm=$(basename "$root"/usr/lib/x86_64-linux-gnu/libLLVM-*.so .so)
@@ -52,7 +52,7 @@ unpack_linker() {
     wrapper "$root" "$root/usr/lib/llvm-${llvm#libLLVM-}/bin/wasm-ld" "$cache/wasm-ld-$version"
 }
 
-# Wrappers of the compiler and flags of the host's build would change what is built, so they are removed.
+# Wrappers of the compiler and flags of the host's build would change the output of this build, so they are removed.
 unset RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER CARGO_ENCODED_RUSTFLAGS RUSTFLAGS
 if ! [ -d "$(cd "$project" && rustc --print sysroot)/lib/rustlib/$target" ]; then
     [ "$(uname -m)" = x86_64 ] || die "rustup has no target $target: rustup target add $target"

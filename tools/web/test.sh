@@ -17,5 +17,5 @@ cd "$project/interfaces/web"
 cargo test --locked --quiet --package lockstep-web --target-dir "$build"
 ../../tools/web/run.sh cargo build --locked --package lockstep-web-suite --target wasm32-unknown-unknown --target-dir "$build"
 export LOCKSTEP_WEB LOCKSTEP LOCKSTEP_SUITE=$build/wasm32-unknown-unknown/debug/lockstep_web_suite.wasm
-# Two files at once, as many as CI has processors.
+# Two test files run at a time, because CI has two processors.
 exec node --test --test-concurrency=2 test/*.test.js

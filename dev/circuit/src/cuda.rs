@@ -53,7 +53,7 @@ fn cuda_function(out: &mut String, circuit: &Circuit) {
             results.push((row, bit, name));
         }
     }
-    // Results replace the inputs, so they are stored after the last operation.
+    // The results overwrite the inputs. They are therefore stored after the last operation, which may still read inputs.
     results.sort();
     for row in results.chunks(8) {
         let stores: Vec<String> =

@@ -1,4 +1,4 @@
-//! Lookup tables as expressions, for languages without an instruction for them.
+//! Writes lookup tables as expressions, for languages without an instruction for them.
 
 use std::fmt::Write;
 use std::sync::OnceLock;

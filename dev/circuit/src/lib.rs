@@ -96,7 +96,7 @@ fn depends_on(table: u8, operand: usize) -> bool {
 }
 
 impl Circuit {
-    /// Evaluates all operations for 64 inputs at once; `input` returns the values of input names.
+    /// Evaluates all operations for 64 inputs at once; `input` returns the values of an input by its name.
     pub fn evaluate(&self, input: impl Fn(&str) -> u64) -> HashMap<&str, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for operation in &self.operations {

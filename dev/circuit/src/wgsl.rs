@@ -7,8 +7,8 @@ use crate::{Circuit, Place, cheapest, place};
 const MADE: &str =
     "// Made from dev/circuit/aes.circuit: do not edit. devices/wgpu/tests/wgpu/circuit.rs makes it anew.\n";
 
-/// Shader code as files, each with its name: `bytes`, with the types, and one file for each circuit, with a function of the
-/// same name. The arguments of a function are bytes of 32 blocks as bit planes.
+/// Shader code as pairs of a file name and the text of the file. The file `bytes` declares the types. Each other file contains the function
+/// of one circuit and has the circuit's name. The arguments of a function are the bytes of 32 blocks as bit planes.
 pub fn wgsl(circuits: &[Circuit]) -> Vec<(String, String)> {
     let mut out = format!(
         "{MADE}//\n\

@@ -1,4 +1,4 @@
-//! The circuits of `aes.circuit`, and the shader code generated from them, compute the functions of FIPS 197.
+//! Tests that the circuits of `aes.circuit`, and the shader code generated from them, compute the functions of FIPS 197.
 
 mod shader;
 
@@ -12,15 +12,15 @@ fn named(name: &str) -> Circuit {
     aes().into_iter().find(|circuit| circuit.name == name).unwrap()
 }
 
-/// The S-box, extracted from the key expansion of the reference cipher. If the key is zeros except for the last word `00 b
-/// 00 00`, the first byte of the first new word is S(b) + 1.
+/// The S-box, computed by the key expansion of the reference cipher: if the last word of the key is `00 b 00 00` and all other bytes are
+/// zero, the first byte of the first new word is S(b) XOR 1.
 fn sbox(b: u8) -> u8 {
     let mut key = [0; 16];
     key[13] = b;
     Aes::new(&key).round_keys()[1][0] ^ 1
 }
 
-/// The product in GF(2^8), bit by bit.
+/// The product of `a` and `b` in GF(2^8), computed bit by bit.
 fn mul(mut a: u8, mut b: u8) -> u8 {
     let mut sum = 0;
     while b != 0 {
@@ -31,7 +31,7 @@ fn mul(mut a: u8, mut b: u8) -> u8 {
     sum
 }
 
-/// Bit `bit` of each byte, with the first byte in the lowest position.
+/// A word whose bit i is bit `bit` of byte i.
 fn plane(bytes: &[u8], bit: usize) -> u64 {
     bytes.iter().enumerate().fold(0, |sum, (i, b)| sum | u64::from(b >> bit & 1) << i)
 }
@@ -43,7 +43,7 @@ fn digit(name: &str, index: usize) -> usize {
 /// Computes all named values of a circuit. The argument returns the value of each input by its name.
 type Compute<'a> = dyn Fn(&dyn Fn(&str) -> u64) -> HashMap<String, u64> + 'a;
 
-/// Checks both the circuit of the file and its WGSL code.
+/// Runs a check on the circuit in `aes.circuit` and on the WGSL function that is generated from this circuit.
 fn both(name: &str, check: impl Fn(&Compute<'_>)) {
     let circuit = named(name);
     check(&|input| circuit.evaluate(input).into_iter().map(|(name, value)| (name.into(), value)).collect());
@@ -73,12 +73,12 @@ fn sboxes_are_equal_on_all_inputs() {
     both("inverse_sbox", |compute| check_sbox(compute, |b| inverse[usize::from(b)]));
 }
 
-/// Checks a circuit of a column. The expected column is the product of a circulant matrix, whose first row is
-/// `factors`, and bytes that are substituted by `table`, plus a round key.
+/// Checks a circuit of a column. The expected result: the bytes of the column are substituted by `table`, the column is multiplied by the
+/// circulant matrix whose first row is `factors`, and a round key is added.
 fn check_column(compute: &Compute<'_>, table: [u8; 256], factors: [u8; 4]) {
     let mut state = 0x0123_4567_89ab_cdef_u64;
     let mut random = || {
-        // Xorshift: any varying inputs are sufficient.
+        // Pseudo-random inputs (xorshift) are sufficient.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -117,7 +117,8 @@ fn columns_are_equal_on_random_inputs() {
     both("inverse_column", |compute| check_column(compute, inverse, [14, 11, 13, 9]));
 }
 
-/// Computes the whole cipher by these columns. This checks that the table and the factors above belong to AES.
+/// Computes the whole cipher with `sbox`, `mul` and the factors of MixColumns. The result equals the oracle's, so the columns that the
+/// tests expect are those of AES.
 #[test]
 fn columns_make_the_oracles_cipher() {
     let key: [u8; 16] = std::array::from_fn(|i| (17 * i + 3) as u8);

@@ -25,7 +25,7 @@ use lockstep_c::mac::{lockstep_cmac, lockstep_gmac};
 use lockstep_c::parquet_modules::{ParquetModule, ParquetProtection, lockstep_parquet_decrypt_modules};
 use lockstep_c::reader::{lockstep_reader_free, lockstep_reader_open, lockstep_reader_read};
 
-/// Bytes of the memory that pointers refer to.
+/// The size, in bytes, of the memory to which all pointers refer.
 const MEMORY: usize = 400;
 
 struct Shared(*mut Engine);
@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
     let _ = run(&mut Unstructured::new(input));
 });
 
-/// A pointer into the memory, or sometimes a null pointer, and a length that ends within the memory.
+/// A pointer into the memory, or sometimes a null pointer, and the length of a range that ends within the memory.
 fn part(u: &mut Unstructured<'_>, memory: &mut [u8]) -> Result<(*mut u8, usize)> {
     let at = u.int_in_range(0..=memory.len())?;
     let len = u.int_in_range(0..=(memory.len() - at).min(80))?;
@@ -78,7 +78,7 @@ fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let mode: c_int = u.int_in_range(-1..=7)?;
     let cipher: c_int = u.int_in_range(-1..=10)?;
     let key_len = *u.choose(&[16usize, 24, 32, 48, 64, 0, 17])?;
-    // SAFETY: the pointers are valid for these lengths. Keys that could not be made are null, which is an error later.
+    // SAFETY: the pointers are valid for these lengths. If a key could not be made, its pointer is null, which later calls reject.
     unsafe {
         check(lockstep_key_new(mode, key_bytes.as_ptr(), key_len, &mut key));
         check(lockstep_cipher_key_new(cipher, key_bytes.as_ptr(), key_len, &mut cipher_key));
@@ -235,7 +235,7 @@ fn format(
     let ((context, context_len), (input, len), (output, mut room)) =
         (part(u, memory)?, part(u, memory)?, part(u, memory)?);
     if u.arbitrary()? && !output.is_null() {
-        // SAFETY: both are in the same memory.
+        // SAFETY: both pointers point into `memory`.
         room = MEMORY - unsafe { output.offset_from_unsigned(memory.as_ptr()) };
     }
     let mut written = 0;
@@ -275,7 +275,8 @@ fn parquet(u: &mut Unstructured<'_>, engine: *const Engine, key: *const Key, mem
         };
         modules.push(ParquetModule { protection, input, len, output, output_len, status: 9 });
     }
-    // SAFETY: each pointer is null or refers to the stated number of bytes of the memory, as far as the lengths are accepted.
+    // SAFETY: each pointer is null or points into the memory. The library accesses data only if it accepts their length, and no accepted
+    // length exceeds the data.
     Ok(unsafe { lockstep_parquet_decrypt_modules(engine, modules.as_mut_ptr(), modules.len()) })
 }
 
@@ -290,13 +291,13 @@ fn reader(
         if user.is_null() {
             return 3;
         }
-        // SAFETY: the library reads inside of the size that it was given.
+        // SAFETY: the library requests only ranges within the size that it received, and `buffer` has room for `len` bytes.
         unsafe { user.cast::<u8>().add(offset as usize).copy_to_nonoverlapping(buffer, len) };
         0
     }
     let (source, size) = part(u, memory)?;
     let mut reader = null_mut();
-    // SAFETY: the source has so many bytes, or is null, which the callback refuses.
+    // SAFETY: `source` points to `size` bytes, or is null, in which case the callback returns an error.
     unsafe {
         let code = lockstep_reader_open(
             engine, key, null(), 0, Some(read_at), source.cast(), size as u64, &mut reader,

@@ -71,7 +71,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
     let key = FileKey::from_bytes(key).expect("a length of a suite");
     let context: [u8; 2] = u.arbitrary()?;
     if u.ratio(1, 4)? {
-        // Arbitrary bytes, which cannot be a valid message.
+        // The message consists of arbitrary bytes, so it cannot be valid.
         let message = u.take_rest();
         assert!(lockstep::open(&ENGINE, &key, &context, message).is_err());
         assert!(Reader::open(&ENGINE, &key, &context, message).is_err());

@@ -1,4 +1,4 @@
-//! Envelopes: parsing returns the written content, and no byte of the message is lost.
+//! Writes and parses envelopes: the parser must return the written content, and must not lose any byte of the message after the envelope.
 #![no_main]
 
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! GCM and CCM with every kernel, fused and composed: the results for valid messages equal the reference, and the
-//! output of invalid ones is zeroed.
+//! Opens messages of GCM and CCM with every kernel, fused and composed. The results for valid messages must equal the reference, and the
+//! output of invalid messages must be zeroed.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};

@@ -1,5 +1,5 @@
-//! Key files: if a parsed key is written, the result is the line that was read, except for the case of its digits,
-//! the line breaks after it, and the encoding.
+//! Parses key files. If a parsed key is written, the result must be the line that was read, except for the case of its digits, the line
+//! breaks after it, and the encoding of the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -19,8 +19,8 @@ const COLUMN: [u8; 16] = [9; 16];
 const NAMED: &str = "b";
 const PLAIN: &str = "c";
 
-/// A file that refuses reads of more bytes than it has. Such a read would mean that a buffer was allocated whose
-/// length the file states.
+/// A file that refuses reads of more bytes than it has. Such a read would show that the library allocates a buffer whose length it takes
+/// from the file without a check.
 struct File<'a>(&'a [u8]);
 
 impl ReadAt for File<'_> {
@@ -53,7 +53,7 @@ fn keys(has_column: bool) -> Keys {
     if has_column { keys.column(NAMED, &COLUMN) } else { keys }
 }
 
-/// Decrypts the whole file, and parts of it, which must equal the parts of the whole.
+/// Decrypts the whole file, and then parts of the file. Each part must equal the same bytes of the whole plaintext.
 fn read_all(file: &[u8], keys: &Keys, options: ReadOptions<'_>) -> Result<Vec<u8>> {
     let view = PlainView::open(&ENGINE, File(file), keys, options)?;
     // The plain form may be longer than the file, because it has some additional bytes for each column whose key is missing.
@@ -83,7 +83,7 @@ fn arbitrary(bytes: &[u8], choice: u8) {
     let _ = encrypt(&*ENGINE, &File(bytes), Vec::new(), &policy(choice));
 }
 
-/// The bytes as pages and footer, between the magic bytes and the length that a file has.
+/// Makes a file with these bytes as pages and footer: adds the magic bytes at both ends, and the length of the footer.
 fn framed(bytes: &[u8], choice: u8) -> Vec<u8> {
     let magic = if choice & 16 != 0 { b"PAR1" } else { b"PARE" };
     let (len, bytes) = bytes.split_first().map_or((0, bytes), |(len, rest)| (*len as usize * 4, rest));
@@ -112,7 +112,7 @@ fn round_trip(plain: &[u8], choice: u8) {
         file.clear();
         let _ = encrypt(&*ENGINE, &File(plain), &mut file, &policy);
     }
-    // The end of a file is written last, so without it the encryption has failed.
+    // The magic bytes at the end of a file are written last. If they are missing, the encryption has failed.
     if !file.ends_with(b"PAR1") && !file.ends_with(b"PARE") || file.len() < 12 {
         return;
     }
@@ -130,7 +130,7 @@ fn round_trip(plain: &[u8], choice: u8) {
             outcome => outcome.expect("the plain form can be encrypted"),
         }
     }
-    // The place of the change depends on the input.
+    // A hash of the input selects the bit that is changed.
     let hash = plain.iter().fold(choice as usize, |hash, byte| hash.wrapping_mul(31) ^ *byte as usize);
     let mut changed = file.clone();
     changed[hash % file.len()] ^= 1 << (hash / file.len() % 8);
@@ -141,11 +141,11 @@ fn round_trip(plain: &[u8], choice: u8) {
     let _ = read_all(&file[..hash % file.len()], &keys, options);
 }
 
-/// Bytes of `FileCryptoMetaData` with an identifier of 8 bytes and without a prefix.
+/// The length in bytes of `FileCryptoMetaData` that contains a file identifier of 8 bytes and no prefix.
 const CRYPTO: usize = 15;
 
-/// Encrypts the plain file, changes its footer, and authenticates the footer again. The last byte of `input` is the
-/// number of edits, and each edit has 4 bytes before it.
+/// Encrypts the plain file, changes its footer, and authenticates the footer again. The last byte of `input` is the number of edits. Each
+/// edit is described by 4 of the bytes before it.
 fn resealed(input: &[u8], choice: u8) {
     let Some((count, rest)) = input.split_last() else { return };
     let Some((plain, edits)) = rest.split_at_checked(rest.len().saturating_sub(4 * (*count as usize % 8)))

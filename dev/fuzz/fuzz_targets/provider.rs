@@ -2,7 +2,7 @@
 //! parameters. No call may access memory out of bounds, each returns a valid result, copies behave like their
 //! originals, and data that were encrypted with one sequence of calls are decrypted by any other.
 //!
-//! One file of more than 600 lines: a fuzz target is a single source, and its parts share the state of the script.
+//! The file has more than 600 lines, because a fuzz target is a single source file, and all parts of this target use the same `State`.
 #![no_main]
 
 #[path = "../../../interfaces/provider/tests/fake_core/mod.rs"]
@@ -18,8 +18,8 @@ use fake_core::{
 use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 
-/// The settings of each instance. Together they select all kernels, keystream that is computed ahead, and thresholds
-/// so low that the planner is used.
+/// The settings of the instances of the provider. Some instances use the portable kernel, some compute keystream ahead, and some have
+/// thresholds so low that short data also go through the planner.
 const SETTINGS: [&[(&str, &str)]; 7] = [
     &[],
     &[("kernel", "cpu/soft")],
@@ -70,7 +70,7 @@ const NAMES: [&CStr; 31] = [
     c"",
 ];
 
-/// No parameter accesses more bytes than this, whatever length it has.
+/// The largest number of bytes that a parameter reads or writes, even if the parameter states a greater length.
 const MAX_IV: usize = 128;
 
 const CANARY: u8 = 0xC5;
@@ -102,7 +102,7 @@ fn stretched(u: &mut Unstructured<'_>, len: usize) -> Result<Box<[u8]>> {
         .collect())
 }
 
-/// Lengths as programs use them: mostly short ones, with multiples of the block size and their neighbours.
+/// A length as programs use them: mostly a short one, often a multiple of the block size or a neighbour of such a multiple.
 fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     Ok(match u.int_in_range(0..=9u8)? {
         0 => 0,
@@ -114,7 +114,7 @@ fn length(u: &mut Unstructured<'_>) -> Result<usize> {
     })
 }
 
-/// The state of a context that determines the permitted results of a call.
+/// A context, and the properties of its state that determine which results of a call are permitted.
 struct State<'p> {
     context: Context<'p>,
     /// True if lengths may be in bits instead of bytes.
@@ -188,7 +188,7 @@ fn init(
     }
     let params = given.as_ref().map(|given| [given.param(), Param::END]);
     let params = params.as_ref().map_or(null(), |params| params.as_ptr());
-    // SAFETY: the array is null or valid, with the data that `given` owns.
+    // SAFETY: the array is null or ends with `Param::END`, and `given` owns the data of its entries.
     let outcome = unsafe { state.context.init_with(encrypts, key.as_deref(), iv.as_deref(), params) };
     state.has_iv |= outcome.is_ok() && iv.is_some();
     Ok(outcome)
@@ -211,9 +211,9 @@ struct Call {
 /// The position of the output in memory.
 #[derive(Clone, Copy)]
 enum Place {
-    /// In separate memory, which ends with the output buffer.
+    /// In a separate allocation; the output buffer is at the end of this allocation.
     Apart,
-    /// In the memory of the input, at these two offsets.
+    /// Input and output are in the memory of the input, at these two offsets.
     Same { input: usize, output: usize },
 }
 
@@ -254,8 +254,8 @@ impl Call {
         let Call { once, ref input, len, passed_room, null_input, room, place } = *self;
         let run = |state: &mut State<'_>, to: *mut u8, from: *const u8| {
             let from = if null_input { null() } else { from };
-            // SAFETY: both are valid for their lengths; if a larger space is passed, there is more than a record or a
-            // message of this length needs.
+            // SAFETY: both pointers are valid for the lengths that `Call` has chosen. Where `passed_room` exceeds the actual room, the
+            // actual room is at least what a record or message of this length needs.
             unsafe {
                 match once {
                     true => state.context.one_shot_raw(to, passed_room, from, len),
@@ -281,8 +281,8 @@ impl Call {
                 let outcome = run(state, all.wrapping_add(to), all.wrapping_add(from));
                 assert!(memory[..to] == before[..to], "written before the output");
                 assert!(memory[to + room..] == before[to + room..], "written behind the output");
-                // The call may overwrite as many bytes as it returns, or as the input has if this is more: it also uses the output buffer
-                // to move overlapping data and to remove padding.
+                // The call may overwrite as many bytes as it returns or as the input has, whichever number is larger: it also uses the
+                // output buffer to move overlapping data and to remove padding.
                 let most = match outcome {
                     Ok(written) => written.max(input.len()),
                     Err(_) => input.len(),
@@ -308,7 +308,7 @@ impl Call {
     }
 }
 
-/// Updates without output: additional data, or the message length.
+/// Makes an update without output, which passes additional data or announces the length of the message.
 fn aad_or_length(
     u: &mut Unstructured<'_>,
     state: &mut State<'_>,
@@ -324,7 +324,7 @@ fn aad_or_length(
     };
     let input = if announces { null() } else { aad.as_ptr() };
     let room = u.arbitrary::<u8>()?.into();
-    // SAFETY: the input is null or a slice; there is no output, whatever space is passed.
+    // SAFETY: the input is null or a slice. The output pointer is null, so the call writes nothing, whatever space is passed.
     let outcome = unsafe {
         match once {
             true => state.context.one_shot_raw(null_mut(), room, input, len),
@@ -340,7 +340,7 @@ fn finish(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     let mut output = vec![CANARY; room].into_boxed_slice();
     let is_null = u.ratio(1u8, 8u8)?;
     let pointer = if is_null { null_mut() } else { output.as_mut_ptr() };
-    // SAFETY: null, or a slice.
+    // SAFETY: the pointer is null, or points to `room` bytes.
     let outcome = unsafe { state.context.finish_raw(pointer, room) };
     if let Ok(written) = outcome {
         assert!(written <= if is_null { 0 } else { room });
@@ -361,7 +361,7 @@ struct Given {
 }
 
 impl Given {
-    /// Any parameter. A requested parameter has enough space for any value that may be written.
+    /// Any parameter. The data of a requested parameter have room for every value that the provider may write.
     fn any(u: &mut Unstructured<'_>, asks: bool) -> Result<Given> {
         let name = *u.choose(&NAMES)?;
         let data_type = match u.int_in_range(0..=7u8)? {
@@ -430,7 +430,7 @@ fn set(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
     let mut params: Vec<Param> = all.iter().map(Given::param).collect();
     params.push(Param::END);
     state.bits |= all.iter().any(Given::makes_bits);
-    // SAFETY: the array has an end, and its data live in `all`.
+    // SAFETY: the array ends with `Param::END`, and `all` owns the data of its entries.
     Ok(unsafe { state.context.set(&params) })
 }
 
@@ -447,10 +447,10 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
         })
         .collect();
     params.push(Param::END);
-    // SAFETY: the array has an end, and its data live in `all`, with space for each value.
+    // SAFETY: the array ends with `Param::END`. `all` owns the data of its entries, which have room for each value.
     let outcome = unsafe {
         if u.ratio(1u8, 8u8)? {
-            // Parameters of the cipher instead of a context. This call has no error stack.
+            // Requests parameters of the cipher instead of parameters of the context. This function reports no reason of an error.
             state.context.cipher().get_params(&mut params);
             return Ok(Ok(()));
         }
@@ -465,7 +465,7 @@ fn get(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result::R
             match param.data_type {
                 OCTET_PTR | UTF8_PTR => {
                     if !param.data.is_null() && answered > 0 {
-                        // SAFETY: such data are a pointer to this number of bytes of the context.
+                        // SAFETY: the data of such a parameter are a pointer to this number of bytes of the context.
                         let bytes = unsafe {
                             let bytes = param.data.cast::<*const u8>().read_unaligned();
                             std::slice::from_raw_parts(bytes, answered)
@@ -510,7 +510,7 @@ fn record(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
                 Param::new(c"tls-mac-size", 2, size.as_mut_ptr().cast(), 8),
                 Param::END,
             ];
-            // SAFETY: the array has an end, and its data live here.
+            // SAFETY: the array ends with `Param::END`, and its data are in local variables.
             if let Err(reason) = unsafe { state.context.set(&params) } {
                 return Ok(Err(reason));
             }
@@ -524,7 +524,7 @@ fn record(u: &mut Unstructured<'_>, state: &mut State<'_>) -> Result<std::result
     Ok(call.run(state).map(drop))
 }
 
-/// Makes the same calls on a copy and its original, and compares the results.
+/// Makes the same calls on a context and on a copy of this context, and compares the results.
 fn both(
     u: &mut Unstructured<'_>,
     states: &mut [State<'_>],
@@ -572,7 +572,7 @@ fn round_trip(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let mut len = length(u)?;
     match mode {
-        // A nonce of 13 bytes leaves two bytes for the length.
+        // With a nonce of 13 bytes, CCM encodes the length in two bytes.
         "CCM" if iv_len == 13 => len = len.min(65535),
         "XTS" => len = len.max(16),
         "CFB1" | "CFB8" => len %= 1000,
@@ -641,13 +641,13 @@ impl Message<'_> {
         if is_ccm {
             let mut len = self.iv.len().to_ne_bytes();
             let params = [Param::new(c"ivlen", 2, len.as_mut_ptr().cast(), len.len()), Param::END];
-            // SAFETY: the array has an end, and its data live here.
+            // SAFETY: the array ends with `Param::END`, and its data are in a local variable.
             unsafe { context.set(&params) }?;
         }
         if is_ccm && encrypts {
             // Sets only the length of the tag.
             let params = [Param::new(c"tag", OCTET_STRING, null_mut(), 16), Param::END];
-            // SAFETY: the array has an end, and the entry no data.
+            // SAFETY: the array ends with `Param::END`, and the data pointer of its entry is null.
             unsafe { context.set(&params) }?;
         }
         let is_aead = is_ccm || cipher.mode() == "GCM";
@@ -658,11 +658,11 @@ impl Message<'_> {
         }
         context.init(encrypts, Some(self.key), Some(self.iv))?;
         if is_ccm {
-            // SAFETY: neither input nor output.
+            // SAFETY: both pointers are null, so the call accesses no data.
             unsafe { context.update_raw(null_mut(), 0, null(), data.len()) }?;
         }
         if is_aead {
-            // SAFETY: a slice, and no output.
+            // SAFETY: the input is a slice, and the output pointer is null.
             unsafe { context.update_raw(null_mut(), 0, self.aad.as_ptr(), self.aad.len()) }?;
         }
         let mut output = Vec::new();

@@ -20,7 +20,7 @@ pub fn cmac(aes: &Aes, data: &[u8]) -> Block {
     cbc_mac::update(aes, cbc_mac::update(aes, [0; 16], before), &m_n)
 }
 
-/// K1 and K2 (SP 800-38B, section 6.1).
+/// The subkeys K1 and K2 (SP 800-38B, section 6.1).
 fn subkeys(aes: &Aes) -> (Block, Block) {
     let l = aes.encrypt([0; 16]);
     let k1 = double(l);

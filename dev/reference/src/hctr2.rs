@@ -67,7 +67,7 @@ impl Keys {
         let hashed = if m.len().is_multiple_of(16) {
             [&bin(2 * t_bits + 2)[..], &zero_padded(t), m].concat()
         } else {
-            // Bits are numbered from the least significant bit of the first byte: the bit of 1 is a byte of 01.
+            // Bits are numbered from the least significant bit of the first byte, so a bit of 1 and seven zeros are the byte 01.
             [&bin(2 * t_bits + 3)[..], &zero_padded(t), &zero_padded(&[m, &[1]].concat())].concat()
         };
         polyval(&self.h, &hashed)
@@ -79,7 +79,7 @@ fn bin(x: u128) -> Block {
     x.to_le_bytes()
 }
 
-/// M || N: the first block and the rest.
+/// Splits data into M, the first block, and N, the other bytes.
 fn split(data: &[u8]) -> (Block, &[u8]) {
     let (m, n) = data
         .split_first_chunk()

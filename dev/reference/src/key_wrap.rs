@@ -21,7 +21,7 @@ pub const ICV2: [u8; 4] = [0xa6, 0x59, 0x59, 0xa6];
 pub enum Direction {
     /// Encryption wraps, as in RFC 3394 and RFC 5649.
     Forward,
-    /// Decryption wraps: the files `*_inv` of NIST's vectors, and the ciphers `*-WRAP-INV` of OpenSSL.
+    /// Decryption wraps, as in the files `*_inv` of NIST's vectors and in the ciphers `*-WRAP-INV` of OpenSSL.
     Inverse,
 }
 

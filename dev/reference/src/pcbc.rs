@@ -1,8 +1,8 @@
 //! Propagating cipher block chaining.
 //!
-//! It is not in a NIST standard. It comes from Kerberos version 4 (Steiner, Neuman and Schiller, "Kerberos: An
-//! Authentication Service for Open Network Systems", USENIX Winter 1988) and is described in Schneier, "Applied
-//! Cryptography": the chaining value is the XOR of the last plaintext block and the last ciphertext block.
+//! This mode is not in a NIST standard. It comes from Kerberos version 4 (Steiner, Neuman and Schiller, "Kerberos: An Authentication
+//! Service for Open Network Systems", USENIX Winter 1988) and is described in Schneier, "Applied Cryptography": the chaining value is the
+//! XOR of the last plaintext block and the last ciphertext block.
 
 use crate::{Aes, Block, blocks, xor};
 

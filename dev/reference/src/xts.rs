@@ -51,8 +51,8 @@ pub fn decrypt(data_key: &Aes, tweak_key: &Aes, tweak: &Block, data: &[u8]) -> V
     if rest.is_empty() {
         out.extend(decrypt_block(t, *last));
     } else {
-        // Encryption computed the last whole block of the ciphertext after all others, so this block has the last tweak
-        // (section 5.4.2).
+        // Encryption computed the last whole block of the ciphertext after all other blocks, so this block has the last tweak (section
+        // 5.4.2).
         let p = decrypt_block(mul_alpha(t), *last);
         out.extend(decrypt_block(t, overlay(rest, p)));
         out.extend(&p[..rest.len()]);
@@ -68,7 +68,7 @@ pub fn mul_alpha(tweak: Block) -> Block {
     (t << 1 ^ if carry { 0x87 } else { 0 }).to_le_bytes()
 }
 
-/// Splits `data` into whole blocks and the rest.
+/// Splits `data` into whole blocks and a partial last block.
 fn split(data: &[u8]) -> (&[Block], &[u8]) {
     assert!(data.len() >= 16, "XTS needs at least 16 bytes, not {}", data.len());
     data.as_chunks()

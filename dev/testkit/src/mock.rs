@@ -30,13 +30,13 @@ use memory::Memory;
 /// The behaviour of a [`MockAsyncDevice`]: its speed, its failures and its operations.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
-    /// The time of a call, in addition to the time of its bytes.
+    /// The time that each call takes, in addition to the time for its bytes.
     pub delay: Duration,
     /// Bytes per second; 0 for no limit.
     pub bytes_per_second: u64,
     /// The number of the submission that fails, counted from 0 (self-tests included).
     pub fail_at: Option<u64>,
-    /// The number of the submission whose result has a wrong byte, as from a broken device.
+    /// The number of the submission whose result has a wrong byte, as if the device were broken.
     pub corrupt_at: Option<u64>,
     /// True if the wrong byte is the last one, false if it is the first one.
     pub corrupt_last_byte: bool,
@@ -79,7 +79,7 @@ pub struct MockAsyncDevice {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The id of every [`MockAsyncDevice`], as errors and selections name it.
+/// The id of every [`MockAsyncDevice`] in error messages and in the selection of devices.
 pub const MOCK_DEVICE: DeviceId = DeviceId { backend: "mock", unit: Unit::Number(0) };
 
 impl Default for MockAsyncDevice {
@@ -337,7 +337,7 @@ impl MockAsyncDevice {
 /// The result of a message: its tag, its status, and the place of its data.
 type Verdict = (Block, Status, Place);
 
-/// The place of a job's data. Borrowed host memory is not a place: its data are copied into the job.
+/// The location of a job's data. Borrowed host memory has no variant here, because the job contains a copy of such data.
 enum Place {
     Host,
     Pinned(lockstep_core::data::PinnedSlice, lockstep_core::data::PinnedSlice),

@@ -52,7 +52,7 @@ fn iv() -> impl Strategy<Value = Block> {
     })
 }
 
-/// Lengths of pieces, which are used in turn: mostly short or about a multiple of a block, sometimes long.
+/// Lengths of pieces, which are used in turn: mostly short or near a multiple of the block size, sometimes long.
 fn pieces() -> impl Strategy<Value = Vec<usize>> {
     let piece =
         prop_oneof![6 => 0usize..40, 2 => select(vec![15usize, 16, 17, 32, 48, 64]), 1 => 100usize..2000];
@@ -162,7 +162,7 @@ fn feed(stream: &mut CipherStream, in_place: bool, parts: &[&[u8]]) -> Result<Ve
     Ok(output)
 }
 
-/// Every cipher, direction, padding and key size, in any split, compared with one call of the oracle.
+/// A stream of any cipher, direction, padding and key size gives the result of one call of the oracle, for any split of the data.
 pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = (
         (select(Cipher::ALL.to_vec()), direction(), any::<bool>(), select(vec![16usize, 24, 32])),
@@ -185,7 +185,7 @@ pub fn ciphers_in_any_split(planner: &Arc<Planner>, cases: u32) {
             prop_assert_eq!(&made, &expected);
             let back = feed(&mut begin(Direction::Decrypt), false, &split(&made, &pieces)).unwrap();
             prop_assert_eq!(back, data.clone());
-            // Random blocks sometimes end in valid padding: the oracle determines when.
+            // Random blocks sometimes end in valid padding. The oracle determines whether they do.
             let mut noise = data;
             noise.resize((noise.len() & !15).max(16), 1);
             let plain = oracle(cipher, Direction::Decrypt, &key, &iv, &noise);
@@ -286,7 +286,7 @@ fn power_of_alpha(tweak: Block, mut n: u64) -> Block {
     value.to_le_bytes()
 }
 
-/// GCM with any nonce and tag length, and with associated data and data of any length in any split.
+/// GCM gives the oracle's results with any length of nonce, tag, associated data and data, in any split.
 pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     // Some lengths are near 16 and 32 KiB, where streams start another piece.
     let data = prop_oneof![8 => bytes(0..300), 1 => bytes(16_300..16_500), 1 => bytes(32_700..33_000)];
@@ -334,7 +334,7 @@ pub fn gcm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CCM with every nonce and tag length, in any split.
+/// CCM gives the oracle's results with every length of nonce and tag, in any split.
 pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let aad = prop_oneof![8 => bytes(0..100), 1 => bytes(0xfef0..0xff10)];
     let strategy = (key_bytes(), bytes(7..14), aad, bytes(0..300), pieces(), pieces(), any::<Index>());
@@ -380,7 +380,7 @@ pub fn ccm_in_any_split(planner: &Arc<Planner>, cases: u32) {
     });
 }
 
-/// CMAC of a stream in any split, and CMAC of a batch.
+/// CMAC of a stream in any split, and CMAC of a batch, give the results of the oracle.
 pub fn cmac_in_any_split(planner: &Arc<Planner>, cases: u32) {
     let strategy = vec((key_bytes(), bytes(0..200), pieces(), any::<Index>()), 1..20);
     run(cases, strategy, |messages| {

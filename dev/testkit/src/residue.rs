@@ -1,4 +1,4 @@
-//! A search for keys in the memory of a process that has used and dropped them. On Linux.
+//! Searches the memory of a process, on Linux, for keys that the process has used and dropped.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,8 +22,8 @@ fn wait() {
     std::io::stdin().read_exact(&mut [0]).unwrap();
 }
 
-/// In the process whose memory is searched: runs each step with a key of 32 bytes, and prints a line after it. Each step drops
-/// everything that it makes of the key. `control` makes something that contains a key, which the search must find.
+/// In the process whose memory is searched: runs each step with a key of 32 bytes, and prints a line after it. Each step drops every value
+/// that it derives from its key. `control` returns a value that contains a key, which the search must find.
 pub fn use_keys<T>(steps: &[(&str, impl Fn(&[u8]))], control: impl FnOnce(&[u8]) -> T) {
     let mut key = vec![0; 32];
     for (number, (name, step)) in steps.iter().enumerate() {
@@ -55,8 +55,8 @@ fn secrets(step: usize) -> BTreeMap<&'static str, [u8; 16]> {
     ])
 }
 
-/// True if the memory contains the secret. The first byte is searched by the standard library, which is optimised in
-/// every profile.
+/// True if the memory contains the secret. The standard library searches for the first byte, because its code is optimised in every build
+/// profile.
 fn contains(memory: &[u8], secret: &[u8; 16]) -> bool {
     let mut rest = memory;
     while rest.skip_until(secret[0]).unwrap() > 0 {
@@ -67,7 +67,7 @@ fn contains(memory: &[u8], secret: &[u8; 16]) -> bool {
     false
 }
 
-/// The secrets of a step that are in the writable memory of a process, with their places.
+/// Finds the secrets of a step that are in the writable memory of a process. Returns their names and places.
 fn search(process: u32, secrets: &BTreeMap<&'static str, [u8; 16]>) -> Vec<String> {
     let memory = File::open(format!("/proc/{process}/mem")).unwrap();
     let mut found = Vec::new();
@@ -95,7 +95,8 @@ fn search(process: u32, secrets: &BTreeMap<&'static str, [u8; 16]>) -> Vec<Strin
 /// # Panics
 /// If a key remains, or if the search does not find the key of the control.
 pub fn assert_no_residue(mut program: Command, steps: usize) {
-    // Lazy binding saves all registers on the stack at the first call of a function.
+    // With lazy binding, the first call of a function saves all registers, which may hold keys, on the stack. This variable disables lazy
+    // binding.
     program.env("LD_BIND_NOW", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = program.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -42,7 +42,8 @@ pub fn must_run(kernel: &str) -> bool {
 }
 
 impl Subject {
-    /// The kernel of this name on the device; `None`, with a message on standard error, if this machine cannot run it.
+    /// Returns the kernel of this name on the device. If this machine cannot run the kernel, prints a message on standard error and returns
+    /// `None`.
     ///
     /// # Panics
     /// If the device has no such kernel, or cannot run it although [`must_run`] is true.
@@ -119,7 +120,8 @@ pub fn test_block(seed: u64) -> Block {
     noise(seed ^ 0x626c_6f63, 16).try_into().expect("16 bytes")
 }
 
-/// Passes the checks of the suite, by modules, to a macro: after the tokens that follow its name in the brackets.
+/// Calls a macro with the list of all checks, sorted by module. The brackets contain the name of the macro and the first tokens of its
+/// arguments; the list follows these tokens.
 #[macro_export]
 macro_rules! suite_checks {
     ([$($macro:tt)+] $($first:tt)*) => {

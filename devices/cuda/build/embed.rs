@@ -1,4 +1,4 @@
-//! The data of the kernels that the program contains: their sources, for compilation at run time, and an archive of machine code if
+//! Writes the data of the kernels that the program contains: their sources, for compilation at run time, and an archive of machine code if
 //! LOCKSTEP_CUDA_KERNELS names one (tools/cuda_kernels.py).
 
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::{env, fs};
 
 const ARCHIVE: &str = "LOCKSTEP_CUDA_KERNELS";
 
-/// True if the bytes after the index of an archive are as many as the units in it.
+/// True if the archive has as many bytes after its index as all units that the index lists.
 fn is_complete(archive: &[u8]) -> bool {
     let Some(end) = archive.windows(2).position(|two| two == b"\n\n") else { return false };
     let index = String::from_utf8_lossy(&archive[..end]);

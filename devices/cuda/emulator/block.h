@@ -12,7 +12,7 @@ namespace emulator {
 struct Block;
 struct Kernel;
 
-// Where in the source a barrier is.
+// The place of a barrier in the source.
 struct Place {
     const char *file;
     int line;
@@ -34,7 +34,7 @@ enum class State : uint8_t {
 // The operation by which the lanes of a warp exchange data.
 enum class Exchange : uint8_t { none, ballot, shuffle, product };
 
-// What a lane gives to a product of matrices of bits, and where its part of the sums is (kernels/common/tensor.cuh).
+// The operands of a lane in a product of matrices of bits, and the place of the lane's part of the sums (kernels/common/tensor.cuh).
 struct ProductOfBits {
     uint32_t *sums;
     const uint32_t *left, *right;
@@ -74,7 +74,7 @@ struct SharedArray {
 // An access that a kernel traces (TRACE in kernels/common/platform.cuh).
 enum class Traced : uint32_t { lookup, load, store };
 
-// The function that gets the accesses of a traced launch, and its first argument. Null if the launch is not traced.
+// The function that receives the accesses of a traced launch, and its first argument. The function is null if the launch is not traced.
 struct Trace {
     void (*record)(const void *context, Traced kind, uint64_t address, uint32_t bytes, uint32_t block, uint32_t thread);
     const void *context;
@@ -108,9 +108,9 @@ inline void trace(Traced kind, const void *address, uint32_t bytes) {
     block.trace.record(block.trace.context, kind, reinterpret_cast<uintptr_t>(address), bytes, block.index.x, here->index.x);
 }
 
-// __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
+// Does the work of __syncthreads and its variants. Returns the number of threads whose predicate was not 0.
 uint64_t meet_block(Place place, int predicate);
-// __syncwarp, ballots and shuffles among the lanes of the mask.
+// Does the work of __syncwarp, ballots and shuffles among the lanes of the mask.
 uint64_t meet_warp(Place place, Exchange exchange, uint32_t mask, uint64_t value, uint32_t source);
 
 void *shared_array(const void *key, size_t bytes);

@@ -1,4 +1,4 @@
-// Fibers: stacks, and the switch from one to another.
+// Fibers: their stacks, and functions that switch from one fiber to another.
 #pragma once
 #include <stddef.h>
 
@@ -9,11 +9,11 @@ namespace emulator {
 // otherwise share a few sets of the cache.
 constexpr size_t STACK_BYTES = 260 * 1024;
 
-// The lowest address of a new stack; null if there is no memory.
+// Returns the lowest address of a new stack, or null if there is no memory.
 void *new_stack();
 void free_stack(void *stack);
 
-// A context that calls `entry` on this stack when it is switched to. The function must not return.
+// Makes a context on this stack. A switch to the context calls `entry`, which must not return.
 void *new_context(void *stack, void (*entry)());
 
 // Saves the running context in *from and continues `to`.

@@ -1,4 +1,4 @@
-// The CUDA language as C++17: what kernels/common/platform.cuh needs if the compiler is not a CUDA compiler.
+// Defines in C++17 the parts of the CUDA language that kernels/common/platform.cuh needs, for compilers that are not CUDA compilers.
 //
 // The code uses no exceptions and no C++ runtime library, so a program that contains it is linked dynamically only to libc.
 #pragma once
@@ -24,7 +24,7 @@
 #define gridDim (::emulator::here->block->grid)
 #define warpSize 32
 
-// Barriers. The place of the call is a parameter, because all threads must wait at the same place.
+// Barriers of a thread block. All its threads must wait at the same place, so each barrier passes the place of its call.
 #define EMULATOR_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 inline void __syncthreads(EMULATOR_PLACE) { emulator::meet_block({file, line}, 0); }
@@ -156,7 +156,7 @@ inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
     return shift >= 32 ? high : __funnelshift_r(low, high, shift);
 }
 
-// Loads and stores with a hint for the cache, which the emulator ignores.
+// Loads and stores with a hint for the cache. The emulator ignores the hint.
 template <class T> T __ldg(const T *from) { return *from; }
 template <class T> T __ldcg(const T *from) { return *from; }
 template <class T> T __ldcs(const T *from) { return *from; }

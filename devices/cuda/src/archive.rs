@@ -67,7 +67,7 @@ struct Unit {
     len: usize,
     /// The decoder and the code so far, if some modules of the unit are unpacked, but not the last one.
     begun: Mutex<Option<Begun>>,
-    /// Bytes that were unpacked so far.
+    /// Number of bytes that were unpacked so far.
     #[cfg(test)]
     unpacked: AtomicU64,
 }
@@ -120,14 +120,14 @@ impl Module {
 }
 
 impl Archive {
-    /// The archive of this program. It is empty if the build embedded none.
+    /// The archive of this program. It is empty if the build embedded no archive.
     pub(crate) fn embedded() -> &'static Archive {
         static EMBEDDED: OnceLock<Archive> = OnceLock::new();
         const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/kernels.archive"));
         EMBEDDED.get_or_init(|| Archive::parse(BYTES).unwrap_or_default())
     }
 
-    /// The archive in the bytes; `None` if they are not an archive.
+    /// Reads an archive from the bytes. Returns `None` if the bytes are not an archive.
     pub(crate) fn parse(bytes: &'static [u8]) -> Option<Archive> {
         let end = bytes.windows(2).position(|two| two == b"\n\n")?;
         let (index, data) = (str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 2..]);
@@ -175,14 +175,15 @@ impl Archive {
             format!("the machine code of {} in this program is damaged: {why}", module.name)
         };
         let code = unit.code(module.bytes.clone()).map_err(|error| damaged(&error))?;
-        // The driver gets no length. It would read beyond the end of code that is neither an ELF file nor zero-terminated PTX.
+        // The driver does not receive the length of the code. It would read beyond the end of code that is neither an ELF file nor
+        // zero-terminated PTX.
         if !code.starts_with(b"\x7fELF") && code.last() != Some(&0) {
             return Err(damaged(&"it is neither a cubin nor PTX"));
         }
         Ok(code)
     }
 
-    /// Bytes that were unpacked so far.
+    /// Number of bytes that were unpacked so far.
     #[cfg(test)]
     pub(crate) fn unpacked(&self) -> u64 {
         self.units.iter().map(|unit| unit.unpacked.load(Ordering::Relaxed)).sum()

@@ -1,4 +1,4 @@
-//! Discovery of devices: the GPUs that the driver lists, and the emulator.
+//! Finds devices: the GPUs that the driver lists, and the emulator.
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ impl Backend for CudaBackend {
         let (devices, missing) = gpus();
         #[cfg(feature = "emulator")]
         if self.has_emulator {
-            // Discovery starts the driver of GPUs. In a child process, the work fails if this fails.
+            // As the discovery of GPUs starts their driver, this starts the emulator. In a child process made by `fork` this can fail; work
+            // on the emulator then also fails.
             let _ = emulator::start();
         }
         #[cfg(feature = "emulator")]
@@ -89,7 +90,7 @@ pub fn emulator_with_carry_less() -> Cuda {
     Cuda::new(EMULATOR, Box::new(Emulator::with_carry_less()), true, None)
 }
 
-/// The emulator as a device, and the trace of its kernels' accesses.
+/// Returns the emulator as a device, and the trace of its kernels' accesses.
 #[cfg(feature = "emulator")]
 pub fn emulator_with_trace() -> (Cuda, Trace) {
     let trace = Trace::default();

@@ -29,7 +29,7 @@ fn is_proven(gpu: &Arc<Gpu>) -> bool {
     results(gpu, &inputs).is_ok_and(|results| results == expected)
 }
 
-/// The results of the device.
+/// Computes the products on the device.
 fn results(gpu: &Arc<Gpu>, inputs: &[Input]) -> Result<Vec<[u64; 2]>> {
     let input_bytes: Vec<u8> = inputs.iter().flatten().flat_map(|number| number.to_ne_bytes()).collect();
     let (from, to) = (gpu.buffer(input_bytes.len())?, gpu.buffer(16 * inputs.len())?);
@@ -50,7 +50,7 @@ fn results(gpu: &Arc<Gpu>, inputs: &[Input]) -> Result<Vec<[u64; 2]>> {
     Ok(numbers.as_chunks().0.to_vec())
 }
 
-/// Products of single bits, of zeros and ones, and of numbers without a pattern.
+/// The inputs of the test: single bits, zeros, ones, and numbers without a pattern.
 fn inputs() -> Vec<Input> {
     let mut seed = 0x9E37_79B9_7F4A_7C15u64;
     let mut number = move || {
@@ -67,7 +67,7 @@ fn inputs() -> Vec<Input> {
     inputs
 }
 
-/// Both halves of the product of two factors as polynomials over GF(2), each plus the summand.
+/// Both halves of the product of two factors, as polynomials over GF(2). The summand is added to each half.
 fn result(&[a, b, sum]: &Input) -> [u64; 2] {
     let terms = (0..64).filter(|i| b >> i & 1 == 1).map(|i| u128::from(a) << i);
     let product = terms.fold(0, |sum, term| sum ^ term);

@@ -40,7 +40,7 @@ pub(crate) struct Found {
 /// The requirements of [`Description::batch`].
 unsafe fn run(task: &Task, description: &Description, stream: &crate::gpu::Stream) -> Result<()> {
     let Some(family) = task.family else { return Ok(()) };
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller meets the conditions of this function.
     let batch = unsafe { description.batch(task, family, stream) };
     if task.kind != Kind::Polyval {
         batch.expand()?;

@@ -193,7 +193,7 @@ impl ModuleCode {
         }
     }
 
-    /// PTX of the archive in place of what NVRTC should have compiled.
+    /// PTX of the archive, which replaces the code that NVRTC could not compile.
     ///
     /// # Errors
     /// The reason why NVRTC failed, if the archive has no PTX of the module.
@@ -216,7 +216,7 @@ impl ModuleCode {
         })
     }
 
-    /// The code that NVRTC makes of a module, from the cache if it is there.
+    /// The code of a module. It comes from the cache or, if the cache does not contain it, from NVRTC.
     fn compiled(&self, nvrtc: Nvrtc, module: &str) -> Result<Vec<u8>, String> {
         let no_source = || format!("no source of the module {module}");
         let compilation = self.compilation(nvrtc, module).ok_or_else(no_source)?;
@@ -306,7 +306,7 @@ fn joined(file: &Path, included: &str) -> PathBuf {
     path
 }
 
-/// Compiler options. The output is machine code if the compiler supports the architecture. Otherwise it is PTX for the
+/// Returns the options of the compiler. The output is machine code if the compiler supports the architecture. Otherwise it is PTX for the
 /// newest older architecture, and the driver compiles the PTX.
 fn options(supported: &[u32], architecture: Architecture) -> Vec<String> {
     let number = architecture.number();

@@ -102,8 +102,8 @@ impl Description {
             ocb: self.ocb,
             bytes: self.bytes,
         };
-        // SAFETY: `Work` has made the addresses and the descriptions. They refer to sections of the staging buffer, which
-        // `places` makes large enough, and to the data of the pieces. The caller guarantees the rest.
+        // SAFETY: `Work` has made the addresses and the descriptions. They refer to sections of the staging buffer, which `places` makes
+        // large enough, and to the data of the pieces. The caller guarantees the other requirements of `Batch::new`.
         unsafe { Batch::new(parts) }
     }
 }
@@ -157,7 +157,7 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         }
         let levels = task.kind.hashes().then(|| {
             let blocks = |piece: &Piece| {
-                // GCM hashes, in addition to the data, the associated data and the block of lengths.
+                // In addition to the data, GCM hashes the associated data and the block of lengths.
                 let beside = messages.aead(piece.segment).map_or(0, |aead| aad_blocks(aead) + 1);
                 (piece.range.len().div_ceil(16) + beside) as u64
             };
@@ -350,8 +350,8 @@ impl<'a, 'w, 'd> Work<'a, 'w, 'd> {
         launch::Segment { from, to, bytes, position, key, tweak_key, state: piece.state }
     }
 
-    /// Describes the parts of a message of an AEAD other than its data: the block that is encrypted before, the associated
-    /// data and the tag.
+    /// Describes the parts of a message of an AEAD other than its data: the block that is encrypted before the pass, the associated data
+    /// and the tag.
     fn describe_message(
         &self,
         host: &mut [u8],
@@ -441,7 +441,7 @@ impl Runs {
         self.0.last().map_or(0, |(_, run)| run.end)
     }
 
-    /// Adds blocks after the others.
+    /// Appends blocks after all earlier blocks.
     fn add(&mut self, key: u32, blocks: usize) {
         let end = self.blocks();
         match self.0.last_mut() {

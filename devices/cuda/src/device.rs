@@ -60,7 +60,7 @@ impl Cuda {
         self.pool.device()
     }
 
-    /// This device with other launch options.
+    /// A copy of this device with other launch options.
     pub fn launched(&self, options: LaunchOptions) -> Cuda {
         Cuda { options, ..self.clone() }
     }
@@ -116,7 +116,7 @@ fn is_at_hand(gpu: &Gpu, family: &Family, operation: Operation, size: KeySize) -
 /// The entry points that a family may launch for work of this kind, and for its known-answer tests. Entry points of the carry-less
 /// multiply-add are not in the list, because a device can do the work without them.
 fn entries(gpu: &Gpu, family: &Family, kind: Kind, size: KeySize) -> Vec<Entry> {
-    // Messages of any kind may be described by a table, and the results of any kind may be sampled by `GATHER`.
+    // Work of any kind can take its messages from a table, and results of any kind can be sampled by `GATHER`.
     let mut entries =
         vec![family.expand(size), helper::TABLE_SEGMENTS, helper::TABLE_RESULTS, helper::GATHER];
     if let Kind::Chain(chain) = kind {
@@ -166,7 +166,8 @@ impl Device for Cuda {
             fine_below: number(launch, "fine"),
             ..self.options
         };
-        // The kernels are compiled for the largest number of threads of the table, so registers suffice for it.
+        // The kernels are compiled for the maximum number of threads in the table of options, so each thread has enough registers for this
+        // number.
         let most = self.gpu().limits().threads;
         if let Some(threads) = options.threads.filter(|&threads| threads > most) {
             let expected = format!("{} runs at most {most} threads in a thread block", self.id());
@@ -209,8 +210,8 @@ impl Device for Cuda {
         if !does(self.gpu(), family, operation, key) {
             return None;
         }
-        // Estimates, not measurements, for data in ordinary host memory, which are copied through staging buffers. For work on device
-        // memory, the planner compares only the kernels of the same device.
+        // The costs are estimates, not measurements. They apply to data in ordinary host memory, which are copied through staging buffers.
+        // For work on device memory, the planner compares only the kernels of the same device.
         if !is_at_hand(self.gpu(), family, operation, key) {
             // A compilation takes longer than the GPU can save. Therefore kernels that must be compiled first are used
             // only if the caller names the device.

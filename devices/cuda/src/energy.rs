@@ -39,7 +39,7 @@ impl Energy {
     /// As [`Energy::open`].
     pub fn open_library(name: &OsStr) -> Result<Energy, Missing> {
         let shown = name.to_string_lossy().into_owned();
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
+        // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
         let library = unsafe { Library::new(name) };
         let library = library.map_err(|_| {
             missing(format!("no {shown}"), "install the NVIDIA driver, if there is such a GPU")
@@ -105,7 +105,7 @@ impl Energy {
     }
 }
 
-/// A function of the library.
+/// Returns a function of the library.
 ///
 /// # Safety
 /// The function must have the type `T`. The caller must use the function only while the library is loaded.

@@ -46,7 +46,7 @@ fn reason(error: &Error) -> &str {
     }
 }
 
-/// CTR over one message, with a key whose bytes are all 1.
+/// Runs CTR over one message, with a key whose bytes are all 1.
 fn ctr(device: &Cuda, kernel: KernelId, data: Data<'_>) -> Result<()> {
     let key = Key::new(&[1; 16]).unwrap();
     let mut state = [2; 16];

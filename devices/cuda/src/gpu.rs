@@ -100,7 +100,7 @@ impl Gpu {
         self.machine.notice()
     }
 
-    /// Counts of launches so far.
+    /// The counters of all launches so far.
     pub(crate) fn counters(&self) -> Vec<Counter> {
         lock(&self.counters).values().cloned().collect()
     }
@@ -350,7 +350,7 @@ impl Gpu {
         parameters: &[u8],
         bytes: u64,
     ) -> Result<()> {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         self.call(|machine| unsafe { machine.launch(stream.handle(), entry, shape, parameters) })?;
         let mut counters = lock(&self.counters);
         let counter =
@@ -452,7 +452,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let (machine, len) = (&*self.gpu.machine, self.len.max(1));
-        // Work on any stream may use the memory. If the synchronisation fails, all work has ended.
+        // Work on any stream may use the memory. If the synchronisation fails, all work has ended as well.
         let _ = machine.synchronise();
         // SAFETY: the memory was allocated in `Gpu::buffer`, and nothing uses it any more.
         unsafe {

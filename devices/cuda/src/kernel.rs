@@ -16,7 +16,7 @@ pub(crate) use tiling::Tiling;
 
 use crate::machine::Shape;
 
-/// The launch of a kernel with one thread for each of `count` items.
+/// Returns the shape of a launch with one thread for each of `count` items.
 pub(crate) fn one_each(count: u64) -> Option<Shape> {
     const THREADS: u32 = 128;
     let grid = i32::try_from(count.div_ceil(THREADS.into())).ok()?;

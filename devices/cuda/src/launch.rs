@@ -1,4 +1,4 @@
-//! Parameters of kernels as bytes, in the layout of `kernels/common/work.cuh`.
+//! Writes the parameters of kernels as bytes, in the layout of `kernels/common/work.cuh`.
 
 use lockstep_core::Block;
 
@@ -32,7 +32,7 @@ impl Segment {
         place[Self::NEXT..Self::SIZE].fill(0);
     }
 
-    /// The next chaining state, read from a segment that was copied back after a kernel had updated it.
+    /// Reads the next chaining state from a segment. The segment was copied back after a kernel had updated it.
     pub(crate) fn next(bytes: &[u8]) -> Block {
         let mut next = Block::default();
         next.copy_from_slice(&bytes[Self::NEXT..Self::SIZE]);

@@ -23,7 +23,7 @@ pub(crate) mod failing;
 /// A failure of a machine. It does not contain the name of the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Not enough memory; smaller or later work may succeed.
+    /// There is not enough memory. A smaller request, or a later one, may succeed.
     OutOfMemory {
         /// Requested bytes.
         bytes: usize,
@@ -110,14 +110,14 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// A human-readable description.
     fn description(&self) -> String;
 
-    /// The identity of the GPU; `None` for an emulator.
+    /// Returns the identity of the GPU, or `None` for an emulator.
     fn hardware(&self) -> Option<HardwareId> {
         None
     }
 
     fn limits(&self) -> Limits;
 
-    /// A notice about the device for users, in one line; `None` if there is none.
+    /// Returns a notice about the device for users in one line, or `None` if there is no notice.
     fn notice(&self) -> Option<String> {
         None
     }
@@ -170,7 +170,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
     /// Queues a copy from the device.
     ///
     /// # Safety
-    /// As [`Machine::copy_in`].
+    /// The same as for [`Machine::copy_in`].
     unsafe fn copy_out(&self, stream: StreamHandle, from: u64, to: *mut u8, len: usize) -> Outcome<()>;
 
     /// Queues zeroing of device memory.
@@ -191,7 +191,7 @@ pub(crate) unsafe trait Machine: Send + Sync {
         parameters: &[u8],
     ) -> Outcome<()>;
 
-    /// A new stream, which does not wait for the default stream.
+    /// Makes a new stream. It does not wait for the default stream.
     fn new_stream(&self) -> Outcome<StreamHandle>;
 
     /// Frees a stream after all work that is queued on it has run.

@@ -60,8 +60,8 @@ struct Functions {
 }
 
 impl Nvrtc {
-    /// The compiler for an architecture: the library that the environment names, otherwise the first one whose code runs
-    /// on the architecture. If there is none, returns the reasons.
+    /// Opens the compiler for an architecture: the library that the environment names, otherwise the first library whose code runs on the
+    /// architecture. If there is none, returns the reasons.
     pub(crate) fn open(architecture: Architecture) -> Result<Nvrtc, NoNvrtc> {
         static CANDIDATES: OnceLock<Vec<Candidate>> = OnceLock::new();
         let candidates = CANDIDATES.get_or_init(Candidate::all);
@@ -72,7 +72,7 @@ impl Nvrtc {
         self.functions.version
     }
 
-    /// Supported architectures, as numbers such as 90 for `sm_90`.
+    /// Returns the supported architectures, as numbers such as 90 for `sm_90`.
     pub(crate) fn supported(&self) -> &[u32] {
         &self.functions.supported
     }
@@ -114,7 +114,7 @@ impl Nvrtc {
     }
 }
 
-/// The versions of NVRTC that compile for an architecture, for messages. NVRTC 13 supports compute capability 7.5 and later.
+/// Names the versions of NVRTC that compile for an architecture, for messages. NVRTC 13 supports compute capability 7.5 and later.
 pub(crate) fn wanted(architecture: Architecture) -> &'static str {
     if architecture.number() < 75 {
         "NVRTC 12 (libnvrtc.so.12)"
@@ -123,7 +123,7 @@ pub(crate) fn wanted(architecture: Architecture) -> &'static str {
     }
 }
 
-/// A library that may be the compiler. It is opened when the libraries before it do not suffice, and never closed.
+/// A library that may contain the compiler. It is opened if all libraries before it are unsuitable, and it is never closed.
 struct Candidate {
     name: OsString,
     is_path: bool,
@@ -131,7 +131,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// All libraries, the preferred one first.
+    /// Lists all candidates, the preferred one first.
     fn all() -> Vec<Candidate> {
         let candidate = |name, is_path| Candidate { name, is_path, opened: OnceLock::new() };
         match lockstep_cache::environment::variable(ENV_NVRTC).filter(|path| !path.is_empty()) {
@@ -150,7 +150,7 @@ impl Candidate {
             return open_at(&self.name).and_then(Functions::of).map_err(unusable);
         }
         let name = self.name.display();
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
+        // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
         let library = unsafe { Library::new(&self.name) }.map_err(|error| {
             let why = words_of(&error);
             let is_found = why != words_without(&name.to_string());
@@ -161,7 +161,7 @@ impl Candidate {
     }
 }
 
-/// The first library whose code runs on the architecture, or the reasons against each of them.
+/// Returns the first library whose code runs on the architecture. If there is none, returns for each library the reason against it.
 fn first_for<'f>(
     candidates: impl Iterator<Item = Result<&'f Functions, NoNvrtc>>,
     architecture: Architecture,
@@ -257,7 +257,7 @@ impl Functions {
         Ok(functions)
     }
 
-    /// The reason why this library cannot be used for a GPU that is older than all supported architectures.
+    /// States why this library cannot compile for a GPU that is older than all supported architectures.
     fn too_new(&self) -> String {
         let ((major, minor), oldest) = (self.version, self.supported.iter().min().copied().unwrap_or(0));
         format!("NVRTC {major}.{minor} is for compute capability {}.{} and later", oldest / 10, oldest % 10)
@@ -282,12 +282,12 @@ fn open_at(path: &OsString) -> Result<Library, String> {
     let folder = Path::new(path).parent().unwrap_or(Path::new("."));
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for file in files.filter(|file| file.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so")) {
-        // SAFETY: loading runs the library's constructors, like every other use of the library.
+        // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
         if let Ok(builtins) = unsafe { Library::new(file.path()) } {
             std::mem::forget(builtins);
         }
     }
-    // SAFETY: loading runs the library's constructors, like every other use of the library.
+    // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
     unsafe { Library::new(path) }
         .map_err(|error| format!("no NVRTC at {ENV_NVRTC}={}: {}", path.display(), words_of(&error)))
 }
@@ -301,7 +301,7 @@ fn words_without(name: &str) -> String {
     error.map_or_else(String::new, |error| words_of(&error).replace(NONE, name))
 }
 
-/// The loader's message in an error.
+/// Returns the text of an error of the loader.
 fn words_of(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -48,7 +48,7 @@ pub(crate) struct AuxiliaryBlocks {
     pub(crate) blocks: u64,
 }
 
-/// Work that is described on the device.
+/// Work whose descriptions are in device memory.
 pub(crate) struct Parts<'a> {
     pub(crate) gpu: &'a Gpu,
     pub(crate) stream: &'a Stream,
@@ -60,8 +60,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) keys: (u64, u32),
     /// The address of the expanded keys, each for both directions.
     pub(crate) schedules: u64,
-    /// The address of scratch memory. If tiles read the block before them, and for OCB3, it has 16 bytes for each tile. For
-    /// serial modes it has the bit planes of the round keys.
+    /// The address of scratch memory. For OCB3, and if tiles read the block before them, this memory has 16 bytes for each tile. For serial
+    /// modes, it has the bit planes of the round keys.
     pub(crate) scratch: u64,
     /// For GHASH and GCM.
     pub(crate) hashing: Option<&'a Hashing>,
@@ -73,7 +73,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) bytes: u64,
 }
 
-/// Work that is described on the device, with valid descriptions.
+/// Work whose descriptions are in device memory and are valid.
 pub(crate) struct Batch<'a>(Parts<'a>);
 
 impl<'a> Deref for Batch<'a> {
@@ -162,8 +162,8 @@ impl<'a> Batch<'a> {
         Launch { segments, first_tile, schedules, scratch, tiles, count, option }.parameters()
     }
 
-    /// The error of a batch that lacks a description that its operation needs, which is a bug of this crate. Without this
-    /// error, the caller would not notice that the work was not done.
+    /// Returns the error of a batch without a description that its operation needs, which is a bug of this crate. Without this error, the
+    /// caller would not notice that the work was not done.
     fn undescribed(&self) -> Error {
         self.gpu
             .failed("the work was queued without a description that its operation needs: please report this")
@@ -192,7 +192,7 @@ impl<'a> Batch<'a> {
         if shape.grid == 0 {
             return Ok(());
         }
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         unsafe { self.gpu.launch(self.stream, entry, shape, parameters.bytes(), bytes) }
     }
 }

@@ -35,14 +35,14 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The offset of the next section, a multiple of 256 like the address of an allocation.
+    /// Appends a section and returns its offset, which is a multiple of 256, like the address of an allocation.
     pub(crate) fn section(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(256);
         self.end = at + len;
         at
     }
 
-    /// The offset of the next section, a multiple of 16. This alignment is for many small sections.
+    /// Appends a section and returns its offset, which is a multiple of 16. This alignment is for many small sections.
     pub(crate) fn packed(&mut self, len: usize) -> usize {
         let at = self.end.next_multiple_of(16);
         self.end = at + len;
@@ -55,7 +55,7 @@ impl Layout {
 }
 
 impl Staging {
-    /// Makes room for new content of these lengths in bytes.
+    /// Makes room for new content with these lengths in bytes.
     pub(crate) fn reserve(&mut self, gpu: &Arc<Gpu>, host: usize, device: usize) -> Result<()> {
         if self.host.len() < host {
             self.host = gpu.pinned(room(gpu, host)?)?;
@@ -69,7 +69,7 @@ impl Staging {
     }
 }
 
-/// Rounds `len` up, so that buffers rarely need to grow.
+/// Rounds `len` up, so that a buffer rarely needs to grow.
 fn room(gpu: &Gpu, len: usize) -> Result<usize> {
     let rounded = if len > LARGEST_IDLE {
         len.checked_next_multiple_of(1 << 20)
@@ -82,7 +82,7 @@ fn room(gpu: &Gpu, len: usize) -> Result<usize> {
 impl HostDevice for Gpu {
     type Staging = Staging;
     type Event = Event;
-    /// Two callers use at most four staging buffers each for work, and two each to fetch samples.
+    /// Two callers use at most eight staging buffers for work and four for fetching samples.
     const MOST_IDLE: usize = 12;
     const WIPES_EACH_CHUNK: bool = false;
 
@@ -96,7 +96,7 @@ impl HostDevice for Gpu {
         Ok(Staging { stream, host, device, used: 0 })
     }
 
-    /// The device memory has already been wiped at the end of the work.
+    /// Wipes the used host memory. The device memory was already wiped at the end of the work.
     fn wipe(&self, staging: &mut Staging) -> bool {
         let used = std::mem::take(&mut staging.used);
         staging.host[..used].zeroize();

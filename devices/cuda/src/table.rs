@@ -28,8 +28,7 @@ struct Flight {
     _holds: Vec<Hold>,
 }
 
-/// How the work on a table is divided. All messages are treated alike, as if each had the length of the longest
-/// message.
+/// The division of the work on a table. All messages are divided alike, as if each had the length of the longest message.
 struct Shape<'t> {
     task: &'t Task,
     family: &'static Family,
@@ -55,8 +54,8 @@ struct Shape<'t> {
     levels: Vec<u64>,
 }
 
-/// Places in a staging buffer, in bytes. The segments of the blocks that are encrypted before the pass come first,
-/// because the host writes them if there is only one.
+/// Places in a staging buffer, in bytes. The segments of the blocks that are encrypted before the pass come first, because the host writes
+/// these segments if there is only one of them.
 struct Places {
     run_segments: usize,
     run_first_tile: usize,
@@ -255,9 +254,8 @@ impl<'t> Shape<'t> {
             // The number of bytes is only available on the device.
             bytes: 0,
         };
-        // SAFETY: the addresses refer to the table, and to places that `places` makes large enough for its messages. The
-        // kernels that write the descriptions check each message against the length of the data. The caller guarantees
-        // the rest.
+        // SAFETY: the addresses refer to the table, and to places that `places` makes large enough for its messages. The kernels that write
+        // the descriptions check each message against the length of the data. The caller guarantees the other requirements of `Batch::new`.
         unsafe { Batch::new(parts) }
     }
 
@@ -285,7 +283,7 @@ impl<'t> Shape<'t> {
             polyval: is_polyval,
             carry_less: self.task.is_carry_less(),
         });
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         let batch = unsafe { self.batch(hashing.as_ref(), places, base, stream) };
         let launch = |entry, threads, parameters: &Parameters| {
             // SAFETY: the parameters below have addresses of the table and of places of the staging buffer, with the number of
@@ -309,7 +307,7 @@ impl<'t> Shape<'t> {
                 .word(opens.into());
             launch(helper::GCM_MESSAGES, u64::from(self.count) + 1, &messages)?;
         } else if self.hashes && !is_polyval {
-            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which only XTS needs.
+            // GHASH needs zero blocks here. The previous kernel may have written chaining states, which GHASH does not need.
             gpu.zero(stream, &staging.device, places.states..places.states + 16 * self.blocks)?;
         }
         for (&each, &(first_tile, _)) in self.levels.iter().zip(&places.levels) {
@@ -358,7 +356,7 @@ impl<'t> Shape<'t> {
     }
 }
 
-/// The number of tiles of each message at each level of GHASH, computed from the longest message. Empty if one thread
+/// Returns the number of tiles of each message at each level of GHASH, computed from the longest message. The list is empty if one thread
 /// hashes each message.
 fn uniform_levels(limits: &Limits, longest: u64, messages: u64, keys: u64) -> Vec<u64> {
     let mut tiles = longest.div_ceil(GHASH_TILE_BLOCKS).max(1);

@@ -1,4 +1,4 @@
-//! A call in flight: a window of chunks, their results, and what happens if something fails.
+//! A call in flight: a window of chunks, their results, and the treatment of failures.
 //!
 //! If all chunks fit into the window, host memory is written only after all of them have succeeded. Larger calls write
 //! results earlier. After a failure, outputs that may have been written are zeroed, so that the caller never finds a partial
@@ -36,8 +36,7 @@ struct Call<'w, 'd, P: Pipeline> {
     window: VecDeque<Chunk<P>>,
     pipeline: P,
     messages: Messages<'w, 'd>,
-    /// For each segment: the chaining state after the part that has already been divided into chunks, as far as the host
-    /// knows this state.
+    /// For each segment: the chaining state at the end of the part that has already been divided into chunks, if the host knows this state.
     states: Zeroizing<Vec<Block>>,
     /// For each segment: true if the output may have been written, in any kind of memory.
     begun: Vec<bool>,
@@ -121,7 +120,7 @@ impl<P: Pipeline> Call<'_, '_, P> {
                 self.launch(pieces, resident)?;
             }
             if !left.is_empty() {
-                // The remaining parts start with the chaining states that these chunks return.
+                // The next parts of the segments start with the chaining states that these chunks return.
                 self.deliver_all()?;
             }
         }

@@ -4,7 +4,8 @@ use lockstep_core::Result;
 
 /// The steps of GCM. A device queues each of them for all messages of a chunk.
 pub trait GcmSteps {
-    /// Encrypts the blocks of zeros to the hash keys, and the first counter block of each message to the mask of its tag.
+    /// Computes the hash keys, by encryption of blocks of zeros, and the mask of each tag, by encryption of the first counter block of the
+    /// message.
     ///
     /// # Errors
     /// [`lockstep_core::Error::DeviceFailed`].

@@ -35,15 +35,15 @@ pub struct Promise<T> {
     place: Arc<Place<T>>,
 }
 
-/// Where the thread puts a result: `None` if the work panicked or was not done, and once the result has been taken. Promises do not
-/// use `std::sync::mpsc`, because it adds 25 KB of code per type.
+/// The place of a result, which the thread fills. It contains `None` if the work panicked or was not done, and after the result has been
+/// taken. Promises do not use `std::sync::mpsc`, because it adds 25 KB of code per type.
 type Place<T> = OnceLock<Mutex<Option<T>>>;
 
 /// The thread's handle on the place. Dropping the handle, with or without a result, marks the work as done.
 struct Delivery<T>(Arc<Place<T>>);
 
 impl Exclusive {
-    /// A lock that no context uses.
+    /// A lock that no context uses yet.
     #[expect(clippy::new_without_default, reason = "for statics only")]
     pub const fn new() -> Exclusive {
         Exclusive { lock: Mutex::new(()), process: OnceLock::new() }
@@ -137,7 +137,7 @@ impl<C: 'static> ContextThread<C> {
             catch_unwind(AssertUnwindSafe(|| work(context))).map(|value| delivery.deliver(value))
         });
         if let Some((queue, _)) = self.thread.as_ref().filter(|_| self.process == std::process::id()) {
-            // If the thread has ended, the work is dropped, and with it the delivery.
+            // If the thread has ended, the queue refuses the work. The work is dropped, and with it the delivery.
             let _ = queue.send(work);
         }
         Promise { device: self.device, process: self.process, place }

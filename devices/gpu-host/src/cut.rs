@@ -1,4 +1,4 @@
-//! How a call is cut into chunks.
+//! Cuts the data of a call into chunks.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use lockstep_core::work::Operation;
 
 use crate::messages::{Messages, Piece, with_input};
 
-/// How a call to a device is cut.
+/// The limits for the chunks and pieces of a call to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a chunk: enough to fill the device and to outweigh the cost of a launch, but so few that copies and kernels
-    /// overlap. A message that is not cut may exceed this limit.
+    /// Limit for the bytes of a chunk: large enough to fill the device and to outweigh the cost of a launch, but so small that copies and
+    /// kernels overlap. A message that is not cut may exceed this limit.
     pub bytes: usize,
     /// Maximum number of pieces of a chunk. It limits the size of their descriptions.
     pub pieces: usize,
@@ -22,8 +22,8 @@ pub struct Limits {
     pub least_room: usize,
     /// Segments are cut at multiples of this number of bytes, which is itself a multiple of 16.
     pub tile: usize,
-    /// Maximum bytes of a segment in one chunk, for operations whose chaining state only the device can compute; a multiple
-    /// of 16. The rest of the segment follows when the device has returned the chaining state.
+    /// Maximum bytes of a segment in one chunk, for operations whose chaining state only the device can compute; a multiple of 16. The next
+    /// part of the segment follows after the device has returned the chaining state.
     pub serial: usize,
     /// Bytes that a message of an AEAD takes in addition to its data and associated data.
     pub aead_overhead: usize,

@@ -17,11 +17,11 @@ pub struct PieceKeys<'d> {
 }
 
 impl<'d> PieceKeys<'d> {
-    /// The keys of these pieces.
+    /// Finds the distinct keys of these pieces, and numbers them.
     pub fn of(pieces: &[Piece], messages: &Messages<'_, 'd>) -> Self {
         let (mut all, mut known) = (Vec::<&'d Key>::new(), HashMap::<*const Key, u32>::new());
         let mut number = |key: &'d Key| match all.last() {
-            // Neighbouring pieces often have the same key.
+            // Neighbouring pieces often have the same key, so the last key is compared first.
             Some(last) if std::ptr::eq(*last, key) => all.len() as u32 - 1,
             _ => *known.entry(key).or_insert_with(|| {
                 all.push(key);

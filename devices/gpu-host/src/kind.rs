@@ -1,24 +1,24 @@
-//! How devices with many threads execute an operation.
+//! The division of operations among the threads of a device.
 
 use lockstep_core::work::{FusedAead, Operation, Pass};
 
 /// How an operation is divided among threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// This pass in tiles. A segment may be cut at the border of any tile.
+    /// A pass in tiles, which run in parallel. A segment may be cut at the border of any tile.
     Tiles(Tiles),
-    /// GHASH in several levels, in tiles that are counted from the end of each message. The data are only read.
+    /// GHASH in several levels, of tiles that are counted from the end of each message. The data are read and not changed.
     Ghash,
-    /// POLYVAL, in the same levels. The key of a segment is the hash key itself.
+    /// POLYVAL, in the same levels as GHASH. The key of a segment is the hash key itself.
     Polyval,
-    /// A serial pass: one lane for each message, from its beginning to its end.
+    /// A serial pass: one lane processes a message from its beginning to its end.
     Chain(Chain),
-    /// Whole messages of GCM: CTR in tiles, and GHASH.
+    /// Whole messages of GCM: the data are processed by CTR in tiles and by GHASH.
     Gcm {
         /// True for decryption.
         opens: bool,
     },
-    /// Whole messages of OCB3: whole blocks in tiles, each with a checksum.
+    /// Whole messages of OCB3: whole blocks are processed in tiles, and each tile gives a checksum.
     Ocb {
         /// True for decryption.
         opens: bool,

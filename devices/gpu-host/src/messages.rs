@@ -1,4 +1,4 @@
-//! The destinations of the results of a call, and access to its data in host memory.
+//! The destinations of the results of a call, and access to the call's data in host memory.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Device files of GPUs, which show quickly whether a machine has one.
+//! Device files of GPUs. They show quickly whether a machine has a GPU.
 
 /// Device files of GPUs on Linux: the directory, and the beginning of the file name. In this order, they belong to drivers
 /// of the Linux kernel (DRI), NVIDIA, Arm, Qualcomm, Imagination, and WSL.

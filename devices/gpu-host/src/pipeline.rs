@@ -21,7 +21,7 @@ pub trait Pipeline {
     /// Staging buffers of the device.
     fn pool(&self) -> &Arc<StagingPool<Self::Device>>;
 
-    /// The limits for cutting the data of the call: of the data in device memory if `resident` is true, otherwise of
+    /// Returns the limits for cutting the data of the call. If `resident` is true, the limits apply to data in device memory, otherwise to
     /// all other data.
     fn limits(&self, resident: bool) -> Limits;
 
@@ -102,7 +102,7 @@ pub trait Pipeline {
 /// neither is a kernel, and the planner cannot choose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overhead {
-    /// Nothing: this measures the call alone.
+    /// Runs nothing on the device: this measures the cost of a call alone.
     Null,
     /// The data are copied to the device and back, unchanged.
     Copy,

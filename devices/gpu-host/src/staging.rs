@@ -97,7 +97,7 @@ pub struct InFlight<D: HostDevice> {
 }
 
 impl<D: HostDevice> InFlight<D> {
-    /// Work in this staging buffer, which ends at the event.
+    /// Work that uses this staging buffer and ends at the event.
     pub fn new(pool: &Arc<StagingPool<D>>, staging: D::Staging, event: D::Event) -> Self {
         InFlight { pool: Arc::clone(pool), staging: Some(staging), event }
     }
@@ -110,7 +110,7 @@ impl<D: HostDevice> InFlight<D> {
     /// Waits until the work has ended.
     ///
     /// # Errors
-    /// [`lockstep_core::Error::DeviceFailed`] if it failed.
+    /// [`lockstep_core::Error::DeviceFailed`] if the work failed.
     pub fn wait(&self) -> Result<()> {
         self.pool.device.wait(&self.event)
     }

@@ -61,7 +61,7 @@ impl<'t> Arrays<'t> {
     }
 }
 
-/// The arrays of a table on the host.
+/// The arrays of a table, as copies on the host.
 struct Read<'t> {
     table: &'t Table,
     arrays: Arrays<'t>,
@@ -119,9 +119,9 @@ impl<'t> Read<'t> {
     }
 }
 
-/// Processes all messages of a table. `run` does the operation on messages whose data are in device memory, and waits for
-/// the end. The arrays are read and written on `stream`, the stream of the caller: work that was queued there earlier may
-/// produce them. Messages that are not within the data of the table keep the status [`Status::Pending`].
+/// Processes all messages of a table. `run` performs the operation on messages whose data are in device memory, and waits until it has
+/// ended. The arrays are read and written on `stream`, the stream of the caller: work that was queued there earlier may produce them.
+/// Messages that are not within the data of the table keep the status [`Status::Pending`].
 ///
 /// # Errors
 /// Errors of [`Arrays::of`], of the memory and of `run`.
@@ -134,7 +134,7 @@ pub fn run_on_host(
 ) -> Result<()> {
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
     let write = |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
-    // If anything fails, earlier contents of the status array must not be taken for results.
+    // All statuses are first set to pending, because earlier contents of the array must not be taken for results if anything fails.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;
     let mut read = Read::new(memory, arrays, table, stream)?;

@@ -20,8 +20,8 @@ pub const SOFTWARE: DeviceId = DeviceId { backend: BACKEND, unit: Unit::Named("s
 pub struct OpenGlBackend;
 
 impl OpenGlBackend {
-    /// Finds the devices, as values of their own type, with the GPUs first. If there is no GPU, also returns the reason.
-    /// Contexts are opened later, at the first use of a device.
+    /// Finds the devices and returns them as [`OpenGlDevice`], with the GPUs first. If there is no GPU, also returns the reason. Contexts
+    /// are opened later, at the first use of a device.
     pub fn find(&self) -> (Vec<OpenGlDevice>, Option<Missing>) {
         let Some(library) = Library::open() else {
             let remedy = "install the GPU's driver and libEGL.so.1".into();

@@ -1,4 +1,4 @@
-//! A device of OpenGL as a device of `lockstep-core`.
+//! Implements the devices of `lockstep-core` by OpenGL.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -76,26 +76,25 @@ impl OpenGlDevice {
         }
     }
 
-    /// This device with chunks of another size in bytes, for tests.
+    /// Sets the size of chunks in bytes, for tests.
     pub fn with_chunk(mut self, bytes: usize) -> OpenGlDevice {
         self.chunk = bytes.max(1);
         self
     }
 
-    /// This device with other draws by the kernels of the GeForce 6800, to reproduce the published measurements.
+    /// Sets options for draws by the kernels of the GeForce 6800, to reproduce the published measurements.
     pub fn with_experiment(mut self, experiment: Experiment) -> OpenGlDevice {
         self.experiment = experiment;
         self
     }
 
-    /// This device with OpenGL ES instead of OpenGL, for tests.
+    /// Makes the device use OpenGL ES instead of OpenGL, for tests.
     pub fn by_opengl_es(mut self) -> OpenGlDevice {
         self.place.is_embedded = true;
         self
     }
 
-    /// This device with a limit for the width and height of textures that differs from the limit that the driver
-    /// states, for tests.
+    /// Replaces the limit for the width and height of textures that the driver states, for tests.
     pub fn with_texture_limit(mut self, texels: usize) -> OpenGlDevice {
         self.place.largest = Some(texels);
         self
@@ -141,7 +140,7 @@ impl OpenGlDevice {
     }
 }
 
-/// The launch options for users. Every device has textures of the largest size (see `blocks::Experiment`).
+/// The launch options for users. Every device supports the largest value of `edge` (see `blocks::Experiment`).
 pub(crate) const LAUNCH_OPTIONS: &[LaunchOption] = &[LaunchOption {
     name: "edge",
     meaning: "the width and height of the textures in texels",

@@ -1,5 +1,5 @@
-//! An open device as a device of `lockstep-gpu-host`: the thread of its context, and the staging buffers of a family of
-//! kernels.
+//! Implements the devices of `lockstep-gpu-host` by an open device of OpenGL: the thread of its context, and the staging buffers of a
+//! family of kernels.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -38,8 +38,7 @@ pub(crate) fn reserve(memory: &mut Zeroizing<Vec<u8>>, bytes: usize) {
     }
 }
 
-/// Does work that may fail, and wipes the context if it fails. After work that succeeds, the end of the call wipes the
-/// context.
+/// Runs work that may fail. If the work fails, the context is wiped at once; otherwise the context is wiped at the end of the call.
 pub(crate) fn or_wipe(
     mut work: impl FnMut(&mut Gl) -> std::result::Result<(), String>,
 ) -> impl FnMut(&mut Gl) -> std::result::Result<(), String> {

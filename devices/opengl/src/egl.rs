@@ -28,7 +28,7 @@ pub(crate) struct Library {
     egl: &'static Egl,
 }
 
-/// A place where contexts can be opened.
+/// A device or platform on which contexts can be opened.
 #[derive(Clone)]
 pub(crate) struct Place {
     /// The device. `None` for the surfaceless platform, on which Mesa chooses the device.
@@ -77,7 +77,7 @@ impl Library {
         Some(Library { egl })
     }
 
-    /// The devices of this machine. If libEGL does not list devices, the surfaceless platform.
+    /// The devices of this machine. If libEGL does not list devices, returns the surfaceless platform.
     pub(crate) fn places(&self) -> Vec<Place> {
         let listed = self.devices();
         if !listed.is_empty() {

@@ -1,4 +1,4 @@
-//! The programs for other hosts than this crate, such as a browser.
+//! Exports the programs for hosts other than this crate, such as a browser.
 
 use lockstep_core::KeySize;
 use lockstep_core::work::{Operation, Pass};
@@ -14,7 +14,7 @@ use crate::kernel::{Family, KERNELS};
 pub struct ExportedProgram {
     /// The kernel, such as `opengl/fixslice`.
     pub kernel: &'static str,
-    /// The pass, as in [`Pass`]: `EcbEncrypt`.
+    /// The name of the pass in [`Pass`], such as `EcbEncrypt`.
     pub pass: String,
     /// The bits of the key. `None` if the program is for all key sizes.
     pub key_bits: Option<usize>,
@@ -36,7 +36,7 @@ pub fn exported_programs() -> Vec<ExportedProgram> {
     KERNELS.iter().flat_map(programs_of).collect()
 }
 
-/// The tables of the programs by GPU Gems 3, by name.
+/// The tables that the programs of GPU Gems 3 use, by name.
 pub fn exported_tables() -> Vec<(&'static str, Vec<u32>)> {
     blocks::all_tables()
 }

@@ -96,14 +96,14 @@ struct Texture {
     texture: glow::Texture,
     texels: Texels,
     rows: usize,
-    /// Rows that may hold keys or data.
+    /// Number of rows that may hold keys or data.
     used: usize,
 }
 
 struct Buffer {
     buffer: glow::Buffer,
     bytes: usize,
-    /// Bytes that may be data.
+    /// Number of bytes that may be data.
     used: usize,
 }
 
@@ -197,7 +197,7 @@ impl Gl {
         }
     }
 
-    /// The names of the device and of the driver's version.
+    /// The name of the device, and the version of the driver.
     pub(crate) fn names(&self) -> (String, String) {
         // SAFETY: the context is current.
         unsafe { (self.gl.get_parameter_string(glow::RENDERER), self.gl.get_parameter_string(glow::VERSION)) }
@@ -269,7 +269,7 @@ impl Gl {
         Ok(key)
     }
 
-    /// A program that was compiled.
+    /// The program with this key, which [`Gl::compile`] has compiled.
     pub(crate) fn compiled(&self, key: &str) -> &Compiled {
         &self.programs[key]
     }
@@ -308,7 +308,8 @@ impl Gl {
         Ok(())
     }
 
-    /// A new texture without filtering, from its internal format, width and height, and the format and type of its content.
+    /// Makes a texture without filtering. The arguments are its internal format, its width and height, and the format and type of its
+    /// content.
     pub(crate) fn texture_2d(
         &self,
         internal: u32,
@@ -401,7 +402,7 @@ impl Gl {
         }
     }
 
-    /// Rows of a texture of data.
+    /// The number of rows of a texture of data.
     pub(crate) fn rows_of(&self, slot: Slot) -> usize {
         self.textures.get(&slot).map_or(0, |texture| texture.rows)
     }

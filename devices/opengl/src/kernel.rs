@@ -15,8 +15,8 @@ pub(crate) struct Kernel {
 pub(crate) enum Family {
     /// The shader performs the mode, on tiles of blocks.
     Fixslice,
-    /// The shader performs the block cipher, on one block in each vertex or fragment. The host performs the rest of the
-    /// mode.
+    /// The shader performs the block cipher, on one block in each vertex or fragment. The host performs the other steps of the mode, such
+    /// as chaining.
     Blocks(blocks::Kernel),
 }
 
@@ -24,7 +24,7 @@ const fn gems(stage: Stage, tables: Tables) -> Family {
     Family::Blocks(blocks::Kernel::Gems(Design { stage, tables, has_mode: false }))
 }
 
-/// A kernel whose program has both directions.
+/// A kernel with one program for both directions.
 const fn gems_by_mode(stage: Stage) -> Family {
     Family::Blocks(blocks::Kernel::Gems(Design { stage, tables: Tables::Textures, has_mode: true }))
 }

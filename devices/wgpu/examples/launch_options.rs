@@ -1,4 +1,4 @@
-//! The speed of the kernels of a device, from host to host, compared with the same transfers without a kernel.
+//! Measures the speed of the kernels of a device, from host to host, and compares it with that of the same transfers without a kernel.
 //!
 //! ```text
 //! cargo run --release -p lockstep-wgpu --example launch_options -- DEVICE [LARGEST_BYTES [KERNEL]]
@@ -29,11 +29,11 @@ const PASSES: [Pass; 7] = [
     Pass::Ghash,
 ];
 
-/// The number of runs, and the limit in seconds for all of them.
+/// The number of runs, and the limit in seconds for the time of all runs.
 const RUNS: usize = 9;
 const SECONDS: f64 = 2.0;
 
-/// The median of the seconds of a call.
+/// The median time of a call in seconds.
 fn time(mut call: impl FnMut() -> Result<()>) -> Result<f64> {
     call()?;
     let (start, mut times) = (Instant::now(), Vec::new());

@@ -24,7 +24,7 @@ fn steps_of(tile: Tile) -> u32 {
     return (tile.blocks + 15u) / 16u;
 }
 
-// The input of the cipher.
+// The input of the cipher in a step of a message.
 fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     if launch.option == PCBC_DECRYPT { return data[tile.at + step]; }
     let before = data[tile.extra];
@@ -34,7 +34,7 @@ fn chain_input(tile: Tile, step: u32) -> vec4<u32> {
     return before;
 }
 
-// The chaining state after the ciphertext byte or bit has been shifted in at its end.
+// `push_byte` and `push_bit` shift a byte or a bit of ciphertext into the end of the chaining state.
 fn push_byte(a: vec4<u32>, byte: u32) -> vec4<u32> {
     return (a >> vec4(8u)) | vec4(a.yzw << vec3(24u), byte << 24u);
 }
@@ -85,7 +85,7 @@ fn chain_output(tile: Tile, step: u32, block: vec4<u32>) {
     if is_whole { data[tile.extra] = state; }
 }
 
-// Bit planes in `data`: a Byte takes two blocks.
+// Bit planes in `data`: a Byte occupies two blocks.
 fn column_at(place: u32) -> Column {
     return Column(byte_at(place), byte_at(place + 2u), byte_at(place + 4u), byte_at(place + 6u));
 }

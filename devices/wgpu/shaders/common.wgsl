@@ -13,8 +13,8 @@ struct Tile {
     at: u32,      // the place of the first block
     blocks: u32,  // number of blocks; for serial modes, partial blocks and tags the number of bytes
     key: u32,     // number of the key
-    // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`.
-    // GHASH: the place of the result. Serial modes: the place of the chaining state. Tags, tails and OCB3: see those files.
+    // XTS: the place of the encrypted tweak. CTR: the place of the status. CBC and CFB decryption: see `block_before`. GHASH: the place of
+    // the result. Serial modes: the place of the chaining state. Tags, tails and OCB3: see the files of these programs.
     extra: u32,
     // XTS: the power of x for the first block. CTR: the counter. CBC and CFB decryption: the preceding ciphertext block.
     // GHASH: the chaining state. Tags: the expected tag.
@@ -36,7 +36,7 @@ struct Launch {
 @group(0) @binding(1) var<storage, read> tiles: array<Tile>;
 // For each key the round keys for encryption, followed by the round keys for decryption in the order of use.
 @group(0) @binding(2) var<storage, read> schedules: array<vec4<u32>>;
-// A storage buffer and not a uniform: lavapipe recompiles a shader when a uniform changes that the shader branches on.
+// This is a storage buffer and not a uniform, because lavapipe recompiles a shader when a uniform on which the shader branches changes.
 @group(0) @binding(3) var<storage, read> launch: Launch;
 
 fn schedule_of(key: u32, decrypts: u32) -> u32 { return (2u * key + decrypts) * (launch.rounds + 1u); }
@@ -52,8 +52,8 @@ fn number_of(block: vec4<u32>) -> vec4<u32> { return swap_bytes(block).wzyx; }
 // Rows beyond the end of a tile read the last block of the tile and write nothing. A tile has at least one block.
 fn block_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, tile.blocks - 1u)]; }
 
-// The ciphertext block before a block of a tile. For the first block of a tile, it is `state`, or if `extra` is 1 the block
-// before the tile in `data`.
+// The ciphertext block before a block of a tile. For the first block of a tile, this is the block before the tile in `data` if `extra` is
+// 1, otherwise `state`.
 fn block_before(tile: Tile, index: u32) -> vec4<u32> {
     let place = min(index, tile.blocks - 1u) + tile.extra;
     return select(data[tile.at + max(place, 1u) - 1u - tile.extra], tile.state, place == 0u);

@@ -1,4 +1,4 @@
-// Computes the first offset of each message, and the block that is encrypted to the pad of its partial block.
+// Computes the first offset of each message, and the block whose encryption is the pad of its partial block.
 //
 // A tile is a message:
 //

@@ -1,13 +1,13 @@
-// Encrypts or decrypts the partial block of each message (`option` is 1 for decryption), and computes the block that is
-// encrypted to its tag.
+// Encrypts or decrypts the partial block of each message (`option` is 1 for decryption), and computes the block whose encryption gives its
+// tag.
 //
 // A tile is a message:
 //
 // - `at` is the place of its partial block,
 // - `blocks` is the number of bytes of the partial block, which may be 0,
 // - `extra` is the place of its first offset,
-// - `state` has the number of its whole blocks, which is below 2^32; the place of the checksum of these blocks; the place of
-//   the encrypted pad of the partial block; and the place of the block that is encrypted to the tag.
+// - `state` has the number of its whole blocks, which is below 2^32; the place of the checksum of these blocks; the place of the
+//   encrypted pad of the partial block; and the place of the block whose encryption gives the tag.
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {

@@ -1,8 +1,8 @@
 // OCB3 of whole blocks (RFC 7253, sections 4.2 and 4.3): the rows of an invocation with their offsets, and the checksum of the
 // plaintext of a tile.
 //
-// A tile has in `state`: the number of blocks of its message before it, a multiple of the blocks of a tile, in two words; the
-// place of the first offset of the message; the place of the checksum. src/shader.rs generates `start` and `finish`.
+// `state` of a tile contains: the number of blocks of its message before it, a multiple of the blocks of a tile, in two words; the place of
+// the first offset of the message; the place of the checksum. src/shader.rs generates `start` and `finish`.
 
 struct Walk {
     offset: vec4<u32>,  // of the current row
@@ -29,8 +29,9 @@ fn next_row(walk: Walk) -> Walk {
     return Walk(walk.offset ^ data[masks + 4u] ^ data[masks + 5u + change], count, walk.masks);
 }
 
-// A tile without blocks reads one block.
+// The block of a row. Rows beyond the end of the tile read the last block of the tile. In a tile without blocks, they read the block at
+// `at`.
 fn row_at(tile: Tile, index: u32) -> vec4<u32> { return data[tile.at + min(index, max(tile.blocks, 1u) - 1u)]; }
 
-// A block as part of a checksum: rows beyond the end of the tile do not count.
+// The block of a row if the row is within the tile, otherwise zero. Checksums are sums of these values.
 fn counted(tile: Tile, index: u32, block: vec4<u32>) -> vec4<u32> { return select(vec4(0u), block, index < tile.blocks); }

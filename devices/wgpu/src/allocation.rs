@@ -14,7 +14,7 @@ pub(crate) type Allocations = Mutex<HashMap<BufferHandle, Arc<Allocation>>>;
 
 pub(crate) struct Allocation {
     pub(crate) buffers: Vec<wgpu::Buffer>,
-    /// Number of bytes of each buffer but the last.
+    /// Number of bytes of each buffer of the allocation, except the last buffer.
     pub(crate) each: usize,
     pub(crate) len: usize,
 }
@@ -27,8 +27,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The parts of buffers that hold a range of bytes; the range starts at this place. For each part, returns its buffer,
-    /// its offset in the buffer and its length.
+    /// The parts of buffers that hold a range of bytes, which is counted from this place. For each part, returns its buffer, its offset in
+    /// the buffer and its length.
     pub(crate) fn stretches(&self, range: Range<usize>) -> impl Iterator<Item = (&wgpu::Buffer, u64, usize)> {
         let each = self.allocation.each;
         let (mut at, end) = (self.at + range.start, self.at + range.end);

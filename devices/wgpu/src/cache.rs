@@ -34,8 +34,8 @@ impl Programs {
         Programs::named(device, name, file)
     }
 
-    /// None if the driver refuses the data. The device then works without a cache, and the next process starts with an empty
-    /// cache.
+    /// Opens the cache of this name. Returns None if the driver refuses the data of the file. The device then works without a cache, and
+    /// the next process starts with an empty cache.
     fn named(device: &wgpu::Device, name: String, file: &Cache) -> Option<Programs> {
         let kept = file.read(&name, MOST).and_then(|content| unpacked(&content).map(<[u8]>::to_vec));
         let descriptor =

@@ -1,4 +1,4 @@
-//! Locks, and the errors of calls of wgpu.
+//! Functions for locks, and for calls of wgpu, which return the errors that wgpu reports.
 
 use std::sync::{Mutex, MutexGuard};
 

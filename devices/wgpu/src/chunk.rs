@@ -121,7 +121,7 @@ impl Pipeline for Task {
 }
 
 impl Task {
-    /// Does a pass over a segment, and waits for it.
+    /// Runs a pass over a segment, and waits until the pass has ended.
     pub(crate) fn run(&self, pass: Pass, segment: Segment<'_>) -> Result<()> {
         submit(self.with_pass(pass), Messages::Pass(pass, &mut [segment]))?.wait()
     }

@@ -1,4 +1,4 @@
-//! An adapter as a device of `lockstep-core`.
+//! Implements the devices of `lockstep-core` by adapters of wgpu.
 
 use std::sync::{Arc, OnceLock};
 
@@ -75,13 +75,13 @@ impl WgpuDevice {
         }
     }
 
-    /// This device with another cache for compiled programs.
+    /// Sets the cache for compiled programs.
     pub fn with_cache(mut self, cache: Cache) -> WgpuDevice {
         self.cache = Some(cache);
         self
     }
 
-    /// This device with other options for the submission of work.
+    /// Sets the options for the submission of work.
     pub fn with_launches(mut self, options: LaunchOptions) -> WgpuDevice {
         self.options = options;
         self

@@ -36,17 +36,17 @@ pub(crate) struct DispatchList {
     pub(crate) tables: Vec<bool>,
 }
 
-/// First blocks of sections of `work`; sections that a pass does not need are empty.
+/// The first blocks of the sections of `work`. If a pass does not need a section, the section is empty.
 pub(crate) struct Places {
     /// Chaining states, one for each piece.
     pub(crate) states: usize,
     /// For chunks of a long message of OCB3: the first offset and the masks.
     pub(crate) offsets: usize,
-    /// Zero blocks, one for each key, which are encrypted to hash keys. Empty for POLYVAL.
+    /// Zero blocks, one for each key, whose encryptions are the hash keys. Empty for POLYVAL.
     pub(crate) zeros: usize,
-    /// For GCM: `masks` has the first counter of each piece, which is encrypted to the mask of its tag. For OCB3 it has the
-    /// nonce blocks, which the first offsets replace. `tags` has the tags and then the statuses, which are copied back. For
-    /// chunks of a long message of OCB3, `tags` has the checksums of the pieces.
+    /// For GCM: `masks` has the first counter block of each piece, whose encryption is the mask of its tag. For OCB3 it has the nonce
+    /// blocks, which the first offsets replace. `tags` has the tags and then the statuses, which are copied back. For chunks of a long
+    /// message of OCB3, `tags` has the checksums of the pieces.
     pub(crate) masks: usize,
     pub(crate) tags: usize,
     /// For GCM, the input of GHASH for each piece, which starts with the associated data. For OCB3, the associated data.
@@ -61,7 +61,7 @@ pub(crate) struct Places {
     pub(crate) resident: bool,
 }
 
-/// Input of GHASH: the piece, the first block and the number of blocks, and the place of the hash.
+/// The input of GHASH of a message: its piece, its first block, its number of blocks, and the place of its hash.
 struct Hashed {
     piece: usize,
     at: usize,
@@ -400,7 +400,7 @@ fn steps_of(chain: Chain, bytes: u32) -> u32 {
     }
 }
 
-/// A block of data in host memory.
+/// Reads a block of data in host memory.
 fn block_at(data: &Data<'_>, at: usize) -> Block {
     let mut block = Block::default();
     with_input(data, |input| block.copy_from_slice(&input[at..at + 16]));

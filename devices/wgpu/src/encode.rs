@@ -254,7 +254,7 @@ impl<'a, 'w, 'd> Chunk<'a, 'w, 'd> {
         let len = end.next_multiple_of(ALIGNMENT);
         let parameters = Parameters { tiles, tile_bytes, schedules, schedule_bytes, tables, end, len };
         let resident = self.is_resident();
-        // If the data are in device memory, only the sections before them are copied back.
+        // If the data are in device memory, only the sections before the data are copied back.
         let data_end = if resident { input.start } else { input.end };
         let back = match self.task.kind {
             _ if !self.writes() => places.states..places.states + count,

@@ -1,4 +1,4 @@
-//! The programs for other hosts than this crate, such as a browser.
+//! Exports the programs for hosts other than this crate, such as a browser.
 
 use crate::kernel::{
     CHAIN_MESSAGES, CHAIN_STEPS, FAMILIES, GHASH_LEVELS, GHASH_RUN, Part, Program, ROWS, WIDE,

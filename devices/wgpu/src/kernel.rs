@@ -13,13 +13,13 @@ pub(crate) enum Part {
     CfbDecrypt,
     XtsEncrypt,
     XtsDecrypt,
-    /// The whole blocks of OCB3, with their checksums.
+    /// Processes the whole blocks of OCB3, and computes the checksums of their plaintext.
     OcbEncrypt,
     OcbDecrypt,
 }
 
 impl Part {
-    /// The function for a pass in tiles.
+    /// The function that performs a pass in tiles.
     pub(crate) fn of(tiles: Tiles) -> Part {
         match tiles {
             Tiles::EcbEncrypt => Part::EcbEncrypt,
@@ -60,7 +60,7 @@ impl Part {
 /// A shader with one entry point, for all key sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Program {
-    /// If `wide`, 32 neighbouring invocations share a tile.
+    /// A bitsliced program. If `wide` is true, 32 neighbouring invocations share a tile.
     Bitslice {
         part: Part,
         wide: bool,
@@ -73,7 +73,7 @@ pub(crate) enum Program {
     GhashPowers,
     GhashRuns,
     GcmPads,
-    /// Compares or writes the tags of GCM and of OCB3.
+    /// The program that compares or writes the tags of GCM and of OCB3.
     GcmTags,
     OcbKeys,
     OcbBegin,
@@ -190,8 +190,8 @@ pub(crate) static FAMILIES: [Family; 2] = [
 /// values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchOptions {
-    /// `Some(true)` always uses 32 invocations for each tile, which is best for long messages on a GPU. `Some(false)` never
-    /// does.
+    /// `Some(true)` uses 32 invocations for every tile, which is best for long messages on a GPU. `Some(false)` uses one invocation for
+    /// every tile.
     pub wide: Option<bool>,
     /// The size of a chunk in bytes.
     pub chunk: Option<usize>,

@@ -31,8 +31,8 @@ impl Tile {
 
 impl DefaultIsZeroes for Tile {}
 
-/// A list of tiles. It is wiped, because the state of a tile of GHASH, or of CTR from a counter that is a hash, is secret.
-/// A vector alone would leave a copy of its tiles whenever it grows.
+/// A list of tiles. It is wiped, because the state of a tile can be secret: in GHASH, and in CTR with a first counter that is a hash. A
+/// vector alone would leave a copy of its tiles whenever it grows.
 #[derive(Default)]
 pub(crate) struct Tiles(Vec<Tile>);
 

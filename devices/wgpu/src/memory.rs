@@ -79,7 +79,7 @@ fn at_once(gpu: &Gpu) -> usize {
     AT_ONCE.min(gpu.most_buffer() / 4 / WORD * WORD)
 }
 
-/// Copies to the device, and waits.
+/// Copies bytes to device memory, and waits until the copy has ended.
 pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     if from.is_empty() {
         return Ok(());
@@ -129,7 +129,7 @@ pub(crate) fn upload(pool: &Arc<Pool>, from: &[u8], to: &Place) -> Result<()> {
     Ok(())
 }
 
-/// A staging buffer whose work has been submitted, and a request to map the first `download` bytes of the results. If the
+/// Wraps a staging buffer whose work has been submitted, and requests the mapping of the first `download` bytes of the results. If the
 /// submission or the request failed, the staging buffer is wiped.
 fn in_flight(
     pool: &Arc<Pool>,
@@ -147,7 +147,7 @@ fn in_flight(
     }
 }
 
-/// Copies to the host, and waits.
+/// Copies bytes from device memory to the host, and waits until the copy has ended.
 pub(crate) fn download(pool: &Arc<Pool>, from: &Place, to: &mut [u8]) -> Result<()> {
     let size = at_once(pool.device());
     for (number, part) in to.chunks_mut(size).enumerate() {
@@ -195,7 +195,7 @@ impl Download {
         self.work.is_past()
     }
 
-    /// Waits, and passes the concatenated parts to `show`.
+    /// Waits until the copies have ended, and passes the concatenated parts to `show`.
     pub(crate) fn read(mut self, show: impl FnOnce(&[u8])) -> Result<()> {
         self.work.wait()?;
         let gpu = Arc::clone(self.work.device());

@@ -75,7 +75,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Pieces of one message, whose masks and first offset are known.
+    /// Adds the launches for pieces of one message, whose masks and first offset are known.
     pub(crate) fn ocb_part(&self, list: &mut DispatchList, layout: &mut Layout, opens: bool) {
         let masks = OcbMasks { at: self.places.offsets + 1, levels: Offsets::LEVELS };
         let places = |index| (self.places.offsets, self.places.tags + index);
@@ -123,7 +123,8 @@ impl Work<'_, '_, '_> {
         list.launches.push(masks.launch(self.launch(Program::OcbBegin, first, count, count)));
     }
 
-    /// Encrypts the associated data and the pads. Returns the sums that are the hashes of the associated data.
+    /// Adds the launches that encrypt the associated data and compute the pads. Returns the sums whose results are the hashes of the
+    /// associated data.
     fn ocb_associated_data(
         &self,
         list: &mut DispatchList,
@@ -175,8 +176,8 @@ impl Work<'_, '_, '_> {
         sums
     }
 
-    /// Adds the launches for the whole blocks of the pieces. `places` has two places for each piece: of the first
-    /// offset, and of the checksum. Returns the sums that are still to be computed.
+    /// Adds the launches for the whole blocks of the pieces. `places` has, for each piece, the place of the first offset and the place of
+    /// the checksum. Returns the sums that are still to be computed.
     fn ocb_tiles(
         &self,
         list: &mut DispatchList,
@@ -220,7 +221,7 @@ impl Work<'_, '_, '_> {
         self.places.tags + self.pieces.len() + index
     }
 
-    /// Adds blocks in several levels.
+    /// Adds the launches that compute sums of blocks, in several levels.
     fn ocb_sums(&self, list: &mut DispatchList, layout: &mut Layout, mut left: Vec<Sum>) {
         while !left.is_empty() {
             let (first, mut next) = (list.tiles.len(), Vec::new());
@@ -243,7 +244,7 @@ impl Work<'_, '_, '_> {
         }
     }
 
-    /// Adds the launches for the partial blocks, and for the blocks that are encrypted to the tags.
+    /// Adds the launches for the partial blocks, and for the blocks whose encryptions give the tags.
     fn ocb_end(
         &self,
         list: &mut DispatchList,
@@ -267,7 +268,7 @@ impl Work<'_, '_, '_> {
         list.launches.push(masks.launch(Launch { option: u32::from(opens), ..launch }));
     }
 
-    /// Zeroes the plaintext of messages with wrong tags: the tiles of their whole blocks, and their partial blocks.
+    /// Adds the launches that zero the plaintext of messages with wrong tags: the tiles of their whole blocks, and their partial blocks.
     fn ocb_zero(&self, list: &mut DispatchList, whole: Range<usize>) {
         let first = list.tiles.len();
         list.tiles.repeat(whole);
@@ -290,7 +291,7 @@ impl Work<'_, '_, '_> {
     }
 }
 
-/// The field `state` of a tile that consists of four words.
+/// The field `state` of a tile, from four words.
 fn words(words: [u32; 4]) -> Block {
     let mut block = Block::default();
     for (place, word) in block.chunks_exact_mut(4).zip(words) {

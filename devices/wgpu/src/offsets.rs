@@ -22,7 +22,7 @@ impl Offsets {
     /// Number of blocks of [`Offsets::blocks`].
     pub(crate) const BLOCKS: usize = 3 + Offsets::LEVELS;
 
-    /// The offsets of a message whose first offset is `first`. The key encrypts the block of zeros to `star`.
+    /// The offsets of a message whose first offset is `first`. `star` is the encrypted block of zeros.
     pub(crate) fn new(star: &Block, first: &Block) -> Arc<Offsets> {
         let mut offsets = Arc::<Offsets>::default();
         // The masks are filled in their final place, because moving them would leave a copy.
@@ -32,7 +32,7 @@ impl Offsets {
         offsets
     }
 
-    /// The first offset, then the masks in the order of `shaders/ocb.wgsl`.
+    /// The first offset, followed by the masks in the order of `shaders/ocb.wgsl`.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = &Block> {
         let masks = &self.masks;
         [&*self.first, &masks.star, &masks.dollar]

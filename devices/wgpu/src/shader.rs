@@ -1,4 +1,4 @@
-//! The source of shaders: the files of `shaders/`, and generated code. The generated code repeats a statement for many
+//! The source of shaders. It consists of the files of `shaders/` and of generated code. The generated code repeats a statement for many
 //! names, because WGSL cannot loop over names.
 
 use std::fmt::Write;
@@ -39,7 +39,7 @@ const CHAIN: &str = include_str!("../shaders/chain.wgsl");
 const CHAIN_KEYS: &str = include_str!("../shaders/chain_keys.wgsl");
 const CHAIN_STEPS: &str = include_str!("../shaders/chain_steps.wgsl");
 
-/// The whole module of a program; its entry point is `main`.
+/// Returns the whole module of a program; its entry point is `main`.
 pub(crate) fn source(program: Program) -> String {
     let mut text = String::from(COMMON);
     match program {
@@ -139,15 +139,16 @@ fn columns(text: &mut String, decrypts: bool) {
     .unwrap();
 }
 
-/// Appends the code that 32 blocks as bit planes need for encryption or decryption.
+/// Appends the code for 32 blocks as bit planes: the circuits, the type of a state, and the functions that convert blocks to bit planes and
+/// back.
 fn planes(text: &mut String, decrypts: bool) {
     circuits(text, decrypts);
     writeln!(text, "struct State {{ {} }}", list(16, |p| format!("p{p}: Byte"))).unwrap();
     *text += &between_groups_and_planes();
 }
 
-/// A function that transposes the 8 by 8 bits at each byte position of 8 words. Applying the function twice restores the
-/// words.
+/// Returns the text of a function that transposes the 8 by 8 bits at each byte position of 8 words. Applying the function twice restores
+/// the words.
 fn transpose_bits() -> String {
     let mut text = String::from("fn transpose_bits(b: Byte) -> Byte {\n");
     let mut names: Vec<String> = (0..8).map(|i| format!("b.b{i}")).collect();
@@ -169,8 +170,8 @@ fn component(c: usize) -> &'static str {
     ["x", "y", "z", "w"][c]
 }
 
-/// Functions that move eight groups into a state and out of it. Loops call them, and each call rotates the state. Loops keep
-/// shaders small and quick to compile.
+/// Returns the text of functions that move eight groups into a state and out of it. Loops call these functions, and each call rotates the
+/// state. Loops keep shaders small and quick to compile.
 fn between_groups_and_planes() -> String {
     let mut text = String::new();
     let turned = |word: &dyn Fn(usize) -> String| list(16, |p| format!("pushed(s.p{p}, {})", word(p)));
@@ -205,7 +206,7 @@ fn cipher(decrypts: bool) -> String {
     let turn = if decrypts { 12 } else { 4 };
     let source = |p: usize| (p + turn * (p % 4)) % 16;
     let mut text = String::new();
-    // A round with MixColumns, and the last round, which has no MixColumns.
+    // One function computes a round with MixColumns, and another one computes the last round, which has no MixColumns.
     text += "fn mixed_round(s: State, key: vec4<u32>) -> State {\n";
     for c in 0..4 {
         let bytes = list(4, |row| format!("s.p{}", source(4 * c + row)));
@@ -271,7 +272,7 @@ fn rows(text: &mut String, part: Part) {
 /// A loop over groups of rows; `row` is the first row of a group.
 const GROUPS: &str = "    for (var row = 0u; row < 32u; row += 4u) {\n";
 
-/// A function that builds a state from rows. `row` returns the expression for a row.
+/// Returns the text of a function that builds a state from rows. `row` returns the expression for a row.
 fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     let rows: String = (0..4).map(|i| format!("        let r{i} = {};\n", row(i))).collect();
     format!(
@@ -281,7 +282,7 @@ fn state_of_rows(head: &str, row: impl Fn(usize) -> String) -> String {
     )
 }
 
-/// A function that runs a statement for each block of `state`. `take` returns the statement for a block.
+/// Returns the text of a function that runs a statement for each block of `state`. `take` returns the statement for a block.
 fn rows_of_state(head: &str, take: impl Fn(usize, &str) -> String) -> String {
     let takes: String = (0..4).map(|i| format!("        {}\n", take(i, &format!("g.b{i}")))).collect();
     format!(
@@ -360,12 +361,12 @@ fn finish(part: Part) -> String {
     })
 }
 
-/// `start` and `finish` of OCB3. The checksum is computed from the plaintext, which is the input of encryption and
-/// the output of decryption.
+/// Returns the text of `start` and `finish` of OCB3. The checksum is computed from the plaintext, which is the input of encryption and the
+/// output of decryption.
 fn rows_of_ocb(part: Part) -> String {
     let encrypts = part == Part::OcbEncrypt;
     let walk = "    var walk = first_row(tile, lane);\n";
-    // The function that has the plaintext declares the sum, adds to it and stores it.
+    // Only the function that handles the plaintext (`start` or `finish`) declares the sum, adds to it and stores it.
     let only = |is_here: bool, text: String| if is_here { text } else { String::new() };
     let declared = |is_here| only(is_here, "    var sum = vec4(0u);\n".into());
     let added = |is_here, index: &str, block: &str| {

@@ -114,11 +114,11 @@ impl GrowingBuffer {
 /// Number of bytes that are needed in each buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room {
-    /// For parameters, which the host copies to the buffer that programs only read.
+    /// Bytes for parameters. The host copies parameters to the buffer that programs only read.
     pub(crate) parameters: usize,
-    /// For content that the host copies to the first part of `work`.
+    /// Bytes for content that the host copies to the first part of `work`.
     pub(crate) work_in: usize,
-    /// For content that the host copies to other places.
+    /// Bytes for content that the host copies to other places.
     pub(crate) extra: usize,
     pub(crate) work: usize,
     pub(crate) download: usize,

@@ -1,4 +1,4 @@
-//! A call: the operation, the kernel, and how the data are divided.
+//! A task is one call: the operation, the kernel, and the division of the data.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ pub(crate) struct Task {
     /// True if 32 invocations share each tile.
     pub(crate) wide: bool,
     pub(crate) chunks: Chunks,
-    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to the blocks before and after.
+    /// For chunks of a long message of OCB3: the offsets that an ECB pass adds to each block before and after the cipher.
     pub(crate) offsets: Option<Arc<Offsets>>,
 }
 
@@ -46,12 +46,12 @@ impl Task {
         self.pool.device()
     }
 
-    /// This call with `pass` in place of its operation.
+    /// Returns a copy of this call whose operation is `pass`.
     pub(crate) fn with_pass(&self, pass: Pass) -> Task {
         Task { operation: Operation::Pass(pass), kind: Kind::of_pass(pass), ..self.clone() }
     }
 
-    /// The change of the chaining state from tile to tile. GCM uses a counter, although its messages have no final
+    /// Returns how the chaining state changes from tile to tile. Fused GCM also uses a counter, although its messages have no final
     /// chaining state.
     pub(crate) fn chaining(&self) -> ChainingState {
         match self.operation {
@@ -70,7 +70,8 @@ impl Task {
         16 * ROWS * if self.wide { WIDE } else { 1 }
     }
 
-    /// Maximum number of bytes that one chunk hashes of a message, or processes of a message of GCM or OCB3.
+    /// Maximum number of bytes of a message in one chunk, for messages of GCM and OCB3 and for the part of a message that is hashed at
+    /// once.
     pub(crate) fn most_at_once(&self, resident: bool) -> usize {
         let chunk = if resident { self.chunks.device } else { self.chunks.host };
         MOST_AT_ONCE.min(chunk.max(16).saturating_mul(CHUNKS_AT_ONCE) / 16 * 16)

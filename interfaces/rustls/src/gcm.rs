@@ -14,7 +14,7 @@ pub(crate) const TAG: usize = 16;
 /// AES-GCM with keys of one size.
 #[derive(Clone, Copy)]
 pub(crate) struct Gcm {
-    /// The kernel of all calls.
+    /// The kernel that all calls use.
     pub(crate) kernel: InlineKernel,
     /// The number of bytes of a key: 16 or 32.
     pub(crate) key_len: usize,
@@ -39,7 +39,7 @@ impl Gcm {
         )
     }
 
-    /// The secrets of a direction, for the TLS of a kernel or a network card.
+    /// The secrets of one direction, for an implementation of TLS in an operating system or in a network card.
     pub(crate) fn secrets(
         self,
         key: AeadKey,
@@ -53,8 +53,8 @@ impl Gcm {
     }
 }
 
-/// A key, which is wiped on drop. Records and packets are so short that the lock of a `lockstep::aead::Key`, and the choices that it makes
-/// for each message, take 5 % of the time of 1 KiB.
+/// A key, which is wiped on drop. This type is used instead of `lockstep::aead::Key`, whose lock and choice of a method for each message
+/// take 5 % of the time for 1 KiB. Records and packets are often so short.
 pub(crate) struct GcmKey(InlineGcm);
 
 impl GcmKey {
@@ -70,8 +70,8 @@ impl GcmKey {
         sealed.map(|_| ()).ok_or(Error::EncryptError)
     }
 
-    /// Checks and decrypts data that their tag follows, in place. Returns the length of the plaintext. After an error, the data are
-    /// zeroed.
+    /// Authenticates and decrypts data in place. The tag follows the data. Returns the length of the plaintext. After an error, the data
+    /// are zeroed.
     pub(crate) fn open(
         &mut self,
         nonce: &[u8; NONCE_LEN],
@@ -88,17 +88,18 @@ impl GcmKey {
     }
 }
 
-/// Bytes that are copied at once. The GNU C library copies more than 2 or 4 KiB by the instruction `rep movsb`, which takes 5 microseconds
-/// for 16 KiB on a Zen 3 if source and destination have different alignments; in pieces of this length it takes 0.3.
+/// The number of bytes that are copied at once. To copy more than 2 or 4 KiB, the GNU C library uses the instruction `rep movsb`. If source
+/// and destination have different alignments, this instruction takes 5 microseconds for 16 KiB on a Zen 3. Copies in pieces of this length
+/// take 0.3 microseconds.
 const PIECE: usize = 1 << 10;
 
-/// Appends the content of a record.
+/// Appends the content of a record to the payload.
 pub(crate) fn append(payload: &mut PrefixedPayload, content: &OutboundChunks<'_>) {
     match content {
         OutboundChunks::Single(content) => {
             content.chunks(PIECE).for_each(|piece| payload.extend_from_slice(piece));
         }
-        // The slices of a vectored write. Most of them are short.
+        // A vectored write has several slices, and most of them are short.
         OutboundChunks::Multiple { .. } => payload.extend_from_chunks(content),
     }
 }

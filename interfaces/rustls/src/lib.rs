@@ -35,8 +35,8 @@ mod tls13;
 use lockstep::hazmat::inline::{InlineKernel, is_proven};
 use rustls::crypto::CryptoProvider;
 
-/// The same provider, except that Lockstep computes AES-GCM. Suites stay in their order; none is added or removed. A suite of TLS 1.3
-/// for which the other provider does not support QUIC does not support it here either.
+/// Returns the provider `other`, changed such that Lockstep computes AES-GCM. The suites keep their order, and no suite is added or
+/// removed. A suite of TLS 1.3 that does not support QUIC in `other` does not support QUIC in the result either.
 ///
 /// **On a processor without AES instructions, all suites stay those of the other provider:** Lockstep's code for such processors is slower.
 ///

@@ -1,4 +1,4 @@
-//! Packets and headers of QUIC (RFC 9001, section 5).
+//! Protection of the packets and headers of QUIC (RFC 9001, section 5).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! Suites with AES-GCM of this crate.
+//! The cipher suites that use the AES-GCM of this crate.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::gcm::Gcm;
 /// The maximum number of records for a key of AES-GCM: see [`CipherSuiteCommon::confidentiality_limit`].
 const MAX_RECORDS: u64 = 1 << 24;
 
-/// The suites of other providers, each with the suite that has been made of it.
+/// The suites of other providers, each with the suite that has been made from it.
 pub(crate) static MADE: Mutex<Vec<[SupportedCipherSuite; 2]>> = Mutex::new(Vec::new());
 
 /// The suite with our AES-GCM, or the same suite if it has another cipher.
@@ -45,7 +45,7 @@ fn key_len(suite: CipherSuite) -> Option<usize> {
     }
 }
 
-/// True for the same object. The equality of rustls compares only the names of suites.
+/// True if both suites are the same object. The equality of rustls compares only the names of suites.
 fn is_same(first: SupportedCipherSuite, second: SupportedCipherSuite) -> bool {
     match (first, second) {
         (SupportedCipherSuite::Tls13(first), SupportedCipherSuite::Tls13(second)) => {
@@ -60,7 +60,7 @@ fn is_same(first: SupportedCipherSuite, second: SupportedCipherSuite) -> bool {
     }
 }
 
-/// A suite that differs from the other one in its AES-GCM only.
+/// A copy of a suite in which Lockstep computes AES-GCM.
 fn new(gcm: Gcm, suite: SupportedCipherSuite) -> SupportedCipherSuite {
     match suite {
         SupportedCipherSuite::Tls13(other) => {
@@ -82,7 +82,7 @@ fn new(gcm: Gcm, suite: SupportedCipherSuite) -> SupportedCipherSuite {
                 aead_alg: Box::leak(Box::new(gcm)),
             })))
         }
-        // TLS 1.2 without the feature.
+        // Suites of TLS 1.2, if this crate is built without the feature `tls12`.
         #[allow(unreachable_patterns)]
         other => other,
     }

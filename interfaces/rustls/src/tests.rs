@@ -23,7 +23,8 @@ fn suites_remain_if_the_processor_has_no_aes_instructions() {
     assert_eq!(addresses(&with_kernel(kernel, other.clone())), addresses(&other));
 }
 
-/// This also holds without the feature `tls12`, if the other provider has suites of TLS 1.2.
+/// Repeated calls with the same provider make no new suites. This also holds if this crate is built without the feature `tls12` and the
+/// other provider has suites of TLS 1.2.
 #[test]
 fn repeated_calls_make_no_more_suites() {
     let made = || MADE.lock().unwrap_or_else(PoisonError::into_inner).len();

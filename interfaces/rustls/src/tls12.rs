@@ -1,4 +1,4 @@
-//! Records of TLS 1.2 (RFC 5288).
+//! Encryption and decryption of the records of TLS 1.2 (RFC 5288).
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, KeyBlockShape, MessageDecrypter,
@@ -11,7 +11,7 @@ use crate::gcm::{Gcm, GcmKey, TAG, append};
 
 /// The number of bytes of a nonce that each side derives with its key.
 const SALT: usize = 4;
-/// The number of bytes of a nonce that stand before the ciphertext of a record.
+/// The number of bytes of a nonce that precede the ciphertext of a record.
 const EXPLICIT: usize = NONCE_LEN - SALT;
 /// The maximum number of bytes of the content of a record (RFC 5246, section 6.2.1).
 const MAX_CONTENT: usize = 1 << 14;
@@ -40,8 +40,8 @@ impl Tls12AeadAlgorithm for Gcm {
     }
 }
 
-/// The nonce of the record with number 0. That of another record is its XOR with the number of the record: it is different for each
-/// record, as RFC 5288, section 3, requires.
+/// The nonce of record 0. The nonce of any other record is the XOR of this nonce and the number of the record. Each record therefore has a
+/// different nonce, as RFC 5288, section 3, requires.
 fn first_nonce(salt: &[u8], explicit: &[u8]) -> Iv {
     let mut nonce = [0; NONCE_LEN];
     nonce[..SALT].copy_from_slice(salt);

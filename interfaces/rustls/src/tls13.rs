@@ -1,4 +1,4 @@
-//! Records of TLS 1.3 (RFC 8446, section 5.2).
+//! Encryption and decryption of the records of TLS 1.3 (RFC 8446, section 5.2).
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, InboundPlainMessage, Iv, MessageDecrypter, MessageEncrypter, Nonce,

@@ -1,5 +1,5 @@
-// Rates and sizes of the package beside WebCrypto and packages of npm: `make bench-web`. Each figure is the median of rounds in which the
-// candidates take turns.
+// Compares rates and sizes of the package with those of WebCrypto and of packages of npm: `make bench-web`. Each figure is the median of
+// rounds in which the candidates take turns.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -20,7 +20,7 @@ const noise = (length) => {
 };
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
-/** The median times of candidates in seconds. Each is called once before the rounds. */
+/** Returns the median times of the candidates in seconds. Each candidate is called once before the rounds. */
 async function times(candidates, rounds = ROUNDS) {
     const found = Object.fromEntries(Object.keys(candidates).map((name) => [name, []]));
     for (let round = -1; round < rounds; round++) {
@@ -38,7 +38,7 @@ function print(title, found, unit, convert) {
     for (const [name, time] of Object.entries(found)) console.log(`  ${name.padEnd(36)} ${convert(time).toFixed(2).padStart(10)} ${unit}`);
 }
 
-/** CTR of the suite's module, on memory of that module. */
+/** Loads the module of the suite, which offers CTR on its own memory. */
 function kernel() {
     const { exports } = new WebAssembly.Instance(new WebAssembly.Module(readFileSync(suite)), { env: { print_text() {} } });
     const place = (bytes) => {
@@ -65,7 +65,7 @@ async function ctr() {
     const memory = new Memory(data);
     const output = new Uint8Array(data.length);
     const imported = await subtle.importKey('raw', key, 'AES-CTR', false, ['encrypt']);
-    // All results are the same, except that of a cipher that keeps its state.
+    // All candidates compute the same result, except a cipher whose state continues from call to call.
     const first = Buffer.from(nobleCtr(key, counter).encrypt(data.slice(0, 1000)));
     exports.ctr(at256, 32, atCounter, atData, 1000);
     if (Buffer.compare(first, Buffer.from(exports.memory.buffer, atData, 1000)) !== 0) throw new Error('CTR differs');
@@ -111,7 +111,7 @@ async function messages() {
 
 const CHUNK = 16384;
 
-/** Bytes from memory, in pieces of a mebibyte. */
+/** Makes a stream of bytes from memory, in pieces of a mebibyte. */
 function source(data) {
     let at = 0;
     return new ReadableStream({
@@ -132,7 +132,7 @@ async function cobblestone(length) {
     const data = noise(length);
     const keyFile = web.generateKeyFile();
     const imported = await subtle.importKey('raw', noise(32), 'AES-GCM', false, ['encrypt']);
-    // The same bytes in chunks of the same length, with as many calls in flight as the stream has.
+    // WebCrypto encrypts the same bytes in chunks of the same length, with `flight` concurrent calls.
     const webcrypto = (flight) => async () => {
         const iv = new Uint8Array(12);
         for (let at = 0; at < data.length; at += flight * CHUNK) {
@@ -159,7 +159,7 @@ async function cobblestone(length) {
     console.log(`  auto is ${(best / found['encrypt, auto']).toFixed(2)} of WebCrypto's rate`);
 }
 
-/** The rate of workers that each encrypt by WebAssembly. */
+/** Measures the rate of several workers, each of which encrypts by WebAssembly. */
 async function workers(length) {
     const found = {};
     for (const count of [1, 2, 4]) {
@@ -187,7 +187,7 @@ function sizes() {
 
 if (isMainThread) {
     console.log(`Node ${process.version}`);
-    // All parts, or those that are named.
+    // Runs all parts, or the parts that are named as arguments.
     const parts = { sizes, ctr, messages, cobblestone: () => cobblestone(256 * MIB), workers: () => workers(64 * MIB) };
     for (const name of process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts)) await parts[name]();
 } else {

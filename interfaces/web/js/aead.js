@@ -1,4 +1,4 @@
-// The authenticated modes, on bytes.
+// The authenticated modes for data in memory.
 
 import { backends, bytes, call, failure, importKey, live, subtle } from './module.js';
 
@@ -8,20 +8,20 @@ const WEBCRYPTO_FROM = 16384;
 
 let table;
 
-/** The modes: names and lengths in bytes. */
+/** Returns the modes with their names and their lengths in bytes. */
 export function aeads() {
     table ??= JSON.parse(call((module) => module.aeads()), (_, value) => (value === null ? Infinity : value));
     return structuredClone(table);
 }
 
-// The strings of associated data as one string and, unless there is one string, their lengths.
+// Returns the strings of associated data as one concatenated string. If there are several strings, also returns their lengths.
 function strings(aad) {
     if (aad === undefined || aad === null) return [new Uint8Array(0), undefined];
     if (!Array.isArray(aad)) return [bytes(aad, 'aad'), undefined];
     return join(aad.map((string) => bytes(string, 'aad')));
 }
 
-// Strings as one string, and their lengths.
+// Concatenates strings. Returns the result and the lengths of the strings.
 function join(list) {
     const lengths = Uint32Array.from(list, (item) => item.length);
     const all = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));
@@ -40,7 +40,7 @@ class Aead {
     #tag;
     #keyLength;
     #backend;
-    // The key in WebCrypto: a promise, and its result.
+    // The import of the key into WebCrypto: `#importing` is its promise, and `#imported` is its result.
     #importing;
     #imported;
 
@@ -54,29 +54,29 @@ class Aead {
         [this.#name, this.#tag, this.#keyLength] = [name.toUpperCase(), tagLength, bytes(key, 'the key').length];
     }
 
-    /** Seals a message: returns ciphertext and tag as one string. */
+    /** Seals a message. Returns the ciphertext and the tag as one string. */
     seal(nonce, aad, plaintext) {
         const [data, lengths] = strings(aad);
         return call(() => live(this.#key).seal(bytes(nonce, 'the nonce'), data, lengths, bytes(plaintext, 'the plaintext')));
     }
 
-    /** Opens a message; throws an error with the code `not-authentic` unless it is authentic. */
+    /** Opens a message. Throws an error with the code `not-authentic` unless the message is authentic. */
     open(nonce, aad, sealed) {
         const [data, lengths] = strings(aad);
         return call(() => live(this.#key).open(bytes(nonce, 'the nonce'), data, lengths, bytes(sealed, 'the sealed message')));
     }
 
-    /** Does the same as `seal`, and uses WebCrypto where it takes less time. The arguments may be changed when the call has returned. */
+    /** Does the same as `seal`, but uses WebCrypto if this takes less time. After the call has returned, the arguments may be changed. */
     async sealAsync(nonce, aad, plaintext) {
         const parameters = this.#parameters(nonce, aad, bytes(plaintext, 'the plaintext').length);
         if (!parameters) return this.seal(nonce, aad, plaintext);
-        // WebCrypto copies its arguments before its call returns. Until it has the key, they are copied here.
+        // WebCrypto copies its arguments before its call returns. While its key is still being imported, they are copied here.
         const data = this.#imported ? plaintext : bytes(plaintext, 'the plaintext').slice();
         const key = this.#imported ?? (await this.#import());
         return new Uint8Array(await subtle().encrypt(parameters, key, data));
     }
 
-    /** Does the same as `open`, and uses WebCrypto where it takes less time. The arguments may be changed when the call has returned. */
+    /** Does the same as `open`, but uses WebCrypto if this takes less time. After the call has returned, the arguments may be changed. */
     async openAsync(nonce, aad, sealed) {
         const parameters = this.#parameters(nonce, aad, bytes(sealed, 'the sealed message').length);
         if (!parameters) return this.open(nonce, aad, sealed);
@@ -89,7 +89,7 @@ class Aead {
         }
     }
 
-    // The parameters of WebCrypto, as copies; undefined if the message is for WebAssembly. Chromium has no keys of 24 bytes.
+    // Returns copies of the parameters for WebCrypto, or undefined if the message is for WebAssembly. Chromium has no keys of 24 bytes.
     #parameters(nonce, aad, length) {
         live(this.#key);
         if (this.#backend === 'wasm' || this.#name !== 'GCM' || this.#tag < 12 || this.#keyLength === 24) return undefined;
@@ -114,7 +114,7 @@ class Aead {
         return split(sealed, batch.lengths.map((length) => length + this.#tag));
     }
 
-    /** Opens messages of the form `{nonce, aad, sealed}`. The result has `null` in place of a message that is not authentic. */
+    /** Opens messages of the form `{nonce, aad, sealed}`. For a message that is not authentic, the result contains `null`. */
     openBatch(messages) {
         const batch = this.#batch(messages, 'sealed');
         const [plain, done] = call(() => live(this.#key).openBatch(...batch.arguments));
@@ -144,7 +144,7 @@ function split(all, lengths) {
     return lengths.map((length) => all.subarray(end, (end += length)));
 }
 
-/** A key of an authenticated mode, by the name of the mode. */
+/** Makes a key of the authenticated mode with this name. */
 export function aead(name, key, options) {
     return new Aead(name, key, options);
 }

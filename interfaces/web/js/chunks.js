@@ -1,4 +1,4 @@
-// Runs of chunks, sealed or opened by WebAssembly or by WebCrypto.
+// Seals and opens runs of chunks by WebAssembly or by WebCrypto.
 
 import { backends, call, failure, importKey, live, subtle } from './module.js';
 
@@ -13,13 +13,13 @@ const FIRST_LINE = 17;
 /** The largest run, in chunks: 1 MiB. */
 export const MOST = 64;
 
-// The measurement that decides between the backends, on the first runs of real data: the number of runs, which the backends take in
-// turn, and the chunks that a run needs to count. The best run of each backend counts, because the first runs wait for the compiler of the
-// engine and for the threads of WebCrypto.
+// The first runs of real data are measured to choose between the backends. RUNS is the number of these runs, in which the backends take
+// turns. LEAST is the number of chunks that a run needs to count. The best run of each backend counts, because the first runs wait for the
+// compiler of the engine and for the threads of WebCrypto.
 const RUNS = 8;
 const LEAST = 4;
 
-/** The choice of a backend for a direction, which all streams share. */
+/** The choice of a backend for one direction. All streams share this choice. */
 class Choice {
     #rates = { webcrypto: 0, wasm: 0 };
     #runs = 0;
@@ -50,7 +50,7 @@ export class ChunkCipher {
     #key;
     #nonce;
 
-    /** `chunks` is the message, which belongs to the cipher also if this fails, and `direction` is `seal` or `open`. */
+    /** Makes the cipher of the message `chunks`. The cipher owns it, even if this function fails. `direction` is `seal` or `open`. */
     static async create(chunks, direction, backend) {
         const cipher = new ChunkCipher();
         [cipher.#chunks, cipher.#direction, cipher.#backend] = [chunks, direction, backends(backend)];
@@ -65,12 +65,12 @@ export class ChunkCipher {
         }
     }
 
-    /** True while the backends are measured: runs must then follow each other. */
+    /** True while the backends are measured. During this time, only one run may be processed at a time. */
     get isMeasured() {
         return this.#backend === 'auto' && choices[this.#direction].isOpen;
     }
 
-    /** The least length of a run, in chunks: while the backends are measured, a shorter run would not count. */
+    /** The minimum length of a run in chunks. While the backends are measured, a shorter run would not count. */
     get least() {
         return this.isMeasured ? LEAST : 1;
     }
@@ -125,7 +125,7 @@ export class ChunkCipher {
         }
     }
 
-    // The nonce of the message XOR the number of the chunk, which is big-endian.
+    // Returns the nonce of a chunk: the nonce of the message XOR the big-endian number of the chunk.
     #nonceOf(chunk) {
         const nonce = this.#nonce.slice();
         const view = new DataView(nonce.buffer);
@@ -142,19 +142,19 @@ export class ChunkCipher {
 }
 
 /**
- * The length of the envelope in a file that begins with `start`; undefined if more bytes must be read before it can be opened. `isAll` is
- * true if there are no more.
+ * Returns the length of the envelope in a file that begins with `start`, or undefined if more bytes of the file must be read first.
+ * `isAll` is true if the file has no more bytes.
  */
 export function envelopeLength(start, isAll) {
     const length = call((module) => module.envelopeLength(start));
     if (start.length >= length + HEADER) return length;
     if (!isAll) return undefined;
-    // The envelope is cut off; before its first line has ended, the file could also be a bare message.
+    // The envelope is cut off. If not even its first line is complete, the file could also be a bare message.
     if (start.length < length && start.length < FIRST_LINE) throw truncated(start.length);
     return Math.min(length, start.length);
 }
 
-/** The cipher of the message in a file that begins with `start`; `length` is that of the envelope. */
+/** Makes the cipher of the message in a file that begins with `start`. `length` is the length of the envelope. */
 export async function openingCipher(key, start, length, backend) {
     try {
         const chunks = call((module) => module.Chunks.check(key, start.subarray(0, length), start.subarray(length)));
@@ -164,7 +164,7 @@ export async function openingCipher(key, start, length, backend) {
     }
 }
 
-/** The error for encrypted data that end too early. */
+/** Makes the error for encrypted data that end too early. */
 export function truncated(length) {
     return failure('truncated', `the encrypted data end too early, after ${length} bytes: they were cut off; get a complete copy`);
 }

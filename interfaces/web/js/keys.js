@@ -1,8 +1,8 @@
-// The keys of files: key files, passphrases, recipients and identities.
+// The keys of files: key files, passphrases, and identities with their recipients.
 
 import { backends, bytes, call, compiledModule, failure, isNode } from './module.js';
 
-/** A new key file: its text, as bytes. */
+/** Generates a key file. Returns its text as bytes. */
 export function generateKeyFile() {
     return call((module) => {
         const key = module.FileKey.generate();
@@ -14,7 +14,7 @@ export function generateKeyFile() {
     });
 }
 
-/** A new identity and its recipient, as text. */
+/** Generates an identity. Returns the identity and its recipient as texts. */
 export function generateIdentity() {
     const [identity, recipient] = call((module) => module.generateIdentity());
     return { identity, recipient };
@@ -22,7 +22,7 @@ export function generateIdentity() {
 
 const ONE = 'give exactly one of';
 
-/** Checks options: `names` are the kinds of keys of which one or, if there may be several, at least one must be given. */
+/** Checks that the options contain exactly one of the kinds of keys in `names` or, if `several` is true, at least one of them. */
 function given(options, names, several) {
     const found = names.filter((name) => options?.[name] !== undefined);
     if (found.length === 0 || (found.length > 1 && !several)) {
@@ -39,7 +39,7 @@ function given(options, names, several) {
     return found[0];
 }
 
-/** The options of a decryption, which takes its key later: a copy that the caller does not change. */
+/** Copies the options of a decryption. The decryption uses its key later, when the caller may already have changed the original options. */
 export function optionsForDecryption(options) {
     given(options, ['keyFile', 'passphrase', 'identities'], true);
     const { backend, keyFile, passphrase, identities } = options;
@@ -57,7 +57,7 @@ function fromBytes(key) {
     }
 }
 
-/** The key and the envelope of a new file. */
+/** Returns the key and the envelope of a new file. */
 export async function keyForEncryption(options) {
     const kind = given(options, ['keyFile', 'passphrase', 'recipients'], false);
     if (kind === 'keyFile') {
@@ -73,8 +73,8 @@ export async function keyForEncryption(options) {
 }
 
 /**
- * The key of a file that begins with this envelope, which is empty if the file has none. Wipes the text of the key file in the options,
- * which are those of `optionsForDecryption`.
+ * Returns the key of a file that begins with this envelope. If the file has no envelope, the argument is empty. `options` come from
+ * `optionsForDecryption`. This function wipes the text of the key file in them.
  */
 export async function keyForDecryption(options, envelope) {
     try {
@@ -98,18 +98,18 @@ async function selectedKey({ keyFile, passphrase, identities }, envelope) {
         return call((module) => module.unwrapByIdentities(envelope, identities));
     }
     if (passphrase === undefined) throw failure('needs-passphrase', 'this file is encrypted with a passphrase: give it');
-    // Systems encode the same characters in different forms.
+    // Systems encode the same characters in different normal forms of Unicode.
     const forms = new Set([passphrase, passphrase.normalize('NFC'), passphrase.normalize('NFD')]);
     const { key } = await byPassphrase(envelope, [...forms]);
     return fromBytes(key);
 }
 
 /**
- * Unwraps the key of an envelope or, without one, makes an envelope, by passphrases that are tried in order. This takes seconds and
- * 256 MiB or more, which a module of WebAssembly never returns. Therefore it runs in a worker, which then ends.
+ * Unwraps the key of an envelope with the first of the passphrases that fits. Without an envelope, makes an envelope. The derivation takes
+ * seconds and 256 MiB or more, and a module of WebAssembly never releases memory. Therefore a worker does this, and ends afterwards.
  */
 async function byPassphrase(envelope, passphrases) {
-    // A module that has stopped is reported before the work.
+    // If the module has stopped, this call throws the error before the work starts.
     call(() => undefined);
     const { answer } = await import('./passphrase.js');
     const request = { module: compiledModule(), envelope, passphrases };
@@ -128,7 +128,7 @@ async function startWorker() {
     try {
         return new Worker(url, { type: 'module', name: 'lockstep-passphrase' });
     } catch {
-        // A policy of the page forbids workers.
+        // A policy of the page may forbid workers.
         return undefined;
     }
 }

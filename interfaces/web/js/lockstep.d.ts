@@ -1,4 +1,4 @@
-/** Lockstep for browsers and Node. Every error is an `Error` with a `code` and a message that says what to do. */
+/** Lockstep for browsers and Node. Every error is an `Error` with a `code` and a message that states the remedy. */
 
 /** A code of an error: see docs/web.md. */
 export type ErrorCode =
@@ -11,14 +11,15 @@ export interface LockstepError extends Error {
 }
 
 /**
- * Loads the module. Every other function requires this. Without an argument, the file `lockstep_web_bg.wasm` beside this one is loaded.
+ * Loads the module. It must be loaded before any other function is called. Without an argument, the file `lockstep_web_bg.wasm` in the
+ * folder of this file is loaded.
  */
 export function init(source?: string | URL | BufferSource | WebAssembly.Module): Promise<void>;
 
 /** `auto` measures WebAssembly and WebCrypto on the first data, and takes the faster one. */
 export type Backend = 'auto' | 'wasm' | 'webcrypto';
 
-/** Exactly one kind of key. */
+/** The options of an encryption. They must contain exactly one kind of key. */
 export interface EncryptOptions {
     /** The text of a key file: `lockstep-key-256 ` and 64 hex digits. */
     keyFile?: Uint8Array;
@@ -29,11 +30,11 @@ export interface EncryptOptions {
     backend?: Backend;
 }
 
-/** The keys to try: at least one. */
+/** The options of a decryption. They must contain at least one key. */
 export interface DecryptOptions {
     keyFile?: Uint8Array;
     passphrase?: string;
-    /** Identities of age with X25519, `AGE-SECRET-KEY-1...`, or the texts of files with such lines. */
+    /** Identities of age with X25519 (`AGE-SECRET-KEY-1...`), or the texts of files that contain such lines. */
     identities?: string[];
     backend?: Backend;
 }
@@ -42,22 +43,22 @@ export interface DecryptOptions {
 export function encryptStream(options: EncryptOptions): TransformStream<Uint8Array, Uint8Array>;
 
 /**
- * Decrypts a stream. Only verified plaintext is returned. That the file is complete is known only at the end: if the stream fails,
- * discard what it has returned.
+ * Decrypts a stream. Only verified plaintext is returned. Only the end of the stream shows that the file is complete. So if the stream
+ * fails, discard all of its output.
  */
 export function decryptStream(options: DecryptOptions): TransformStream<Uint8Array, Uint8Array>;
 
-/** A new key file: its text. */
+/** Generates a key file. Returns its text. */
 export function generateKeyFile(): Uint8Array;
 
-/** A new identity of age and its recipient. */
+/** Generates an identity of age. Returns the identity and its recipient. */
 export function generateIdentity(): { identity: string; recipient: string };
 
 /** An encrypted file whose header, last chunk and length are verified. */
 export interface EncryptedFile {
-    /** Bytes of plaintext. */
+    /** The number of bytes of the plaintext. */
     readonly size: number;
-    /** Reads plaintext from an offset; fewer bytes at the end. Each chunk is verified before any of its plaintext is returned. */
+    /** Reads plaintext from an offset. Returns fewer bytes at the end. Each chunk is verified before its plaintext is returned. */
     read(offset: number, length: number): Promise<Uint8Array>;
     /** Wipes the key. */
     free(): void;
@@ -65,7 +66,7 @@ export interface EncryptedFile {
 
 export function openBlob(blob: Blob, options: DecryptOptions): Promise<EncryptedFile>;
 
-/** The server must answer requests for ranges and, on another origin, permit them (CORS). */
+/** Opens an encrypted file at a URL. The server must answer requests for ranges. If it has another origin, it must permit them (CORS). */
 export function openUrl(url: string | URL, options: DecryptOptions): Promise<EncryptedFile>;
 
 /** An authenticated mode. Ranges of lengths are in bytes; the second number can be `Infinity`. */
@@ -75,7 +76,7 @@ export interface AeadInfo {
     nonceLengths: [number, number][];
     nonceIsOptional: boolean;
     tagLengths: [number, number][];
-    /** True if the tag stands before the ciphertext. */
+    /** True if the tag is before the ciphertext. */
     tagIsFirst: boolean;
     /** The maximum number of strings of associated data. */
     maxStrings: number;
@@ -88,15 +89,15 @@ export type Aad = Uint8Array | Uint8Array[] | null | undefined;
 
 /** A key of a mode. With most modes, a nonce must never be used for two messages. */
 export interface Aead {
-    /** Returns ciphertext and tag as one string. */
+    /** Returns the ciphertext and the tag as one string. */
     seal(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Uint8Array;
     /** Throws an error with the code `not-authentic` unless the message is authentic. */
     open(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Uint8Array;
-    /** Uses WebCrypto for messages of GCM from 16 KiB on. The arguments may be changed when the call has returned. */
+    /** Uses WebCrypto for messages of GCM from 16 KiB on. After the call has returned, the arguments may be changed. */
     sealAsync(nonce: Uint8Array, aad: Aad, plaintext: Uint8Array): Promise<Uint8Array>;
     openAsync(nonce: Uint8Array, aad: Aad, sealed: Uint8Array): Promise<Uint8Array>;
     sealBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; plaintext: Uint8Array }[]): Uint8Array[];
-    /** The result has `null` in place of a message that is not authentic. */
+    /** For a message that is not authentic, the result contains `null`. */
     openBatch(messages: { nonce: Uint8Array; aad?: Uint8Array; sealed: Uint8Array }[]): (Uint8Array | null)[];
     /** Wipes the key. */
     free(): void;

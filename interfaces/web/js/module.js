@@ -1,13 +1,13 @@
-// Loads the module of WebAssembly, and converts arguments and errors of its functions.
+// Loads the module of WebAssembly, and converts the arguments and the errors of its functions.
 
 import start, * as exported from './lockstep_web.js';
 
-/** An `Error` with a code. */
+/** Makes an `Error` with a code. */
 export function failure(code, message) {
     return Object.assign(new Error(message), { code });
 }
 
-// A function that returns a vector. A browser without SIMD128 refuses this module.
+// This module contains a function that returns a vector. A browser without SIMD128 refuses the module.
 const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 
 let loading;
@@ -27,7 +27,7 @@ async function compile(source) {
     }
     const response = await fetch(url);
     if (!response.ok) throw failure('not-loaded', `cannot load ${url}: the server answers ${response.status}`);
-    // A server that does not know the type of the file prevents compiling while loading.
+    // Compiling while loading requires that the server states the type of the file.
     if (response.headers.get('content-type')?.startsWith('application/wasm')) return WebAssembly.compileStreaming(response);
     return WebAssembly.compile(await response.arrayBuffer());
 }
@@ -41,7 +41,7 @@ async function load(source) {
     unusable = undefined;
 }
 
-/** Loads the module, once. After a failure, the next call tries again. */
+/** Loads the module at the first call. After a failure, the next call tries again. */
 export function init(source) {
     loading ??= load(source).catch((error) => {
         loading = undefined;
@@ -50,7 +50,7 @@ export function init(source) {
     return loading;
 }
 
-/** The compiled module, for a worker. */
+/** Returns the compiled module, which a worker needs. */
 export function compiledModule() {
     return compiled;
 }
@@ -68,25 +68,25 @@ export function call(run) {
     }
 }
 
-/** An object of the module that was not freed. */
+/** Returns an object of the module. Throws an error if the object was freed. */
 export function live(object) {
     if (object === undefined) throw failure('argument', 'this object was freed: create it again');
     return object;
 }
 
-/** An argument as bytes. */
+/** Converts an argument to bytes. */
 export function bytes(value, name) {
     if (value instanceof ArrayBuffer) return new Uint8Array(value);
     if (!ArrayBuffer.isView(value)) throw failure('argument', `${name} must be a Uint8Array`);
     return value instanceof Uint8Array ? value : new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 
-/** WebCrypto, or undefined: browsers have it only in secure contexts. */
+/** Returns WebCrypto, or undefined if it is missing. Browsers offer it only in secure contexts. */
 export function subtle() {
     return globalThis.crypto?.subtle;
 }
 
-/** A key of AES-GCM in WebCrypto. Wipes the bytes. */
+/** Imports a key of AES-GCM into WebCrypto, and wipes its bytes. */
 export async function importKey(raw, usages) {
     try {
         return await subtle().importKey('raw', raw, 'AES-GCM', false, usages);
@@ -95,7 +95,7 @@ export async function importKey(raw, usages) {
     }
 }
 
-/** The backends that an option permits. */
+/** Returns the backend that an option and the browser permit: `auto`, `wasm` or `webcrypto`. */
 export function backends(option = 'auto') {
     if (!['auto', 'wasm', 'webcrypto'].includes(option)) {
         throw failure('argument', 'the backend is "auto", "wasm" or "webcrypto"');

@@ -1,8 +1,8 @@
-// The worker that derives keys from passphrases. Where workers are forbidden, the page calls `answer` itself.
+// A worker that derives keys from passphrases. If workers are forbidden, the page calls `answer` itself.
 
 import { call, init } from './module.js';
 
-/** Answers a request with a key and an envelope, or with an error. */
+/** Derives a key. Returns the key and, for a new file, also the envelope. If the derivation fails, returns an error. */
 export async function answer({ module, envelope, passphrases }) {
     try {
         await init(module);
@@ -18,7 +18,7 @@ export async function answer({ module, envelope, passphrases }) {
     }
 }
 
-// The bytes of a key, which is wiped.
+// Returns the bytes of a key, and wipes the key.
 function taken(key) {
     try {
         return call(() => key.bytes());

@@ -1,13 +1,13 @@
-// Encrypted files with random access.
+// Reads encrypted files with random access.
 
 import { CHUNK, HEADER, MOST, SEALED, envelopeLength, openingCipher, truncated } from './chunks.js';
 import { keyForDecryption, optionsForDecryption } from './keys.js';
 import { call, failure, live } from './module.js';
 
-/** The bytes that are read first. They also show the formats of other programs. */
+/** The number of bytes that are read first. They are enough to recognise the formats of other programs. */
 const START = 4096;
 
-/** A file whose header and last chunk, and thus its length, are verified. */
+/** An encrypted file. Its header and its last chunk have been verified, and thus its length. */
 class EncryptedFile {
     #source;
     #start;
@@ -19,7 +19,7 @@ class EncryptedFile {
         const keys = optionsForDecryption(options);
         const file = new EncryptedFile();
         let start = await source.read(0, Math.min(START, source.size));
-        // The first 21 bytes of an envelope state its length, and START is more than 21 bytes.
+        // The first 21 bytes of an envelope state the length of the envelope, and START is more than 21 bytes.
         const needed = call((module) => module.envelopeLength(start)) + HEADER;
         if (needed > start.length && start.length < source.size) start = await source.read(0, Math.min(needed, source.size));
         const length = envelopeLength(start, true);
@@ -36,12 +36,12 @@ class EncryptedFile {
         return file;
     }
 
-    /** Bytes of plaintext. */
+    /** The number of bytes of the plaintext. */
     get size() {
         return this.#size;
     }
 
-    /** Reads plaintext from an offset, at most to the end. Each chunk is verified. */
+    /** Reads at most `length` bytes of plaintext from an offset. Each chunk is verified. */
     async read(offset, length) {
         live(this.#cipher);
         if (!Number.isSafeInteger(offset) || !Number.isSafeInteger(length) || offset < 0 || length < 0) {
@@ -82,7 +82,7 @@ export function openBlob(blob, options) {
     return EncryptedFile.open({ size: blob.size, read }, options);
 }
 
-/** Opens an encrypted file at a URL, whose server must answer requests for ranges. */
+/** Opens an encrypted file at a URL. The server must answer requests for ranges. */
 export async function openUrl(url, options) {
     const first = await range(url, 0, START);
     const stated = first.headers.get('content-range')?.split('/')[1] ?? (await sizeByHead(url));
@@ -105,7 +105,7 @@ async function range(url, offset, length) {
     throw failure('http', `cannot read ${url}: the server answers ${response.status}`);
 }
 
-// A server on another origin may hide the header Content-Range.
+// Requests the size, because a server on another origin may hide the header Content-Range.
 async function sizeByHead(url) {
     const response = await fetch(url, { method: 'HEAD' });
     return response.headers.get('content-length') ?? undefined;

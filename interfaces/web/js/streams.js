@@ -4,16 +4,16 @@ import { CHUNK, ChunkCipher, HEADER, MOST, SEALED, envelopeLength, openingCipher
 import { keyForDecryption, keyForEncryption, optionsForDecryption } from './keys.js';
 import { backends, bytes, call } from './module.js';
 
-/** The bytes that are processed at the same time. */
+/** The maximum number of bytes that are processed at the same time. */
 const IN_FLIGHT = 2 << 20;
 
-/** Runs of chunks on their way: processed at the same time, and enqueued in order. */
+/** The runs of chunks of a stream. Several runs are processed at the same time, and their results are enqueued in order. */
 class Runs {
     #controller;
     #cipher;
     #unit;
     #next = 0;
-    // The bytes that wait for a run to be full, and their number.
+    // The bytes that do not fill a run yet, and the number of these bytes.
     #rest;
     #filled = 0;
     #flight = [];
@@ -24,7 +24,7 @@ class Runs {
         [this.#controller, this.#cipher, this.#unit] = [controller, cipher, unit];
     }
 
-    /** Processes the full chunks of the data so far, and keeps the rest. */
+    /** Starts the processing of the full runs of the data so far, and keeps the other bytes. */
     async add(data) {
         if (this.#filled > 0) {
             const part = data.subarray(0, this.#rest.length - this.#filled);
@@ -42,7 +42,7 @@ class Runs {
             await this.#start(run, false);
         }
         if (data.length === 0) return;
-        // A new buffer, because work may still read the last one.
+        // A new buffer is needed, because work may still read the previous one.
         this.#rest = new Uint8Array(this.#least);
         this.#rest.set(data);
         this.#filled = data.length;
@@ -52,7 +52,7 @@ class Runs {
         return this.#cipher.least * this.#unit;
     }
 
-    /** Processes the last chunk, and waits for all. */
+    /** Processes the remaining bytes as the end of the message, and waits for all runs. */
     async end() {
         await this.#start(this.#filled > 0 ? this.#rest.subarray(0, this.#filled) : new Uint8Array(0), true);
         await this.#last;
@@ -64,12 +64,12 @@ class Runs {
         this.#pending += run.length;
         const earlier = this.#last;
         this.#last = (async () => {
-            // Both are awaited at once, so that no failure is unhandled.
+            // Both promises are awaited at once, so that every failure is handled.
             const [, result] = await Promise.all([earlier, work]);
             if (result.length > 0) this.#controller.enqueue(result);
             this.#pending -= run.length;
         })();
-        // The failure is reported by the next `await`, and to the reader at once.
+        // The next `await` reports the failure to the writer. The controller reports it to the reader at once.
         this.#last.catch((error) => {
             this.#cipher.free();
             this.#controller.error(error);
@@ -108,7 +108,7 @@ export function encryptStream(options) {
     });
 }
 
-// A new message. Wipes the key of the file.
+// Starts a new message, and wipes the key of the file.
 function newMessage(key, envelope) {
     try {
         return call((module) => module.Chunks.create(key, envelope));
@@ -128,8 +128,8 @@ async function freeing(cipher, work) {
 }
 
 /**
- * Decrypts a stream of bytes. Only verified plaintext is enqueued. That the message is complete is known only at the end: if the
- * stream fails, discard what it has returned.
+ * Decrypts a stream of bytes. Only verified plaintext is enqueued. Only the end of the stream shows that the message is complete. So if
+ * the stream fails, discard all of its output.
  */
 export function decryptStream(options) {
     let cipher, runs, keys;
@@ -150,7 +150,7 @@ export function decryptStream(options) {
         return runs.add(body);
     }
     return stream({
-        // The copy is made before the call returns; an error is that of the stream.
+        // The options are copied before the call returns. If they are wrong, the stream fails.
         async start() {
             keys = optionsForDecryption(options);
         },

@@ -49,7 +49,7 @@ pub fn aeads() -> String {
     format!("[{}]", rows.join(","))
 }
 
-/// Ranges of lengths in JSON, as pairs. A range without an end has `null` in its place.
+/// Ranges of lengths in JSON, as pairs. If a range has no end, the second element of the pair is `null`.
 fn ranges(lengths: &Lengths) -> String {
     let pairs = lengths.ranges.iter().map(|range| match range.end() {
         &usize::MAX => format!("[{},null]", range.start()),
@@ -67,7 +67,7 @@ pub struct AeadKey {
 
 #[wasm_bindgen]
 impl AeadKey {
-    /// A key for the mode of this name, with the length of its tags in bytes.
+    /// Makes a key for the mode of this name. `tag` is the length of its tags in bytes.
     #[wasm_bindgen(constructor)]
     pub fn new(name: &str, key: Vec<u8>, tag: usize) -> std::result::Result<AeadKey, JsValue> {
         let key = Zeroizing::new(key);
@@ -85,7 +85,8 @@ impl AeadKey {
         copy(self.key.key().map_or(&[], |key| key.bytes()))
     }
 
-    /// Seals a message. `aad` is all strings of associated data, and `lengths` their lengths; without lengths it is one string.
+    /// Seals a message. `aad` is the concatenation of all strings of associated data, and `lengths` are their lengths. Without `lengths`,
+    /// `aad` is one string.
     pub fn seal(
         &self,
         nonce: &[u8],
@@ -111,8 +112,8 @@ impl AeadKey {
         Ok(copy(&Zeroizing::new(plain.map_err(of_mode)?)))
     }
 
-    /// Seals a batch. Each argument has the bytes of all messages, and `lengths` the lengths of nonce, associated data and plaintext
-    /// of each message. The result has the sealed messages, one after the other.
+    /// Seals a batch. Each argument is the concatenation of the values of all messages. `lengths` has, for each message, the lengths of its
+    /// nonce, associated data and plaintext. The result has the sealed messages, one after the other.
     #[wasm_bindgen(js_name = sealBatch)]
     pub fn seal_batch(
         &self,
@@ -172,7 +173,8 @@ impl AeadKey {
         }
     }
 
-    /// Runs a batch on bodies and tags, without the messages that have none. The second result has a 1 for each message that is done.
+    /// Runs a batch on bodies and tags. Messages without a body and a tag (`None`) are skipped. The second result has a 1 for each message
+    /// whose status is `Done`.
     fn run(
         &self,
         direction: Direction,
@@ -206,7 +208,7 @@ fn with_strings<T>(aad: &[u8], lengths: Option<Vec<u32>>, run: impl FnOnce(&[&[u
     run(&lengths.iter().map(|&len| take(&mut rest, len)).collect::<Vec<_>>())
 }
 
-/// Takes the first `len` bytes, which the JavaScript has put there.
+/// Removes the first `len` bytes from `bytes` and returns them. The JavaScript has ensured that `bytes` has this number of bytes.
 fn take<'b>(bytes: &mut &'b [u8], len: u32) -> &'b [u8] {
     bytes.split_off(..len as usize).expect("the lengths are those of the arguments")
 }

@@ -39,9 +39,9 @@ type FileKey = Zeroizing<[u8; 16]>;
 
 /// The reason why an age file is not opened.
 pub(crate) enum Failure {
-    /// It is not an age file, or was changed.
+    /// The file is not an age file, or was changed.
     Damaged,
-    /// It has no recipient that belongs to the identities or to a passphrase.
+    /// The file has no recipient that belongs to the identities or to a passphrase.
     NoMatch,
     /// The passphrase is wrong, or the header was changed.
     WrongPassphrase,
@@ -53,7 +53,7 @@ pub(crate) enum Failure {
 pub(crate) struct Identity(StaticSecret);
 
 impl Identity {
-    /// A random identity; `None` if there are no random numbers.
+    /// A random identity; `None` if the system provides no random numbers.
     pub(crate) fn generate() -> Option<Identity> {
         let mut bytes = Key::default();
         random(&mut *bytes).ok()?;
@@ -66,7 +66,7 @@ impl Identity {
 
     pub(crate) fn to_text(&self) -> Zeroizing<String> {
         let bytes = Zeroizing::new(self.0.to_bytes());
-        // It does not grow, so that no copy remains.
+        // The text has its full capacity from the start. If it had to grow, a copy of its content would remain in memory.
         let mut text = Zeroizing::new(String::with_capacity(TEXT));
         bech32::encode_upper_to_fmt::<Bech32, _>(&mut *text, IDENTITY, &*bytes)
             .expect("90 characters are enough");
@@ -85,7 +85,8 @@ impl Recipient {
     /// The recipient with this text; `None` also for a point of low order, whose shared secrets are all zero.
     pub(crate) fn parse(text: &str) -> Option<Recipient> {
         let key = PublicKey::from(*parse(text, RECIPIENT, "age1")?);
-        // Every scalar of X25519 is a multiple of 8, so that any of them shows a low order.
+        // Every scalar of X25519 is a multiple of 8, so its product with a point of low order is zero. Any scalar therefore detects such a
+        // point.
         let shared = StaticSecret::from([0; 32]).diffie_hellman(&key);
         shared.was_contributory().then_some(Recipient(key))
     }
@@ -95,8 +96,8 @@ impl Recipient {
     }
 }
 
-/// The 32 bytes in a text in Bech32 with this human-readable part. The text begins with `start`, in the case that age permits: Bech32
-/// permits both cases.
+/// The 32 bytes in a text in Bech32 with this human-readable part. The text must begin with `start`: Bech32 permits upper case and lower
+/// case, but age permits only one of them.
 fn parse(text: &str, hrp: Hrp, start: &str) -> Option<Key> {
     let parsed = CheckedHrpstring::new::<Bech32>(text).ok()?;
     if !text.starts_with(start) || parsed.hrp() != hrp || parsed.byte_iter().len() != 32 {
@@ -107,7 +108,7 @@ fn parse(text: &str, hrp: Hrp, start: &str) -> Option<Key> {
     Some(bytes)
 }
 
-/// Encrypts content of at most 64 KiB to recipients; `None` if there are no random numbers.
+/// Encrypts content of at most 64 KiB to recipients; `None` if the system provides no random numbers.
 pub(crate) fn seal_to(recipients: &[Recipient], content: &[u8]) -> Option<Vec<u8>> {
     seal(content, |file_key| {
         let stanzas = recipients.iter().map(|Recipient(recipient)| {
@@ -120,7 +121,7 @@ pub(crate) fn seal_to(recipients: &[Recipient], content: &[u8]) -> Option<Vec<u8
     })
 }
 
-/// Encrypts content of at most 64 KiB with a passphrase and this scrypt work factor; `None` if there are no random numbers.
+/// Encrypts content of at most 64 KiB with a passphrase and this scrypt work factor; `None` if the system provides no random numbers.
 pub(crate) fn seal_by_passphrase(passphrase: &str, work: u8, content: &[u8]) -> Option<Vec<u8>> {
     seal(content, |file_key| {
         let mut salt = [0; 16];
@@ -149,7 +150,7 @@ fn stanza(arguments: &[&str], body: &[u8]) -> String {
         text.extend(line.iter().map(|&byte| char::from(byte)));
         text.push('\n');
     }
-    // The last line of a body is shorter than the others.
+    // The last line of a body must be shorter than a full line.
     if encoded.len().is_multiple_of(LINE) {
         text.push('\n');
     }
@@ -213,7 +214,7 @@ impl<'a> File<'a> {
 
     /// Opens the file by one of the identities.
     pub(crate) fn open_by(&self, identities: &[Identity]) -> Result<Zeroizing<Vec<u8>>, Failure> {
-        // A passphrase is the only recipient of its file.
+        // A file with a passphrase has no other recipients, so no identity can open it.
         if self.has_passphrase() {
             return Err(Failure::Damaged);
         }
@@ -268,14 +269,14 @@ fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     str::from_utf8(&text[..end]).ok()
 }
 
-/// An argument of this number of bytes.
+/// Decodes an argument of a stanza to this number of bytes; `None` if the argument has another length.
 fn decode<const N: usize>(argument: &str) -> Option<[u8; N]> {
     BASE64.decode(argument).ok()?.try_into().ok()
 }
 
-/// The file key in a stanza.
+/// Decrypts the file key in a stanza.
 fn unwrap(key: &Key, stanza: &Stanza<'_>) -> Option<FileKey> {
-    // Only bodies of this length are decrypted, so that a body does not fit several keys.
+    // Bodies of another length are refused, because a longer body could be made such that several keys decrypt it.
     if stanza.body.len() != 16 + 16 {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Errors as JavaScript has them: an `Error` with the property `code`.
+//! Errors in the form of JavaScript: an `Error` with the property `code`.
 
 use js_sys::{Error, Reflect};
 use wasm_bindgen::JsValue;
@@ -13,7 +13,7 @@ pub(crate) fn error(code: &str, message: &str) -> JsValue {
     error.into()
 }
 
-/// An error of an authenticated mode.
+/// Converts an error of an authenticated mode.
 pub(crate) fn of_mode(cause: aead::Error) -> JsValue {
     use aead::Error::{AuthenticationFailed, IvLength, ModeKey, Order, TagLength, TooLong};
     let code = match &cause {
@@ -25,7 +25,7 @@ pub(crate) fn of_mode(cause: aead::Error) -> JsValue {
     error(code, &cause.to_string())
 }
 
-/// An error of a file.
+/// Converts an error of a file.
 #[cfg(feature = "files")]
 pub(crate) fn of_file(cause: lockstep::Error) -> JsValue {
     use lockstep::Error::{

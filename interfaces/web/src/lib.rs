@@ -1,4 +1,5 @@
-//! Lockstep as a module of WebAssembly: what the JavaScript in `js` calls. The JavaScript reads streams and files, and calls WebCrypto.
+//! Lockstep as a module of WebAssembly: the functions that the JavaScript in `js` calls. The JavaScript reads streams and files, and calls
+//! WebCrypto.
 //!
 //! | module | content |
 //! |---|---|
@@ -25,7 +26,7 @@ mod wrapping;
 use lockstep::hazmat::inline::{InlineKernel, is_proven};
 use wasm_bindgen::JsValue;
 
-/// The kernel, after its self-test.
+/// The kernel of all calls. It has passed its self-test.
 fn kernel() -> Result<InlineKernel, JsValue> {
     let kernel = InlineKernel::best();
     if is_proven(kernel) {
@@ -37,7 +38,7 @@ fn kernel() -> Result<InlineKernel, JsValue> {
     ))
 }
 
-/// A string of JavaScript, copied from memory of the module.
+/// A JavaScript array with a copy of these bytes of the module's memory.
 fn copy(bytes: &[u8]) -> js_sys::Uint8Array {
     js_sys::Uint8Array::from(bytes)
 }

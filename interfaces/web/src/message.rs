@@ -14,8 +14,8 @@ use crate::errors::{of_file, of_mode};
 use crate::wrapping::FileKey;
 use crate::{copy, kernel};
 
-/// The number of bytes at the start of a file that its envelope takes; 0 if it has none. If fewer bytes are given, the result can be
-/// smaller than the length, but it is greater than the number of bytes given.
+/// The length in bytes of the envelope at the start of a file; 0 if the file has no envelope. If `start` does not contain the whole
+/// envelope, the result can be smaller than this length, but it is greater than the length of `start`.
 #[wasm_bindgen(js_name = envelopeLength)]
 pub fn envelope_length(start: &[u8]) -> Result<usize, JsValue> {
     let (magic, rest) = start.split_at(start.len().min(MAGIC.len()));
@@ -38,7 +38,8 @@ pub fn plaintext_length(message: f64, before: f64) -> Result<f64, JsValue> {
     length.map_err(|cause| of_file(after(before as u64, cause)))
 }
 
-/// The cause, with positions in the file, whose message begins after this number of bytes.
+/// Converts the positions in an error, which count from the start of the message, to positions in the file. The message starts after
+/// `before` bytes of the file.
 fn after(before: u64, cause: Error) -> Error {
     match cause {
         Error::Truncated { got } => Error::Truncated { got: before + got },
@@ -46,7 +47,7 @@ fn after(before: u64, cause: Error) -> Error {
     }
 }
 
-/// A message: the key of its chunks.
+/// A message, as the key of its chunks.
 #[wasm_bindgen]
 pub struct Chunks {
     key: MessageKey,
@@ -64,7 +65,8 @@ impl Chunks {
         Ok(Chunks { key, header, before: context.len() as u64, kernel: kernel()? })
     }
 
-    /// The message after the envelope `context` that begins with these bytes: those of the header and, if there are any, the following bytes.
+    /// The message that follows the envelope `context`. `start` has the bytes of the message's header and, if there are any, bytes after
+    /// the header.
     pub fn check(key: &FileKey, context: &[u8], start: &[u8]) -> Result<Chunks, JsValue> {
         let (header, more) = start.split_at(start.len().min(HEADER));
         let before = context.len() as u64;
@@ -89,7 +91,8 @@ impl Chunks {
         copy(&self.key.nonce(chunk as u64))
     }
 
-    /// Seals plaintext, which begins with chunk `first`. `ends` is true if the message ends with it; otherwise it is full chunks.
+    /// Seals plaintext, whose first chunk has the number `first`. If `ends` is true, the message ends with this plaintext. Otherwise the
+    /// plaintext consists of full chunks.
     pub fn seal(&self, first: f64, plain: &[u8], ends: bool) -> Result<Uint8Array, JsValue> {
         let count = plain.len() / CHUNK + usize::from(ends);
         let mut sealed = vec![0; plain.len() + count * TAG];
@@ -105,7 +108,7 @@ impl Chunks {
         Ok(copy(&sealed))
     }
 
-    /// Opens chunks, the first of which has the number `first`. `ends` is true if the message ends with them.
+    /// Opens chunks, the first of which has the number `first`. `ends` is true if the message ends with these chunks.
     pub fn open(&self, first: f64, sealed: &[u8], ends: bool) -> Result<Uint8Array, JsValue> {
         if ends && sealed.len() % ENCRYPTED_CHUNK < TAG {
             let got = HEADER as u64 + first as u64 * ENCRYPTED_CHUNK as u64 + sealed.len() as u64;

@@ -27,30 +27,30 @@ impl FileKey {
         lockstep::FileKey::generate().map(FileKey).map_err(of_file)
     }
 
-    /// The key in the text of a key file.
+    /// Reads the key from the text of a key file.
     pub fn parse(text: Vec<u8>) -> Result<FileKey, JsValue> {
         keyfile::parse(&Zeroizing::new(text)).map(FileKey).map_err(of_file)
     }
 
-    /// The key with these bytes.
+    /// Makes a key of these bytes.
     #[wasm_bindgen(js_name = fromBytes)]
     pub fn from_bytes(bytes: Vec<u8>) -> Result<FileKey, JsValue> {
         lockstep::FileKey::from_bytes(&Zeroizing::new(bytes)).map(FileKey).map_err(of_file)
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub fn bytes(&self) -> Uint8Array {
         copy(self.0.as_bytes())
     }
 
-    /// The text of a key file.
+    /// Returns the text of a key file for this key.
     #[wasm_bindgen(js_name = toText)]
     pub fn to_text(&self) -> Uint8Array {
         copy(keyfile::to_text(&self.0).as_bytes())
     }
 }
 
-/// A new identity and its recipient.
+/// Generates an identity. Returns the identity and its recipient.
 #[wasm_bindgen(js_name = generateIdentity)]
 pub fn generate_identity() -> Result<Array, JsValue> {
     let identity = Identity::generate().ok_or_else(no_random)?;
@@ -113,7 +113,7 @@ pub fn unwrap_by_identities(envelope: &[u8], identities: Vec<String>) -> Result<
     unwrap(envelope, |file| file.open_by(&identities))
 }
 
-/// The key in an envelope. Takes a second or more, and 256 MiB to 1 GiB.
+/// Decrypts the key in an envelope with a passphrase. The call takes a second or more, and 256 MiB to 1 GiB of memory.
 #[wasm_bindgen(js_name = unwrapByPassphrase)]
 pub fn unwrap_by_passphrase(envelope: &[u8], passphrase: String) -> Result<FileKey, JsValue> {
     let passphrase = Zeroizing::new(passphrase);
@@ -140,7 +140,7 @@ fn unwrap(
             error("memory", &format!("{needed}: use the command"))
         }
     })?;
-    // A file of an envelope is of Cobblestone-256.
+    // Files with an envelope always use Cobblestone-256.
     if key.len() != 32 {
         return Err(error("envelope", "the envelope does not contain a file key"));
     }

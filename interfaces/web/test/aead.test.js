@@ -1,4 +1,4 @@
-// The authenticated modes: published vectors, Node's own implementation, batches, and wrong arguments.
+// Tests the authenticated modes with published vectors, Node's own implementation, batches, and wrong arguments.
 
 import assert from 'node:assert/strict';
 import { createCipheriv } from 'node:crypto';
@@ -8,7 +8,7 @@ import { BACKENDS, hex, noise, web } from './package.js';
 
 const ascii = (text) => new TextEncoder().encode(text);
 
-// Mode, key, nonce, associated data, plaintext, sealed message.
+// Each vector has the mode, the key, the nonce, the associated data, the plaintext, and the sealed message.
 const VECTORS = [
     // The GCM specification of McGrew and Viega, test cases 13 and 14.
     ['GCM', '00'.repeat(32), '00'.repeat(12), '', '', '530f8afbc74536b9a963b4f1c4cb738b'],
@@ -47,7 +47,7 @@ for (const [index, [name, ...texts]] of VECTORS.entries()) {
         const [key, nonce, , plaintext, sealed] = texts.map((text) => (Array.isArray(text) ? text : toBytes(text)));
         const aad = Array.isArray(texts[2]) ? texts[2].map(hex) : toBytes(texts[2]);
         const mode = web.aead(name, key);
-        // RFC 5297, A.1 has one string of associated data and no nonce.
+        // In RFC 5297, A.1 has one string of associated data and no nonce.
         assert.deepEqual(mode.seal(nonce, aad, plaintext), sealed);
         assert.deepEqual(mode.open(nonce, aad, sealed), plaintext);
         for (let at = 0; at < sealed.length; at++) {
@@ -113,7 +113,7 @@ test('batches agree with single messages, and report each forgery', () => {
         const opened = mode.openBatch(toOpen);
         messages.forEach(({ plaintext }, index) => assert.deepEqual(opened[index], index % 7 === 3 ? null : plaintext, name));
         assert.deepEqual(mode.sealBatch([]), []);
-        // A message without a whole tag is a forgery like others, and the messages beside it are opened.
+        // A message that is shorter than a tag is treated as a forgery. The other messages of its batch are opened.
         const short = { nonce: noise(1, nonceLength), sealed: noise(1, 15) };
         assert.deepEqual(mode.openBatch([short, toOpen[1], short, toOpen[2]]), [null, messages[1].plaintext, null, messages[2].plaintext]);
         assert.throws(() => mode.sealBatch([{ nonce: noise(1, nonceLength) }]), { code: 'argument' });
@@ -141,7 +141,7 @@ test('arguments of the asynchronous calls may be changed when the call has retur
     for (const backend of BACKENDS) {
         const mode = web.aead('GCM', noise(4, 32), { backend });
         const expected = [0, 1, 2].map((index) => mode.seal(noise(5 + index, 12), noise(6 + index, 30), noise(7 + index, 40_000)));
-        // The first calls wait for the key of WebCrypto.
+        // In the first round, the calls wait for the key of WebCrypto.
         for (let round = 0; round < 2; round++) {
             const [nonce, aad, data] = [noise(5, 12), noise(6, 30), noise(7, 40_000)];
             const sealing = [0, 1, 2].map((index) => {
@@ -165,7 +165,7 @@ test('arguments of the asynchronous calls may be changed when the call has retur
 });
 
 test('wrong arguments are errors with a code', () => {
-    // None of them may stop the module.
+    // Wrong arguments must not stop the module.
     for (const name of [5, undefined, null, {}]) assert.throws(() => web.aead(name, noise(1, 16)), { code: 'argument' });
     for (const tagLength of ['16', -1, 1.5, 2 ** 32 + 16, null, NaN]) {
         assert.throws(() => web.aead('GCM', noise(1, 16), { tagLength }), { code: 'argument' });

@@ -1,4 +1,4 @@
-// Damaged files, other keys, wrong options. Nothing of a chunk is released unless the chunk is authentic.
+// Tests damaged files, other keys and wrong options. No part of a chunk is released unless the chunk is authentic.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ const CHUNK = 16384;
 const SEALED = CHUNK + 16;
 const keyFile = web.generateKeyFile();
 const { identity, recipient } = web.generateIdentity();
-/** 32 zero bytes: a point of low order, to which nothing is encrypted. */
+/** The recipient of 32 zero bytes. This is a point of low order, so encryption to it must be refused. */
 const LOW_ORDER = 'age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z';
 const plain = noise(1, 5 * CHUNK + 100);
 const bare = await passed(plain, web.encryptStream({ keyFile }));
@@ -43,7 +43,7 @@ test('a file that was cut off anywhere', async () => {
 });
 
 test('the error of a truncation has the length of the file', async () => {
-    // The last chunk has 100 bytes and a tag, of which 6 bytes remain.
+    // The last chunk consists of 100 bytes and a tag of 16 bytes. After the cut, 6 of these bytes remain.
     const cut = enveloped.subarray(0, enveloped.length - 110);
     const expected = { code: 'truncated', message: new RegExp(`after ${cut.length} bytes`) };
     for (const backend of BACKENDS) {

@@ -1,4 +1,4 @@
-// Encrypted files: streams, random access, and exchange with the command.
+// Tests encrypted files: streams, random access, and exchange with the command.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -40,7 +40,7 @@ test('files are exchanged with the command in both directions, on each backend',
         writeFileSync(path('plain'), plain);
         lockstep('encrypt', '-k', 'key', '-f', '-o', 'theirs', 'plain');
         for (const backend of BACKENDS) {
-            // Pieces that end anywhere in chunks.
+            // The pieces of the input end at any position in chunks.
             const piece = [777, 16384, 65536, 100_003][(index + BACKENDS.indexOf(backend)) % 4];
             assert.deepEqual(await passed(readFileSync(path('theirs')), web.decryptStream({ keyFile, backend }), piece), Buffer.from(plain));
             const ours = await passed(plain, web.encryptStream({ keyFile, backend }), piece);

@@ -1,5 +1,5 @@
-// The backend `auto` measures both backends and takes the faster one, whatever the length of the pieces. Each file of tests has its own
-// process, so that this measurement is the first.
+// The backend `auto` must measure both backends and select the faster one, whatever the length of the pieces. Each test file runs in its
+// own process, so the measurement of this file is the first one of its process.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +27,7 @@ test('the measurement ends, in both directions', async () => {
     for (const piece of [65536, 1000]) {
         const sealed = await passed(plain, web.encryptStream({ keyFile }), piece);
         assert.deepEqual(await passed(sealed, web.decryptStream({ keyFile }), piece), Buffer.from(plain));
-        // Four runs of each direction, of four or five chunks.
+        // Each direction has four runs by WebCrypto, of four or five chunks each.
         assert(encryptions.calls >= 16 && encryptions.calls <= 20, `${encryptions.calls} encryptions, pieces of ${piece} bytes`);
         assert(decryptions.calls >= 16 && decryptions.calls <= 20, `${decryptions.calls} decryptions, pieces of ${piece} bytes`);
     }

@@ -1,4 +1,4 @@
-// A long stream takes a bounded amount of memory, whatever its length.
+// Tests that a long stream takes a bounded amount of memory, whatever its length.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

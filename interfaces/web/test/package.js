@@ -1,4 +1,4 @@
-// The package under test, and what several tests use.
+// Loads the package under test, and contains functions that several tests use.
 
 import { pathToFileURL } from 'node:url';
 
@@ -12,7 +12,7 @@ export const BACKENDS = ['wasm', 'webcrypto', 'auto'];
 
 export const hex = (text) => Uint8Array.from(Buffer.from(text, 'hex'));
 
-/** Bytes that depend on the seed and the length only. */
+/** Returns bytes that depend only on the seed and the length. */
 export function noise(seed, length) {
     const bytes = new Uint8Array(length);
     let state = (seed * 2654435761 + 1) >>> 0;
@@ -42,7 +42,7 @@ export async function pass(bytes, transform, piece = 65536) {
     }
 }
 
-/** The output of a stream that must not fail. */
+/** Returns the output of a stream that must not fail. */
 export async function passed(bytes, transform, piece) {
     const { output, error } = await pass(bytes, transform, piece);
     if (error) throw error;

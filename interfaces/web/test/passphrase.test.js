@@ -1,4 +1,5 @@
-// The derivation of keys from passphrases without a worker, as where a policy of the page forbids workers.
+// Tests the derivation of keys from passphrases without a worker. The package derives keys in this way if a policy of the page forbids
+// workers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,7 +23,7 @@ test('without a worker', async () => {
 });
 
 test('a module that has stopped is not used again', async () => {
-    // The generated code does not check types; this reads memory that is not there.
+    // The generated code does not check the type of the argument, so this call reads memory outside of the module's memory.
     assert.equal((await answer({ module, passphrases: [5] })).error.code, 'memory');
     assert.throws(() => web.generateKeyFile(), { code: 'internal' });
     await assert.rejects(web.encryptStream({ passphrase: 'x' }).readable.getReader().read(), { code: 'internal' });

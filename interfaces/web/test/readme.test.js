@@ -1,4 +1,4 @@
-// The example of the README runs.
+// Tests that the example of the README runs.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

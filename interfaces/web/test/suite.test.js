@@ -1,4 +1,4 @@
-// The shared suite of backends, on the portable kernel with SIMD128.
+// Runs the shared suite of backends on the portable kernel with SIMD128.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 const module = new WebAssembly.Module(readFileSync(process.env.LOCKSTEP_SUITE));
 
-// After a trap, an instance is in an unknown state, so each check has one of its own.
+// After a trap, the state of an instance is unknown. So each check has its own instance.
 function instance() {
     let printed = '';
     let exports;

@@ -1,4 +1,4 @@
-// Copies of keys that the package makes in JavaScript are wiped.
+// Tests that the copies of keys that the package makes in JavaScript are wiped.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,6 +25,6 @@ test('keys that were given to WebCrypto are wiped, also if the import fails', as
     await assert.rejects(web.openBlob(new Blob([sealed]), options), /no import/);
     assert.equal(seen.length, 5);
     for (const raw of seen) assert(raw.every((byte) => byte === 0));
-    // The caller's own array is not changed.
+    // The package must not change the caller's own array.
     assert.deepEqual(options.keyFile, text);
 });

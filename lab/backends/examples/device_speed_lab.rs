@@ -1,4 +1,4 @@
-//! The example `device_speed` of the library on simulated devices, for the rehearsal of the check on a GPU.
+//! The example `device_speed` of the library with simulated devices, for a rehearsal of `tools/gpu_check.sh` without a GPU.
 
 #[path = "../../../library/lockstep/examples/device_speed/main.rs"]
 mod device_speed;

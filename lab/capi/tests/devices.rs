@@ -1,4 +1,4 @@
-//! Device memory in C and C++, on the emulator of GPUs. Like memory of CUDA, the emulator's memory has addresses.
+//! Tests device memory in C and C++, on the emulator of GPUs. Like memory of CUDA, the emulator's memory has addresses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

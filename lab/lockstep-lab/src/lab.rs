@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Lab) -> Result<()> {
     }
 }
 
-/// Writes a page, and its pictures to the folder that has the name of the page without `.md`. `make` gets the name of
-/// the folder.
+/// Writes a page, and its pictures to the folder that has the name of the page without `.md`. `make` receives the name of the folder and
+/// returns the page.
 fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()> {
     let folder = file.with_extension("");
     let name = folder.file_name().and_then(|name| name.to_str());
@@ -79,12 +79,12 @@ fn write_page(file: &Path, make: impl FnOnce(&str) -> Result<Page>) -> Result<()
     Ok(())
 }
 
-/// The error of a paper's program.
+/// Converts the error of a paper's program to an error of the command.
 fn failure(error: impl std::fmt::Display) -> Error {
     failed(error.to_string())
 }
 
-/// The source of a program, with the name for messages.
+/// The text of a program, and its name in messages.
 struct Source {
     name: String,
     text: String,

@@ -13,7 +13,7 @@ pub(crate) fn number(text: &str) -> Option<u32> {
     }
 }
 
-/// The 32 bits of a number: as [`number`], or negative.
+/// A number of 32 bits: a number in the form that [`number`] accepts, or a negative decimal number. Returns its 32 bits.
 pub(crate) fn word(text: &str) -> Option<u32> {
     number(text).or_else(|| text.parse::<i32>().ok().map(|value| value as u32))
 }

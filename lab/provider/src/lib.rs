@@ -14,6 +14,6 @@ pub unsafe extern "C" fn OSSL_provider_init(
     context: *mut *mut c_void,
 ) -> c_int {
     lockstep_lab_backends::register();
-    // SAFETY: the arguments are those of OpenSSL.
+    // SAFETY: OpenSSL passed these arguments, which `init` requires.
     unsafe { lockstep_provider_library::init(handle, functions, out, context) }
 }

@@ -1,5 +1,4 @@
-//! The clocks of every kernel compared with the paper's: `cargo run --release -p lockstep-spu --example clocks
-//! [KERNEL]`.
+//! Compares the clocks of every kernel with the paper's: `cargo run --release -p lockstep-spu --example clocks [KERNEL]`.
 
 use lockstep_spu::kernels::{KERNELS, PUBLISHED, measure};
 use lockstep_spu::schedule::Effort;

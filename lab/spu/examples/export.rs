@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             write(&name, &of.compile(10, Effort::Full)?.program.image)?;
         }
     }
-    // The kernels as functions. The symbol is not part of the bytes.
+    // Writes the kernels as functions. The symbol of a function is not part of the bytes.
     for kernel in KERNELS {
         if let Ok(function) = kernel.loops[0].1.function(10, "aes") {
             write(&format!("function-{}", kernel.name.replace('/', "-")), &function.image)?;
@@ -40,7 +40,7 @@ fn every_instruction() -> Result<Image, Box<dyn std::error::Error>> {
     let mut text = String::new();
     for &op in Op::ALL {
         let reg = Reg::new;
-        // Right shifts have negative counts.
+        // The count of a right shift is negative.
         let is_right = ["rotm", "rothm", "rotqm"].iter().any(|start| op.mnemonic().starts_with(start));
         let imm = if is_right { -5 } else { 5 };
         let inst = Inst { op, rt: reg(3), ra: reg(127), rb: reg(64), rc: reg(5), imm, to_branch: 9 };

@@ -1,4 +1,4 @@
-//! Simulated instructions per second of host time, on one core.
+//! Measures the simulated instructions per second of host time, on one core.
 
 use std::time::{Duration, Instant};
 

@@ -17,8 +17,8 @@ use crate::kernels::{Compiled, KERNELS, Loop, MAX_RUN_BYTES, Mode, Refused, Way}
 use crate::schedule::Effort;
 use crate::sim::{Chip, Machine, Transfer, clocks};
 
-/// The backend of the simulated Cell. The device `spu` has the eight SPEs of a chip; `spu:1` to `spu:16` have 1 to 16
-/// SPEs, and are only created by name.
+/// The backend of the simulated Cell. The device `spu` has the eight SPEs of a chip. The devices `spu:1` to `spu:16` have 1 to 16 SPEs, and
+/// are created only if they are requested by name.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SpuBackend;
 
@@ -93,14 +93,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Default for Spu {
-    /// A Cell with one chip, which has eight SPEs.
+    /// Returns a Cell with one chip, which has eight SPEs.
     fn default() -> Spu {
         Spu::new(DeviceId { backend: NAME, unit: Unit::Only }, Chip::SPES)
     }
 }
 
 impl Spu {
-    /// A Cell with this number of SPEs, 1 to 16: a chip has eight, two chips on a board have sixteen.
+    /// Returns a Cell with this number of SPEs, from 1 to 16. One chip has eight, and two chips on a board have sixteen.
     pub fn with_spes(spes: u16) -> Option<Spu> {
         let id = DeviceId { backend: NAME, unit: Unit::Number(spes) };
         (1..=MAX_SPES).contains(&spes).then(|| Spu::new(id, spes.into()))
@@ -123,7 +123,7 @@ impl Spu {
         }
     }
 
-    /// The totals of all calls so far.
+    /// Returns the totals of all calls so far.
     pub fn simulated(&self) -> Simulated {
         *lock(&self.done)
     }
@@ -211,7 +211,7 @@ impl Spu {
     }
 }
 
-/// An SPE in use. The SPE is cleared on drop, even after a panic.
+/// Exclusive access to the machine of an SPE. The machine is cleared on drop, even after a panic.
 pub struct ExclusiveUse<'m>(pub &'m mut Machine);
 
 impl Drop for ExclusiveUse<'_> {
@@ -220,7 +220,7 @@ impl Drop for ExclusiveUse<'_> {
     }
 }
 
-/// A piece of a segment for one SPE; for serial passes the whole segment.
+/// A piece of a segment for one SPE. In a serial pass, the piece is the whole segment.
 struct Piece {
     segment: usize,
     range: Range<usize>,
@@ -277,7 +277,7 @@ fn cut(
     }
 }
 
-/// The value of the register after the given input and output.
+/// Returns the value of the register after the given input and output.
 fn register_after(pass: Pass, register: &Block, input: &[u8], output: &[u8]) -> Block {
     let blocks = input.len().div_ceil(16);
     let last = |bytes: &[u8]| match bytes.as_chunks::<16>().0.last() {
@@ -396,7 +396,7 @@ impl Device for Spu {
     fn cost(&self, kernel: KernelId, operation: Operation, _: KeySize) -> Option<Cost> {
         let Operation::Pass(pass) = operation else { return None };
         KERNELS.get(usize::from(kernel.0))?.loop_for(pass)?;
-        // The cost of the simulation on the host, not the cost on the chip: about 200 instructions per block.
+        // The cost is the time of the simulation on the host, not the time on the chip: about 200 instructions per block.
         Some(Cost::new(100_000.0, 0.005))
     }
 

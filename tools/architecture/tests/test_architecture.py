@@ -11,7 +11,8 @@ import picture
 
 
 def metadata(*packages):
-    """What cargo prints for these packages: folder, and the dependencies as pairs of folder and kind."""
+    """Returns the text that cargo prints for these packages. Each package is given by its folder and its dependencies, which are
+    pairs of a folder and a kind."""
     name = lambda folder: "lockstep-" + folder.replace("/", "-")
     return {
         "packages": [

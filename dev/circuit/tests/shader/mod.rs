@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 pub(crate) struct Shader {
     lets: Vec<(String, String)>,
-    /// Names of the results, row by row, bit 0 first.
+    /// The names of the results of each row, from bit 0 on.
     results: Vec<Vec<String>>,
     has_columns: bool,
 }
@@ -32,8 +32,8 @@ impl Shader {
         panic!("{name} returns nothing");
     }
 
-    /// Evaluates the function. `input` returns the value of an input, and the result has the values of the outputs,
-    /// by the names of the circuit.
+    /// Evaluates the function. `input` returns the value of the input with a given name. The result maps the names of the outputs to their
+    /// values. All names are those of the circuit.
     pub(crate) fn evaluate(&self, input: &dyn Fn(&str) -> u64) -> HashMap<String, u64> {
         let mut values: HashMap<&str, u64> = HashMap::new();
         for (name, text) in &self.lets {

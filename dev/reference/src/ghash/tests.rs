@@ -1,6 +1,6 @@
 use super::*;
 
-/// Laws of a field follow from the definition. The element 1 is the block in which only the first bit is set.
+/// Checks laws of a field, which follow from the definition. The element 1 is the block in which only the first bit is set.
 #[test]
 fn field_laws() {
     let one = (1u128 << 127).to_be_bytes();

@@ -6,7 +6,7 @@ use lockstep_reference::cbc_cts::Variant::{Cs1, Cs2, Cs3};
 use lockstep_reference::cbc_cts::{Variant, decrypt, encrypt};
 use lockstep_reference::{Aes, cbc};
 
-/// The plaintext of all vectors; shorter ones are its first bytes.
+/// The longest plaintext of the vectors. All other plaintexts are its first bytes.
 const PLAINTEXT: &[u8] = b"I would like the General Gau's Chicken, please, and wonton soup.";
 
 const ZERO_IV: &str = "00000000000000000000000000000000";
@@ -81,7 +81,7 @@ fn longer_keys() {
     check(key, Cs3, COUNTING_IV, 32, "2c0463982174df10baa9d8f782c5a5b3e954e79fae9310dc75b6070e1d625346");
 }
 
-/// The variants differ only in the order of the last two parts, and whole blocks in CS1 and CS2 are CBC.
+/// The variants differ only in the order of the last two parts. For whole blocks, CS1 and CS2 equal CBC.
 #[test]
 fn every_length() {
     let (aes, iv) = (Aes::new(&[7; 24]), block(COUNTING_IV));

@@ -4,7 +4,7 @@
 use crate::{block, hex};
 use lockstep_reference::{Aes, gcm, ghash};
 
-/// The plaintext of cases 3, 9 and 15; the later ones use its first 60 bytes.
+/// The plaintext of cases 3, 9 and 15. The cases after each of these use its first 60 bytes.
 const PLAINTEXT: &str = "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72
                          1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b391aafd255";
 const AAD: &str = "feedfacedeadbeeffeedfacedeadbeefabaddad2";
@@ -15,8 +15,8 @@ const IV_8: &str = "cafebabefacedbad";
 const IV_60: &str = "9313225df88406e555909c5aff5269aa6a7a9538534f7da1e4c303d2a318
                        a728c3c0c95156809539fcf0e2429a6b525416aedbf5a0de6a57a637b39b";
 
-/// Checks a test case. Its plaintext is the first `plaintext_len` bytes of [`PLAINTEXT`], but zeros if `plaintext_len` is 16. The last
-/// three cases of each key size have additional data.
+/// Checks a test case. Its plaintext is the first `plaintext_len` bytes of [`PLAINTEXT`], or zeros if `plaintext_len` is 16. The last three
+/// cases of each key size have additional data.
 fn check(key: &str, iv: &str, plaintext_len: usize, ciphertext: &str, tag: &str) {
     let aes = Aes::new(&hex(key));
     let iv = hex(iv);

@@ -3,7 +3,7 @@
 use crate::{block, hex};
 use lockstep_reference::{gcm_siv, polyval};
 
-/// The key and the nonce of the first vectors of appendices C.1 and C.2, for `len` bytes of key.
+/// The digits of 01 and zeros, `len` bytes in all: the keys and nonces of the first vectors of appendices C.1 and C.2.
 fn one(len: usize) -> String {
     format!("01{}", "00".repeat(len - 1))
 }

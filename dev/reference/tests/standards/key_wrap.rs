@@ -162,7 +162,7 @@ fn lengths_and_padding() {
         assert_eq!(open(wrong_len, &[0; 24]), None, "{wrong_len} bytes in 24");
     }
 
-    // One block: a length of 0 or 9 bytes does not fit one semiblock of plaintext.
+    // A ciphertext of one block holds one semiblock of plaintext, so the lengths 0 and 9 are refused.
     for (len, expected) in [(0, None), (1, Some(vec![0; 1])), (8, Some(vec![0; 8])), (9, None)] {
         let mut block = [0; 16];
         block[..4].copy_from_slice(&ICV2);

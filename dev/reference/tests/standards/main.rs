@@ -1,4 +1,4 @@
-//! Tests of the reference implementation with the examples in the standards.
+//! Tests the reference implementation with the examples in the standards.
 
 mod cbc_cts;
 mod cbc_mac_family;
@@ -15,7 +15,7 @@ mod sp_800_38a;
 mod xaes;
 mod xts;
 
-/// Bytes from hexadecimal digits; white space is skipped.
+/// Decodes hexadecimal digits and skips white space.
 fn hex(digits: &str) -> Vec<u8> {
     let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
     let byte =
@@ -24,7 +24,7 @@ fn hex(digits: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-/// A block from hexadecimal digits.
+/// Decodes a block from hexadecimal digits.
 fn block(digits: &str) -> [u8; 16] {
     hex(digits).try_into().expect("16 bytes")
 }

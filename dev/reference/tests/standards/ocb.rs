@@ -146,7 +146,7 @@ fn longer_nonces() {
     }
 }
 
-/// Nonces and tags of every length, with and without a partial block.
+/// Checks nonces and tags of every length, with and without a partial block.
 #[test]
 fn every_nonce_and_tag_length() {
     let aes = Aes::new(&counting(32));

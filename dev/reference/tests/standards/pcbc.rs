@@ -1,4 +1,4 @@
-//! PCBC, for which no standard has vectors, checked against its definition.
+//! Tests PCBC. No standard has vectors for PCBC, so the tests use its definition.
 
 use lockstep_reference::{Aes, Block, pcbc};
 

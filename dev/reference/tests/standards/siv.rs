@@ -103,7 +103,7 @@ fn no_strings() {
     assert_ne!(siv::s2v(&aes, &[&[], &[]]), siv::s2v(&aes, &[&[]]));
 }
 
-/// Every length from 0 bytes to three blocks, with zero to two strings of associated data.
+/// Checks every length from 0 bytes to three blocks, with zero to two strings of associated data.
 #[test]
 fn every_length() {
     let key: Vec<u8> = (0..64).collect();

@@ -17,7 +17,7 @@ const PLAINTEXT: &str = "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fa
 
 const IV: &str = "000102030405060708090a0b0c0d0e0f";
 
-/// The AES of each size of key, with the expected ciphertext.
+/// Returns the AES of each size of key with the expected ciphertext.
 fn examples(ciphertexts: [&str; 3]) -> impl Iterator<Item = (Aes, Vec<u8>)> {
     KEYS.into_iter().zip(ciphertexts).map(|(key, ciphertext)| (Aes::new(&hex(key)), hex(ciphertext)))
 }
@@ -128,7 +128,7 @@ fn ctr_examples() {
     }
 }
 
-/// Both increment functions, at every overflow: the keystream is the encryption of the listed counter blocks.
+/// Checks both increment functions at every overflow: the keystream must be the encryption of the listed counter blocks.
 #[test]
 fn counters_wrap() {
     let aes = Aes::new(&hex(KEYS[0]));
@@ -159,7 +159,7 @@ fn counters_wrap() {
     }
 }
 
-/// Modes for any length: the ciphertext of a shorter message is a prefix.
+/// In modes for data of any length, the ciphertext of the first bytes of a message is the beginning of the ciphertext of the whole message.
 #[test]
 fn short_messages_are_prefixes() {
     let (aes, iv, plaintext) = (Aes::new(&hex(KEYS[0])), block(IV), hex(PLAINTEXT));
@@ -175,7 +175,7 @@ fn short_messages_are_prefixes() {
     }
 }
 
-/// CFB1 of any number of bits equals the start of the longer message, with zeros for the unused bits.
+/// CFB1 of any number of bits equals the start of CFB1 of the longer message. The unused bits are zeros.
 #[test]
 fn cfb1_counts_bits() {
     let (aes, iv, plaintext) = (Aes::new(&hex(KEYS[1])), block(IV), hex(PLAINTEXT));

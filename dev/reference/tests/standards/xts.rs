@@ -3,7 +3,7 @@
 use crate::hex;
 use lockstep_reference::{Aes, Block, xts};
 
-/// The tweak of a data unit: its number, in little-endian order.
+/// Returns the tweak of a data unit, which is its number in little-endian order.
 fn tweak(data_unit: u64) -> Block {
     u128::from(data_unit).to_le_bytes()
 }
@@ -269,8 +269,8 @@ fn last_vector() {
     );
 }
 
-/// Every length from one block to five: decryption inverts encryption, and blocks before the last two do not depend on
-/// the end of the message.
+/// For every length from one block to five: decryption inverts encryption, and the blocks before the last two do not depend on the end of
+/// the message.
 #[test]
 fn every_length() {
     let (data_key, tweak_key) = (Aes::new(&[1; 32]), Aes::new(&[2; 32]));
@@ -283,7 +283,7 @@ fn every_length() {
     }
 }
 
-/// Section 5.2: shifts the bytes as one little-endian number and folds the carry back in as 0x87.
+/// Tests section 5.2: a multiplication by alpha shifts the bytes as one little-endian number, and folds the carry back in as 0x87.
 #[test]
 fn alpha() {
     let mut x = tweak(1);

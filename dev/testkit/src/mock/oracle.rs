@@ -1,4 +1,4 @@
-//! Passes and fused AEADs by the oracle.
+//! Computes passes and fused AEADs with the oracle.
 
 use lockstep_reference::{self as reference, Aes};
 
@@ -56,7 +56,7 @@ pub(crate) fn pass(
     }
 }
 
-/// CTR with each kind of counter.
+/// Computes a CTR pass with any kind of counter.
 fn counter(pass: Pass, aes: &Aes, state: &mut Block, input: &[u8]) -> Vec<u8> {
     let (start, blocks) = (*state, input.len().div_ceil(16) as u128);
     match pass {
@@ -91,7 +91,7 @@ enum Next {
     Sum,
 }
 
-/// A mode that chains blocks. If the last unit has fewer than `unit` bytes, it does not change the chaining state.
+/// Runs a mode that chains blocks. A last unit of fewer than `unit` bytes does not change the chaining state.
 fn chained(aes: &Aes, state: &mut Block, input: &[u8], (apply, next, unit): (Apply, Next, usize)) -> Vec<u8> {
     let output = apply(aes, state, input);
     let mut all = state.to_vec();

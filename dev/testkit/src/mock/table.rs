@@ -1,4 +1,4 @@
-//! Messages that are described in device memory: every array is read from and written to the device's memory.
+//! Processes messages whose descriptions are arrays in device memory. Every array is read from and written to the device's memory.
 
 use super::*;
 use lockstep_core::data::DeviceSlice;

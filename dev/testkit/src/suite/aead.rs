@@ -1,4 +1,4 @@
-//! GCM, CCM, GMAC and CMAC, one-shot and in batches, and the rejection of forgeries.
+//! Checks GCM, CCM, GMAC and CMAC, for single messages and batches, and that forgeries are refused.
 
 use std::sync::Arc;
 
@@ -147,7 +147,7 @@ fn check_lengths(
     }
 }
 
-/// GCM accepts nonces that do not have 96 bits, and every length of the tag.
+/// GCM accepts tags of every allowed length, and nonces of other lengths than 96 bits.
 pub fn gcm_nonces_of_any_length(subject: &Subject) {
     for size in gcm_sizes(subject) {
         if !subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
@@ -182,7 +182,7 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
     }
 }
 
-/// CCM with every nonce and tag length, and with associated data of lengths at which the encoding of the length changes.
+/// CCM with every length of nonce and tag, and with associated data around the lengths at which the encoding of the length changes.
 pub fn ccm_agrees(subject: &Subject) {
     for size in ccm_sizes(subject) {
         let key = test_key(4, size);
@@ -207,7 +207,7 @@ pub fn ccm_agrees(subject: &Subject) {
             );
             assert!(matches!(refused, Err(Error::IvLength { .. } | Error::TagLength { .. })));
         }
-        // A nonce of 13 bytes leaves 16 bits for the length.
+        // With a nonce of 13 bytes, the length is encoded in 16 bits, so these data are too long by one byte.
         let mut data = vec![0; 65536];
         let refused = Aead::Ccm.run_messages(
             &subject.planner,
@@ -289,7 +289,7 @@ impl Device for Unfused {
     }
 }
 
-/// The AEAD composed of passes gives the same results as the fused one, whichever kernels of the device run them.
+/// The AEAD composed of passes gives the same results as the fused AEAD. The planner selects the kernels of the device.
 pub fn fused_agrees_with_composed(subject: &Subject) {
     let device = || Arc::clone(&subject.device);
     let selection = Selection { device: Some(subject.device.id().into()), kernel: None };
@@ -339,7 +339,7 @@ pub fn fused_agrees_with_composed(subject: &Subject) {
     }
 }
 
-/// CMAC of every short length in one batch, and GMAC.
+/// Compares CMAC of every short length, in one batch, and GMAC with the oracle.
 pub fn macs_agree(subject: &Subject) {
     for size in KeySize::ALL {
         if subject.does(Pass::CbcMac, size) {

@@ -1,5 +1,5 @@
-//! GCM-SIV, OCB3, XAES-256-GCM, SIV and HCTR2, which consist of passes: compared with the oracles, and the rejection of
-//! forgeries and of wrong lengths.
+//! Checks the AEADs that the library composes of passes: GCM-SIV, OCB3, XAES-256-GCM, SIV and HCTR2. The results must equal those of the
+//! oracles, and forgeries and wrong lengths must be refused.
 
 use lockstep_reference as reference;
 
@@ -74,7 +74,7 @@ impl Aead {
     }
 }
 
-/// Lengths around blocks, and one that processors with wide vectors process in several steps.
+/// Lengths near multiples of the block size, and one length that processors with wide vectors process in several steps.
 fn lengths(subject: &Subject) -> Vec<usize> {
     let mut lengths =
         vec![0, 1, 15, 16, 17, 31, 32, 33, 47, 48, 63, 64, 65, 100, 255, 511, 512, 530, 1025, 1040, 4133];
@@ -108,7 +108,7 @@ fn message<'d>(case: &'d Case, data: Data<'d>, tag: Tag<'d>) -> AeadMessage<'d> 
     AeadMessage { key: &case.key, nonce: &case.nonce, aad: &case.aad, data, tag, status: Status::Pending }
 }
 
-/// A batch of messages of all lengths, sealed in place and opened out of place.
+/// Seals a batch of messages of all lengths in place, and opens it out of place.
 pub fn composed_aeads_agree(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
@@ -138,8 +138,8 @@ pub fn composed_aeads_agree(subject: &Subject) {
     }
 }
 
-/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. They are refused and their outputs are
-/// zeroed. The other messages are opened.
+/// Some messages of a batch have a change in their tag, ciphertext, nonce or associated data. These messages are refused, and their outputs
+/// are zeroed. The other messages are opened.
 pub fn composed_forgeries_are_refused(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
@@ -174,7 +174,7 @@ pub fn composed_forgeries_are_refused(subject: &Subject) {
     }
 }
 
-/// OCB3 accepts nonces and tags of all lengths that it allows. Other lengths are refused before anything is written.
+/// An AEAD accepts nonces and tags of all lengths that it allows. Other lengths are refused before anything is written.
 pub fn lengths_of_nonces_and_tags(subject: &Subject) {
     for aead in &AEADS {
         for size in aead.sizes(subject) {
@@ -218,7 +218,7 @@ fn siv_message<'d>(key: &'d AeadKey, aad: &'d [&'d [u8]], data: &'d mut [u8], ta
     Message { key, nonce: &[], aad, data: Data::in_place(data), tag, status: Status::Pending }
 }
 
-/// SIV in batches, with any number of strings of associated data, and forgeries.
+/// Seals and opens batches of SIV messages with any number of strings of associated data. Forgeries are refused.
 pub fn siv_agrees(subject: &Subject) {
     for size in siv_sizes(subject) {
         let lengths = lengths(subject);

@@ -1,4 +1,4 @@
-//! Data in device memory and in page-locked memory, messages that are described in device memory, and completions that are
+//! Checks data in device memory and in page-locked memory, messages whose descriptions are in device memory, and completions that are
 //! dropped.
 
 use super::passes::{Case, state_is_defined};
@@ -27,7 +27,7 @@ fn download(memory: &dyn DeviceMemory, buffer: &dyn DeviceBuffer) -> Vec<u8> {
 fn foreign_memory(subject: &Subject) {
     let unknown = BufferHandle::new(std::num::NonZero::<u64>::MAX);
     let unknown = DeviceSlice::of_buffer(subject.device.id(), unknown, 16);
-    // The mock device has a thread, and WebAssembly has none.
+    // The mock device needs a thread, and WebAssembly has no threads.
     let other = (!cfg!(target_family = "wasm")).then(crate::mock::MockAsyncDevice::default);
     let memory = other.as_ref().map(|other| lockstep_core::backend::Device::memory(other).unwrap());
     let foreign = memory.map(|memory| memory.allocate(16).unwrap());
@@ -47,8 +47,8 @@ fn foreign_memory(subject: &Subject) {
     }
 }
 
-/// Passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A
-/// device without memory must refuse such data.
+/// Runs passes over device memory, in place and from one buffer to another, and modes with partial blocks in device memory. A device
+/// without memory must refuse such data.
 pub fn device_memory(subject: &Subject) {
     foreign_memory(subject);
     let Some(memory) = subject.device.memory() else { return };
@@ -84,7 +84,7 @@ pub fn device_memory(subject: &Subject) {
             }
         }
     }
-    // A part of a buffer that begins and ends at odd addresses. It is longer than a piece of the default implementation.
+    // The zeroed part begins at an odd address and is longer than a piece of the default implementation of `zero`.
     let buffer = upload(memory, &[7; 200_000]);
     memory.zero(&buffer.slice().slice(3..150_000), Stream::default()).unwrap();
     let expected = [&[7; 3][..], &[0; 149_997], &[7; 50_000]].concat();
@@ -129,7 +129,7 @@ pub fn device_memory(subject: &Subject) {
     }
 }
 
-/// Passes over page-locked memory, if the device supports it.
+/// Runs passes over page-locked memory, if the device supports it.
 pub fn pinned_memory(subject: &Subject) {
     let Some(memory) = subject.device.memory() else { return };
     if matches!(memory.allocate_pinned(1), Err(Error::Unsupported { .. })) {

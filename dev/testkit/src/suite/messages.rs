@@ -1,4 +1,4 @@
-//! The modes without authentication, one-shot and in batches.
+//! Checks the modes without authentication, for single messages and batches.
 
 use lockstep_reference as reference;
 
@@ -72,8 +72,7 @@ pub(super) fn lengths(cipher: Cipher) -> Vec<usize> {
     lengths
 }
 
-/// Each cipher, key size, direction and length, in place. On slow devices, each length is tested with some of the key
-/// sizes only.
+/// Runs each cipher, key size, direction and length in place. On slow devices, each length is tested with some of the key sizes only.
 pub fn every_cipher_every_length(subject: &Subject) {
     for cipher in Cipher::ALL {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -96,7 +95,7 @@ pub fn every_cipher_every_length(subject: &Subject) {
     }
 }
 
-/// XTS with ciphertext stealing out of place. The output is right, and the input does not change.
+/// Encrypts and decrypts out of place by XTS with ciphertext stealing. The output must be right, and the input must not change.
 pub fn xts_steals(subject: &Subject) {
     for direction in [Direction::Encrypt, Direction::Decrypt] {
         let sizes = sizes(subject, Cipher::Xts, direction);
@@ -147,7 +146,7 @@ pub fn batches_of_mixed_sizes(subject: &Subject) {
     }
 }
 
-/// Lengths and keys that a mode does not accept are errors, and the data do not change.
+/// Lengths and keys that a mode does not accept cause errors, and the data do not change.
 pub fn wrong_shapes_are_refused(subject: &Subject) {
     let planner = &subject.planner;
     let mut iv = [0; 16];

@@ -1,4 +1,4 @@
-//! Passes that are submitted to the device directly, compared with the oracle.
+//! Submits passes to the device directly, and compares the results with those of the oracle.
 
 use super::{Subject, noise, test_block, test_key};
 use crate::mock::oracle_pass;
@@ -42,7 +42,7 @@ impl Case {
         }
     }
 
-    /// Output and chaining state by the oracle.
+    /// The output and the next chaining state, computed by the oracle.
     pub(super) fn expected(&self, pass: Pass) -> (Vec<u8>, Block) {
         let mut state = self.state;
         let tweak = pass.is_xts().then_some((self.tweak.bytes(), self.position));
@@ -50,7 +50,7 @@ impl Case {
         (output, state)
     }
 
-    /// A segment with these values, in place.
+    /// A segment with these inputs, to be processed in place.
     pub(super) fn segment(&mut self, pass: Pass) -> Segment<'_> {
         let tweak = Tweak { key: &self.tweak, position: self.position };
         Segment {
@@ -75,7 +75,7 @@ pub(super) fn state_is_defined(pass: Pass, len: usize) -> bool {
     }
 }
 
-/// Runs a pass out of place and in place. On a slow device two of four cases are out of place, and the others in place.
+/// Runs a pass out of place and in place. On a slow device, two of four cases run only out of place, and the other two only in place.
 fn check(subject: &Subject, pass: Pass, number: usize, mut case: Case) {
     let len = case.data.len();
     let (output, state) = case.expected(pass);
@@ -134,7 +134,7 @@ fn lengths(subject: &Subject, pass: Pass) -> Vec<usize> {
     lengths
 }
 
-/// Each pass and key size, in place and out of place, with lengths from 0 to several megabytes; fewer on slow devices.
+/// Each pass and key size, in place and out of place, with lengths from 0 to several megabytes. Slow devices are tested with fewer lengths.
 pub fn every_pass_every_length(subject: &Subject) {
     for pass in Pass::ALL {
         for size in KeySize::ALL {
@@ -187,7 +187,7 @@ pub fn chaining_states_link_segments(subject: &Subject) {
     }
 }
 
-/// Counters that wrap at 2^32, 2^64 and 2^128 before, within and after the widest loops.
+/// Counters that wrap at 2^32, 2^64 and 2^128, where the wrap is before, within and after the loops that process the most blocks at once.
 pub fn counters_wrap(subject: &Subject) {
     let bytes = if subject.slow { 16 * 70 } else { 16 * 300 + 5 };
     for pass in [Pass::Ctr, Pass::Ctr32, Pass::CtrLittle32] {
@@ -214,7 +214,7 @@ pub fn counters_wrap(subject: &Subject) {
     }
 }
 
-/// Input and output in separate buffers, at every alignment.
+/// Runs passes with input and output in separate buffers, at every alignment.
 pub fn unaligned(subject: &Subject) {
     let size = KeySize::Aes128;
     for pass in Pass::ALL {
@@ -246,7 +246,7 @@ pub fn unaligned(subject: &Subject) {
     }
 }
 
-/// Many segments of different lengths in one call; some segments share a key.
+/// Runs many segments of different lengths in one call; some segments share a key.
 pub fn many_segments(subject: &Subject) {
     for pass in Pass::ALL {
         let sizes = subject.sizes(pass);

@@ -1,4 +1,4 @@
-//! Incremental use of the modes, compared with one call of the oracle.
+//! Checks that modes that are used incrementally, as streams, give the result of one call of the oracle.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ fn splits(subject: &Subject, len: usize) -> Vec<Vec<usize>> {
     if !subject.slow {
         return splits;
     }
-    // Each piece is a launch, and the code that handles pieces does not depend on the device. So slow devices are
-    // tested with a third of the splits. The next length is tested with another third.
+    // Each piece is a launch, and the code that handles pieces does not depend on the device. So slow devices are tested, for each length,
+    // with a third of the splits, and for the next length with another third.
     let first = len % splits.len().min(3);
     splits.into_iter().skip(first).step_by(3).collect()
 }
@@ -112,7 +112,7 @@ pub fn any_split_gives_the_same(subject: &Subject) {
     }
 }
 
-/// PKCS#7 padding and its removal in any split, and the rejection of invalid padding.
+/// Checks PKCS#7 padding and its removal in any split, and the rejection of invalid padding.
 pub fn padding_by_pieces(subject: &Subject) {
     for cipher in [Cipher::Ecb, Cipher::Cbc, Cipher::Pcbc] {
         let size = KeySize::Aes128;
@@ -186,7 +186,7 @@ pub fn seek_goes_anywhere(subject: &Subject) {
     }
 }
 
-/// GCM and CCM of a message in any split into pieces, and the rejection of wrong tags and lengths.
+/// Checks GCM and CCM of a message in any split into pieces, and the rejection of wrong tags and lengths.
 pub fn aead_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if subject.does_all(&[Pass::Ctr32, Pass::Ghash], size) {
@@ -284,7 +284,7 @@ fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
     assert!(matches!(short.update(&[], &mut []), Err(Error::Order { .. })));
 }
 
-/// CMAC of a message in any split into pieces.
+/// Checks CMAC of a message in any split into pieces.
 pub fn cmac_by_pieces(subject: &Subject) {
     for size in KeySize::ALL {
         if !subject.does(Pass::CbcMac, size) {

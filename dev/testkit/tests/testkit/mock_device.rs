@@ -1,5 +1,5 @@
-//! The shared suite on the mock device, which proves that shared code does not assume data in host memory; and failures of
-//! the device.
+//! Runs the shared suite on the mock device, which fails if shared code assumes that data are in host memory. Also tests failures of the
+//! device.
 
 use std::sync::Arc;
 use std::time::Duration;

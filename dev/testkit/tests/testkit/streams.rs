@@ -1,4 +1,4 @@
-//! Random splits, batches and positions on the mock device, whose work completes later, and which has memory of its own.
+//! Random splits, batches and positions on the mock device. Its work completes after the call that submits it, and it has its own memory.
 
 use std::sync::Arc;
 

@@ -37,7 +37,7 @@ fn the_closest_code_is_chosen() {
     assert_eq!(taken("c", architecture(9, 0)), None);
 }
 
-/// Two modules in a unit that Python's lzma packed: 39 times `A`, then 59 times `B`, with a zero byte after each.
+/// Tests a unit with two modules that Python's lzma compressed: 39 times `A`, then 59 times `B`, with a zero byte after each module.
 #[test]
 fn units_are_unpacked() {
     const PACKED: &[u8] = &[

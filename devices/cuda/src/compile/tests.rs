@@ -46,7 +46,7 @@ fn the_cache_name_depends_on_all_inputs() {
     assert_ne!(first, name("source", &[], (13, 0)));
 }
 
-/// An archive with one module, whose code is stored.
+/// An archive with one module. The code of the module is not compressed.
 fn archive(module: &str, target: &str) -> &'static Archive {
     let bytes = format!("lockstep-kernels 1\nunit 0 4 4\n{module} {target} 0 4\n\nPTX\0");
     Box::leak(Box::new(Archive::parse(bytes.into_bytes().leak()).unwrap()))

@@ -13,7 +13,7 @@ macro_rules! entries {
     ($module:literal, $family:literal) => {
         entries!(by_size, $module, $family)
     };
-    // The row of each part is made by the macro `$row`.
+    // The macro `$row` makes the row of each part.
     ($row:ident, $module:literal, $family:literal) => {
         &[
             $row!($module, $family, "_ecb_encrypt"),
@@ -31,7 +31,7 @@ macro_rules! entries {
     };
 }
 
-/// A function for each key size.
+/// Makes the entry points of a part with one function for each key size.
 macro_rules! by_size {
     ($module:literal, $family:literal, $part:literal) => {
         [
@@ -42,14 +42,14 @@ macro_rules! by_size {
     };
 }
 
-/// One function for all key sizes.
+/// Makes the entry points of a part with one function for all key sizes.
 macro_rules! any_size {
     ($module:literal, $family:literal, $part:literal) => {
         [Entry { module: $module, name: concat!($family, $part) }; 3]
     };
 }
 
-/// One function for all key sizes, and a module for each part.
+/// Makes the entry points of a part with one function for all key sizes. Each part is in a separate module.
 macro_rules! by_part {
     ($module:literal, $family:literal, $part:literal) => {
         [Entry { module: concat!($module, $part), name: concat!($family, $part) }; 3]
@@ -189,7 +189,7 @@ pub(super) const BITSLICE: Tiling = Tiling {
     option: KernelOption::Rounds,
 };
 
-/// One thread for each tile.
+/// The tiling in which each thread processes one tile.
 pub(super) const BITSLICE_LANE: Tiling = Tiling {
     entries: entries!(by_part, "bitslice", "bitslice_lane"),
     tile: 512,
@@ -200,8 +200,8 @@ pub(super) const BITSLICE_LANE: Tiling = Tiling {
     ..BITSLICE
 };
 
-/// 16 warps fill a multiprocessor. Each thread block loops over tiles, because each thread block must first fill its
-/// tables.
+/// The 16 warps of a thread block fill a multiprocessor. Each thread block loops over tiles, because it must fill its tables before its
+/// first tile.
 pub(super) const TABLE: Tiling = Tiling {
     entries: entries!("table", "table"),
     tile: 8 * 1024,

@@ -12,7 +12,7 @@ pub struct LaunchOptions {
     pub blocks: Option<u32>,
     /// For `cuda/global-sbox`: AES blocks per thread, 1 to 1024.
     pub blocks_per_thread: Option<u32>,
-    /// For coarse grain: launches that have fewer KiB than this run fine grain. The CUDA paper proposes this choice.
+    /// For coarse grain: launches with fewer KiB of data than this number use fine grain. The CUDA paper proposes this choice.
     pub fine_below: Option<u32>,
     /// If true, `cuda/bitslice` does not use its kernels for short messages.
     pub always_wide: bool,
@@ -21,10 +21,10 @@ pub struct LaunchOptions {
 }
 
 impl LaunchOptions {
-    /// The options without the choice of the grain by the size of a launch: with coarse grain only, and with fine grain only. Empty
-    /// if the options do not have this choice.
+    /// Replaces the choice of the grain by the size of a launch (`fine_below`) by the two grains: returns the options for coarse grain
+    /// only, and the options for fine grain only. Empty if `fine_below` is not set.
     pub(crate) fn of_each_grain(self) -> Vec<LaunchOptions> {
-        // 1 GiB, which is more than a launch of a self-test has.
+        // The size is 1 GiB. Launches of self-tests are smaller.
         const ALL_FINE: u32 = 1 << 20;
         let grains = self.fine_below.map(|_| [None, Some(ALL_FINE)]);
         grains.into_iter().flatten().map(|fine_below| LaunchOptions { fine_below, ..self }).collect()

@@ -21,7 +21,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The function that every tiling of a family must have, so that the family offers work of this kind.
+    /// Returns the function that a family must have in every tiling to offer work of this kind.
     pub(crate) fn needed_by(kind: Kind) -> Part {
         match kind {
             Kind::Tiles(tiles) => Part::of(tiles),
@@ -34,7 +34,7 @@ impl Part {
         }
     }
 
-    /// The function of a pass in tiles.
+    /// The function that performs a pass in tiles.
     pub(crate) fn of(tiles: Tiles) -> Part {
         match tiles {
             Tiles::EcbEncrypt => Part::EcbEncrypt,

@@ -9,7 +9,7 @@ use crate::machine::emulator::{constant, kernels};
 
 const ALL: Limits = Limits { multiprocessors: 1, shared: 1 << 20, threads: 1024, tensor_bits: true };
 
-/// Every function that is named here exists in the kernels.
+/// Every function that this module names exists in the kernels.
 #[test]
 fn functions_exist() {
     let there = kernels();
@@ -102,8 +102,7 @@ fn constants_agree() {
     }
 }
 
-/// The launch option selects coarse or fine grain by the number of bytes of a launch, for any division of the bytes
-/// into segments.
+/// The option `fine_below` selects coarse or fine grain by the number of bytes of a launch, for any division of the bytes into segments.
 #[test]
 fn small_launches_have_fine_grain_on_request() {
     let coarse = &FAMILIES[3];
@@ -121,7 +120,7 @@ fn small_launches_have_fine_grain_on_request() {
     );
 }
 
-/// With the launch option, the self-test runs both grains at each size, with the other options of the device.
+/// If the option `fine_below` is set, the self-test runs both grains at each size, with the other options of the device.
 #[test]
 fn the_self_test_has_options_of_both_grains() {
     let options = LaunchOptions { fine_below: Some(2048), threads: Some(64), ..Default::default() };

@@ -14,7 +14,7 @@ pub(crate) struct Tiling {
     pub(crate) tile: usize,
     /// Threads of a group.
     pub(super) tile_threads: u32,
-    /// Groups of a thread block.
+    /// The number of groups in a thread block. Each group processes one tile at a time.
     pub(super) block_tiles: u32,
     /// Dynamic shared memory of a thread block.
     pub(super) shared: u32,
@@ -83,7 +83,7 @@ impl Tiling {
         bytes.div_ceil(self.tile) as u64
     }
 
-    /// The shape of a launch for this number of tiles. `None` if there are too many tiles for one launch.
+    /// Returns the shape of a launch for this number of tiles, or `None` if there are too many tiles for one launch.
     pub(crate) fn shape(&self, limits: &Limits, tiles: u64) -> Option<Shape> {
         let (tiles_of_block, most) = match self.most {
             BlockLimit::Any => (self.block_tiles, u32::MAX),

@@ -44,15 +44,15 @@ const DYNAMIC_SHARED: c_int = 8;
 /// The maximum dynamic shared memory of a launch without a special request, in bytes.
 const SHARED_UNASKED: u32 = 48 * 1024;
 
-/// The devices that the driver lists.
+/// Returns the devices that the driver lists.
 ///
 /// # Errors
-/// The reason why there is no device to use.
+/// If there is no device to use, returns the reason.
 pub(crate) fn discover() -> Result<Vec<(u16, Driver)>, Missing> {
     devices(Api::open()?, Archive::embedded(), Compiler::OF_MACHINE)
 }
 
-/// The devices of a driver, for code from an archive or from a compiler.
+/// Makes the devices of a driver. Their code comes from an archive or from a compiler.
 fn devices(api: Api, archive: &'static Archive, compiler: Compiler) -> Result<Vec<(u16, Driver)>, Missing> {
     let mut count = 0;
     // SAFETY: the function writes one integer to its argument.
@@ -91,7 +91,7 @@ pub(crate) struct Driver {
     at_hand: Mutex<HashMap<&'static str, bool>>,
 }
 
-/// The context and its modules. Handles are kept as integers, because the driver accepts them from any thread.
+/// The context and its modules. Handles are stored as integers, because the driver accepts them from any thread.
 struct Opened {
     context: usize,
     modules: Mutex<HashMap<&'static str, usize>>,
@@ -102,13 +102,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Errors after which the context is unusable (according to cuda.h), so that this process can no longer use the device.
+/// After one of these errors the context is unusable (according to cuda.h), so this process can no longer use the device.
 const STICKY: [Code; 14] = [4, 214, 220, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999];
 
-/// The remedy for an error of a driver that cannot use the code of a module; `None` for other errors.
+/// Returns the remedy if the driver cannot use the code of a module, and `None` for other errors.
 fn remedy(code: Code, image: &Image) -> Option<String> {
     match code {
-        // Invalid image, no kernel image for the device, invalid PTX, unsupported version of PTX.
+        // The image is invalid, has no kernel image for the device, contains invalid PTX, or has an unsupported version of PTX.
         200 | 209 | 218 | 222 => Some(image.remedy.clone()),
         // The compiler of PTX was not found.
         221 => Some("install the driver's package with libnvidia-ptxjitcompiler.so.1".into()),
@@ -164,7 +164,7 @@ impl Driver {
         })
     }
 
-    /// The reason why the kernels cannot run on this GPU; `None` if they can.
+    /// Returns the reason why the kernels cannot run on this GPU, or `None` if they can.
     pub(crate) fn missing(&self) -> Option<String> {
         self.code.available().err().map(|missing| missing.to_string())
     }
@@ -178,7 +178,7 @@ impl Driver {
         if code == 0 { Ok(()) } else { Err(self.fault(code)) }
     }
 
-    /// The outcome of a call that takes memory.
+    /// Converts the result of a call that allocates memory.
     fn check_memory(&self, code: Code, bytes: usize, what: &'static str) -> Outcome<()> {
         if code == OUT_OF_MEMORY { Err(Fault::OutOfMemory { bytes, what }) } else { self.check(code) }
     }
@@ -194,7 +194,7 @@ impl Driver {
         let mut context: CUcontext = null_mut();
         // SAFETY: the function writes the context to `context`. Dropping the `Driver` releases the context.
         let code = unsafe { (self.api.retain)(&mut context, self.device) };
-        // A failure is not kept, because other programs may free memory.
+        // A failure is not stored, so the next call tries again: other programs may have freed memory by then.
         self.check(code)?;
         let (modules, functions) = Default::default();
         Ok(self.opened.get_or_init(|| Opened { context: context as usize, modules, functions }))
@@ -242,7 +242,7 @@ impl Driver {
         Ok(Ok(module))
     }
 
-    /// The function of an entry point. The first use of a module loads the module.
+    /// Returns the function of an entry point. The first use of a module loads the module.
     fn function(&self, opened: &Opened, entry: Entry) -> Outcome<CUfunction> {
         if let Some(&function) = lock(&opened.functions).get(&entry) {
             return Ok(function as CUfunction);
@@ -340,8 +340,8 @@ unsafe impl Machine for Driver {
     }
 
     fn hold(&self, _address: u64, _len: usize) -> Outcome<Hold> {
-        // Other code of the process may have allocated the memory, so this function cannot check the range. A wrong
-        // address does not affect host memory.
+        // Other code of the process may have allocated the memory, so this function cannot check the range. A wrong address cannot affect
+        // host memory.
         Ok(Box::new(()))
     }
 

@@ -39,7 +39,7 @@ unsafe extern "C" {
     fn lockstep_emu_error(error: i32) -> *const c_char;
 }
 
-/// The names of all kernels that are linked in.
+/// Returns the names of all kernels that are linked in.
 pub(crate) fn kernels() -> BTreeSet<&'static str> {
     (0..)
         .map_while(|index| {
@@ -53,7 +53,7 @@ pub(crate) fn kernels() -> BTreeSet<&'static str> {
         .collect()
 }
 
-/// A constant that the kernels export.
+/// Returns a constant that the kernels export.
 #[cfg(test)]
 pub(crate) fn constant(name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;
@@ -77,7 +77,7 @@ pub(super) unsafe fn run(
     let name = CString::new(name).map_err(|_| "the name of a kernel contains a zero".to_owned())?;
     let (record, context) = trace.map_or((None, ptr::null()), Trace::recorder);
     // SAFETY: `parameters` holds `len` bytes, aligned for all parameter types; `trace` owns the context until the launch has ended; the
-    // caller guarantees the rest.
+    // caller guarantees that the memory that the kernel accesses is allocated.
     unsafe {
         let error = lockstep_emu_launch(
             name.as_ptr(),
@@ -98,21 +98,21 @@ pub(super) unsafe fn run(
     }
 }
 
-/// Parameters as words, for [`run`].
+/// Converts parameters to words, for [`run`].
 pub(super) fn words_of(parameters: &[u8]) -> Vec<u64> {
     let words = parameters.chunks(8).map(|bytes| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         u64::from_ne_bytes(word)
     });
-    // Two extra words, because kernels with 16-byte alignment read whole units of 16 bytes.
+    // Two words are added, because kernels with 16-byte alignment read whole units of 16 bytes.
     words.chain([0; 2]).collect()
 }
 
 /// Alignment of device memory, as in CUDA.
 const ALIGNMENT: usize = 256;
 
-/// Host memory in place of device memory, wiped when its last owner is dropped.
+/// Host memory that replaces device memory. It is wiped when its last owner is dropped.
 struct Allocation {
     address: *mut u8,
     layout: Layout,
@@ -193,17 +193,17 @@ pub(crate) fn start() -> Outcome<()> {
 }
 
 impl Emulator {
-    /// An emulator that also offers the kernels of GHASH by carry-less multiplication.
+    /// Makes an emulator that also offers the kernels of GHASH by carry-less multiplication.
     pub(crate) fn with_carry_less() -> Emulator {
         Emulator { carry_less: true, ..Emulator::new() }
     }
 
-    /// An emulator that adds the accesses of its launches to a trace.
+    /// Makes an emulator that adds the accesses of its launches to a trace.
     pub(crate) fn with_trace(trace: Trace) -> Emulator {
         Emulator { trace: Some(trace), ..Emulator::new() }
     }
 
-    /// An emulator with all kernels that are linked in.
+    /// Makes an emulator with all kernels that are linked in.
     pub(crate) fn new() -> Emulator {
         Emulator {
             kernels: kernels(),
@@ -261,14 +261,14 @@ impl Emulator {
         }
     }
 
-    /// The allocation that contains a range. The memory stays allocated while the caller owns the result.
+    /// Returns the allocation that contains a range. The memory stays allocated while the caller owns the result.
     fn allocation(&self, address: u64, len: usize) -> Outcome<Arc<Allocation>> {
         let wild = || Fault::Failed(format!("{len} bytes at address {address:#x} are not allocated"));
         allocation_in(&lock(&self.memory), address, len).ok_or_else(wild)
     }
 }
 
-/// The allocation that has a range.
+/// The allocation among `memory` that contains a range.
 fn allocation_in(
     memory: &BTreeMap<u64, Arc<Allocation>>,
     address: u64,
@@ -298,8 +298,8 @@ unsafe impl Machine for Emulator {
     }
 
     fn limits(&self) -> Limits {
-        // With few multiprocessors, kernels that fill tables run in few thread blocks. The limit of shared memory is
-        // the limit of sm_90.
+        // There are few multiprocessors, so that kernels that fill tables run in few thread blocks. The limit of shared memory is the limit
+        // of sm_90.
         Limits { multiprocessors: 2, shared: 227 * 1024, threads: 1024, tensor_bits: true }
     }
 
@@ -425,7 +425,7 @@ unsafe impl Machine for Emulator {
     }
 
     fn order(&self, _stream: StreamHandle, _event: EventHandle) -> Outcome<()> {
-        // There is one queue, so everything is in order.
+        // There is only one queue, so the work of all streams already runs in order.
         Ok(())
     }
 

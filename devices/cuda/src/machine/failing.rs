@@ -74,7 +74,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// The faults that the environment requests, if any.
+    /// Reads the faults that the environment requests, if any.
     ///
     /// # Panics
     /// If the variable is malformed, because a run without the requested faults proves nothing.

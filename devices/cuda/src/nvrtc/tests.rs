@@ -3,7 +3,7 @@ use super::*;
 /// The code that compilers of tests make.
 pub(crate) const CODE: &[u8] = &[0; 4];
 
-/// A compiler that supports these architectures and makes [`CODE`].
+/// Makes a compiler that supports these architectures and whose output is [`CODE`].
 pub(crate) fn compiler(version: (i32, i32), supported: &[u32]) -> Nvrtc {
     extern "C" fn compile(_: Program, _: c_int, _: *const *const c_char) -> Code {
         0
@@ -11,7 +11,7 @@ pub(crate) fn compiler(version: (i32, i32), supported: &[u32]) -> Nvrtc {
     of(version, supported, compile)
 }
 
-/// A compiler that fails to compile anything.
+/// Makes a compiler whose compilations always fail.
 pub(crate) fn failing_compiler(version: (i32, i32), supported: &[u32]) -> Nvrtc {
     extern "C" fn compile(_: Program, _: c_int, _: *const *const c_char) -> Code {
         6

@@ -24,8 +24,8 @@ pub(crate) struct Extra {
     pub(crate) aad: (u64, u64),
     /// Address and length of the tag.
     pub(crate) tag: (u64, u32),
-    /// Address of the block that is encrypted before the pass. GCM: J0. OCB3: the nonce block, and after the pass the block
-    /// that is encrypted to the tag.
+    /// Address of the block that is encrypted before the pass. GCM: J0. OCB3: the nonce block, and after the pass the block whose
+    /// encryption gives the tag.
     pub(crate) tag_block: u64,
     /// GCM: the address of the ciphertext. OCB3: the address of the region of the message.
     pub(crate) place: u64,

@@ -8,12 +8,12 @@ use super::Batch;
 use crate::kernel::{CHAIN_LANES, CHAIN_MESSAGES, helper};
 use crate::machine::Shape;
 
-/// The number of warps for this number of messages.
+/// Returns the number of warps for this number of messages.
 fn warps(messages: usize) -> usize {
     messages.div_ceil(CHAIN_MESSAGES * CHAIN_LANES)
 }
 
-/// Bytes of the bit planes of all round keys: 128 words for each round key and for each thread of the warps.
+/// Returns the number of bytes for the bit planes of all round keys: 128 words for each round key and for each thread of the warps.
 pub(crate) fn scratch(messages: usize, size: KeySize) -> Option<usize> {
     warps(messages).checked_mul((size.rounds() + 1) * 128 * 4 * CHAIN_LANES)
 }

@@ -12,12 +12,12 @@ use crate::machine::{Entry, Limits, Shape};
 /// Resident threads of a multiprocessor, as set by `KERNEL_BOUNDS` of `ghash_tiles` and `ghash_each`.
 const RESIDENT: u64 = 512;
 
-/// Products that a lane computes for a whole tile: one for each of its 16 blocks (512 blocks over 32 lanes), and one
-/// with the power of the hash key for the lane.
+/// Products that a lane computes for a whole tile. There is one for each of its 16 blocks, because a tile has 512 blocks and 32 lanes. One
+/// more product multiplies by the power of the hash key for the lane.
 const TILE_PRODUCTS: u64 = 17;
 
-/// Products that a lane computes for a key and a level, with square-and-multiply: a square and a product for each of
-/// the six bits of an exponent, and three more squares.
+/// Products that a lane computes for a key and a level. It uses square-and-multiply: a square and a product for each of the six bits of an
+/// exponent, and three more squares.
 const POWER_PRODUCTS: u64 = 15;
 
 /// Products that a thread computes for a column of a matrix: up to eight for the power of the hash key, and one for
@@ -40,8 +40,8 @@ pub(crate) fn by_matrices(limits: &Limits, tiles: u64, keys: u64) -> bool {
 pub(crate) struct Levels(Vec<Vec<u64>>);
 
 impl Levels {
-    /// The levels for messages with these numbers of blocks and for this number of keys. `None` if one thread for each
-    /// message is faster.
+    /// Returns the levels for messages with these numbers of blocks and for this number of keys, or `None` if one thread for each message
+    /// is faster.
     pub(crate) fn of(limits: &Limits, blocks: &[u64], keys: usize) -> Option<Levels> {
         let longest = blocks.iter().copied().max().unwrap_or(0);
         let tiles = blocks.iter().map(|blocks| blocks.div_ceil(GHASH_TILE_BLOCKS).max(1)).sum();
@@ -65,12 +65,12 @@ impl Levels {
         }
     }
 
-    /// For each level, the first tile of each message, followed by the number of tiles.
+    /// Returns for each level the first tile of each message, followed by the number of tiles.
     pub(crate) fn first_tiles(&self) -> &[Vec<u64>] {
         &self.0
     }
 
-    /// The number of tiles of a level.
+    /// Returns the number of tiles of a level.
     pub(crate) fn tiles(level: &[u64]) -> u64 {
         level.last().copied().unwrap_or(0)
     }
@@ -117,7 +117,7 @@ pub(crate) struct Hashing {
 }
 
 impl Hashing {
-    /// The kernels for the powers of keys, for tiles and for short messages.
+    /// Returns the kernels for the powers of keys, for tiles and for short messages.
     fn entries(&self) -> [Entry; 3] {
         match self.carry_less {
             true => [helper::CARRY_LESS_POWERS, helper::CARRY_LESS_TILES, helper::CARRY_LESS_EACH],

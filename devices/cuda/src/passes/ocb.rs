@@ -45,8 +45,8 @@ pub(super) fn run(batch: &Batch<'_>, opens: bool) -> Result<()> {
     let blocks = batch.parameters(work, work.tiling.option(batch.size)).long(ocb.masks);
     batch.launch(work.tiling.entry(part, batch.size), shape, &blocks, batch.bytes)?;
     batch.launch(helper::OCB_SUM, warps, &messages, 0)?;
-    // The tag blocks of the messages now hold the blocks that are encrypted to the tags. The blocks of the keys are
-    // encrypted again too, but they are no longer read: the masks have been computed from them.
+    // The tag blocks of the messages now hold the blocks whose encryptions give the tags. The blocks of the keys are encrypted again too.
+    // This has no effect, because they are not read any more: the masks have already been computed from them.
     batch.encrypt_auxiliary()?;
     batch.launch(helper::OCB_TAGS, one_each(work.count.into()), &messages, 0)?;
     if opens { zero_refused(batch) } else { Ok(()) }

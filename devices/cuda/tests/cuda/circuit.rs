@@ -1,8 +1,8 @@
-//! The header that is generated from the circuits is up to date.
+//! Checks that the headers generated from the circuits are up to date.
 
 use std::path::Path;
 
-/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-cuda circuit::` generates it again.
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-cuda circuit::` writes the headers again.
 #[test]
 fn headers_are_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/circuit/aes.cuh");

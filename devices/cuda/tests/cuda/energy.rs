@@ -1,4 +1,4 @@
-//! Energy counters through NVML, with a mock of the driver's library.
+//! Tests of energy counters through NVML. A mock replaces the driver's library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Work that is larger than the work of the shared suite: several tiles, levels and chunks, processed by the device and
-//! compared with the oracle.
+//! Tests of work that is larger than the work of the shared suite: several tiles, levels and chunks, processed by the device and compared
+//! with the oracle.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn gcm_of_long_messages_and_of_many() {
 }
 
 /// GCM over a table of messages, with several tiles and two levels of GHASH. All messages share a key, or each message has a separate key.
-/// One message is forged, and the length of another exceeds the data.
+/// One message is forged, and the length of another message exceeds the data.
 #[test]
 fn gcm_of_long_messages_of_a_table() {
     let device = lockstep_cuda::emulator();

@@ -1,4 +1,4 @@
-//! The CUDA backend on the emulator: the shared suite, each kernel alone, large work, data races and the emulator itself.
+//! Tests of the CUDA backend on the emulator: the shared suite, each kernel alone, large work, data races and the emulator itself.
 
 mod circuit;
 mod emulation;

@@ -1,4 +1,4 @@
-//! OCB3 on the device: messages with several tiles, and tiles at high positions of very long messages.
+//! Tests of OCB3 on the device: messages with several tiles, and tiles at high positions of very long messages.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};
@@ -64,8 +64,8 @@ fn run(
     (outputs, tags, statuses)
 }
 
-/// The lengths of nonce, associated data, data and tag. The lengths of the data are around multiples of blocks and
-/// tiles, and exceed 32 wide tiles.
+/// The lengths of nonce, associated data, data and tag. Many lengths of data are near multiples of blocks and tiles, and the longest data
+/// exceed 32 wide tiles.
 const SHAPES: [(usize, usize, usize, usize); 14] = [
     (12, 0, 0, 16),
     (12, 5, 1, 16),
@@ -110,7 +110,7 @@ fn messages_over_several_tiles() {
     ] {
         let device = lockstep_cuda::emulator().launched(options);
         let keys: Vec<Key> = (0..3).map(|i| Key::new(&key(size.bits(), i)).unwrap()).collect();
-        // Without the longest messages, the average is so short that the kernel for short messages runs.
+        // Without the longest messages, the average length is so small that the kernel for short messages runs.
         let shapes = if options == wide { &SHAPES[..] } else { &SHAPES[..8] };
         let family = if options == wide { "bitslice" } else { "bitslice_lane" };
         let names = ["encrypt", "decrypt"].map(|part| format!("{family}_ocb_{part}"));
@@ -173,9 +173,9 @@ fn tiles_far_behind_the_beginning() {
         // of 2^48 - 1 blocks.
         let all = (1 << 48) / (family.tile_bytes as u64 / 16);
         let levels = u64::BITS - 1 - all.leading_zeros();
-        // After 0b1010...10 tiles, all bits of the Gray codes of the next blocks are set, except the lowest ones.
-        // After 2^i - 1 tiles, the last block of the next tile has a number that is 2^i times the blocks of a tile.
-        // Its offset differs from the previous offset by the mask of this number.
+        // After 0b1010...10 tiles, all bits of the Gray codes of the next blocks are set, except the lowest ones. After 2^i - 1 tiles, the
+        // number of the last block of the next tile is 2^i times the number of blocks of a tile. Its offset differs from the previous
+        // offset by the mask of this number.
         let sparse = 0xAAAA_AAAA_AAAA_AAAA % all;
         let few = [31, 0x5555_5555, sparse, 0x1_2345_6789, all - 2].map(|before| (before % (all - 1), true));
         let steps = (5..levels).map(|i| ((1 << i) - 1, false));

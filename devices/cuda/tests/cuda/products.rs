@@ -1,4 +1,4 @@
-//! The ways to compute products in GHASH. Each can be selected for measurements, and all give the same hash.
+//! Checks that all ways to compute products in GHASH give the same hash. Each way can be selected for measurements.
 #![cfg(feature = "emulator")]
 
 use lockstep_core::backend::{Device, KernelId};

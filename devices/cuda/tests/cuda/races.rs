@@ -15,7 +15,7 @@ use lockstep_core::{Key, backend::Device};
 use lockstep_planner::selftest;
 use lockstep_testkit::suite::{self, Subject};
 
-/// Two messages in place. One fills whole tiles, and the other has a partial block if the pass supports partial
+/// Runs a pass on two messages in place. One message fills whole tiles, and the other has a partial block if the pass supports partial
 /// blocks.
 fn run_pass(family: Family, pass: &str, bits: usize) {
     let tail = if matches!(pass, "ctr" | "ctr32" | "ctr_little32" | "cfb_decrypt") { 5 } else { 0 };
@@ -73,7 +73,7 @@ fn every_kernel_runs() {
     for name in &names {
         run_by_name(name);
     }
-    // The other kernels run through the device, by all operations of the default kernel and by tables.
+    // The other kernels run through the backend, which runs all operations of the default kernel, also on tables.
     let device = Arc::new(lockstep_cuda::emulator());
     for operation in Operation::all() {
         selftest::run(&*device, KernelId(0), operation).unwrap();
@@ -83,12 +83,13 @@ fn every_kernel_runs() {
     ocb::every_kernel();
     let key = Key::new(&key(128, 0)).unwrap();
     for device in [&*device, &lockstep_cuda::emulator_with_carry_less()] {
-        // The messages are so short that a different kernel hashes them than the messages of the self-test.
+        // These messages are so short that they are hashed by a kernel that the self-test does not run.
         let mut states = [[1; 16]; 3];
         let hash = |state| Segment { key: &key, tweak: None, state, data: Data::read_only(&[2; 32]) };
         let mut segments: Vec<_> = states.iter_mut().map(hash).collect();
         device.submit(KernelId(0), Task::Pass(Pass::Ghash, &mut segments).into()).unwrap().wait().unwrap();
-        // The message is so long that matrices hash it, unless the products are carry-less.
+        // The message is so long that the kernel that computes with matrices hashes it, unless carry-less instructions compute the
+        // products.
         let (long, mut state) = (vec![3; 400 << 10], [1; 16]);
         let mut segments =
             [Segment { key: &key, tweak: None, state: &mut state, data: Data::read_only(&long) }];

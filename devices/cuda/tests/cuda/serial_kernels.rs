@@ -1,4 +1,4 @@
-//! The kernels of kernels/chain and kernels/ghash, compared with the oracle, on the emulator.
+//! Runs the kernels of kernels/chain and kernels/ghash on the emulator, and compares their results with the oracle.
 #![cfg(feature = "emulator")]
 
 use crate::emulation;
@@ -25,7 +25,7 @@ const CHAINS: [&str; 10] = [
     "cbc_mac",
 ];
 
-/// The output and the next chaining state.
+/// The output and the next chaining state, computed by the oracle.
 fn expected(chain: &str, aes: &Aes, reg: &[u8; 16], data: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let xor = |a: &[u8], b: &[u8]| -> Vec<u8> { a.iter().zip(b).map(|(a, b)| a ^ b).collect() };
     let whole = data.len() & !15;
@@ -160,7 +160,7 @@ struct Extra {
 #[derive(Debug, Clone, Copy)]
 struct How {
     polyval: bool,
-    /// If true, matrices hash level 0.
+    /// If true, the kernel that computes with matrices hashes level 0.
     matrices: bool,
     /// If true, carry-less multiply-add instructions compute the products.
     carry_less: bool,
@@ -183,7 +183,7 @@ const HOWS: [How; 6] = [
     How { polyval: true, carry_less: true, ..GHASH },
 ];
 
-/// Hashes all segments in levels, as the host does.
+/// Hashes all segments, level by level, with the launches that the backend makes.
 fn hash(how: How, segments: &mut [Segment], extras: Option<&[Extra]>, hash_keys: &mut Memory) {
     let polyval = u32::from(how.polyval);
     let tile = constant("ghash_tile_blocks") as u64;
@@ -398,7 +398,7 @@ fn tags_equal_the_oracle_and_wrong_ones_zero_the_message() {
     }
 }
 
-/// The first counter of the data in GCM.
+/// The counter block for the first block of data in GCM.
 fn counter(i: usize) -> [u8; 16] {
     let mut counter = [0; 16];
     counter[..12].copy_from_slice(&block(i as u64)[..12]);

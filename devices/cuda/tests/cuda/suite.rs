@@ -1,4 +1,4 @@
-//! The shared suite, for every kernel, on the emulator or on the device that LOCKSTEP_TEST_DEVICE names.
+//! Runs the shared suite for every kernel, on the emulator or on the device that LOCKSTEP_TEST_DEVICE names.
 #![cfg(feature = "emulator")]
 
 use std::sync::Arc;

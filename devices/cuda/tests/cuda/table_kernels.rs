@@ -1,4 +1,4 @@
-//! The kernels of kernels/table and kernels/papers, each compared with the oracle, on the emulator.
+//! Runs the kernels of kernels/table and kernels/papers on the emulator, and compares their results with the oracle.
 #![cfg(feature = "emulator")]
 
 use crate::emulation;

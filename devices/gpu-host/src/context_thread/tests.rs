@@ -56,7 +56,8 @@ fn one_thread_does_the_work_of_all() {
 fn contexts_with_a_lock_are_used_one_at_a_time() {
     static LOCK: Exclusive = Exclusive::new();
     static IN_USE: AtomicBool = AtomicBool::new(false);
-    // Errors are counted. A panic would not be noticed, because the threads of contexts may end after this test.
+    // The test counts errors and does not panic at once: a panic in the thread of a context could come after the end of the test and would
+    // then not be noticed.
     static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
     let use_it = || {
         if IN_USE.swap(true, Ordering::AcqRel) {

@@ -1,5 +1,5 @@
-//! Execution of a call by a kernel that encrypts blocks. The call is divided into chunks. A chunk has one draw for each run
-//! of pieces with the same key.
+//! Executes a call by a kernel that encrypts blocks. The call is divided into chunks. A chunk has one draw for each run of pieces with the
+//! same key.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(crate) struct Chunk {
     runs: Vec<Run>,
     /// For each piece: the index of its run, and the position of its blocks within this run, in bytes.
     places: Vec<(usize, usize)>,
-    /// For CTR and CBC: the addends of the results of all pieces, in whole blocks.
+    /// For CTR and CBC: the blocks that are added (XOR) to the results, for all pieces.
     mask: Zeroizing<Vec<u8>>,
 }
 
@@ -135,7 +135,7 @@ impl Task {
         matches!(self.kernel, Kernel::Geforce6800(_))
     }
 
-    /// The width and height of the textures that are drawn as a whole, if the experiment has them.
+    /// The width and height of textures that are drawn as a whole, if the experiment sets them.
     fn edge(&self) -> Option<usize> {
         self.experiment.edge.map(|edge| edge.clamp(1, MOST_EDGE)).filter(|_| self.is_of_the_6800())
     }
@@ -179,7 +179,7 @@ impl Task {
     }
 }
 
-/// Bytes of the blocks of a piece, the last of which may be incomplete.
+/// The number of bytes of all blocks of a piece. An incomplete last block counts as a whole block.
 fn bytes_of_blocks(piece: &Piece) -> usize {
     piece.range.len().next_multiple_of(16)
 }

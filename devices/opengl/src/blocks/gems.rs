@@ -21,7 +21,7 @@ pub(crate) enum Stage {
 /// The places in which the shader finds its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Tables {
-    /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so the tables are then in textures of one row.
+    /// In buffer textures. OpenGL ES 3.0 has no buffer textures, so with OpenGL ES the tables are in textures of one row.
     Textures,
     Uniforms,
 }
@@ -241,7 +241,7 @@ fn make_table(gl: &mut Gl, name: &'static str, words: &[u32]) -> Result<(), Stri
     Ok(())
 }
 
-/// Runs the vertex shader on the blocks, and replaces them by its results.
+/// Runs the vertex shader on the blocks, and replaces the blocks by the results.
 fn transform(gl: &Gl, input: glow::Buffer, output: glow::Buffer, blocks: &mut [u8]) -> Result<(), String> {
     let bytes = blocks.len() as i32;
     let vertices = gl.vertices;

@@ -1,5 +1,5 @@
-//! Kernels that follow published systems. The GPU encrypts or decrypts blocks, one block in each vertex or fragment, and the
-//! host performs the rest of the mode. The kernels use tables, so their time may depend on keys and data.
+//! Kernels that follow published systems. The GPU encrypts or decrypts blocks, one block in each vertex or fragment, and the host performs
+//! the other steps of the mode, such as chaining. The kernels use tables, so their time may depend on keys and data.
 
 mod chunk;
 mod geforce6800;
@@ -20,9 +20,9 @@ use crate::gl::Gl;
 /// A kernel of this family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kernel {
-    /// GPU Gems 3, chapter 36.
+    /// A kernel of GPU Gems 3, chapter 36.
     Gems(Design),
-    /// The OpenSSL engine for the GeForce 6800.
+    /// A kernel of the OpenSSL engine for the GeForce 6800.
     Geforce6800(Variant),
 }
 

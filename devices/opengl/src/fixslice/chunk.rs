@@ -1,4 +1,4 @@
-//! Execution of a call in chunks. Each chunk is one draw. For XTS, another draw encrypts the tweaks before it.
+//! Executes a call in chunks. Each chunk is one draw. For XTS, another draw, which encrypts the tweaks, comes before it.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const MOST_PIECES: usize = 8 * 1024;
 /// The data of a chunk.
 #[derive(Default)]
 pub(crate) struct Chunk {
-    /// For XTS: the draw that encrypts the tweaks, before `draw`.
+    /// For XTS: the draw that encrypts the tweaks. It runs before `draw`.
     tweaks: Option<Tweaks>,
     draw: Option<Draw>,
 }
@@ -148,8 +148,8 @@ impl Pipeline for Task {
 }
 
 impl Task {
-    /// Fills the halves of the tiles with the blocks of all pieces. The rest of the last tile of each piece is filled
-    /// with zeros.
+    /// Fills the halves of the tiles with the blocks of all pieces. In the last tile of each piece, bytes after the end of the piece are
+    /// zero.
     fn halves(
         &self,
         mut halves: [Zeroizing<Vec<u8>>; 2],

@@ -1,6 +1,6 @@
 //! The places of the blocks of a chunk in textures.
 //!
-//! A tile has two halves, each in a separate texture, so that a fragment reads and writes the same position in both.
+//! A tile has two halves, each in a separate texture, so that a fragment reads and writes the same position in both textures.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    /// For long messages. The shader multiplies tweaks of XTS by at most x^63.
+    /// The tiling for long messages. The shader multiplies tweaks of XTS by at most x^63.
     pub(crate) const LARGE: Tiling = Tiling { half_shift: 5 };
-    /// For short messages, which would fill only a small part of a large tile.
+    /// The tiling for short messages, which would fill only a small part of a large tile.
     pub(crate) const SMALL: Tiling = Tiling { half_shift: 0 };
 
     /// Number of blocks in both halves of a tile.

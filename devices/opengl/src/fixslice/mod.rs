@@ -1,4 +1,4 @@
-//! `opengl/fixslice`: constant time, bit planes of two blocks in each fragment.
+//! The kernel `opengl/fixslice`. It runs in constant time, and each fragment processes two blocks as bit planes.
 
 mod chunk;
 mod draw;

@@ -32,8 +32,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// The program of an operation. `None` if the backend does not support the operation: serial passes, GHASH and fused
-    /// AEADs.
+    /// The program of an operation; `None` for serial passes, GHASH and fused AEADs, which the backend does not support.
     pub(crate) fn of(operation: Operation, size: KeySize, one_key: bool) -> Option<Program> {
         let Operation::Pass(pass) = operation else { return None };
         let (mode, decrypts) = match pass {

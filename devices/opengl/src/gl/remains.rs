@@ -1,4 +1,4 @@
-//! Keys and data that remain in a context, for tests of [`Gl::wipe`].
+//! Finds keys and data that remain in a context, for tests of [`Gl::wipe`].
 
 use glow::HasContext;
 

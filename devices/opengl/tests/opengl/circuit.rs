@@ -1,8 +1,8 @@
-//! The part of the shaders that is generated from the circuits is up to date.
+//! Checks that the part of the shaders that is generated from the circuits is up to date.
 
 use std::path::Path;
 
-/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-opengl circuit::` generates it again.
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-opengl circuit::` writes this part again.
 #[test]
 fn shader_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/sbox.glsl");

@@ -114,7 +114,7 @@ fn a_context_that_is_lost_midway_leaves_zeros() {
 /// A driver may state a larger limit than it supports, or a smaller limit than OpenGL requires.
 #[test]
 fn a_driver_that_states_a_wrong_limit() {
-    // More than 16384 rows of 512 blocks in one texture. 16384 is the limit of llvmpipe.
+    // A chunk of this size needs more than 16384 rows of 512 blocks in one texture. 16384 rows are the limit of llvmpipe.
     const CHUNK: usize = 16 * 512 * 16400;
     let cases = [
         (1 << 20, CHUNK, "opengl/gems-fragment", "OpenGL error 0x501"),
@@ -146,7 +146,7 @@ fn a_driver_that_states_a_wrong_limit() {
 fn keys_and_data_are_wiped() {
     let Some(device) = software::device() else { return };
     for kernel in device.kernels().to_vec() {
-        // Messages with one key and with several keys, because kernels store the keys in different places.
+        // The messages have one key or several keys, because kernels store one key and several keys in different places.
         for keys in [1, 5] {
             let keys: Vec<Key> = (0..keys).map(|number| Key::new(&[7 + number; 16]).unwrap()).collect();
             let mut data = vec![3; 100_000];

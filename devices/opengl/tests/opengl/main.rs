@@ -1,4 +1,4 @@
-//! The OpenGL backend on a software device: the shared suite and failures.
+//! Tests of the OpenGL backend on a software device: the shared suite and failures.
 
 mod circuit;
 mod failures;

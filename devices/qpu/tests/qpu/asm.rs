@@ -16,7 +16,7 @@ fn alu(text: &str) -> Alu {
     }
 }
 
-/// Text that is shown in the form in which it was written.
+/// Text that, after it has been assembled, is shown exactly as it was written.
 const CANONICAL: [&str; 33] = [
     "nop",
     "nop;  thrend",
@@ -110,8 +110,8 @@ fn labels_and_comments() {
                 if let Instruction::Branch(branch) = instruction { Some(branch.offset) } else { None }
             })
             .collect();
-    // The distance from the branch at 16, plus 32, to 8; an absolute target; and the distance from the branch at 56, plus 32,
-    // to 0.
+    // Distances count from 32 bytes after the branch. The first branch is at 16 and its target is at 8, so the distance is -40. The second
+    // target is absolute. The third branch is at 56 and its target is at 0, so the distance is -88.
     assert_eq!(branches, [-40, 0, -88]);
     assert_eq!(program.instructions[2].show(16), "brr.anynz -, 0x8");
 }
@@ -133,7 +133,7 @@ fn constants() {
     ] {
         assert_eq!(one(text).to_string(), expected);
     }
-    // The code of a rotation is also a value, which another operation may use (vc4asm's addendum).
+    // The code of a rotation is also a small immediate value, which the other operation may use (vc4asm's addendum).
     let both = alu("shl.setf -, elem_num, -2; mov r0, r0 << 2");
     assert_eq!((both.read_b, both.add_inputs[1]), (62, Mux::B));
 }
@@ -224,8 +224,8 @@ fn any_text_is_a_program_or_a_mistake() {
     }
 }
 
-/// The words are those that vc4asm generates from the same text. The test needs the path of vc4asm in
-/// `LOCKSTEP_VC4ASM` (`make qpu-vc4asm`).
+/// The assembler generates the same words as vc4asm from the same text. The test needs the path of vc4asm in `LOCKSTEP_VC4ASM` (`make
+/// qpu-vc4asm`).
 #[test]
 fn words_are_those_of_vc4asm() {
     let Some(program) = std::env::var_os("LOCKSTEP_VC4ASM") else {
@@ -236,7 +236,7 @@ fn words_are_those_of_vc4asm() {
     std::fs::create_dir_all(&folder).unwrap();
     let (source, output) = (folder.join("text.qasm"), folder.join("words.bin"));
     for text in CANONICAL.iter().chain(&OF_VC4ASM) {
-        // The programs of the comparison are longer than a branch and the three instructions after it.
+        // The instructions `nop` fill the delay slots after an instruction that branches or ends the program.
         std::fs::write(&source, format!("{text}\nnop\nnop\nnop\n")).unwrap();
         let ended =
             std::process::Command::new(&program).arg("-o").arg(&output).arg(&source).output().unwrap();
@@ -250,7 +250,7 @@ fn words_are_those_of_vc4asm() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// More text for the comparison with vc4asm.
+/// Further instructions for the comparison with vc4asm.
 const OF_VC4ASM: [&str; 12] = [
     "mov ra0, unif; mov rb0, unif",
     "add ra1, ra2, rb3; v8adds rb4, r0, r1; ldtmu0",

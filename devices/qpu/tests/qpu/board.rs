@@ -1,4 +1,4 @@
-//! The QPUs of a board, with a firmware that runs the simulator.
+//! Tests of the QPUs of a board. A fake firmware runs the programs in the simulator.
 
 use std::io;
 use std::path::Path;
@@ -98,7 +98,8 @@ impl State {
         let code = self.word(control + 4);
         assert!((0..qpus).all(|qpu| self.word(control + 8 * qpu + 4) == code));
         let mut instructions = Vec::new();
-        // Reads beyond the end of the program. Words after the end are not instructions, or are never executed.
+        // The length of the program is unknown, so this loop also reads words after its end. These words are not instructions, or are never
+        // executed.
         for address in (code..).step_by(8).take(2048) {
             let word = u64::from(self.word(address)) | u64::from(self.word(address + 4)) << 32;
             let Ok(instruction) = Instruction::decode(word) else { break };
@@ -497,7 +498,7 @@ fn a_failure_leaves_no_result() {
     let cipher = Cipher::Ctr;
     let key = CipherKey::new(cipher, &KEY).unwrap();
     let mut data = vec![0x5a; MAX_RUN_BYTES + 100];
-    // The self-test has run, and the result is right.
+    // The self-test has passed, and the result is right.
     cipher.one(&planner, Direction::Encrypt, &key, &mut [0; 16], Data::in_place(&mut data)).unwrap();
     assert!(data == ctr::apply(&Aes::new(&KEY), &[0; 16], &vec![0x5a; data.len()]));
     {

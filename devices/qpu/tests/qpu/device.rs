@@ -1,4 +1,4 @@
-//! The simulated QPUs as a device: many messages at once.
+//! Tests of the simulated QPUs as a device that processes many messages at once.
 
 use lockstep_core::Key;
 use lockstep_core::backend::{Device, kernel_by_name};

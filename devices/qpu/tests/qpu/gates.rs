@@ -1,10 +1,10 @@
-//! The circuits of the S-box as gates.
+//! Tests of the circuits of the S-box, which consist of gates.
 
 use lockstep_core::sbox;
 use lockstep_qpu::kernels::bitslice::gates::{Circuit, Kind, forward, inverse};
 
-/// For all inputs, all sums and differences equal the XOR, and the outputs equal the outputs of the circuit before it
-/// was rewritten.
+/// Checks, for all inputs, that each sum and each difference in the circuit equals the XOR of its inputs, and that the outputs equal those
+/// of `function`, the circuit before it was rewritten.
 fn check(circuit: &Circuit, function: fn([u8; 8]) -> [u8; 8], gates_of_add: usize) {
     let tables = circuit.tables();
     for gate in &circuit.gates {

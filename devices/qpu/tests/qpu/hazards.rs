@@ -1,4 +1,4 @@
-//! Sequences of instructions that are refused, and similar sequences that are accepted.
+//! Tests of sequences of instructions that are refused, and of similar sequences that are accepted.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::sim::{Hazard, Hazards};

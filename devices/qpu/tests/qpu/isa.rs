@@ -1,4 +1,4 @@
-//! Encoding, decoding and text of instructions.
+//! Tests of the encoding, decoding and text of instructions.
 
 use lockstep_qpu::isa::{
     AddOp, Alu, Branch, BranchCondition, Condition, DecodeError, Destination, ImmediateKind, Instruction,

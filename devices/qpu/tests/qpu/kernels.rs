@@ -1,4 +1,4 @@
-//! Kernels compute AES, and their clocks equal the measured or derived clocks.
+//! Tests that kernels compute AES, and that their clocks equal the measured or derived clocks.
 
 use lockstep_core::key::Key;
 use lockstep_qpu::chip::{Chip, ChipError, ProgramRun, Simulator};
@@ -24,7 +24,7 @@ fn key(bits: usize) -> Vec<u8> {
     bytes(bits / 8 + 7).split_off(7)
 }
 
-/// The simulator with another program for the same kernel.
+/// A simulator that runs this program in place of the program that the device passes to it.
 struct WithProgram(Program);
 
 impl Chip for WithProgram {

@@ -1,4 +1,4 @@
-//! Programs in the language, compiled by both compilers.
+//! Tests of programs in the language that is embedded in Rust. Each program is compiled by the sequential and by the scheduling compiler.
 
 use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::{Code, CompileError, Special, sequential};
@@ -136,7 +136,7 @@ fn bytes_of_variables_with_other_inputs() {
         |k| {
             let one = k.var((element() << 8) + 0x0403_0005u32);
             let other = k.var((element() << 16) + 3);
-            // Both variables are kept in file A, because bytes of both are used.
+            // Both variables are kept in file A, because single bytes of both variables are used.
             let first = k.var(one.byte(1) + element());
             let second = k.var(one.byte(0) ^ other);
             let third = k.var(other.byte(2) ^ one);

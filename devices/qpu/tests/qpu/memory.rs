@@ -1,4 +1,4 @@
-//! Texture units, the VPM and DMA: their reads and writes, the faults that they report, and their clocks.
+//! Tests of texture units, the VPM and DMA: their reads and writes, the faults that they report, and their clocks.
 
 use lockstep_qpu::asm::assemble;
 use lockstep_qpu::sim::{Fault, FaultKind, Leftovers, Machine, Program, Run, Vector};
@@ -120,7 +120,7 @@ fn vectors_of_words_are_written_as_rows_and_columns() {
         run(&format!("{}{rows}{}mov r1, vpm\nmov r2, vpm", write_setup(HORIZONTAL), read_setup(2, VERTICAL)));
     assert_eq!(after.accumulators[1][..3], [0, 16, 0]);
     assert_eq!(after.accumulators[2][..3], [1, 17, 0]);
-    // Column 3 of rows 16 to 31. The upper bits of the address are the row.
+    // The vector is column 3 of rows 16 to 31. The upper bits of the address are the number of the row.
     let after = run(&format!(
         "{}mov vpm, elem_num\n{}mov r1, vpm\nmov r2, vpm",
         write_setup(VERTICAL | 0x13),
@@ -155,11 +155,11 @@ fn bytes_and_halves_of_the_vpm() {
     // Elements of 8 bits. Packed elements are bytes 16 to 31 of row 1, and laned elements are byte 1 of each word.
     assert_eq!(read(0x1800 | 1 << 2 | 1), elements(|index| 16 + index));
     assert_eq!(read(0x1c00 | 1 << 2 | 1), elements(|index| 4 * index + 1));
-    // The packed and the laned setup for elements of 16 bits.
+    // Reads with the packed and with the laned setup for elements of 16 bits.
     let half = |index: u32| (2 * index) | ((2 * index + 1) << 8);
     assert_eq!(read(0x1900 | 1 << 1 | 1), elements(|index| half(16 + index)));
     assert_eq!(read(0x1d00 | 1 << 1), elements(|index| half(2 * index)));
-    // Writes of bytes keep the other bytes.
+    // Writes of bytes do not change the other bytes of a word.
     let source = format!(
         "{}mov vpm, -1\n{}mov vpm, elem_num\n{}mov r1, vpm",
         write_setup(HORIZONTAL),
@@ -178,12 +178,13 @@ fn the_vpm_refuses_reads_without_a_setup_and_two_setups() {
     assert_eq!(fault("ldi vw_setup, 0x40000000"), FaultKind::Setup(0x4000_0000));
 }
 
-/// A load of rows of 16 words to row 0 of the VPM, with 64 bytes from one row of memory to the next. `rows` is from 1 to 15.
+/// The instructions that load rows of 16 words to row 0 of the VPM, with 64 bytes from one row of memory to the next. `rows` is from 1 to
+/// 15.
 fn load(rows: u32) -> String {
     format!("ldi vr_setup, {:#x}\nldi vr_addr, 0\n", 0x8300_1000 | rows << 16)
 }
 
-/// A store of rows of 16 words from row 0.
+/// The instructions that store rows of 16 words from row 0 of the VPM.
 fn store(rows: u32, to: u32) -> String {
     format!("ldi vw_setup, {:#x}\nldi vw_addr, {to}\n", 0x8010_4000 | rows << 23)
 }
@@ -252,8 +253,8 @@ fn columns_are_loaded_and_stored() {
 
 #[test]
 fn clocks_of_transfers() {
-    // The sum of: the clocks of the instructions before the transfer starts, the clocks of the transfer, and the clock of the instruction
-    // that waits.
+    // The time is the sum of the clocks of the instructions before the transfer, the clocks of the transfer, and the clock of the
+    // instruction that waits.
     let loads = |rows: u32| clocks(1, &format!("{}mov -, vr_wait", load(rows)));
     assert_eq!((loads(1), loads(4)), (4 + 135 + 15 + 4, 4 + 135 + 60 + 4));
     let stores = |rows: u32| clocks(1, &format!("{}mov -, vw_wait", store(rows, 4096)));

@@ -72,7 +72,7 @@ fn rotations() {
     // An input from a file is rotated within quads.
     let (machine, _) = run("mov ra0, elem_num\nnop\nnop; mov r1, ra0 >> 1");
     assert_eq!(*machine.accumulator(0, 1), elements(|index| (index & !3) | ((index + 3) % 4)));
-    // r5 has the values of each quad, and then the value of element 0.
+    // `r5quad` copies the first element of each quad to the elements of this quad. `r5rep` copies element 0 to all elements.
     let (machine, _) = run("mov r5quad, elem_num\nmov r0, r5\nmov r5rep, elem_num\nmov r1, r5");
     assert_eq!(*machine.accumulator(0, 0), elements(|index| index & !3));
     assert_eq!(*machine.accumulator(0, 1), [0; 16]);

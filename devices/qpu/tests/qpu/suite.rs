@@ -1,4 +1,4 @@
-//! The shared suite on the simulated QPUs.
+//! Runs the shared suite on the simulated QPUs.
 
 use std::sync::Arc;
 

@@ -17,9 +17,9 @@ fn chunks_can_start_at_any_tile() {
     let (star, first) = (aes.encrypt([0; 16]), test_block(5));
     for wide in [false, true] {
         let blocks: u64 = if wide { 1024 } else { 32 };
-        // After 0b1010...10 tiles, all upper bits of the Gray codes of the next blocks are set. After 2^i - 1 tiles,
-        // the last block of the next tile has a number that is 2^i times the blocks of a tile. Its offset differs
-        // from the previous offset by the mask of this number.
+        // After 0b1010...10 tiles, all upper bits of the Gray codes of the next blocks are set. After 2^i - 1 tiles, the number of the last
+        // block of the next tile is 2^i times the number of blocks of a tile. Its offset differs from the previous offset by the mask of
+        // this number.
         let all = (1 << 48) / blocks;
         let few = [0, 31, 0xAAAA_AAAA_AAAA_AAAA % all, 0x1_2345_6789, all - 2];
         let steps = (1..48 - blocks.trailing_zeros()).map(|i| (1 << i) - 1);

@@ -1,8 +1,8 @@
-//! The files of the shaders that are generated from the circuits are up to date.
+//! Checks that the files of the shaders that are generated from the circuits are up to date.
 
 use std::path::Path;
 
-/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-wgpu circuit::` generates them again.
+/// `LOCKSTEP_REGENERATE=1 cargo test -p lockstep-wgpu circuit::` writes these files again.
 #[test]
 fn shaders_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shaders/aes");

@@ -1,4 +1,4 @@
-//! Failures: a device that cannot be opened, a device that is lost, and work that a device does not support.
+//! Tests of failures: a device that cannot be opened, a device that is lost, and work that a device does not support.
 
 use crate::software;
 
@@ -102,7 +102,7 @@ fn unopened(device: WgpuDevice) -> WgpuDevice {
     device.with_launches(LaunchOptions { buffer: Some(u64::MAX), ..LaunchOptions::default() })
 }
 
-/// A device whose costs a planner sees: a GPU with low costs, or a CPU with high costs. The GPU can be lost in the middle of a call.
+/// A device that reports costs to the planner: a GPU with low costs, or a CPU with high costs. The GPU can be lost in the middle of a call.
 struct Seen {
     device: Kind,
     kernels: Vec<KernelInfo>,
@@ -251,7 +251,7 @@ fn a_cache_that_is_damaged_or_cannot_be_written_is_harmless() {
             assert!(cache.read(&name, 1 << 30).unwrap() != damaged, "it is written again");
         }
     }
-    // A file is in place of the directory.
+    // A file is at the path at which the cache needs a directory.
     std::fs::create_dir_all(&folder.0).unwrap();
     std::fs::write(folder.0.join("file"), b"").unwrap();
     let nowhere = Cache::at(folder.0.join("file").join("cache"));

@@ -1,4 +1,4 @@
-//! Fused GCM in shapes that the suite does not reach on a software device, and the number of its submissions.
+//! Tests of fused GCM with lengths that the suite does not reach on a software device, and of the number of its submissions.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
@@ -131,7 +131,7 @@ fn a_batch_takes_few_submissions() {
         let (sealed, tag) = gcm::seal(&aes, &messages[index].nonce, &[], &noise(index as u64, 16 << 10));
         assert!(messages[index].data == sealed && messages[index].tag == tag, "message {index}");
     }
-    // A chunk has a megabyte on a software device, and launches each program once.
+    // A chunk of a software device has one megabyte, and launches each program once.
     let launches =
         |name: &str| device.counters().iter().find(|counter| counter.name == name).map(|it| it.launches);
     assert!(launches("gcm_tags").unwrap() <= 3, "{:?}", device.counters());
@@ -188,13 +188,13 @@ fn with_pinned(
         tag: if fused.opens() { Tag::Expect(tag) } else { Tag::Write(tag) },
         status: Status::Pending,
     });
-    // The device processes a call with a long message in `submit`.
+    // For a call with a long message, the device processes all messages within `submit`.
     let outcome = device.submit(KernelId(0), Task::Fused(fused, &mut messages).into()).map(|_| ());
     let statuses = [messages[0].status, messages[1].status];
     (outcome, statuses, tags, long)
 }
 
-/// A call that fails leaves no statuses, tags or data, not even of a long message that was finished before the failure.
+/// A call that fails leaves no statuses, tags or data. This also holds for a long message that was finished before the failure.
 #[test]
 fn nothing_counts_of_a_call_that_fails() {
     for fused in [FusedAead::GcmSeal, FusedAead::GcmOpen, FusedAead::OcbSeal, FusedAead::OcbOpen] {

@@ -1,4 +1,4 @@
-//! The wgpu backend on a software device: the shared suite, shapes that it does not reach, and failures.
+//! Tests of the wgpu backend on a software device: the shared suite, lengths that the suite does not reach, and failures.
 
 mod circuit;
 mod failures;

@@ -1,6 +1,5 @@
-//! Data in device memory, in shapes that the suite does not reach: data in several chunks and buffers, data of odd
-//! lengths next to other bytes, and data in place where a chunk reads the previous chunk. Also work that is refused or
-//! fails.
+//! Tests with data in device memory that go beyond the shared suite: data in several chunks and buffers, data of odd lengths next to other
+//! bytes, and data in place where a chunk reads the previous chunk. Also tests work that is refused or fails.
 
 use crate::software;
 
@@ -302,7 +301,7 @@ fn empty_data_may_be_anywhere() {
     }
 }
 
-/// If an adapter is opened twice, both devices have the same name, but each has its own memory, which the other cannot access.
+/// If an adapter is opened twice, both devices have the same name, but neither device can access the memory of the other device.
 #[test]
 fn memory_of_another_instance_is_out_of_reach() {
     let (Some(one), Some(two)) = (device(), device()) else { return };

@@ -1,4 +1,4 @@
-//! Fused OCB3 against the oracle: messages over several tiles and chunks, wrong tags, and data in device memory.
+//! Compares fused OCB3 with the oracle. The tests use messages over several tiles and chunks, wrong tags, and data in device memory.
 
 use crate::software;
 
@@ -55,7 +55,7 @@ fn run(
     let mut tags: Vec<_> =
         cases.iter().map(|case| if opens { case.tag.clone() } else { vec![0; case.tag.len()] }).collect();
     let memory = device.memory().unwrap();
-    // Two bytes follow each output in device memory.
+    // In device memory, two bytes follow each output, and the call must not change them.
     let buffers: Vec<_> = (inputs.iter().filter(|_| place == Where::OnDevice))
         .map(|input| {
             let [from, to] = [(); 2].map(|()| memory.allocate(input.len() + 2).unwrap());
@@ -113,7 +113,7 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize, usize, usi
         }
         let is_forged = |i: usize| i % 3 == 1;
         for (i, case) in cases.iter_mut().enumerate().filter(|(i, _)| is_forged(*i)) {
-            // A tag, a ciphertext, associated data or a nonce is changed.
+            // Changes the tag, the ciphertext, the associated data or the nonce.
             let last = case.tag.len() - 1;
             let Case { nonce, aad, ciphertext, tag, .. } = case;
             let part = match i / 3 % 4 {
@@ -134,7 +134,8 @@ fn check(device: &WgpuDevice, size: KeySize, shapes: &[(usize, usize, usize, usi
     }
 }
 
-/// Lengths of data and associated data around multiples of blocks, tiles, and runs of sums.
+/// Lengths of nonces, associated data, data and tags. The lengths of data and associated data are near multiples of blocks, tiles, and runs
+/// of sums.
 const SHAPES: [(usize, usize, usize, usize); 16] = [
     (12, 0, 0, 16),
     (12, 5, 1, 16),

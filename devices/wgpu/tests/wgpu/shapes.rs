@@ -1,5 +1,5 @@
-//! Every pass, compared with the mock device, which uses the oracle. The shapes and sizes are those that the suite does not
-//! reach on a software device: tiles that invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
+//! Every pass, compared with the mock device, which uses the oracle. The suite does not reach these cases on a software device: tiles that
+//! invocations share, several chunks in flight, and OpenGL ES in place of Vulkan.
 
 use crate::software;
 
@@ -23,7 +23,7 @@ fn messages(size: KeySize, lengths: &[usize]) -> Vec<Message> {
     let message = |(index, &len): (usize, &usize)| {
         let seed = index as u64;
         let (key, tweak) = (test_key(seed % 3, size), test_key(seed + 9, size));
-        // A position that is deep in a data unit, and counters that wrap within the message.
+        // The position is deep in a data unit, and counters wrap within the message.
         let mut state = test_block(seed);
         state[12..15].fill(0xff);
         Message { key, tweak, position: 70_000 * seed, state, data: noise(seed, len) }
@@ -98,7 +98,7 @@ fn several_chunks_are_in_flight() {
             &[100_000, 16, 70_000 + tail, 48].map(|len| len / 16 * 16 + tail),
         );
     }
-    // More messages than one invocation processes, and messages of serial modes that need several launches.
+    // There are more messages than one invocation processes, and some messages of serial modes need several launches.
     check(&device, Pass::CbcEncrypt, KeySize::Aes128, &[40_000, 16, 70_000, 32]);
     check(&device, Pass::CbcMac, KeySize::Aes128, &[32 * 1024 + 16; 40]);
     check(&device, Pass::Cfb8Decrypt, KeySize::Aes128, &[1500, 3]);

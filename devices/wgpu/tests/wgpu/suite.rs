@@ -1,4 +1,4 @@
-//! The shared suite, for every kernel, on a software device or on the device that LOCKSTEP_TEST_DEVICE names.
+//! Runs the shared suite for every kernel, on a software device or on the device that LOCKSTEP_TEST_DEVICE names.
 
 use crate::software;
 

@@ -1,4 +1,4 @@
-//! What the tests and the measurement share.
+//! Functions that the tests and the measurement use.
 
 #[path = "../../tests/rustls/common.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -10,12 +10,12 @@ use rustls::{CipherSuite, ClientConfig, ClientConnection, ServerConfig, ServerCo
 /// The suites with AES-GCM.
 pub const SUITES: [CipherSuite; 6] = connections::SUITES;
 
-/// Lockstep with the rest of AWS-LC.
+/// The provider that takes AES-GCM from Lockstep and everything else from AWS-LC.
 pub fn lockstep() -> CryptoProvider {
     lockstep_rustls::provider(aws_lc_rs::default_provider()).expect("a kernel passes its self-test")
 }
 
-/// The providers by name, the one of Lockstep first.
+/// All providers with their names. The provider of Lockstep is the first.
 pub fn providers() -> Vec<(&'static str, CryptoProvider)> {
     vec![
         ("lockstep", lockstep()),

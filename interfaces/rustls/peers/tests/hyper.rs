@@ -1,4 +1,4 @@
-//! HTTP by hyper on loopback: each suite, with Lockstep on either side or on both.
+//! Tests HTTP by hyper on loopback with each suite. Lockstep is the provider of the client, of the server, or of both.
 
 use std::sync::Arc;
 use std::time::Duration;

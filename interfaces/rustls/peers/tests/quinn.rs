@@ -1,4 +1,4 @@
-//! QUIC by quinn on loopback: both suites with AES-GCM, with Lockstep on either side or on both.
+//! Tests QUIC by quinn on loopback with both AES-GCM suites. Lockstep is the provider of the client, of the server, or of both.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rustls::CipherSuite;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::quic::Suite;
 
-/// The suite of the first packets, whatever the connection uses afterwards.
+/// The suite that encrypts the first packets of every connection, whichever suite the connection uses later.
 fn initial(provider: &CryptoProvider) -> Suite {
     let name = CipherSuite::TLS13_AES_128_GCM_SHA256;
     let suite = provider.cipher_suites.iter().find(|suite| suite.suite() == name).unwrap();
@@ -31,7 +31,7 @@ fn client(provider: CryptoProvider, suite: CipherSuite) -> Endpoint {
     endpoint
 }
 
-/// Returns what arrives in each stream.
+/// Sends the data that arrive in each stream back in the same stream.
 async fn echo(endpoint: Endpoint) {
     let connection = endpoint.accept().await.unwrap().await.unwrap();
     while let Ok((mut sender, mut receiver)) = connection.accept_bi().await {
@@ -41,7 +41,7 @@ async fn echo(endpoint: Endpoint) {
     }
 }
 
-/// Sends data in a stream of its own, and receives the answer.
+/// Sends data in a new stream, and receives the answer.
 async fn exchange(connection: &Connection, data: &[u8]) -> Vec<u8> {
     let (mut sender, mut receiver) = connection.open_bi().await.unwrap();
     sender.write_all(data).await.unwrap();
@@ -64,7 +64,7 @@ async fn streams_arrive() {
                 for len in [1, 1200, 100_000, 1 << 20] {
                     let data = bytes(len, len as u64);
                     assert!(exchange(&connection, &data).await == data, "{suite:?}, {len} bytes");
-                    // The next stream has new keys.
+                    // The data of the next stream are encrypted with new keys.
                     connection.force_key_update();
                 }
                 connection.close(0_u8.into(), b"done");

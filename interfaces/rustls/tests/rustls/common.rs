@@ -1,4 +1,4 @@
-//! Configurations and connections in memory.
+//! Functions for tests: configurations, and connections in memory.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Pair {
         pair
     }
 
-    /// Delivers messages until neither side has any.
+    /// Delivers messages until neither side has a message to send.
     pub(crate) fn settle(&mut self) {
         while self.client.wants_write() || self.server.wants_write() {
             deliver::<ClientConnectionData, ServerConnectionData>(&mut self.client, &mut self.server)
@@ -97,7 +97,7 @@ impl Pair {
     }
 }
 
-/// The records that a connection has for the other side.
+/// The records that a connection wants to send.
 pub(crate) fn records<S: SideData>(from: &mut ConnectionCommon<S>) -> Vec<u8> {
     let mut wire = Vec::new();
     while from.wants_write() {
@@ -106,7 +106,7 @@ pub(crate) fn records<S: SideData>(from: &mut ConnectionCommon<S>) -> Vec<u8> {
     wire
 }
 
-/// Gives records to a connection, and returns their plaintext.
+/// Passes records to a connection, and returns their plaintext.
 pub(crate) fn receive<S: SideData>(to: &mut ConnectionCommon<S>, mut wire: &[u8]) -> Result<Vec<u8>, Error> {
     let mut plain = Vec::new();
     while !wire.is_empty() {
@@ -119,7 +119,7 @@ pub(crate) fn receive<S: SideData>(to: &mut ConnectionCommon<S>, mut wire: &[u8]
     Ok(plain)
 }
 
-/// Delivers what one side has for the other, and returns the plaintext.
+/// Delivers the records that one side wants to send to the other side, and returns their plaintext.
 pub(crate) fn deliver<A: SideData, B: SideData>(
     from: &mut ConnectionCommon<A>,
     to: &mut ConnectionCommon<B>,
@@ -127,7 +127,7 @@ pub(crate) fn deliver<A: SideData, B: SideData>(
     receive(to, &records(from))
 }
 
-/// Sends data in pieces that fit into the buffer of the connection, and returns what the other side has received.
+/// Sends data in pieces that fit into the buffer of the connection, and returns the data that the other side has received.
 pub(crate) fn send<A: SideData, B: SideData>(
     from: &mut ConnectionCommon<A>,
     to: &mut ConnectionCommon<B>,

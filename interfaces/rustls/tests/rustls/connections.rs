@@ -1,4 +1,4 @@
-//! Connections in memory between Lockstep and ring.
+//! Tests of connections in memory between Lockstep and ring.
 
 use std::io::{IoSlice, Read, Write};
 
@@ -9,7 +9,7 @@ use crate::common::{
     Pair, SUITES, bytes, client_config, deliver, ours, receive, records, send, server_config,
 };
 
-/// A pair for each suite, with Lockstep on one side or on both sides.
+/// Returns three connections for each suite: Lockstep is the client, the server, or both.
 fn pairs() -> impl Iterator<Item = (CipherSuite, Pair)> {
     let sides: [[fn() -> CryptoProvider; 2]; 3] =
         [[ours, ring::default_provider], [ring::default_provider, ours], [ours, ours]];
@@ -67,7 +67,7 @@ fn a_changed_record_ends_the_connection_without_plaintext() {
     for (suite, mut pair) in pairs() {
         pair.client.writer().write_all(&bytes(100, 3)).unwrap();
         let mut wire = records(&mut pair.client);
-        // A byte of the content, not of the header.
+        // Changes a byte of the content. The header does not change.
         wire[40] ^= 1;
         assert_eq!(receive(&mut pair.server, &wire), Err(Error::DecryptError), "{suite:?}");
         let mut plain = Vec::new();

@@ -1,4 +1,4 @@
-//! Connections to the programs of OpenSSL.
+//! Tests of connections to the programs of OpenSSL.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +31,7 @@ fn options(name: CipherSuite) -> [&'static str; 3] {
     }
 }
 
-/// A program that ends with the test.
+/// A program that is ended at the end of the test.
 struct Program(Child);
 
 impl Drop for Program {
@@ -108,7 +108,7 @@ fn s_client_talks_to_a_server() {
         let mut client = openssl(folder.path(), name, &arguments);
         let mut input = client.0.stdin.take().unwrap();
         let (mut output, sent) = (client.0.stdout.take().unwrap(), data.clone());
-        // The input stays open until the answer has arrived: at its end, s_client would close the connection.
+        // The input stays open until the answer has arrived, because s_client closes the connection at the end of its input.
         let writer = std::thread::spawn(move || {
             input.write_all(&sent).unwrap();
             input

@@ -1,4 +1,4 @@
-//! What the provider takes from the other one.
+//! Tests of the parts that the provider takes from the other provider.
 
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::crypto::{CryptoProvider, ring};
@@ -37,7 +37,7 @@ fn a_suite_is_made_once() {
     assert_eq!(addresses(&first), addresses(&again), "a provider that is Lockstep's already");
 }
 
-/// The suite of TLS 1.3 with our AES-GCM, made from ring's with this limit.
+/// The suite of TLS 1.3 with our AES-GCM, made from ring's suite whose limit of records has been set to this limit.
 fn with_limit(confidentiality_limit: u64, has_quic: bool) -> &'static Tls13CipherSuite {
     let other = suite(&ring::default_provider(), SUITES[0]).tls13().unwrap();
     let rustls::CipherSuiteCommon { suite: name, hash_provider, .. } = other.common;
@@ -64,7 +64,8 @@ fn suites_have_the_limit_of_aes_gcm_or_a_lower_one() {
     assert_eq!(with_limit(1000, true).common.confidentiality_limit, 1000);
 }
 
-/// Asks our algorithms: a suite is not FIPS-approved if any part of it is not, and no part of ring is.
+/// Checks that our algorithms state that they are not FIPS-approved. The suites alone do not show this: a suite is not FIPS-approved if any
+/// part of it is not, and no part of ring is.
 #[test]
 fn algorithms_are_not_fips() {
     for name in SUITES {
@@ -88,8 +89,8 @@ fn shown(secrets: &ConnectionTrafficSecrets) -> (&'static str, Vec<u8>, Vec<u8>)
     (name, key, iv)
 }
 
-/// The secrets that kTLS needs: our side sends with the secrets with which the side with ring receives, and the
-/// reverse.
+/// Compares the secrets that kTLS needs: our side sends with the secrets with which ring's side receives, and receives with the secrets
+/// with which ring's side sends.
 #[test]
 fn secrets_can_be_extracted() {
     for name in SUITES {

@@ -1,4 +1,4 @@
-//! QUIC: the vectors of RFC 9001, appendix A, and packets that equal those of ring.
+//! Tests of QUIC: the vectors of RFC 9001, appendix A, and packets that must equal those of ring.
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::cipher::{AeadKey, Iv};
@@ -41,7 +41,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
-/// A protected packet. The packet number is the last bytes of the header.
+/// Protects a packet. The packet number must be at the end of the header.
 fn protect(keys: &DirectionalKeys, number: u64, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut packet = [header, payload].concat();
     let (head, body) = packet.split_at_mut(header.len());

@@ -1,4 +1,4 @@
-//! Single records: the same bytes as those of ring, and the limits.
+//! Tests of single records: they must equal those of ring, and the limits must hold.
 
 use rustls::crypto::cipher::{
     AeadKey, InboundOpaqueMessage, Iv, MessageDecrypter, MessageEncrypter, OutboundChunks,
@@ -11,14 +11,14 @@ use rustls::{CipherSuite, ContentType, Error, ProtocolVersion, SupportedCipherSu
 
 use crate::common::{SUITES, bytes, ours, suite};
 
-/// Key and IV of a suite of TLS 1.3, from a secret.
+/// The key and the IV of a suite of TLS 1.3, derived from a secret.
 fn secrets(suite: SupportedCipherSuite, secret: &[u8]) -> (AeadKey, Iv) {
     let suite = suite.tls13().expect("a suite of TLS 1.3");
     let expander = suite.hkdf_provider.expander_for_okm(&OkmBlock::new(secret));
     (derive_traffic_key(&*expander, suite.aead_alg), derive_traffic_iv(&*expander))
 }
 
-/// The two ends of one direction.
+/// The encrypter and the decrypter of one direction.
 pub(crate) fn ends(suite: SupportedCipherSuite) -> (Box<dyn MessageEncrypter>, Box<dyn MessageDecrypter>) {
     match suite {
         SupportedCipherSuite::Tls13(algorithms) => {
@@ -67,7 +67,7 @@ fn opened(
     });
     if outcome == Err(Error::DecryptError) {
         let start = if suite(&ours(), name).tls13().is_some() { 0 } else { 8 };
-        // `None`: shorter than a tag.
+        // `None` if the record is shorter than a tag.
         let data = body.len().checked_sub(16).and_then(|end| body.get(start..end));
         assert!(data.is_none_or(|data| data.iter().all(|byte| *byte == 0)), "{name:?}");
     }
@@ -107,7 +107,7 @@ fn every_failure_is_the_same_error() {
             let outcome = opened(&mut *decrypter, name, &record[..len], 7);
             assert_eq!(outcome, Err(Error::DecryptError), "{name:?}, {len} bytes");
         }
-        // Another number is another nonce in TLS 1.3, and other associated data in TLS 1.2.
+        // With another record number, the nonce differs in TLS 1.3, and the associated data differ in TLS 1.2.
         assert_eq!(opened(&mut *decrypter, name, &record, 8), Err(Error::DecryptError), "{name:?}");
         assert!(opened(&mut *decrypter, name, &record, 7).is_ok(), "{name:?}: the decrypter is still usable");
     }

@@ -12,7 +12,7 @@ use rustls::{ContentType, ProtocolVersion, SupportedCipherSuite};
 
 use crate::common::{ours, suite};
 
-/// Set only in the process that uses the keys.
+/// This variable is set only in the process that uses the keys.
 const VARIABLE: &str = "LOCKSTEP_TEST_RESIDUE";
 
 type Step = (&'static str, fn(&[u8]));

@@ -22,7 +22,7 @@ const SBOX = (() => {
     return table;
 })();
 
-/** KeyExpansion (FIPS 197, section 5.2): the round keys, 16 bytes each. */
+/** Computes KeyExpansion (FIPS 197, section 5.2). Returns the round keys, 16 bytes each. */
 export function expand(key) {
     const [words, rounds] = [key.length / 4, key.length / 4 + 6];
     const keys = new Uint8Array(16 * (rounds + 1));
@@ -40,7 +40,7 @@ export function expand(key) {
     return keys;
 }
 
-/** The round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5), in the order of use. */
+/** Returns the round keys of the equivalent inverse cipher (FIPS 197, section 5.3.5), in the order of use. */
 export function inverse(keys) {
     const rounds = keys.length / 16 - 1;
     const result = new Uint8Array(keys.length);
@@ -59,7 +59,7 @@ function inverseMixColumns(block) {
     });
 }
 
-/** The round keys of `opengl/fixslice` as bit planes: see devices/opengl/src/fixslice/keys.rs. */
+/** Returns the round keys of `opengl/fixslice` as bit planes: see devices/opengl/src/fixslice/keys.rs. */
 export function planes(keys, decrypts) {
     const rounds = keys.length / 16 - 1;
     const words = new Uint32Array(8 * (rounds + 1));
@@ -80,7 +80,7 @@ export function planes(keys, decrypts) {
 
 const BLOCK = (1n << 128n) - 1n;
 
-/** A block as a number whose first byte is the most significant, and the reverse. */
+/** Converts a block to a number. The first byte of the block is the most significant. `blockOf` is the inverse function. */
 export function numberOf(block) {
     return block.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }
@@ -88,14 +88,14 @@ export function blockOf(number) {
     return Uint8Array.from({ length: 16 }, (_, at) => Number((number >> BigInt(120 - 8 * at)) & 0xffn));
 }
 
-/** The counter block after `count` blocks. The counter has 128 bits, or the last 32 bits of the block. */
+/** Returns the counter block after `count` blocks. The counter consists of the last `bits` bits of the block. */
 export function counterAfter(block, count, bits = 128) {
     const modulus = (1n << BigInt(bits)) - 1n;
     const number = numberOf(block);
     return blockOf((number & ~modulus & BLOCK) | ((number + BigInt(count)) & modulus));
 }
 
-/** The counter block of GCM-SIV after `count` blocks: the first 32 bits are a little-endian counter (RFC 8452, section 4). */
+/** Returns the counter block of GCM-SIV after `count` blocks. Its first 32 bits are a little-endian counter (RFC 8452, section 4). */
 export function littleCounterAfter(block, count) {
     const result = block.slice();
     const view = new DataView(result.buffer);
@@ -103,7 +103,7 @@ export function littleCounterAfter(block, count) {
     return result;
 }
 
-/** A tweak of XTS, a little-endian number, times x^`count` (IEEE 1619, section 5.2). */
+/** Returns the product of a tweak of XTS and x^`count` (IEEE 1619, section 5.2). The tweak is a little-endian number. */
 export function tweakAfter(number, count) {
     for (let left = count; left > 0; left -= 64) {
         const by = BigInt(Math.min(left, 64));

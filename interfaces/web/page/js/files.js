@@ -9,7 +9,7 @@ const chosen = (name) => form().elements[name].value;
 
 let library;
 
-/** Loads the npm package, which the build puts beside this page. */
+/** Loads the npm package. The build puts the package into the folder of this page. */
 async function load() {
     if (!library) {
         const loaded = await import('../lockstep/lockstep.js');
@@ -34,12 +34,12 @@ const need = (value, text) => {
     return value;
 };
 
-/** The options of the library for the chosen key. */
+/** Returns the options of the library for the chosen key. */
 async function keyOptions(action) {
     const kind = chosen('kind');
     if (kind === 'keyFile') {
         const file = need(byId('key-file').files[0], 'Choose a key file, or make a new one.');
-        // A key file is a line of text; a larger file was chosen by mistake.
+        // A key file is a line of text. If the file is larger, it was chosen by mistake.
         if (file.size > 4096) throw new Error('This is not a key file: it is too large.');
         return { keyFile: new Uint8Array(await file.arrayBuffer()) };
     }
@@ -58,7 +58,7 @@ async function keyOptions(action) {
     return { identities: [await file.text()] };
 }
 
-/** A link that saves a file. */
+/** Makes a link that saves a file. */
 function link(blob, name) {
     const anchor = element('a', { class: 'button', href: URL.createObjectURL(blob), download: name });
     anchor.textContent = `Save ${name}`;
@@ -82,7 +82,7 @@ function reason(error) {
     return error.message;
 }
 
-/** Processes a file. The result is offered only if all of it was written and closed. */
+/** Processes a file. The result is offered only after all of it has been written and its stream has been closed. */
 async function processFile(action, options, file, progress, signal) {
     const target = await place();
     try {

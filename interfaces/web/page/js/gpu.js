@@ -8,7 +8,7 @@ import { PROGRAMS, rate, tests as wgpuTests } from './wgpu_tests.js';
 import { Webgl } from './webgl.js';
 import { CHAPTER, KERNELS, experiment, tests as webglTests } from './webgl_tests.js';
 
-// `?quick` measures small sizes in few runs, for software devices.
+// `?quick` selects small sizes and few runs, for software devices.
 const quick = new URLSearchParams(location.search).has('quick');
 const WGPU_BYTES = quick ? 1 << 18 : 32 << 20;
 const KEY_BYTES = 16;
@@ -141,7 +141,7 @@ async function copy() {
 }
 
 export function startGpu() {
-    // For scripts that read the results.
+    // Scripts that test the page read these results.
     globalThis.lockstepPage = { results };
     task('wgpu', testWgpu);
     task('webgl', testWebgl);

@@ -1,4 +1,5 @@
-// The passes of the kernels: the chaining state after a number of blocks, and the comparison of a result with WebCrypto.
+// The passes of the kernels. For each pass, this module computes the chaining state after a number of blocks, and compares a result with
+// WebCrypto.
 
 import { counterAfter, littleBlockOf, littleCounterAfter, littleNumberOf, tweakAfter } from './aes.js';
 import { before, equal, xor } from './reference.js';
@@ -41,8 +42,8 @@ const compare = {
 const never = () => new Uint8Array(16);
 
 /**
- * The passes. `wgpu` is the name in programs of `devices/wgpu`, and `opengl` that in programs of `devices/opengl`. `state` is the
- * chaining state after `count` blocks.
+ * The passes. `wgpu` is the name of a pass in programs of `devices/wgpu`, and `opengl` is its name in programs of `devices/opengl`. `state`
+ * returns the chaining state after `count` blocks.
  */
 export const PASSES = [
     { name: 'ECB encryption', wgpu: 'ecb_encrypt', opengl: 'EcbEncrypt', state: never, compare: compare.ecbEncrypt },

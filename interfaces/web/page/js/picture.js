@@ -1,4 +1,4 @@
-// The section "What ECB shows": the modes ECB and CBC on a picture, as Figures 36-11 and 36-13 of GPU Gems 3.
+// The section "What ECB shows". It shows the modes ECB and CBC on a picture, as Figures 36-11 and 36-13 of GPU Gems 3 do.
 
 import { byId, element, readJson, say } from './dom.js';
 import { PASSES } from './passes.js';
@@ -9,7 +9,7 @@ const KERNEL = 'opengl/fixslice';
 const MOST = 512;
 const pass = (name) => PASSES.find(({ opengl }) => opengl === name);
 
-// The picture of docs/papers/opengl.md: letters of 5 by 7 squares, row by row; bit 4 is the leftmost square.
+// The picture of docs/papers/opengl.md. It consists of letters of 5 by 7 squares, row by row. Bit 4 of a row is its leftmost square.
 const LETTERS = [
     [0b01110, 0b10001, 0b10001, 0b11111, 0b10001, 0b10001, 0b10001],
     [0b11111, 0b10000, 0b10000, 0b11110, 0b10000, 0b10000, 0b11111],
@@ -36,7 +36,7 @@ function contextOf(width, height) {
     return canvas.getContext('2d', { willReadFrequently: true });
 }
 
-/** The pixels of a file. The width is a multiple of four, so that a block never spans two rows. */
+/** Returns the pixels of an image file. The width is made a multiple of four, so that a block never spans two rows. */
 async function pixels(file) {
     let bitmap;
     try {
@@ -57,7 +57,7 @@ async function pixels(file) {
 
 function figure(bytes, { width, height }, caption, description) {
     const shown = new ImageData(new Uint8ClampedArray(bytes), width, height);
-    // The opacity is encrypted too, but a picture shows only opaque pixels.
+    // The opacity is encrypted too. It is set to 255 here, because only opaque pixels show all their bytes.
     for (let at = 3; at < shown.data.length; at += 4) shown.data[at] = 255;
     const context = contextOf(width, height);
     context.putImageData(shown, 0, 0);
@@ -75,7 +75,7 @@ async function encrypted(image) {
     const reference = await Reference.of(key);
     const plain = new Uint8Array(image.data);
     const ecb = webgl.run(KERNEL, pass('EcbEncrypt'), key, plain, iv);
-    // CBC encryption is serial, so the CPU encrypts and the GPU decrypts.
+    // CBC encryption is serial, so the CPU encrypts. The GPU decrypts the result.
     const cbc = await reference.cbcEncrypt(iv, plain);
     const back = [webgl.run(KERNEL, pass('EcbDecrypt'), key, ecb, iv), webgl.run(KERNEL, pass('CbcDecrypt'), key, cbc, iv)];
     const isRight = await pass('EcbEncrypt').compare({ reference, data: plain }, ecb);
@@ -105,7 +105,7 @@ async function show(load) {
 export function startPicture() {
     const input = byId('picture-file');
     input.addEventListener('change', () => input.files[0] && show(() => pixels(input.files[0])));
-    // The section is below the others, so the GPU is opened when a reader comes to it.
+    // This section is below the other sections, so the GPU is opened only when a reader scrolls to it.
     const observer = new IntersectionObserver((entries) => {
         if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
         observer.disconnect();

@@ -1,4 +1,4 @@
-// A plot with logarithmic axes, drawn as Figure 36-9 of the chapter: rate by batch size.
+// Draws a plot of the rate by batch size with logarithmic axes, as in Figure 36-9 of the chapter.
 
 import { element, size, svg } from './dom.js';
 

@@ -1,4 +1,4 @@
-// AES of WebCrypto, to which every result of a GPU is compared before its rate is shown.
+// AES of WebCrypto. Every result of a GPU is compared with it before the rate of the GPU is shown.
 //
 // WebCrypto has neither ECB nor XTS, CFB and OFB. But CBC decryption contains the inverse cipher of every block, and the cipher
 // is a permutation: a ciphertext is correct if and only if the inverse cipher returns the plaintext.
@@ -23,7 +23,7 @@ export function join(...parts) {
     return result;
 }
 
-/** Random bytes. WebCrypto returns at most 64 KiB in a call. */
+/** Returns random bytes. One call of WebCrypto returns at most 64 KiB. */
 export function random(length) {
     const bytes = new Uint8Array(length);
     for (let at = 0; at < length; at += 65536) crypto.getRandomValues(bytes.subarray(at, at + 65536));
@@ -33,7 +33,7 @@ export function random(length) {
 export class Reference {
     #key;
 
-    /** WebCrypto is missing on pages without https, except on the local machine. */
+    /** Imports a key. WebCrypto is missing on pages without https, except on the local machine. */
     static async of(key) {
         if (!crypto.subtle) throw new Error('This page needs WebCrypto to check results. Open it by https or on localhost.');
         const reference = new Reference();
@@ -48,7 +48,7 @@ export class Reference {
         return new Uint8Array(await crypto.subtle[operation](parameters, this.#key[parameters.name], data));
     }
 
-    /** CBC without padding. */
+    /** Encrypts in CBC mode without padding. */
     async cbcEncrypt(iv, data) {
         return (await this.#run('encrypt', { name: 'AES-CBC', iv }, data)).subarray(0, data.length);
     }
@@ -68,19 +68,19 @@ export class Reference {
         return this.#run('encrypt', { name: 'AES-GCM', iv, additionalData }, data);
     }
 
-    /** The cipher of one block. */
+    /** Applies the cipher to one block. */
     encryptBlock(block) {
         return this.cbcEncrypt(new Uint8Array(16), block);
     }
 
-    /** The inverse cipher of each block. */
+    /** Applies the inverse cipher to each block. */
     async decryptBlocks(data) {
         const zero = new Uint8Array(16);
         return xor(await this.cbcDecrypt(zero, data), before(zero, data));
     }
 }
 
-/** For each block the block before it. */
+/** Returns for each block the block before it. `first` is the block before the first one. */
 export function before(first, data) {
     return join(first, data.subarray(0, data.length - 16));
 }

@@ -1,4 +1,4 @@
-// Results of any size, before they are saved: files in the browser's private storage, or in memory where that is missing.
+// Stores results of any size until they are saved: in the browser's private storage or, if it is missing, in memory.
 
 import { size } from './dom.js';
 
@@ -8,7 +8,7 @@ const PREFIX = 'lockstep-';
 
 let folder;
 
-/** The folder of this page. Folders of pages that are closed are removed: a lock exists as long as its page. */
+/** Opens the folder of this page, and removes folders of closed pages. Each page holds a lock for its folder as long as it is open. */
 async function open() {
     if (!navigator.storage?.getDirectory || !navigator.locks || !globalThis.FileSystemFileHandle?.prototype.createWritable) return undefined;
     try {
@@ -36,7 +36,7 @@ export async function isUnlimited() {
     return Boolean(await prepare());
 }
 
-/** A place for a result: a stream to write to, `file()` after its end, and `remove()`. */
+/** Makes a place for a result. `stream` receives the result, `file()` returns it after the end of the stream, and `remove()` removes it. */
 export async function place() {
     const directory = await prepare();
     if (!directory) return inMemory();

@@ -39,7 +39,7 @@ export class Webgl {
         return webgl;
     }
 
-    /** The name of the GPU, as far as the browser tells it. */
+    /** The name of the GPU, as far as the browser reports it. */
     get name() {
         const gl = this.#gl;
         const info = gl.getExtension('WEBGL_debug_renderer_info');
@@ -65,7 +65,7 @@ export class Webgl {
         if (error !== gl.NO_ERROR) throw new Error(`${what} failed: OpenGL error 0x${error.toString(16)}. Update the graphics driver.`);
     }
 
-    /** The exported program of a kernel and a pass. */
+    /** Returns the exported program of a kernel and a pass. */
     find(kernel, pass, bits) {
         const fits = (program) => program.kernel === kernel && program.pass === pass && [null, bits].includes(program.keyBits);
         return this.#exported.programs.find(fits);
@@ -109,7 +109,7 @@ export class Webgl {
         for (const filter of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) gl.texParameteri(gl.TEXTURE_2D, filter, gl.NEAREST);
         for (const wrap of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) gl.texParameteri(gl.TEXTURE_2D, wrap, gl.CLAMP_TO_EDGE);
         gl.texImage2D(gl.TEXTURE_2D, 0, internal, width, height, 0, format, gl.UNSIGNED_INT, content);
-        // WebGL refuses a draw to a texture that is bound to any unit.
+        // WebGL refuses to draw to a texture that is bound to a texture unit.
         gl.bindTexture(gl.TEXTURE_2D, null);
         this.#check('A texture');
         this.#textures.set(name, { texture, height });
@@ -156,8 +156,8 @@ export class Webgl {
     }
 
     /**
-     * Encrypts or decrypts whole blocks by a kernel. `pass` has the members of passes.js; the kernels of GPU Gems 3 have only ECB.
-     * For XTS, `iv` is the encrypted tweak.
+     * Encrypts or decrypts whole blocks by a kernel. `pass` is a member of `PASSES` in passes.js. The kernels of GPU Gems 3 support only
+     * ECB. For XTS, `iv` is the encrypted tweak.
      */
     run(kernel, pass, key, data, iv) {
         const program = this.find(kernel, pass.opengl, 8 * key.length);
@@ -168,7 +168,7 @@ export class Webgl {
         return result;
     }
 
-    // The kernels of GPU Gems 3, chapter 36: see devices/opengl/src/blocks/gems.rs.
+    // Runs a kernel of GPU Gems 3, chapter 36: see devices/opengl/src/blocks/gems.rs.
     #gems(program, compiled, pass, key, data) {
         const gl = this.#gl;
         const { uniforms } = compiled;
@@ -177,7 +177,7 @@ export class Webgl {
         keys.set(new Uint32Array(expanded.buffer));
         gl.uniform1i(uniforms.rounds, expanded.length / 16 - 1);
         gl.uniform4uiv(uniforms.round_keys, keys);
-        // Only programs with both directions have this uniform.
+        // Only a program with both directions has this uniform.
         gl.uniform1i(uniforms.mode, pass.decrypts ? 1 : 0);
         Object.entries(program.tables).forEach(([uniform, name], index) => {
             const content = Uint32Array.from(this.#exported.tables[name]);
@@ -200,7 +200,7 @@ export class Webgl {
         return bytes.subarray(0, data.length);
     }
 
-    // Transform feedback records the results of the vertex shader.
+    // Runs the vertex shader. Transform feedback records its results.
     #transform(data) {
         const gl = this.#gl;
         this.#attach([this.#texture('vertex target', WIDTH, 1)]);
@@ -236,14 +236,15 @@ export class Webgl {
         return result;
     }
 
-    // The constant-time kernel: see devices/opengl/src/fixslice.
+    // Runs the constant-time kernel: see devices/opengl/src/fixslice.
     #fixslice(compiled, pass, key, data, iv) {
         const gl = this.#gl;
         const { uniforms } = compiled;
         const tiles = Math.ceil(data.length / 16 / (2 * HALF));
         const halves = [0, 1].map(() => new Uint32Array(4 * WIDTH * rows(tiles * HALF)));
         const bytes = halves.map((half) => new Uint8Array(half.buffer));
-        // Calls `move` for each part of the data: the half, the position in it and the part of the data.
+        // Calls `move` for each part of the data with four arguments: the half, the position in the half, and the start and the end of the
+        // part in the data.
         const parts = (move) => {
             for (let part = 0; 16 * HALF * part < data.length; part++) {
                 const at = 16 * HALF * part;
@@ -259,7 +260,7 @@ export class Webgl {
         this.#bind(1, uniforms.second_blocks, this.#upload('second input', halves[1]));
         this.#bind(2, uniforms.tiles, this.#upload('tiles', tileTexels(pass, data, iv, tiles)));
         const height = rows(tiles * HALF);
-        // Both targets have the same height, because a target can already be larger than this draw needs.
+        // Both targets need the same height. A target that already exists may be higher than this draw needs, so its height is used.
         this.#attach(['first output', 'second output'].map((name) => this.#texture(name, WIDTH, Math.max(height, this.#textures.get('first output')?.height ?? 0))));
         this.#cover(tiles * HALF);
         halves.forEach((half, index) => this.#read(index, half));
@@ -269,7 +270,7 @@ export class Webgl {
     }
 }
 
-// Two texels for each tile: the chaining state before the tile, and the number of its key.
+// Makes two texels for each tile: the chaining state before the tile, and the number of the tile's key.
 function tileTexels(pass, data, iv, tiles) {
     const words = new Uint32Array(4 * WIDTH * rows(2 * tiles));
     const bytes = new Uint8Array(words.buffer);

@@ -12,20 +12,20 @@ export const KERNELS = [
     { name: 'opengl/fixslice', label: 'constant time' },
 ];
 
-/** Kernels that are tested but not in the plot: one program has both directions. */
+/** Kernels that are tested but not shown in the plot. Each has one program for both directions. */
 const BY_MODE = ['opengl/gems-vertex-mode', 'opengl/gems-fragment-mode'];
 
 /** The chapter's rates on a GeForce 8800 GTS in bytes per second, with batches of 1 MiB (section 36.4). */
 export const CHAPTER = { batch_bytes: 1 << 20, vertex: 53e6, fragment: 95e6, openssl: 55e6 };
 
 const ECB = PASSES[0];
-// Parts of tiles and of rows of textures, in blocks.
+// Lengths in blocks. Most of them fill a tile, or a row of a texture, only in part.
 const LENGTHS = [1, 63, 64, 65, 511, 513, 5000];
 
-/** All tests: their kernel, name, and a function that returns what is wrong, or an empty string. */
+/** Returns all tests: for each, its kernel, its name, and a function that returns a message if the test fails, or an empty string. */
 export function tests(webgl) {
     const list = [];
-    // Chromium's WebCrypto has no keys of 192 bits to compare with.
+    // Keys of 192 bits are not tested, because Chromium's WebCrypto does not support them.
     for (const bytes of [16, 32]) {
         for (const name of [...KERNELS.map((kernel) => kernel.name), ...BY_MODE]) {
             for (const pass of PASSES.filter(({ opengl }) => opengl && webgl.find(name, opengl, 8 * bytes))) {
@@ -41,7 +41,7 @@ async function testPass(webgl, kernel, pass, bytes) {
     const [reference, tweak] = await Promise.all([key, tweakKey].map((one) => Reference.of(one)));
     for (const blocks of LENGTHS) {
         const [iv, data] = [random(16), random(16 * blocks)];
-        // Counters that wrap within the message.
+        // These counters wrap within the message.
         if (pass.counterBits) iv.fill(255, 12, 15);
         const state = pass.tweaks ? await tweak.encryptBlock(iv) : iv;
         const out = webgl.run(kernel, pass, key, data, state);
@@ -69,10 +69,11 @@ export async function experiment(webgl, { batches, total, runs }, report, signal
                 for (let at = 0; at + batch <= total; at += batch) out.set(webgl.run(name, ECB, key, input.subarray(at, at + batch)), at);
                 const time = (performance.now() - start) / 1000;
                 if (run > 0) times.push(time);
-                // All runs have the same input, so the output of the first run, which is compared with WebCrypto, is that of all.
+                // All runs have the same input. The output of the first run is compared with WebCrypto, and all other outputs are compared
+                // with this output.
                 expected ??= (await ECB.compare({ reference, data: input }, out)) ? out : undefined;
                 if (!expected || !equal(out, expected)) throw new Error(`${name} encrypts batches of ${batch} bytes WRONGLY: nothing was measured.`);
-                // The page stays usable meanwhile.
+                // The wait keeps the page usable during the experiment.
                 await new Promise((resolve) => setTimeout(resolve));
             }
             const mean = times.reduce((sum, time) => sum + time, 0) / runs;

@@ -3,7 +3,7 @@
 import { expand, inverse, littleBlockOf, tweakAfter } from './aes.js';
 import { join } from './reference.js';
 
-// WebGPU's largest alignment of the offset of a storage buffer, in bytes.
+// The largest value of WebGPU's limit for the alignment of offsets of storage buffers, in bytes.
 const ALIGNMENT = 256;
 const TILE = 32;
 const LAUNCH = 32;
@@ -11,12 +11,12 @@ const aligned = (bytes) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
 
 export class NoGpu extends Error {}
 
-/** The round keys of keys in the order of the shaders: for encryption, then for decryption. */
+/** Returns the round keys of each key in the order that the shaders require: first for encryption, then for decryption. */
 export function schedules(keys) {
     return join(...keys.map((key) => join(expand(key), inverse(expand(key)))));
 }
 
-/** Tiles for a pass over messages: `{at, blocks, key, extra, iv}`, in blocks. */
+/** Makes the tiles for a pass over messages of the form `{at, blocks, key, extra, iv}`. Positions and lengths are in blocks. */
 export function tilesOf(pass, constants, wide, messages) {
     const whole = constants.rows * (wide ? constants.wide : 1);
     const tiles = [];
@@ -85,7 +85,7 @@ export class Wgpu {
         return gpu;
     }
 
-    /** The name of the GPU, as far as the browser tells it. */
+    /** The name of the GPU, as far as the browser reports it. */
     get name() {
         const { description, device, architecture, vendor } = this.info;
         return description || [vendor, device || architecture].filter(Boolean).join(' ') || 'a GPU that the browser does not name';
@@ -109,26 +109,26 @@ export class Wgpu {
         return this.#pipelines.get(name);
     }
 
-    /** Compiles programs, in parallel if the browser does so. The parameter selects them by name. */
+    /** Compiles the programs whose names `isUsed` accepts. Some browsers compile them in parallel. */
     compile(isUsed) {
         const names = this.#exported.programs.map(({ name }) => name).filter(isUsed);
         return this.#scoped(() => Promise.all(names.map((name) => this.pipeline(name))));
     }
 
-    /** Runs `work`, and turns errors of WebGPU into exceptions with a remedy. */
+    /** Runs `work`, and converts errors of WebGPU to exceptions whose messages state a remedy. */
     async #scoped(work) {
         this.#device.pushErrorScope('validation');
         this.#device.pushErrorScope('out-of-memory');
         let result, failure;
         try {
-            // Calls of a device that is lost may never end.
+            // If the device is lost, `work` may never end.
             result = await Promise.race([work(), this.#loss]);
         } catch (error) {
             failure = error;
         }
         if (this.#lost) throw new Error(this.#lost);
         const [memory, invalid] = await Promise.all([this.#device.popErrorScope(), this.#device.popErrorScope()]).catch(() => []);
-        // After a failed call, the browser reports the loss of the device a moment later.
+        // After a failed call, the browser needs a moment to report that the device is lost.
         if (failure) await new Promise((resolve) => setTimeout(resolve, 100));
         if (this.#lost) throw new Error(this.#lost);
         if (memory) throw new Error('The GPU has not enough memory. Close other programs and tabs that use the GPU, or choose a smaller size.');
@@ -140,7 +140,7 @@ export class Wgpu {
     /**
      * Runs launches on `data`, which the launches read and write. A launch has the program's name, its tiles, the number of
      * invocations, and the members of `Launch`. Returns the data, and the time in seconds from host to host. If `repeat` is given,
-     * the launches run again that many times on the GPU, and `gpuTime` is the time of a repetition.
+     * the launches are repeated this number of times on the GPU, and `gpuTime` is the time of one repetition.
      */
     run({ data, keys, launches, repeat = 0 }) {
         return this.#scoped(() => this.#run(data, keys, launches, repeat));
@@ -201,7 +201,7 @@ export class Wgpu {
         return (performance.now() - start) / 1000 / times;
     }
 
-    // The buffer that programs only read: launches, tiles, then round keys and T-tables.
+    // Makes the buffer that programs only read. It contains the launches, the tiles, the round keys, and then the T-tables.
     #parameters(keys, launches) {
         const tables = [];
         const first = schedules(keys);
@@ -227,7 +227,7 @@ export class Wgpu {
         return { bytes: join(head, first, ...tables), tiles, schedules: schedulesAt };
     }
 
-    /** The launches of a pass over messages in `data`; see `tilesOf`. For XTS, `extra` is the place of the encrypted tweak. */
+    /** Makes the launches of a pass over messages in `data`: see `tilesOf`. For XTS, `extra` is the place of the encrypted tweak. */
     launchesOfPass(pass, family, wide, messages, { to = 0, step = 0, tweakKeys } = {}) {
         const program = `${family}${wide ? '' : '_lane'}_${pass.wgpu}`;
         const tiles = tilesOf(pass, this.constants, wide, messages);
@@ -238,7 +238,7 @@ export class Wgpu {
         return launches;
     }
 
-    /** The launch that encrypts single blocks: `{at, key}`. */
+    /** Makes the launch that encrypts single blocks of the form `{at, key}`. */
     blocks(blocks) {
         const tiles = blocks.map(({ at, key }) => ({ at, key, blocks: 1 }));
         return { program: 'blocks_encrypt', tiles, invocations: Math.ceil(tiles.length / this.constants.chainMessages) };

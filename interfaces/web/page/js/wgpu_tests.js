@@ -3,12 +3,12 @@
 import { PASSES } from './passes.js';
 import { Reference, equal, join, random, xor } from './reference.js';
 
-/** Lengths of messages in blocks: tails of tiles that one invocation and that 32 invocations process. */
+/** Lengths of messages in blocks. They end within tiles, both for tiles of one invocation and for tiles of 32 invocations. */
 const LENGTHS = [1, 31, 32, 33, 1023, 1024, 1025, 2100];
 
 const families = ['bitslice', 'table'];
 
-/** Selects the programs that the tests run: all but those of OCB3, and of data in the memory of a device. */
+/** Selects the programs that the tests run: all except the programs for OCB3 and for data in device memory. */
 export const PROGRAMS = (name) => !name.includes('ocb') && name !== 'tails';
 const isDone = (status) => status === 1;
 
@@ -32,7 +32,7 @@ async function testPass(gpu, pass, family, wide, bytes) {
     const layout = new Layout();
     const messages = LENGTHS.map((blocks, index) => {
         const iv = random(16);
-        // Counters that wrap within the message.
+        // These counters wrap within the message.
         if (pass.counterBits) iv.fill(255, 12, 15);
         return { blocks, key: index % 2, extra: pass.tweaks ? layout.section(1) : 0, iv, data: random(16 * blocks) };
     });
@@ -68,7 +68,7 @@ const CHAINS = [
     { name: 'CBC-MAC', option: 9, isMac: true, expected: async ({ reference, iv, data }) => (await reference.cbcEncrypt(iv, data)).slice(-16) },
 ];
 
-/** A mode in which the cipher is applied to the chaining state. `step` returns the output and the next state. */
+/** Computes a mode in which the cipher is applied to the chaining state. `step` returns the output and the next state. */
 async function serial(reference, iv, data, step) {
     const out = [];
     let state = iv;
@@ -81,7 +81,7 @@ async function serial(reference, iv, data, step) {
     return join(...out);
 }
 
-/** CFB with segments of 8 bits or 1 bit. */
+/** Computes CFB with segments of 8 bits or 1 bit. */
 async function shifting({ reference, iv, data }, bits, decrypts) {
     const out = new Uint8Array(data.length);
     let state = iv.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
@@ -122,7 +122,7 @@ async function testChain(gpu, chain, bytes) {
     const { keys, references } = await keysOf(bytes);
     const layout = new Layout();
     const small = chain.option >= 2 && chain.option <= 5;
-    // More messages than an invocation processes, of several lengths, the longest first.
+    // There are more messages than one invocation processes. They have several lengths, and the longest comes first.
     const messages = Array.from({ length: small ? 3 : 11 }, (_, index) => ({
         key: index % 2, iv: random(16), data: random(small ? 16 : 16 * (1 + ((29 - index) % 9))), extra: layout.section(1),
     }));
@@ -148,7 +148,7 @@ async function testChain(gpu, chain, bytes) {
     return '';
 }
 
-/** The launches of GHASH of several messages. `hashed` has items `{at, blocks, key, output}`. */
+/** Makes the launches of GHASH of several messages. The items of `hashed` have the form `{at, blocks, key, output}`. */
 function ghash(gpu, layout, zeros, hashed) {
     const { ghashRun, ghashLevels } = gpu.constants;
     const scratch = layout.section(ghashLevels * zeros.length);
@@ -240,11 +240,11 @@ async function testGcm(gpu, family, wide, bytes, opens) {
     return '';
 }
 
-/** All tests: their kernel, name, and a function that returns what is wrong, or an empty string. */
+/** Returns all tests: for each, its kernel, its name, and a function that returns a message if the test fails, or an empty string. */
 export function tests(gpu) {
     const list = [];
     const add = (kernel, name, test) => list.push({ kernel, name, test });
-    // Chromium's WebCrypto has no keys of 192 bits to compare with.
+    // Keys of 192 bits are not tested, because Chromium's WebCrypto does not support them.
     for (const bytes of [16, 32]) {
         for (const family of families) {
             const kernel = `wgpu/${family}`;
@@ -260,15 +260,15 @@ export function tests(gpu) {
     return list;
 }
 
-/** The next larger time that a measurement should take at least, in seconds. */
+/** The minimum time of a measurement in seconds. */
 const LEAST = 0.05;
 
-/** The number of repetitions of a launch that takes `seconds`. */
+/** Returns the number of repetitions of a launch that takes `seconds`. */
 const repetitions = (seconds) => Math.min(1000, Math.max(1, Math.ceil(LEAST / seconds)));
 
 /**
- * Measures a pass on one message of `bytes` bytes after the comparison with WebCrypto. Returns bytes per second: `resident` for
- * data that are on the GPU, `host` from host to host.
+ * Compares a pass on one message of `bytes` bytes with WebCrypto, and then measures it. Returns rates in bytes per second: `resident` for
+ * data that stay on the GPU, and `host` for data that are copied from the host and back.
  */
 export async function rate(gpu, pass, family, wide, bytes, keyBytes, rounds = 3) {
     const { keys, references } = await keysOf(keyBytes);

@@ -1,4 +1,4 @@
-// A server for the page and a headless Chromium.
+// Starts a server for the page and a headless Chromium.
 
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { chromium } from 'playwright-core';
 
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.json': 'application/json', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 const PROGRAMS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
-// WebGPU and WebGL 2 in software.
+// Options for WebGPU and WebGL 2 in software.
 const SOFTWARE = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader', '--enable-unsafe-swiftshader', '--use-angle=swiftshader'];
 
 /** Serves a folder below /some/folder/, because the page must work in a subfolder. Returns the server and the URL of the page. */
@@ -46,13 +46,16 @@ export function launch(withGpu = true) {
     return chromium.launch({ executablePath: program(), args: ['--no-sandbox', ...args] });
 }
 
-/** Opens the page; `before` is a function that the page runs first. `wrong` collects messages on the console, exceptions, violations of the policy and requests to other hosts. */
+/**
+ * Opens the page. The page runs the function `before` first. `wrong` collects messages on the console, exceptions, violations of the policy
+ * and requests to other hosts.
+ */
 export async function open(browser, url, options = {}) {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options });
     const page = await context.newPage();
     const wrong = [];
     page.on('console', (message) => {
-        // The experiment waits for the results of each draw by intention.
+        // This warning is expected, because the experiment waits for the results of each draw.
         const isExpected = message.text().includes('GPU stall due to ReadPixels');
         if (['error', 'warning'].includes(message.type()) && !isExpected) wrong.push(`console: ${message.text()}`);
     });

@@ -1,4 +1,4 @@
-// The kernels on WebGPU and WebGL 2 in software, and the page when a GPU is missing, wrong or lost.
+// Tests the kernels on WebGPU and WebGL 2 in software, and the page with a GPU that is missing, computes wrong results, or is lost.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -55,7 +55,7 @@ test('WebGL 2: every kernel agrees with WebCrypto, and the figure follows', asyn
 
 test('a kernel that computes wrong results is reported, and no rate is shown', async () => {
     const { page } = await open(browser, site.url, { query: '?quick' });
-    // A wrong entry in the tables of the kernels of GPU Gems 3.
+    // Changes an entry in the tables of the kernels of GPU Gems 3.
     await page.route('**/opengl.json', async (route) => {
         const exported = await (await route.fetch()).json();
         exported.tables['S-box'][0x63] ^= 1;
@@ -70,7 +70,7 @@ test('a kernel that computes wrong results is reported, and no rate is shown', a
     await page.context().close();
 });
 
-// Loses each GPU when the page has opened it.
+// Makes each GPU lost after the page has opened it.
 function loseGpus() {
     const { requestDevice } = GPUAdapter.prototype;
     GPUAdapter.prototype.requestDevice = async function (descriptor) {
@@ -97,7 +97,7 @@ test('ECB and CBC on a picture', async () => {
     const { page, wrong } = await open(browser, site.url);
     await page.locator('#picture').scrollIntoViewIfNeeded();
     await page.waitForSelector('#picture-message.good');
-    // The picture has few colours. Its blocks in ECB mode have few values too, and in CBC mode they all differ.
+    // The picture has few colours, so its blocks in ECB mode have few different values. In CBC mode, all blocks differ.
     const blocks = () => page.evaluate(() => [...document.querySelectorAll('#pictures canvas')].map((canvas) => {
         const words = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
         return new Set(Array.from({ length: words.length / 4 }, (_, at) => words.slice(4 * at, 4 * at + 4).join())).size;
@@ -120,7 +120,7 @@ test('without WebGPU and WebGL the page says what to do', async () => {
         await page.locator('#picture').scrollIntoViewIfNeeded();
         await page.waitForSelector('#picture-message.error');
         assert.equal(await page.getAttribute('#copy', 'disabled'), '');
-        // The browser's own messages about the missing GPU.
+        // The browser prints these messages because the GPU is missing.
         assert.deepEqual(wrong.filter((text) => !/WebGL|No available adapters/.test(text)), []);
         const older = await open(other, site.url, { before: () => delete Navigator.prototype.gpu });
         assert.match(await finished(older.page, 'wgpu'), /has no WebGPU\. Chrome and Edge have it/);

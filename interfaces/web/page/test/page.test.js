@@ -1,4 +1,4 @@
-// The page as a whole: files, keys, the policy, and its width on a desktop and a phone.
+// Tests the page as a whole: files, keys, the policy, and the width on a desktop and on a phone.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -22,7 +22,7 @@ after(async () => {
     await rm(folder, { recursive: true, force: true });
 });
 
-/** Opens the page when files can be processed. */
+/** Opens the page, and waits until files can be processed. */
 async function ready(options) {
     const opened = await open(browser, site.url, options);
     await opened.page.waitForSelector('#files-start:enabled');
@@ -143,7 +143,7 @@ test('the policy forbids other hosts and inline scripts', async () => {
         document.head.append(script);
     });
     assert.equal(await page.evaluate(() => globalThis.injected), undefined);
-    // The check for violations works.
+    // These messages show that violations of the policy are detected.
     assert.ok(wrong.some((text) => text.startsWith('console: policy: connect-src')));
     assert.ok(wrong.some((text) => text.startsWith('console: policy: script-src')));
     await page.context().close();

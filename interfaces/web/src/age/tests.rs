@@ -1,9 +1,9 @@
-//! Files of age with defects: which failure each of them is.
+//! Tests that each defect of an age file causes the right failure.
 
 use super::*;
 
 const CONTENT: &[u8] = b"the key of a file";
-/// The scrypt work factor of the tests: they are short.
+/// The scrypt work factor of the tests. It is small, so that the tests are short.
 const WORK: u8 = 4;
 
 fn sealed() -> (Identity, Vec<u8>) {
@@ -25,13 +25,13 @@ fn is<T>(result: Result<T, Failure>, expected: fn(&Failure) -> bool, label: &str
     assert!(result.as_ref().err().is_some_and(expected), "{label}");
 }
 
-/// The file, with a part of its text replaced.
+/// Returns the file with a part of its text replaced.
 fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
     let at = file.windows(from.len()).position(|part| part == from.as_bytes()).expect("it has the part");
     [&file[..at], to.as_bytes(), &file[at + from.len()..]].concat()
 }
 
-/// A file of the stanzas that `stanzas` makes for the file key. Its MAC is right.
+/// A file whose stanzas are those that `stanzas` makes for the file key, and whose MAC is right.
 fn with_stanzas(stanzas: impl FnOnce(&[u8]) -> String) -> Vec<u8> {
     seal(CONTENT, |file_key| Some(stanzas(file_key))).unwrap()
 }
@@ -46,7 +46,8 @@ fn files_are_opened_by_their_recipients_only() {
     assert_eq!(open(&file, &again).ok().unwrap().as_slice(), CONTENT);
 }
 
-/// Each change of a bit in the file is found. Only a change in the stanza of the recipient makes the file one for others.
+/// The change of any bit in the file is detected. After a change in the stanza of the recipient, the file counts as a file for other
+/// recipients. After any other change, the file counts as damaged.
 #[test]
 fn every_change_is_found() {
     let (identity, file) = sealed();
@@ -61,7 +62,7 @@ fn every_change_is_found() {
         if (start..end).contains(&at) {
             is(result, |it| matches!(it, Failure::Damaged | Failure::NoMatch), &label);
         } else {
-            // The version, the stanza of another recipient, the MAC, the nonce or the content.
+            // The change is in the version, the stanza of another recipient, the MAC, the nonce or the content.
             is(result, |it| matches!(it, Failure::Damaged), &label);
         }
     }
@@ -70,7 +71,7 @@ fn every_change_is_found() {
     }
 }
 
-/// The MAC finds what the stanzas alone do not show.
+/// The MAC detects changes that the stanzas alone do not show.
 #[test]
 fn the_header_is_authenticated() {
     let (identity, file) = sealed();
@@ -154,7 +155,7 @@ fn malformed_stanzas() {
         "-> x\n".to_string(),
         "-> x\nAAA=\n".to_string(),
         "-> x\nA\n".to_string(),
-        // The last bits of the second character are no bits of a byte, and not 0.
+        // The last bits of the second character are not part of any byte, and must be 0, but they are not.
         "-> x\nAB\n".to_string(),
         format!("-> x\n{full}\n"),
         format!("-> x\n{long}\n"),
@@ -173,7 +174,7 @@ fn malformed_arguments_of_x25519() {
         &[X25519][..],
         &[X25519, &zeros, "x"],
         &[X25519, "AAAA"],
-        // A share of low order.
+        // The share is a point of low order.
         &[X25519, &zeros],
     ] {
         let file = with_stanzas(|_| stanza(arguments, &body));

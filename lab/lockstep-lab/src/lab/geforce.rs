@@ -67,7 +67,7 @@ pub(super) struct Measure {
     json: bool,
 }
 
-/// The scales of devices that compute in software.
+/// By default, the sizes of the files are divided by these numbers on software devices and on the emulator.
 const SOFTWARE_SCALE: u64 = 64;
 const EMULATOR_SCALE: u64 = 4096;
 

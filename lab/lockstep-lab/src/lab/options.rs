@@ -7,8 +7,8 @@ use lockstep_papers::round_keys;
 
 use super::{failure, read_data};
 
-/// Reads files of data, and files of AES keys, which are expanded to round keys. Each has an address or a name. The owner of `into`
-/// wipes it, also after an error.
+/// Reads files of data, and files of AES keys, whose round keys it computes. Appends each result to `into`, with its address or name. The
+/// owner of `into` wipes it, also after an error.
 pub(super) fn read_contents(
     into: &mut Vec<(String, Vec<u8>)>,
     files: &[(String, String)],
@@ -26,7 +26,7 @@ pub(super) fn read_contents(
 /// The result of a parser of an option: the value, or a message.
 type Parsed<T> = std::result::Result<T, String>;
 
-/// The parser of an option of two parts, such as `NAME=FILE`. A message has this form of the option.
+/// Returns a parser of options that have two parts, such as `NAME=FILE`. `form` is shown in the error message.
 pub(super) fn pair(form: &'static str) -> impl Fn(&str) -> Parsed<(String, String)> + Clone {
     move |text| {
         let parts = text.split_once('=').filter(|(left, right)| !left.is_empty() && !right.is_empty());

@@ -219,7 +219,7 @@ fn run_kernel(args: &Run) -> Result<()> {
     }
     let (shown, budget) = (args.instructions as usize, args.budget.into());
     let finished = qpu::run_kernel(&name, &text, &data, args.qpus, shown, budget).map_err(failure)?;
-    // The text is printed even if there is a fault: what the kernel has printed helps to find the mistake.
+    // The text is printed even if there is a fault: it helps to find the mistake in the kernel.
     print(&finished.text)?;
     if let Some(fault) = finished.fault {
         return Err(failure(fault));

@@ -108,8 +108,8 @@ fn the_qpus_as_a_device() {
     folder.run(["devices", "--device", "qpu:8"]).failed(2, "there is no device qpu:8: use qpu:0");
 }
 
-/// A mode works on the device if the device supports its passes over data, and the CPU's part is stated once. A mode or a kernel is
-/// refused if the device could do no part of it.
+/// A mode runs on the named device if the device supports the mode's passes over the data. If the CPU then computes the MAC, one warning
+/// states this. A mode or a kernel that supports none of these passes is refused.
 #[test]
 fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
     let folder = Folder::new();
@@ -133,7 +133,7 @@ fn the_cpu_computes_only_the_macs_that_a_named_device_lacks() {
     cipher("cmac", &["--device", "qpu"]).succeeded();
     cipher("gmac", &["--device", "qpu"]).failed(2, "qpu cannot do GHASH");
     cipher("gcm-siv", &["--device", "qpu"]).failed(2, "qpu cannot do");
-    // This kernel supports ECB only, so no part of GCM can run on the device.
+    // This kernel supports only ECB, so it can run no part of GCM.
     cipher("gcm", &["--device", "qpu", "--kernel", "qpu/packed"])
         .failed(2, "qpu/packed cannot do CTR of GCM");
     folder.run(["keygen", "-o", "file.key"]).succeeded();

@@ -69,7 +69,8 @@ fn the_tables_of_videocore() {
     for title in ["Table 5.1", "Table 5.2", "500 MHz", "Section 5.3", "Table 7.1", "Table 7.4", "Chains"] {
         assert!(text.text().contains(title), "{title}");
     }
-    // The page is refused before it is computed. The tests of `lockstep-papers` compute the JSON and the page, which takes seconds.
+    // A wrong file name is refused before the page is computed. The tests of `lockstep-papers` compute the JSON and the page, which takes
+    // seconds.
     folder.run(["lab", "qpu", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "qpu", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
     folder.run(["lab", "qpu", "--json", "trace", "packed"]).failed_as_json(2, "trace");
@@ -103,7 +104,7 @@ fn programs_for_qpus_are_assembled_and_run() {
     assert!(few.text().contains("\n5 instructions in 20 clocks"), "{}", few.text());
     let budget = ["lab", "qpu", "asm", "--run", "loop.qasm", "--budget", "40"];
     folder.run(budget).failed(2, "still running after 40 clocks");
-    // The message contains a name, a line, and the rule or the fault.
+    // The message contains the name of the file, the line, and the rule that is broken or the fault.
     for (name, source, expected) in [
         ("name.qasm", "nop\nfrob r0\n", "name.qasm:2: "),
         ("label.qasm", "brr -, :nowhere\n", "label.qasm:1: unknown label `nowhere`"),
@@ -129,8 +130,8 @@ fn programs_for_qpus_are_assembled_and_run() {
         .failed_usage("--instructions");
 }
 
-/// A program gets uniforms for each QPU and data in memory, uses special functions and parts of 16 bits, and its memory is written to a
-/// file.
+/// A program receives uniforms for each QPU and data in memory. It uses special functions and 16-bit parts of words. Its memory is written
+/// to a file.
 fn qpu_programs_have_data(folder: &Folder) {
     folder.write("words", [4u32, 0x3e80_0000].map(u32::to_le_bytes).concat());
     // Each QPU stores 16 words with the sum of: the integer in memory; the signed lower half of its third uniform; and the reciprocal of
@@ -260,7 +261,7 @@ fn the_model_of_the_geforce_6800() {
     fits("lab geforce", text.text());
     let report = folder.run(["lab", "geforce", "--json"]).succeeded().json();
     assert_eq!(report["model"]["rows"][0]["basis"], "fitted");
-    // The page is refused before it is computed. The tests of `lockstep-papers` compute it, which takes seconds.
+    // A wrong file name is refused before the page is computed. The tests of `lockstep-papers` compute the page, which takes seconds.
     folder.run(["lab", "geforce", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "geforce", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
@@ -273,7 +274,7 @@ fn the_model_of_the_g80() {
     fits("lab g80", text.text());
     let report = folder.run(["lab", "g80", "--json"]).succeeded().json();
     assert_eq!(report["table_1"][0]["status"], "fitted");
-    // The page is refused before it is computed. The tests of `lockstep-papers` compute it, which takes seconds.
+    // A wrong file name is refused before the page is computed. The tests of `lockstep-papers` compute the page, which takes seconds.
     folder.run(["lab", "g80", "--page", "page"]).failed(2, ".md");
     folder.run(["lab", "g80", "--json", "--page", "page.md"]).failed_as_json(2, "--page");
 }
@@ -309,7 +310,7 @@ fn the_files_of_the_geforce_thesis() {
     folder.run(["lab", "geforce", "--page", "a.md", "measure"]).failed_usage("measure");
 }
 
-/// The program `openssl` encrypts the thesis's files. All files are removed at the end.
+/// The subcommand runs the program `openssl` on the thesis's files. All files are removed at the end.
 #[test]
 fn whole_runs_of_openssl() {
     let folder = Folder::new();
@@ -343,7 +344,8 @@ fn whole_runs_of_openssl() {
     devices_of_the_provider_run_in_openssl(&folder, &small);
 }
 
-/// The module is built beside the tests if all tests are built.
+/// Runs the provider of the laboratory in `openssl`. Cargo builds the module of this provider next to the tests only if the whole workspace
+/// is built.
 fn devices_of_the_provider_run_in_openssl(folder: &Folder, small: &[&str]) {
     let module = std::env::current_exe().unwrap().with_file_name("liblockstep_lab_provider.so");
     if !module.exists() {
@@ -375,7 +377,7 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "asm", "--run", "loop.s"]).failed(2, "still running after");
     folder.write("far.s", "brz $3,elsewhere\n");
     folder.run(["lab", "cell", "asm", "far.s"]).failed(2, "far.s:1");
-    // The message contains a name and a line for each mistake, and the expected text.
+    // The message contains the name of the file, the line, and what is wrong with it.
     for (name, source, expected) in [
         ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2: unknown instruction `frob`: expected"),
         ("register.s", "nop\nxor $3,$4,$200\n", "register.s:2: `$200` is no register: expected $0 to $127"),
@@ -387,7 +389,7 @@ fn programs_are_assembled_and_run() {
         folder.write(name, source);
         folder.run(["lab", "cell", "asm", name]).failed(2, expected);
     }
-    // The message contains a name and an address for run-time errors.
+    // A run-time error contains the name of the file and the address of the instruction.
     for (name, source, expected) in [
         ("self.s", "nop\nstqa $3,0\nstop 0\n", "self.s: 0x00004: a store to 0x00000 overwrites code"),
         (
@@ -411,8 +413,8 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "trace", "ctr0", "--cycles", "1000001"]).failed_usage("--cycles");
 }
 
-/// A program calls a function, uses a round key from a file and data in the local store and in main storage, and both memories are written
-/// to files.
+/// A program calls a function, and uses a round key from a file, data in the local store and data in main storage. Both memories are then
+/// written to files.
 fn programs_have_data(folder: &Folder) {
     folder.write("key", [0; 16]);
     folder.write("data", [0xff; 32]);
@@ -426,7 +428,7 @@ fn programs_have_data(folder: &Folder) {
     let data = ["--memory", "0x1000=data", "--round-keys", "0x2000=key", "--main", "main"];
     let dumps = ["--dump", "0x1000:32=after", "--dump-main", "main-after"];
     folder.run([&run[..], &data, &dumps].concat()).succeeded();
-    // The bytes of round key 1 of a key of zeros, with all bits inverted.
+    // Round key 1 of a key of zeros, with all bits inverted.
     let sum = [0x9d, 0x9c, 0x9c, 0x9c].repeat(4);
     assert_eq!(folder.read("after"), [&sum[..], &[0xff; 16]].concat());
     assert_eq!(folder.read("main-after"), [&sum[..], &[0; 48]].concat());

@@ -1,4 +1,4 @@
-//! The program run as a process: the papers, and simulated devices.
+//! Tests that run the program as a process: reproductions of papers, and simulated devices.
 
 #[allow(dead_code, reason = "the tests of `lockstep` use the rest")]
 #[path = "../../../../interfaces/cli/tests/cli/common.rs"]

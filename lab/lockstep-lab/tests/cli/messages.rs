@@ -4,7 +4,7 @@ use snapbox::{assert_data_eq, file};
 
 use crate::common::*;
 
-/// The output of a command, after the command line.
+/// The command line, followed by the output of the command.
 fn output_of(folder: &Folder, args: &str) -> String {
     let ended = folder.run(args.split_whitespace());
     let text = format!("{}{}", ended.text(), ended.stderr);

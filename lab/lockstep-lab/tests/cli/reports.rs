@@ -50,7 +50,7 @@ fn unsupported_operations_are_listed_and_refused() {
         }
     }
     assert_eq!(lacking.len(), 10, "{lacking:?}");
-    // GCM is composed of passes.
+    // The device has no fused GCM, but GCM can be composed of passes.
     assert_eq!(chosen("GcmSeal")["supported"], true);
     let cpu = report["devices"].as_array().unwrap().iter().find(|device| device["name"] == "cpu").unwrap();
     assert!(cpu["not_supported"].as_array().unwrap().is_empty());

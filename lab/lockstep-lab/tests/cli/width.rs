@@ -1,8 +1,8 @@
-//! Lines for terminals have at most 80 characters, on a pipe as well.
+//! Lines that the program prints for a reader have at most 80 characters, whether the output is a terminal or a pipe.
 
 use crate::common::*;
 
-/// Panics if a line of `text` has more than 80 characters. Reports that take long are checked by the tests that make them.
+/// Panics if a line of `text` has more than 80 characters. Reports whose computation takes long are checked by the tests that compute them.
 #[track_caller]
 pub(crate) fn fits(what: &str, text: &str) {
     assert!(!text.is_empty(), "{what} prints nothing");

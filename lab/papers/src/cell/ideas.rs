@@ -1,5 +1,5 @@
-//! The ideas that lead from the paper's first kernel to its last kernels, and to Lockstep's kernels. For each idea, the clocks of
-//! two programs that differ only in this idea.
+//! The ideas that lead from the paper's first kernel to its last kernels, and to Lockstep's kernels. For each idea, this module measures
+//! the clocks of two programs that differ only in this idea.
 
 use lockstep_report::Table;
 use lockstep_spu::kernels::measure::clocks;
@@ -13,7 +13,7 @@ use super::report::number;
 /// An idea.
 struct Idea {
     words: &'static str,
-    /// Whose idea it is: [`PAPER`] or [`OURS`].
+    /// The origin of the idea: [`PAPER`] or [`OURS`].
     whose: &'static str,
     /// The program in which the effect is measured.
     program: &'static str,
@@ -21,7 +21,7 @@ struct Idea {
     with: Loop,
 }
 
-/// The clocks of a block with a 128-bit key, without and with an idea.
+/// The clocks of a block with a 128-bit key: first without an idea and then with it.
 pub(super) struct Effect {
     idea: &'static Idea,
     clocks: [f64; 2],
@@ -159,7 +159,7 @@ pub(super) fn measure() -> Result<Vec<Effect>, Error> {
     IDEAS.iter().map(|idea| Ok(Effect { idea, clocks: [block(idea.without)?, block(idea.with)?] })).collect()
 }
 
-/// A table of the effects.
+/// Makes a table of the effects.
 pub(super) fn table(effects: &[Effect]) -> Table {
     let head = ["idea", "whose", "in", "clocks without", "clocks with", "%"];
     let mut table = Table::new("Ideas one by one: clocks of a block, 128-bit keys", &head, 1);

@@ -49,17 +49,17 @@ impl Measured {
         })
     }
 
-    /// Clocks of a call that do not belong to a block: the start and the end of the call.
+    /// Returns the clocks of a call that do not belong to a block: those of the start and the end of the call.
     pub fn once_a_call(&self) -> f64 {
         self.summary.cycles() as f64 - self.clocks.block[0] * BLOCKS as f64
     }
 
-    /// Clocks until the loading is complete.
+    /// Returns the clocks until the program and its data are loaded.
     pub fn load_clocks(&self) -> f64 {
         Chip::CELL.latency + self.loaded.iter().sum::<usize>() as f64 / Chip::CELL.port
     }
 
-    /// Clocks per block that were lost to this cause.
+    /// Returns the clocks per block that were lost to this cause.
     pub fn lost(&self, cause: &str) -> f64 {
         self.summary.stalls.get(cause).copied().unwrap_or_default() as f64 / BLOCKS as f64
     }

@@ -73,7 +73,7 @@ impl From<Refused> for Error {
     }
 }
 
-/// The kernels of the device, and the paper's kernels as published.
+/// Returns the kernels of the device, and the paper's kernels as published.
 fn all() -> impl Iterator<Item = &'static Named> {
     KERNELS.iter().chain(PUBLISHED)
 }
@@ -102,7 +102,7 @@ fn passes(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// The loop of a kernel for the named pass; the first loop if no pass is given.
+/// Returns the loop of a kernel for the named pass, or the first loop if no pass is given.
 ///
 /// # Errors
 /// [`Error::UnknownPass`].
@@ -113,7 +113,7 @@ pub fn the_loop(kernel: &'static Named, pass: Option<&str>) -> Result<(Pass, Loo
     found.ok_or_else(|| Error::UnknownPass { kernel: kernel.name, requested: requested.into() })
 }
 
-/// The default name of a kernel as a function, by the kernel's mode.
+/// Returns the default name of the function of a kernel, which depends on the kernel's mode.
 pub fn function_name(kernel: &Named) -> &'static str {
     match kernel.loops[0].1.mode {
         Mode::Ctr => "aes_ctr",
@@ -157,7 +157,7 @@ pub fn function(kernel: &'static Named, rounds: usize, name: &str) -> Result<Str
     ))
 }
 
-/// Rounds of AES for keys of this number of bits.
+/// Returns the number of rounds of AES for keys of this number of bits.
 ///
 /// # Errors
 /// [`Error::KeySize`].

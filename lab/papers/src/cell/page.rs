@@ -1,11 +1,11 @@
-//! The documentation page, generated from a template and the report.
+//! Generates the documentation page from a template and the report.
 
 use super::picture::svg;
 use super::window::Window;
 use super::{Error, Report, kernel};
 use crate::Page;
 
-/// The hand-written text, in which `{{name}}` is replaced.
+/// The template: a hand-written text in which each `{{name}}` is replaced by results.
 const TEMPLATE: &str = include_str!("page.md");
 
 /// The pictures: kernel and caption.
@@ -72,7 +72,7 @@ pub fn page(report: &Report, folder: &str) -> Result<Page, Error> {
         markdown = markdown.replace(&format!("{{{{{name}}}}}\n"), &crate::markdown(&table));
     }
     markdown = markdown.replace("{{pictures}}\n", shown.trim_start());
-    // The remaining names are kernels, which are replaced by their measured clocks per round.
+    // The remaining names in the template are names of kernels. Each is replaced by the measured clocks per round.
     while let Some((before, rest)) = markdown.split_once("{{") {
         let (name, after) = rest.split_once("}}").expect("the template is well-formed");
         markdown = format!("{before}{}{after}", round(name));

@@ -25,12 +25,12 @@ pub struct Row {
 }
 
 impl Row {
-    /// Clocks per block by the model, for 10, 12 and 14 rounds.
+    /// Returns the clocks per block that the model gives for 10, 12 and 14 rounds.
     pub fn clocks(&self) -> [f64; 3] {
         [10.0, 12.0, 14.0].map(|rounds| rounds * self.round + self.last)
     }
 
-    /// The largest relative difference between the model and the rates.
+    /// Returns the largest relative difference between the model and the paper's rates.
     pub fn error(&self) -> f64 {
         self.error_at(CLOCK_HZ)
     }

@@ -32,7 +32,7 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// The bytes of a word in hexadecimal. The last word of the data may be incomplete.
+/// Formats the bytes of a word in hexadecimal. The last word of the data may be incomplete.
 fn word(image: &Image, at: u32) -> String {
     let start = (at - image.origin) as usize;
     let bytes = &image.bytes[start..image.bytes.len().min(start + 4)];
@@ -84,19 +84,19 @@ impl Finished {
     }
 }
 
-/// The address of a label, or a number.
+/// Returns the address that a text names by a label or a number.
 fn address(image: &Image, text: &str) -> Result<u32, Error> {
     let found = image.symbols.get(text).copied().or_else(|| memory::number(text));
     found.ok_or_else(|| Error::Setup(format!("{text} is no label of the program and no number of 32 bits")))
 }
 
-/// The range of `bytes` bytes from an address, inside the local store.
+/// Returns the range of `bytes` bytes from an address, which must be inside the local store.
 fn range(image: &Image, start: &str, bytes: usize) -> Result<Range<usize>, Error> {
     let from = address(image, start)?;
     memory::range(from, start, bytes, LOCAL_STORE, "local store").map_err(Error::Setup)
 }
 
-/// The value of a register.
+/// Returns the value for a register that a text describes.
 fn value(image: &Image, text: &str) -> Result<u128, Error> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     match u128::from_str_radix(digits, 16) {

@@ -57,7 +57,8 @@ impl Published {
     }
 }
 
-/// A chart of the paper's clocks, those of its operations, and those of Lockstep's kernels.
+/// A chart with three clock counts for each row of Table 2: those of the paper, those of the paper's operations in the order of Lockstep's
+/// scheduler, and those of Lockstep's kernel.
 pub(super) fn chart<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> String {
     let mut bars = Bars { title: "Table 2: clocks of a block, 128-bit keys".into(), ..Bars::default() };
     for one in published {
@@ -71,7 +72,7 @@ pub(super) fn chart<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Meas
     bars.svg()
 }
 
-/// A table of the steps, each with the percentage by which it changes the clocks.
+/// Makes a table of the steps, each with the percentage by which the step changes the clocks.
 pub(super) fn table<'m>(published: &[Published], ours: impl Fn(&Row) -> &'m Measured) -> Table {
     let head = [
         "",

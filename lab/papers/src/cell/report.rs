@@ -46,7 +46,7 @@ const COMPOSED: [(&str, &str, &[Pass]); 4] = [
     ("spu/vperm", "CMAC", &[Pass::CbcMac]),
 ];
 
-/// True for a loop that another kernel also has. This is the case for all loops of `spu/gcm` except GHASH.
+/// True if another kernel also has this loop. This is the case for all loops of `spu/gcm` except GHASH.
 fn is_repeated(one: &Measured) -> bool {
     one.kernel.name == "spu/gcm" && one.pass != Pass::Ghash
 }
@@ -86,7 +86,7 @@ impl Report {
         self.measure_loops(|_, _| true)
     }
 
-    /// Measures the figures of [`Report::causes`], after the kernels of Table 2.
+    /// Measures the figures of [`Report::causes`]. This table also needs the measurements of the kernels of Table 2.
     pub(super) fn measure_published(&mut self) -> Result<(), Error> {
         self.published = published::measure()?;
         Ok(())
@@ -98,7 +98,7 @@ impl Report {
         Ok(())
     }
 
-    /// Measures the figures of [`Report::rolled`], after the kernels.
+    /// Measures the figures of [`Report::rolled`]. All kernels must have been measured before.
     pub(super) fn measure_rolled(&mut self) -> Result<(), Error> {
         self.rolled = variants::rolled(&self.measured)?;
         Ok(())
@@ -134,7 +134,7 @@ impl Report {
         &self.measured
     }
 
-    /// Lockstep's counterpart of a row of the paper.
+    /// Returns Lockstep's counterpart of a row of the paper.
     ///
     /// # Panics
     /// If the row names an unknown kernel.
@@ -142,7 +142,7 @@ impl Report {
         self.find(row.kernel, row.pass).expect("rows name kernels that there are")
     }
 
-    /// The measurement of a loop of a kernel.
+    /// Returns the measurement of a loop of a kernel.
     pub fn find(&self, kernel: &str, pass: Pass) -> Option<&Measured> {
         self.measured.iter().find(|one| one.kernel.name == kernel && one.pass == pass)
     }
@@ -157,12 +157,12 @@ impl Report {
         self.rates("Table 2: the paper's kernels, and Lockstep's of the same design", TABLE_2, "paper")
     }
 
-    /// The steps from the paper's rows of Table 2 to Lockstep's.
+    /// A table of the steps that lead from the paper's rows of Table 2 to Lockstep's kernels.
     pub fn causes(&self) -> Table {
         published::table(&self.published, |row| self.ours(row))
     }
 
-    /// Table 3: Lockstep's row appears once for each mode.
+    /// Table 3 of the paper, with a row of Lockstep's for each mode.
     pub fn table_3(&self) -> Table {
         let mut table = Table::new("Table 3: the two modes that both have", &RATES, 2);
         for pair in TABLE_3.chunks(2) {

@@ -1,4 +1,4 @@
-//! The report for a terminal, section by section.
+//! Generates the report for a terminal, section by section.
 
 use super::paper::{TABLE_1, TABLE_2, TABLE_3};
 use super::{Error, Report};
@@ -41,7 +41,7 @@ pub struct Sections {
     rest: std::slice::Iter<'static, Section>,
 }
 
-/// The report for a terminal.
+/// Returns the report for a terminal.
 pub fn sections() -> Sections {
     Sections { report: Report::empty(), introduced: false, rest: TABLES.iter() }
 }

@@ -34,7 +34,7 @@ const ROLLED: [(&str, Way, u32, &str); 3] = [
     ("tables of 64 KiB", Way::Tables, 2, "spu/tab4"),
 ];
 
-/// Loops over the rounds compared with unrolled ones.
+/// Compares loops over the rounds with unrolled loops.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.
@@ -109,7 +109,7 @@ pub(super) struct OtherRules {
     clocks: [f64; 3],
 }
 
-/// Clocks on machines with other timing rules, of programs that were scheduled for the SPU's rules.
+/// Measures the clocks on machines with other timing rules. The programs were scheduled for the SPU's rules.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.

@@ -116,7 +116,7 @@ impl Window {
         Window { title, cycles: by_cycle(trace.issues(), range), image: image.clone() }
     }
 
-    /// Dual-issue cycles, and cycles lost by cause.
+    /// The number of dual-issue cycles, and the number of lost cycles by cause.
     pub fn totals(&self) -> (usize, BTreeMap<Lost, usize>) {
         let mut lost = BTreeMap::new();
         for cause in self.cycles.iter().filter_map(|cycle| cycle.lost) {
@@ -147,7 +147,7 @@ impl Window {
 }
 
 impl fmt::Display for Window {
-    /// A line for each cycle: address, even pipe, odd pipe; `=` marks dual issues, `.` lost cycles.
+    /// Writes a line for each cycle: the address and the instructions of both pipes. `=` marks dual issues, and `.` marks lost cycles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\n= two instructions   . lost cycle, with its cause\n", self.title)?;
         writeln!(f, "{:>8} {:>6}    {:<26} odd pipe", "cycle", "at", "even pipe")?;
@@ -182,7 +182,7 @@ fn observed(
     Ok(trace.issues().to_vec())
 }
 
-/// Finds an iteration in the middle of a call. Iterations start after the longest backward branch.
+/// Finds an iteration in the middle of a call. An iteration starts after the longest backward branch was taken.
 fn steady(issues: &[Issue]) -> Option<Steady> {
     let mut turns: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
     for pair in issues.windows(2) {
@@ -201,8 +201,8 @@ fn by_cycle(issues: &[Issue], range: Range<u64>) -> Vec<Cycle> {
     let mut next = range.start.max(1);
     let mut before = Class::Br;
     for issue in issues {
-        // The last lost cycles before an issue are the stall of the issued instruction. Earlier lost cycles were caused by the previous
-        // instruction, which is a branch or an access to a channel.
+        // The last lost cycles before an issue are the stall of the issued instruction. The previous instruction, which is a branch or an
+        // access to a channel, caused the lost cycles before these.
         while next < issue.cycle.min(range.end) {
             let lost = if issue.cycle - next > issue.stall {
                 if before == Class::Ch { Lost::Channel } else { Lost::Branch }

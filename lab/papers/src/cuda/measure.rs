@@ -1,4 +1,4 @@
-//! The paper's experiments on a current device: AES-128-CTR on data in device memory, and from host to host.
+//! Repeats the paper's experiments on a current device: AES-128-CTR on data in device memory, and from host to host.
 
 use std::time::Instant;
 
@@ -41,11 +41,11 @@ pub struct Measured {
     pub is_emulated: bool,
     /// The name of the CPU kernel with which the device is compared.
     pub cpu: String,
-    /// Figures 5 and 6: data in device memory, each with the best number of threads.
+    /// The points of Figures 5 and 6: data in device memory, each with the best number of threads.
     pub sizes: Vec<Point>,
-    /// Figure 7: data in device memory.
+    /// The points of Figure 7: data in device memory.
     pub threads: Vec<Point>,
-    /// Table 1: rates from host to host. The number of threads is the best one for data in device memory.
+    /// The points of Table 1: rates from host to host. The number of threads is the best one for data in device memory.
     pub hosts: Vec<Point>,
 }
 
@@ -61,7 +61,7 @@ const SECONDS: f64 = 0.3;
 
 const COUNTER: [u8; 16] = [0x24; 16];
 
-/// Median seconds of a call, after one warm-up call.
+/// Returns the median seconds of a call, after one warm-up call.
 fn time(mut call: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     call()?;
     let (start, mut times) = (Instant::now(), Vec::new());
@@ -138,7 +138,7 @@ pub fn measure(cuda: &Cuda, largest: usize, mut progress: impl FnMut(String)) ->
     for &bytes in paper::SIZES.iter().filter(fitting) {
         progress(format!("host to host, {bytes} bytes"));
         for kernel in paper::KERNELS.into_iter().chain(OURS) {
-            // Uses the launch that was the fastest with the data in device memory.
+            // Uses the launch that was fastest when the data were in device memory.
             let known = measured.sizes.iter().find(|point| (point.kernel, point.bytes) == (kernel, bytes));
             let threads = known.and_then(|point| point.threads);
             measured.hosts.push(bench.host_to_host(kernel, bytes, threads)?);

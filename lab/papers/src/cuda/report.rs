@@ -34,7 +34,7 @@ with the CPU's.";
 /// The warning after the title of rates of the emulator.
 const EMULATED: &str = " (on the emulator: these rates say nothing about a GPU)";
 
-/// The fastest of `kernels` at a size.
+/// Returns the fastest of `kernels` at a size.
 fn best<'p>(points: &'p [Point], bytes: usize, kernels: &[&str]) -> Option<&'p Point> {
     let here = points.iter().filter(|point| point.bytes == bytes && kernels.contains(&point.kernel));
     here.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
@@ -45,8 +45,8 @@ fn mbit(point: Option<&Point>) -> String {
 }
 
 impl Report {
-    /// The smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared
-    /// memory. `None` if coarse grain is slower at the largest size.
+    /// Returns the smallest size in bytes from which on coarse grain is at least as fast as fine grain, with tables in shared memory.
+    /// Returns `None` if coarse grain is slower at the largest size.
     pub fn break_even(&self) -> Option<usize> {
         let points = &self.measured.sizes;
         let ahead = |bytes| {
@@ -76,7 +76,7 @@ impl Report {
         lines
     }
 
-    /// Figures 5 and 6: throughput by size; Figure 7: by threads per block.
+    /// The plots of Figures 5 and 6 (throughput by size) and of Figure 7 (throughput by threads per block).
     pub fn plots(&self) -> Vec<Plot> {
         let up = || "GB/s".to_owned();
         let mut plots = vec![Plot {
@@ -102,8 +102,7 @@ impl Report {
         plots
     }
 
-    /// Table 1, in Mbit/s, with the new measurements below, and the throughput per dollar and per watt at the largest
-    /// size.
+    /// Returns Table 1 in Mbit/s, followed by the new measurements. It also has the throughput per dollar and per watt at the largest size.
     pub fn table_1(&self) -> Table {
         let head =
             ["", "whose", "32 KiB", "128 KiB", "32 MiB", "128 MiB", "dollars", "Mbit/s a dollar", "a watt"];

@@ -13,7 +13,7 @@ use crate::cuda::paper::{FIGURE_7, SIZES};
 pub enum Verdict {
     /// The figures agree with the explanation.
     Confirmed,
-    /// The cause has only a part of the effect, or not on both boards.
+    /// The cause explains only a part of the effect, or explains the effect on one board only.
     InPart,
     /// The figures contradict the explanation.
     Refuted,
@@ -32,12 +32,13 @@ impl Verdict {
         }
     }
 
-    /// The verdict if figures can only contradict an explanation.
+    /// Returns the verdict on an explanation that figures can contradict but cannot confirm.
     fn refuted_if(is_contradicted: bool) -> Verdict {
         if is_contradicted { Verdict::Refuted } else { Verdict::Open }
     }
 
-    /// The verdict on a cause that has this part of an effect. Differences within the limit of the other figures do not count.
+    /// The verdict on a cause that explains this fraction of an effect: confirmed if the fraction is at least 1 minus [`LIMIT`] percent,
+    /// refuted if it is at most [`LIMIT`] percent, and otherwise in part.
     fn of_part(part: f64) -> Verdict {
         let limit = LIMIT / 100.0;
         match part {
@@ -115,7 +116,7 @@ fn shared(grain: Grain) -> Kernel {
     Kernel { grain, tables: Tables::Shared }
 }
 
-/// The machine with other assumptions or traces, and the same constants.
+/// Returns the machine with other assumptions or traces and the same constants.
 fn changed<'t>(traces: &'t Traces, machine: &Machine<'_>, with: Assumptions) -> Machine<'t> {
     Machine::with_assumptions(traces, with).with_fit(machine.fit)
 }
@@ -136,7 +137,8 @@ pub fn all(traces: &Traces, machine: &Machine<'_>, traffic: &Traffic) -> Vec<Hyp
 fn of_transfers(traces: &Traces, machine: &Machine<'_>) -> Vec<Hypothesis> {
     let [pageable, _] = COPY_RATES.map(copies);
     let left = clocks_after_copies();
-    // Clocks of a multiprocessor for an instruction of each lookup, and for the passes of the lookups.
+    // `instruction` is the clocks of a multiprocessor for an instruction of each lookup, and `alone` is the clocks for the passes of all
+    // lookups.
     let instruction = LOOKUPS * ISSUE as f64 / 32.0;
     let alone = instruction * traces.of(KERNELS[1]).mean(256, machine.with.broadcast);
     let others = (left - alone) / instruction;

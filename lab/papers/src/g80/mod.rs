@@ -1,5 +1,5 @@
-//! Chips of the G80 family, simulated: the times that the CUDA paper (2009) measured on an 8800 GT and an 8400 GS, and the thesis
-//! (2007) on an 8800 GTS, compared with those of a model.
+//! A model of the chips of the G80 family. Its times are compared with those that the CUDA paper (2009) measured on an 8800 GT and an 8400
+//! GS, and with those that the thesis (2007) measured on an 8800 GTS.
 //!
 //! The emulator runs Lockstep's kernels of the papers' designs, and records their lookups and memory accesses ([`trace`]). By the
 //! rules of compute capability 1.0 and 1.1 ([`rules`]), these accesses become the programs of warps ([`program`]). An
@@ -45,7 +45,7 @@ pub struct Results {
     pub figure_7: Vec<Row>,
     /// The statements of the paper about Figures 5 and 6, each with the figure of the model.
     pub figures_5_and_6: Vec<Row>,
-    /// Table 1, each figure with that of the model.
+    /// The figures of Table 1, each with the figure of the model.
     pub table_1: Vec<Row>,
     /// Table 1 of the 8400 GS, with the nominal clock in the model instead of the fitted one.
     pub nominal: Vec<Row>,
@@ -62,7 +62,7 @@ pub struct Results {
     pub traffic: Traffic,
     /// The memory traffic of the algorithm of GPU Gems 3 in CUDA.
     pub gems: Traffic,
-    /// Tables A1 to A4 of the thesis, each figure with that of the model.
+    /// The figures of Tables A1 to A4 of the thesis, each with the figure of the model.
     pub thesis: Vec<thesis::Row>,
     /// The model with other assumptions.
     pub variants: Vec<Variant>,

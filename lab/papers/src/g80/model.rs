@@ -26,7 +26,7 @@ impl Traces {
         Ok(Traces([a?, b?, c?, d?]))
     }
 
-    /// The same traces, but fine grain has the passes of coarse grain.
+    /// Returns the same traces, but the lookups of fine grain take as many passes as those of coarse grain.
     pub fn with_equal_passes(&self) -> Traces {
         let Traces([_, shared, _, constant]) = self;
         Traces([shared.as_fine(), shared.clone(), constant.as_fine(), constant.clone()])
@@ -88,8 +88,8 @@ impl<'t> Machine<'t> {
         machine
     }
 
-    /// Sets the number of instructions such that the kernel takes `wanted` seconds for 128 MiB on the 8800 GT. The time is nearly linear in
-    /// the number of instructions.
+    /// Sets the number of instructions such that the kernel takes `wanted` seconds for 128 MiB on the 8800 GT. The kernel's time is nearly
+    /// linear in the number of instructions.
     fn fit_instructions(&mut self, wanted: f64) {
         const STEP: u32 = 50;
         let start = self.fit.instructions;
@@ -105,7 +105,7 @@ impl<'t> Machine<'t> {
         self.known.borrow_mut().clear();
     }
 
-    /// The same machine with other constants.
+    /// Returns the same machine with other constants.
     pub fn with_fit(&self, fit: Fit) -> Machine<'t> {
         Machine { traces: self.traces, with: self.with, fit, known: RefCell::default() }
     }
@@ -152,13 +152,13 @@ impl<'t> Machine<'t> {
         self.clocks(kernel, threads, blocks).map(|clocks| clocks / clock)
     }
 
-    /// Seconds of the fastest kernel with T-boxes in shared memory.
+    /// Returns the seconds of the fastest kernel with T-boxes in shared memory.
     fn kernel_seconds(&self, board: &Board, bytes: u64) -> f64 {
         let kernels = KERNELS.into_iter().filter(|kernel| kernel.tables == Tables::Shared);
         kernels.map(|kernel| self.best(board, kernel, bytes)).fold(f64::MAX, f64::min)
     }
 
-    /// Seconds of a kernel with the best number of threads per block.
+    /// Returns the seconds of a kernel with the best number of threads per block.
     fn best(&self, board: &Board, kernel: Kernel, bytes: u64) -> f64 {
         let seconds =
             CHOICES.iter().filter_map(|&threads| self.kernel_seconds_with(board, kernel, threads, bytes));
@@ -169,17 +169,17 @@ impl<'t> Machine<'t> {
         8e-6 * bytes as f64 / (self.fit.call + kernel_seconds)
     }
 
-    /// Mbit/s of the fastest kernel, as in Table 1.
+    /// Returns the Mbit/s of the fastest kernel, as in Table 1.
     pub fn fastest(&self, board: &Board, bytes: u64) -> f64 {
         self.rate(bytes, self.kernel_seconds(board, bytes))
     }
 
-    /// Mbit/s of a kernel with the best number of threads per block, as in Figures 5 and 6.
+    /// Returns the Mbit/s of a kernel with the best number of threads per block, as in Figures 5 and 6.
     pub fn by_size(&self, board: &Board, kernel: Kernel, bytes: u64) -> f64 {
         self.rate(bytes, self.best(board, kernel, bytes))
     }
 
-    /// Mbit/s of a kernel on the 8800 GT, as in Figure 7. `None` if a block does not fit.
+    /// Returns the Mbit/s of a kernel on the 8800 GT, as in Figure 7. Returns `None` if a block does not fit.
     pub fn by_threads(&self, kernel: Kernel, threads: u32, bytes: u64) -> Option<f64> {
         let seconds = self.kernel_seconds_with(&GT, kernel, threads, bytes)?;
         Some(self.rate(bytes, seconds))

@@ -44,7 +44,7 @@ pub struct Limits {
 pub const LIMITS: Limits = Limits { blocks: 8, warps: 24, shared: 16 << 10 };
 
 impl Limits {
-    /// The number of blocks that are resident at the same time if each has this number of warps and of bytes of shared memory.
+    /// Returns the number of blocks that are resident at the same time if each has this number of warps and of bytes of shared memory.
     pub fn resident(&self, warps: u32, shared: u32) -> u32 {
         self.blocks.min(self.warps / warps).min(self.shared.checked_div(shared).unwrap_or(self.blocks))
     }

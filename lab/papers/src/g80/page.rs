@@ -1,4 +1,4 @@
-//! The documentation page, generated from a template and the results.
+//! Generates the documentation page from a template and the results.
 
 use super::Results;
 use super::hypotheses::line_errors;
@@ -9,7 +9,7 @@ use super::variants::MANY_INSTRUCTIONS;
 use super::{plots, report};
 use crate::Page;
 
-/// The hand-written text, in which `{{name}}` is replaced.
+/// The template: a hand-written text in which each `{{name}}` is replaced by results.
 const TEMPLATE: &str = include_str!("page.md");
 
 /// Generates the page. `folder` is the folder in the links to the pictures.
@@ -32,11 +32,11 @@ pub fn page(results: &Results, folder: &str) -> Page {
     Page { markdown, pictures: plots::all(results) }
 }
 
-/// Words of the state that a thread of coarse grain reads and writes for an AES block: four of each in each round.
+/// Words of the state that a thread of coarse grain reads and writes for an AES block: four reads and four writes in each round.
 const STATE_ACCESSES: f64 = 80.0;
 
-/// The additional clocks of the issue port in coarse grain if an access to the state takes this number of passes, as a fraction
-/// of all clocks.
+/// Returns the additional clocks of the issue port in coarse grain if an access to the state takes this number of passes, as a fraction of
+/// all clocks.
 fn more_clocks(results: &Results, passes: u32) -> f64 {
     let port = ISSUE as f64;
     // A pass of both half-warps takes as many clocks as the issue of an instruction.
@@ -54,7 +54,7 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         let addresses: Vec<u64> = (0..HALF_WARP as u64).map(|thread| 4 * of(thread)).collect();
         shared_passes(&addresses)
     };
-    // By how many percent the rate of the 8800 GT is lower at 32 MB than at 128 MB.
+    // The percentage by which the rate of the 8800 GT is lower at 32 MB than at 128 MB.
     let less = |of: fn(&Row) -> f64| 100.0 * (1.0 - of(&results.table_1[2]) / of(&results.table_1[3]));
     let [a1, a2, a3, a4] = [0, 1, 2, 3].map(|at| results.thesis[at].thesis);
     let longer = (a1 + a3 - a2 - a4) / 2.0;

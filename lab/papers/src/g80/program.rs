@@ -11,7 +11,7 @@ use super::trace::trace;
 /// The number of threads that encrypt an AES block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Grain {
-    /// Four threads, with a barrier in each round.
+    /// Four threads encrypt a block, with a barrier in each round.
     Fine,
     /// One thread.
     Coarse,
@@ -73,7 +73,7 @@ impl Kernel {
     }
 }
 
-/// What shared memory does if several threads read the same word in a pass.
+/// The rule by which shared memory serves several threads that read the same word in one pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broadcast {
     /// One word of each pass is sent to all threads that read it, as NVIDIA's programming guide states.
@@ -101,7 +101,7 @@ pub struct Assumptions {
     pub constant_word: u64,
     /// Bytes of shared memory that the state of a thread takes: first with fine grain, then with coarse grain.
     pub state: [u32; 2],
-    /// How shared memory serves threads that read the same word.
+    /// The rule by which shared memory serves threads that read the same word.
     pub broadcast: Broadcast,
 }
 
@@ -163,7 +163,8 @@ impl Lookups {
         Ok(Lookups { kernel, passes: [traced(256)?, traced(8)?] })
     }
 
-    /// Fine grain with the passes of this kernel of coarse grain: each of four half-warps has a quarter of the lookups.
+    /// Makes a kernel of fine grain whose lookups take as many passes as in this kernel of coarse grain. Each of four half-warps does a
+    /// quarter of the lookups.
     pub fn as_fine(&self) -> Lookups {
         let passes = self.passes.each_ref().map(|half_warps| {
             let quarters = half_warps.iter().flat_map(|lookups| lookups.chunks(lookups.len() / 4));
@@ -172,7 +173,7 @@ impl Lookups {
         Lookups { kernel: Kernel { grain: Grain::Fine, ..self.kernel }, passes }
     }
 
-    /// Mean passes of a lookup, by half-warps of 16 or 8 threads.
+    /// Returns the mean number of passes of a lookup by half-warps of 16 or 8 threads.
     pub fn mean(&self, threads: u32, broadcast: Broadcast) -> f64 {
         let all = self.passes[usize::from(threads < 16)].iter().flatten();
         let (sum, count) =
@@ -231,7 +232,7 @@ impl Lookups {
         steps
     }
 
-    /// The number of blocks with this number of threads that are resident on a multiprocessor. It is 0 if a block does not fit.
+    /// Returns the number of blocks with this number of threads that are resident on a multiprocessor. It is 0 if a block does not fit.
     pub fn resident(&self, threads: u32, with: &Assumptions) -> u32 {
         let tables = if self.kernel.tables == Tables::Shared { 4 * WORDS } else { 0 };
         let state = with.state[usize::from(self.kernel.grain == Grain::Coarse)];

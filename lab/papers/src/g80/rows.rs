@@ -1,4 +1,4 @@
-//! Figures of the papers, each with the figure of the model and the relation between the two.
+//! Compares the figures of the papers with the figures of the model, and states the relation between the two.
 
 use super::boards::{Board, GS, GT};
 use super::model::{Fit, Machine, table_1};
@@ -47,7 +47,7 @@ impl Row {
     /// A figure on which no constant depends. It is refuted if the model differs from the paper by more than `limit` percent.
     fn new(what: &str, paper: f64, model: f64, limit: f64) -> Row {
         let mut row = Row { what: what.into(), paper, model, status: Status::Refuted };
-        // False if the model has no figure, which is NaN.
+        // If the model has no figure, `model` is NaN and the comparison is false.
         if row.percent().abs() <= limit {
             row.status = Status::Predicted;
         }
@@ -66,12 +66,12 @@ pub const LIMIT_OF_TABLE_1: f64 = 4.0;
 /// The limit for all other figures, in percent.
 pub const LIMIT: f64 = 15.0;
 
-/// A size in bytes as text, in the units of the paper.
+/// Formats a size in bytes in the units of the paper.
 pub fn size(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KB", bytes >> 10) } else { format!("{} MB", bytes >> 20) }
 }
 
-/// Table 1: Mbit/s of both boards.
+/// Returns Table 1: Mbit/s of both boards.
 pub fn of_table_1(machine: &Machine<'_>) -> Vec<Row> {
     let row = |board: &Board, at: usize| {
         let name = format!("{}, {}", board.name, size(SIZES[at] as u64));
@@ -85,7 +85,7 @@ pub fn of_table_1(machine: &Machine<'_>) -> Vec<Row> {
     [GT, GS].iter().flat_map(|board| (0..4).map(move |at| row(board, at))).collect()
 }
 
-/// Table 1 of the 8400 GS without the fitted clock.
+/// Returns Table 1 of the 8400 GS without the fitted clock.
 pub fn at_nominal_clock(machine: &Machine<'_>) -> Vec<Row> {
     let machine = machine.with_fit(Fit { clock: 1.0, ..machine.fit });
     let row = |at: usize| {
@@ -102,15 +102,15 @@ pub fn at_nominal_clock(machine: &Machine<'_>) -> Vec<Row> {
     (0..4).map(row).chain([Row::new("8800 GT / 8400 GS, 128 MB", paper, ratio, LIMIT_OF_TABLE_1)]).collect()
 }
 
-/// Mbit/s of a kernel in Figure 7, for each of [`THREADS`] that fits on a multiprocessor.
+/// Returns the Mbit/s of a kernel in Figure 7, for each number of [`THREADS`] whose blocks fit on a multiprocessor.
 pub fn by_threads(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> Vec<(u32, f64)> {
     let rate = |&threads: &u32| Some((threads, machine.by_threads(kernel, threads, bytes as u64)?));
-    // The paper has coarse grain up to 256 threads.
+    // The paper measures coarse grain with at most 256 threads per block.
     let threads = THREADS.iter().filter(|&&threads| threads <= 256 || kernel.grain == Grain::Fine);
     threads.filter_map(rate).collect()
 }
 
-/// Two speed-ups over 8 threads per block: by the best number of threads up to 256, and by 256 threads.
+/// Returns two speed-ups over 8 threads per block: with the best number of threads up to 256, and with 256 threads.
 fn growth(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> [f64; 2] {
     let rates = by_threads(machine, kernel, bytes);
     let of =
@@ -119,13 +119,13 @@ fn growth(machine: &Machine<'_>, kernel: Kernel, bytes: usize) -> [f64; 2] {
     [best / of(8), of(256) / of(8)]
 }
 
-/// The paper's speed-ups by 256 threads over 8 threads, for both sizes of Figure 7, with T-boxes in shared memory.
+/// The paper's speed-ups of 256 threads over 8 threads, for both sizes of Figure 7, with T-boxes in shared memory.
 pub const GROWTH: [f64; 2] = [8.0, 16.0];
 
-/// The paper's speed-up by 256 threads over 8 threads, with T-boxes in constant memory.
+/// The paper's speed-up of 256 threads over 8 threads, with T-boxes in constant memory.
 const GROWTH_OF_CONSTANT: f64 = 2.0;
 
-/// The statements of the paper's text about Figure 7.
+/// Returns the statements of the paper's text about Figure 7.
 pub fn of_figure_7(machine: &Machine<'_>) -> Vec<Row> {
     let kernel = |grain, tables| Kernel { grain, tables };
     let mut rows = Vec::new();
@@ -150,7 +150,7 @@ pub fn of_figure_7(machine: &Machine<'_>) -> Vec<Row> {
     rows
 }
 
-/// The smallest number of threads per block from which on fine grain is faster than coarse grain, with T-boxes in shared memory.
+/// Returns the smallest number of threads per block from which on fine grain is faster than coarse grain, with T-boxes in shared memory.
 fn fine_is_ahead_from(machine: &Machine<'_>, bytes: usize) -> u32 {
     let [fine, coarse] = [Grain::Fine, Grain::Coarse]
         .map(|grain| by_threads(machine, Kernel { grain, tables: Tables::Shared }, bytes));
@@ -158,7 +158,7 @@ fn fine_is_ahead_from(machine: &Machine<'_>, bytes: usize) -> u32 {
     behind.map_or(THREADS[0], |(fine, _)| 2 * fine.0)
 }
 
-/// The statements of the paper's text about Figures 5 and 6.
+/// Returns the statements of the paper's text about Figures 5 and 6.
 pub fn of_figures_5_and_6(machine: &Machine<'_>) -> Vec<Row> {
     let break_even = |board: &Board, paper: usize| {
         let name = format!("break-even of coarse grain, {}, KB", board.name);

@@ -1,4 +1,4 @@
-//! How the memories of compute capability 1.0 and 1.1 serve a half-warp, which is 16 threads.
+//! The rules by which the memories of compute capability 1.0 and 1.1 serve the accesses of a half-warp, which is 16 threads.
 
 /// The number of threads whose accesses are served together.
 pub const HALF_WARP: usize = 16;
@@ -33,15 +33,15 @@ pub fn shared_passes(addresses: &[u64]) -> u32 {
     passes
 }
 
-/// The number of passes in which shared memory would serve a read if each bank served one word to all its threads: the maximum number of
-/// different words in a bank.
+/// Returns the number of passes of a read from shared memory if each bank could serve one word to all its threads. It is the maximum number
+/// of different words in a bank.
 pub fn shared_passes_with_broadcasts(addresses: &[u64]) -> u32 {
     let words = different_words(addresses);
     let of_bank = |bank| words.iter().filter(|word| *word % u64::from(BANKS) == u64::from(bank)).count();
     (0..BANKS).map(of_bank).max().unwrap_or(0) as u32
 }
 
-/// The number of passes in which the constant cache serves a read, which is the number of different words.
+/// Returns the number of passes in which the constant cache serves a read, which is the number of different words.
 pub fn constant_passes(addresses: &[u64]) -> u32 {
     different_words(addresses).len() as u32
 }

@@ -29,7 +29,7 @@ pub const CONFIGURATIONS: [Configuration; 4] = [
     Configuration { table: "A4", buffer: 58_982_400, runs: &A4_8800 },
 ];
 
-/// Seconds of the program for each of files 1 to 4 without the kernel (Table A7).
+/// Returns the seconds of the program for each of files 1 to 4 without the kernel (Table A7).
 pub fn copies() -> f64 {
     runs(&A7_COPIES_8800, 1).mean()
 }
@@ -87,7 +87,7 @@ impl Traffic {
         Traffic::of("cuda/gems", 1)
     }
 
-    /// The traffic of a kernel whose threads encrypt this number of AES blocks.
+    /// Returns the traffic of a kernel whose threads encrypt this number of AES blocks.
     fn of(kernel: &str, blocks: u32) -> Result<Traffic, Error> {
         const THREADS: u32 = 64;
         let tile = (THREADS * blocks * 16) as usize;
@@ -104,13 +104,13 @@ impl Traffic {
         (of(self.bytes), of(self.bytes_with_keys()))
     }
 
-    /// Number of bytes that the memory moves if the round keys are in global memory and each read is a separate transaction.
+    /// Returns the number of bytes that the memory moves if the round keys are in global memory and each read is a separate transaction.
     pub fn bytes_with_keys(&self) -> u64 {
         self.bytes + KEY_WORDS * TRANSACTION
     }
 
-    /// Seconds of the kernel for files 1 to 4 if the memory has this fraction of its nominal rate: without round keys in global memory, and
-    /// with them.
+    /// Returns the seconds of the kernel for files 1 to 4 if the memory has this fraction of its nominal rate: without round keys in global
+    /// memory, and with them.
     fn seconds(&self, buffer: u64, memory: f64) -> (f64, f64) {
         // The last call encrypts the padding of 16 bytes. It takes as long as a whole buffer.
         let calls = File::of(1).bytes.div_ceil(buffer) + 1;
@@ -119,8 +119,8 @@ impl Traffic {
         (of(self.bytes), of(self.bytes_with_keys()))
     }
 
-    /// Seconds of Table A1 by the model if each lookup is a separate transaction and the S-box, which has 256 bytes, is in one memory
-    /// partition.
+    /// Returns the seconds of Table A1 by the model if each lookup is a separate transaction and the S-box, which has 256 bytes, is in one
+    /// memory partition.
     pub fn seconds_in_one_partition(&self) -> f64 {
         let calls = File::of(1).bytes.div_ceil(CONFIGURATIONS[0].buffer) + 1;
         let lookups = (calls * CONFIGURATIONS[0].buffer / 16 * 160 * TRANSACTION) as f64;

@@ -73,7 +73,7 @@ fn half_warps(accesses: &[Access]) -> Vec<HalfWarp> {
     all
 }
 
-/// The accesses of a half-warp, divided into tiles. The accesses to a tile start with a load and end with a store.
+/// Divides the accesses of a half-warp into tiles. The accesses to a tile start with a load and end with a store.
 fn tiles(threads: &[Vec<Access>]) -> Vec<HalfWarp> {
     assert!(threads.iter().all(|accesses| accesses.len() == threads[0].len()), "a half-warp diverges");
     let instruction = |at: usize| {

@@ -5,7 +5,7 @@ use super::model::{Fit, Machine, Traces};
 use super::program::{ASSUMPTIONS, Assumptions, Broadcast};
 use super::rows::{Row, Status, of_figure_7, of_table_1};
 
-/// A machine with other assumptions, and what it predicts.
+/// A machine with other assumptions, and its predictions.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The difference from the model, as text.

@@ -1,5 +1,5 @@
 //! The eight files of the thesis (Table 6.2.1). Each block of a file is computed from its number, so a part of a file can be made without
-//! the rest.
+//! the other parts.
 
 use lockstep_core::Block;
 
@@ -51,18 +51,18 @@ impl File {
         FILES[number as usize - 1]
     }
 
-    /// The number of blocks of the file.
+    /// Returns the number of blocks of the file.
     pub fn blocks(&self) -> u64 {
         self.bytes / 16
     }
 
-    /// The block with this index. Files of random bytes differ from each other. The contents continue beyond the end of the file.
+    /// Returns the block with this index. Files of random bytes differ from each other. The contents continue beyond the end of the file.
     pub fn block(&self, index: u64) -> Block {
         self.content.block(u64::from(self.number), index, self.blocks())
     }
 
-    /// Passes of textures of `edge` x `edge` texels: the engine always encrypts a whole texture, and the padding of the
-    /// file (16 bytes) is a separate pass (sections 5.2.1 and 5.3).
+    /// Returns the number of passes with textures of `edge` x `edge` texels. The engine always encrypts a whole texture, and the padding of
+    /// the file (16 bytes) is a separate pass (sections 5.2.1 and 5.3).
     pub fn passes(&self, edge: u32) -> u64 {
         self.bytes.div_ceil(16 * u64::from(edge).pow(2)) + 1
     }

@@ -9,7 +9,7 @@ pub const MOST_QUADS: u32 = 256;
 
 const TUNING: Sample = Sample { stretches: 1, quads: MOST_QUADS };
 
-/// The number of the file in [`A7_COPIES_6800`] and [`A7_NULL`] that is as long as this file.
+/// Returns the number of the file in [`A7_COPIES_6800`] and [`A7_NULL`] that has the same length as this file.
 fn same_length(file: u32) -> u32 {
     match file {
         1..=4 => 1,
@@ -18,25 +18,25 @@ fn same_length(file: u32) -> u32 {
     }
 }
 
-/// The time that stands for three runs of a file. For files 1 to 4 it is the mean, which the thesis prints. For the other files it is the
-/// median, because one run of Table A7 took four times as long as the other two.
+/// The time that represents the three runs of a file. For files 1 to 4 it is the mean, which the thesis prints. For the other files it is
+/// the median, because one run of Table A7 took four times as long as the other two.
 fn typical(file: u32, runs: &Runs) -> f64 {
     if file <= 4 { runs.mean() } else { runs.median() }
 }
 
-/// Seconds of the shader for a file in the thesis: Table A5 less the copies of Table A7.
+/// Returns the seconds of the shader for a file in the thesis: the time of Table A5 minus the time of the copies of Table A7.
 pub fn measured(file: u32) -> f64 {
     typical(file, &runs(&A5_6800, file)) - copies(file)
 }
 
-/// Seconds of the shader for a file in the thesis, by the shortest and by the longest run of Table A5.
+/// Returns the seconds of the shader for a file in the thesis, by the shortest and by the longest run of Table A5.
 pub fn measured_range(file: u32) -> (f64, f64) {
     let (low, high) = runs(&A5_6800, file).range();
     (low - copies(file), high - copies(file))
 }
 
-/// Seconds of the shader for a file in the thesis, from the means of the runs. Unlike [`measured`], this also uses
-/// the means for files 5 to 7.
+/// Returns the seconds of the shader for a file in the thesis, from the means of the runs. Unlike [`measured`], this also uses the means
+/// for files 5 to 7.
 pub fn measured_by_means(file: u32) -> f64 {
     runs(&A5_6800, file).mean() - runs(&A7_COPIES_6800, same_length(file)).mean()
 }
@@ -73,13 +73,13 @@ impl Fit {
         Fit { machine, cost: Cost { base: fast / unit - miss * constant, miss }, start }
     }
 
-    /// Seconds of the shader for a file with this number of misses per lookup.
+    /// Returns the seconds of the shader for a file with this number of misses per lookup.
     pub fn seconds(&self, file: &File, edge: u32, rate: f64) -> f64 {
         self.start + self.cost.seconds(file, edge, rate)
     }
 
-    /// The throughput of loading lines after misses, in bytes per second: each pixel pipeline loads a line in
-    /// [`Cost::miss`] clocks.
+    /// Returns the throughput of loading lines after misses, in bytes per second. Each pixel pipeline loads a line in [`Cost::miss`]
+    /// clocks.
     pub fn line_throughput(&self) -> f64 {
         f64::from(self.machine.cache.line) * f64::from(PIXEL_PIPES) * CLOCK_HZ / self.cost.miss
     }
@@ -108,23 +108,23 @@ impl Tuned {
 }
 
 impl Tuning {
-    /// Traces for machines with this distribution.
+    /// Makes the traces for machines with this distribution.
     pub fn new(distribution: Distribution) -> Tuning {
         Tuning { files: [1, 2, 4].map(|file| Traces::new(&File::of(file), EDGE, distribution, TUNING)) }
     }
 
-    /// The fit for this machine.
+    /// Returns the fit for this machine.
     pub fn fit(&self, machine: Machine) -> Tuned {
         self.fit_rates(machine, |traces| traces.misses(&machine).rate())
     }
 
-    /// The fit for a machine that processes one quad after the other.
+    /// Returns the fit for a machine that processes one quad after the other.
     pub fn fit_single_quads(&self, machine: Machine) -> Tuned {
         let machine = Machine { quads: 1, ..machine };
         self.fit_rates(machine, |traces| traces.misses_of_groups(&machine, MOST_QUADS).rate())
     }
 
-    /// The fit if each quad loads its lines separately: neither other quads nor other lookups use them again.
+    /// Returns the fit if each quad loads its lines separately. Then neither other quads nor later lookups use these lines again.
     pub fn fit_divergence(&self, machine: Machine) -> Tuned {
         self.fit_rates(machine, |traces| traces.divergence(&machine))
     }
@@ -159,7 +159,7 @@ impl Tuning {
     }
 }
 
-/// A file as long as file 4 that repeats this number of different blocks.
+/// Returns a file of the length of file 4 that repeats this number of different blocks.
 pub fn repeating(different: u64) -> File {
     File { content: Content::Repeating(different), ..File::of(4) }
 }

@@ -31,7 +31,7 @@ pub struct Machine {
     pub texel: u32,
     /// The number of quads in flight.
     pub quads: u32,
-    /// How quads are distributed to the four pipelines.
+    /// The distribution of quads to the four pipelines.
     pub distribution: Distribution,
 }
 
@@ -80,20 +80,20 @@ impl Misses {
         self.misses.iter().sum::<u64>() as f64 / self.lookups.iter().sum::<u64>() as f64
     }
 
-    /// Misses per lookup of each step, in the order of [`Step::ALL`].
+    /// Returns the misses per lookup of each step, in the order of [`Step::ALL`].
     pub fn rates(&self) -> [f64; 4] {
         std::array::from_fn(|step| self.misses[step] as f64 / self.lookups[step] as f64)
     }
 }
 
 impl Cost {
-    /// Seconds of all passes over a file with this number of misses per lookup, copies not included.
+    /// Returns the seconds of all passes over a file with this number of misses per lookup. The time of the copies is not included.
     pub fn seconds(&self, file: &File, edge: u32, rate: f64) -> f64 {
         lookups(file, edge) * (self.base + self.miss * rate) / (CLOCK_HZ * f64::from(PIXEL_PIPES))
     }
 }
 
-/// Lookups of all passes over a file.
+/// Returns the number of lookups of all passes over a file.
 pub fn lookups(file: &File, edge: u32) -> f64 {
     file.passes(edge) as f64 * f64::from(edge).powi(2) * LOOKUPS as f64
 }
@@ -111,7 +111,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// The lookups of a sample of a file, with textures of `edge` x `edge` texels.
+    /// Makes the lookups of a sample of a file, with textures of `edge` x `edge` texels.
     pub fn new(file: &File, edge: u32, distribution: Distribution, sample: Sample) -> Traces {
         let key = Key::new(&KEY).expect("16 bytes are a key");
         let round_keys = key.round_keys().as_blocks();
@@ -119,7 +119,7 @@ impl Traces {
         let fragments = 4 * sample.quads as usize;
         let quads = file.passes(edge) * u64::from(edge).pow(2) / 4;
         let stretches = (0..u64::from(sample.stretches)).map(|number| {
-            // The stretches start in the middle of equal parts of the file, each in another pipeline.
+            // The stretches start in the middle of equal parts of the file, and successive stretches belong to different pipelines.
             let first = quads * (2 * number + 1) / (2 * u64::from(sample.stretches));
             let pipes = u64::from(QUAD_PIPES);
             let mut texels = vec![0; LOOKUPS * fragments];
@@ -182,8 +182,7 @@ impl Traces {
         counted
     }
 
-    /// Lines per lookup that a quad reads in addition to its first line, if no line is kept for other quads or
-    /// lookups.
+    /// Returns the lines per lookup that a quad reads in addition to its first line, if no line is kept for other quads or lookups.
     pub fn divergence(&self, machine: &Machine) -> f64 {
         let lines = Lines::new(machine);
         let (mut lookups, mut more) = (0, 0);
@@ -212,7 +211,7 @@ fn blocks_of(quad: u64, edge: u64) -> [u64; 4] {
 /// The lines of the texels of a machine.
 struct Lines {
     order: Order,
-    /// Binary logarithm of the texels of a line.
+    /// Binary logarithm of the number of texels of a line.
     texels: u32,
 }
 

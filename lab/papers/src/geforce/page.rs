@@ -11,7 +11,7 @@ use super::sweep::{self, Sizes, Sweep};
 use super::thesis;
 use crate::Page;
 
-/// The hand-written text, in which `{{name}}` is replaced.
+/// The template: a hand-written text in which each `{{name}}` is replaced by results.
 const TEMPLATE: &str = include_str!("page.md");
 
 /// Generates the page. `folder` is the folder in the links to the pictures.

@@ -7,13 +7,13 @@ use super::fit::{Fit, Tuned, Tuning, around_the_shader, measured, measured_range
 use super::model::{Distribution, MACHINE, Machine, Misses, Sample, Traces};
 use super::paper::{A6_6800, EDGE, LARGE_EDGE, runs};
 
-/// Groups of a file that are simulated.
+/// Number of groups of a file that are simulated.
 const GROUPS: u32 = 8;
 
-/// Number of groups of file 3 that are simulated. It is larger, because the contents of the file differ from part to part.
+/// Number of groups of file 3 that are simulated. It is larger than [`GROUPS`], because the contents of the file differ from part to part.
 const GROUPS_OF_FILE_3: u32 = 32;
 
-/// Groups of a file that repeats blocks.
+/// Number of groups that are simulated of a file that repeats blocks.
 const GROUPS_OF_REPEATED: u32 = 4;
 
 /// Numbers of groups for the table of convergence.
@@ -64,7 +64,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The difference between model and thesis, in percent of the thesis.
+    /// Returns the difference between model and thesis, in percent of the thesis.
     pub fn percent(&self) -> f64 {
         100.0 * (self.model / self.thesis - 1.0)
     }
@@ -119,7 +119,7 @@ impl Model {
             .collect();
         let fit_from = |start| Fit::new(machine, start, [misses[1].rate(), misses[3].rate()]);
         let fit = fit_from(0.0);
-        // The time of file 7 is linear in the time of start-up.
+        // The time of file 7 is a linear function of the start-up time.
         let seventh = |fit: Fit| fit.seconds(&File::of(7), EDGE, misses[6].rate());
         let slope = seventh(fit_from(1.0)) - seventh(fit);
         let with_start = fit_from((measured(7) - seventh(fit)) / slope);
@@ -150,19 +150,19 @@ fn simulate(machine: &Machine, file: &File, groups: u32) -> Misses {
     Traces::new(file, EDGE, machine.distribution, sample).misses(machine)
 }
 
-/// Seconds of the shader for a file of which this number of groups is simulated.
+/// Returns the seconds of the shader for a file. This number of groups of the file is simulated.
 fn seconds_of(fit: &Fit, file: &File, groups: u32) -> f64 {
     fit.seconds(file, EDGE, simulate(&fit.machine, file, groups).rate())
 }
 
-/// The times of the thesis, each with the time of the model. The misses are simulated with textures of 512 x 512 texels. They are also used
-/// for larger textures.
+/// The times of the thesis, each with the time of the model. The misses are simulated with textures of 512 x 512 texels. The same misses
+/// are used for larger textures.
 fn rows(fit: &Fit, misses: &[Misses]) -> Vec<Row> {
     let seconds = |file: u32, edge| fit.seconds(&File::of(file), edge, misses[file as usize - 1].rate());
     let basis = |file| match file {
         2 | 4 => Basis::Fitted,
         1 => Basis::Tuned,
-        // In the fit with a time of start-up, this time is fitted on file 7.
+        // In the fit with a start-up time, this time is fitted on file 7.
         7 if fit.start > 0.0 => Basis::Fitted,
         _ => Basis::Predicted,
     };
@@ -195,7 +195,7 @@ fn convergence(fit: &Fit) -> Vec<(u64, [f64; 3])> {
     CONVERGENCE.map(row).into()
 }
 
-/// Caches of these sizes for quads that run one after the other.
+/// Sizes of caches in bytes. The model tests whether a cache of one of these sizes explains file 1 if quads run one after the other.
 const SIZES_FOR_ONE_QUAD: [u32; 3] = [4096, 16_384, 32_768];
 
 fn others(tuning: &Tuning) -> Vec<Other> {

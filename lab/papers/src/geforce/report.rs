@@ -1,4 +1,4 @@
-//! The tables of the report. The model is one section of it.
+//! The tables of the report, which has one section about the model.
 
 use serde_json::{Value, json};
 
@@ -189,7 +189,7 @@ fn others(model: &Model) -> Table {
     table
 }
 
-/// The table of machines that differ from [`MACHINE`](super::model::MACHINE), with what they predict.
+/// A table of the machines that differ from [`MACHINE`](super::model::MACHINE), with their predictions.
 pub(super) fn variants(sweep: &Sweep) -> Table {
     let repeated = sweep::REPEATED.map(|blocks| format!("{blocks} blocks"));
     let head = ["machine", "explains", "quads", "clocks per miss", "GB/s", "file 1", "file 3"];

@@ -1,4 +1,4 @@
-//! Other machines, and whether they explain the thesis as well as [`MACHINE`] does.
+//! Tests whether other machines explain the times of the thesis as well as [`MACHINE`] does.
 
 use super::cache::{Geometry, Order};
 use super::files::File;
@@ -9,7 +9,7 @@ use super::paper::EDGE;
 /// Numbers of repeated blocks for which all machines are compared.
 pub const REPEATED: [u64; 4] = [2, 64, 512, 1024];
 
-/// A machine and what it predicts.
+/// A machine and its predictions.
 #[derive(Debug, Clone)]
 pub struct Variant {
     /// The difference of the machine from [`MACHINE`], as text.
@@ -35,7 +35,7 @@ pub struct Sizes {
 
 /// Machines that differ from [`MACHINE`], and misses by the size of the cache.
 pub struct Sweep {
-    /// Machines that differ from [`MACHINE`] in one or more properties, with what they predict.
+    /// Machines that differ from [`MACHINE`] in one or more properties, with their predictions.
     pub variants: Vec<Variant>,
     /// Misses per lookup by the size of the cache, for several files and lines.
     pub sizes: Vec<Sizes>,
@@ -60,7 +60,7 @@ impl Sweep {
         Sweep { sizes: sizes(quads), variants }
     }
 
-    /// The least and the greatest of a time, over all machines that explain file 1.
+    /// Returns the smallest and the largest value of a time, over all machines that explain file 1.
     pub fn extent(&self, time: impl Fn(&Variant) -> f64) -> (f64, f64) {
         let explaining = self.variants.iter().filter(|variant| variant.tuned.explains());
         explaining.map(time).fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)))

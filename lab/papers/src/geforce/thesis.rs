@@ -9,8 +9,8 @@ use super::paper::{
     TABLE_6_2_2, runs,
 };
 
-/// Bytes of a call of the engine for the 8800 in Tables A2 and A4. Table A7 does not state its own. With 29,491,200 bytes, as in Table
-/// A1, the estimate for files 1 to 4 is 0.91 s instead of 0.94 s.
+/// Bytes of a call of the engine for the 8800 in Tables A2 and A4. The thesis does not state the buffer of Table A7. With 29,491,200 bytes,
+/// as in Table A1, the estimate for files 1 to 4 is 0.91 s instead of 0.94 s.
 const BUFFER: u64 = 58_982_400;
 
 /// The tables, with their names in the page.
@@ -143,7 +143,8 @@ fn without_encryption() -> Table {
     table
 }
 
-/// Seconds of the copies to the 8800 and back: in the thesis, by the medians and by the means of Table A7, and at [`COPIES`].
+/// Returns the seconds of the copies to the 8800 and back: in the thesis, by the medians and by the means of Table A7, and by the model at
+/// the rate [`COPIES`].
 pub(super) fn copy_seconds(file: u32) -> ([f64; 2], f64) {
     let of =
         |typical: fn(&Runs) -> f64| typical(&runs(&A7_COPIES_8800, file)) - typical(&runs(&A7_NULL, file));

@@ -13,7 +13,7 @@ pub const LOOKUPS: usize = 1056;
 pub enum Step {
     /// AddRoundKey: a byte of the state, XOR a byte of the round key.
     Key,
-    /// SubBytes: the S-box of a byte of the state.
+    /// SubBytes: the S-box value of a byte of the state.
     Sbox,
     /// MixColumns: the product of a byte and x.
     Xtime,

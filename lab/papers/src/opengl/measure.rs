@@ -91,12 +91,12 @@ impl<'a> Subject<'a> {
         subjects.filter(|subject| subject.kernel.0 == 0 || is_of_the_chapter(subject.name)).collect()
     }
 
-    /// True if the kernel is measured by batch size. Kernels with both directions in one program are measured only by mode.
+    /// True if the kernel is measured by batch size. A kernel with both directions in one program is measured only by mode.
     fn is_measured_by_batch(&self) -> bool {
         !paper::BY_MODE.contains(&self.name)
     }
 
-    /// True if the kernel has a mode.
+    /// True if the kernel supports a mode.
     fn has(&self, pass: Pass) -> bool {
         self.device.cost(self.kernel, Operation::Pass(pass), KeySize::Aes128).is_some()
     }
@@ -162,7 +162,7 @@ struct Bench {
     key: Key,
     input: Vec<u8>,
     output: Vec<u8>,
-    /// The result of the CPU for the mode that is measured.
+    /// The result of the CPU for the mode that is being measured.
     results: Vec<u8>,
     runs: usize,
 }

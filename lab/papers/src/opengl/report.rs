@@ -47,7 +47,7 @@ impl Report {
         names
     }
 
-    /// The kernels with the rates of each batch size, and the chapter's rates at its batch size.
+    /// A table of the kernels with their rates for each batch size, and of the chapter's rates at the chapter's batch size.
     pub fn table(&self) -> Table {
         let batches: Vec<usize> = self.batches();
         let head: Vec<String> = ["".into(), "whose".into()]
@@ -78,7 +78,7 @@ impl Report {
         table
     }
 
-    /// The kernels with the rates of each mode.
+    /// A table of the kernels with their rates in each mode.
     pub fn modes(&self) -> Table {
         let modes = &self.measured.modes;
         let batch = modes.first().map_or("-".into(), |point| plot::bytes(point.batch as f64));

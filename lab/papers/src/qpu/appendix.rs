@@ -1,4 +1,4 @@
-//! Tables 7.1 to 7.4 by the model: small programs and the first kernel, by the number of QPUs.
+//! Computes Tables 7.1 to 7.4 by the model: the times of small programs and of the first kernel, by the number of QPUs.
 
 use lockstep_qpu::compiler::Code;
 use lockstep_qpu::launch::Launch;
@@ -49,7 +49,7 @@ pub(super) fn table_7_3() -> Result<Times<3>, Error> {
 pub struct FirstKernel {
     /// Milliseconds without and with the waits.
     pub milliseconds: [f64; 2],
-    /// Clocks in which a QPU encrypts a block, without and with the waits.
+    /// The clocks in which a QPU encrypts a block: first without the waits, then with them.
     pub clocks: [f64; 2],
 }
 

@@ -10,7 +10,7 @@ const EMPTY: &str = "#eeeeee";
 const PART: &str = "#dce6f0";
 const MARKED: &str = "#f28e2b";
 
-/// Elements of a vector, and bytes of an element.
+/// The number of elements of a vector, and the number of bytes of an element.
 const ELEMENTS: usize = 16;
 const BYTES: usize = 4;
 
@@ -59,10 +59,10 @@ impl Canvas {
     }
 }
 
-/// The byte of the blocks in a byte of an element: its block, row and column.
+/// A byte of the blocks, by its block, row and column. `None` if no byte of the blocks is at the place.
 type Place = Option<(usize, usize, usize)>;
 
-/// The byte of the blocks by element and byte of the element.
+/// The byte of the blocks that a byte of an element contains. The arguments are the number of the element and the number of the byte.
 type Layout = fn(usize, usize) -> Place;
 
 /// True for the words of a vector, by row and column of the VPM.

@@ -52,7 +52,7 @@ fn of_errors(before: f64, after: f64) -> Verdict {
     }
 }
 
-/// The explanations that the model tests. The tables are those of the model.
+/// The explanations that the model tests. The arguments are tables that the model has computed.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a program does not run, which is a bug.
@@ -115,7 +115,7 @@ impl Calls {
         Ok(Calls { one: rows(1, |row| row.one)?, twelve: rows(ALL, |row| Some(row.twelve))? })
     }
 
-    /// The part of the model that is fitted to Table 5.2, tested with Table 5.1.
+    /// Tests the part of the model that is fitted to Table 5.2 with the times of Table 5.1.
     fn long_calls(&self) -> Hypothesis {
         let is_long = |row: &&Row| row.kernel > LONG_CALL;
         let of = |with: bool| error(self.one.iter().filter(is_long).map(|row| (row.model(with), row.thesis)));
@@ -131,7 +131,7 @@ impl Calls {
         }
     }
 
-    /// Tests whether the QPUs or the host are the cause in the rows in which 12 QPUs are slower than in the model.
+    /// For the rows in which 12 QPUs are slower than in the model, tests whether the QPUs or the host are the cause.
     fn copies(&self) -> Hypothesis {
         let sizes = [1 << 14, 1 << 16, 1 << 18];
         let of = |rows: &[Row]| {
@@ -165,7 +165,7 @@ fn differences(model: &Times<2>, column: usize) -> Vec<f64> {
     TABLE_7_2.iter().zip(model).map(|(thesis, model)| thesis[column] - model[column]).collect()
 }
 
-/// A fixed cost for both columns, fitted to the rows with an odd number of QPUs, predicts the other rows.
+/// Tests whether a fixed cost for both columns, fitted to the rows with an odd number of QPUs, predicts the other rows.
 fn fixed_cost(model: &Times<2>) -> Hypothesis {
     let odd: Vec<f64> =
         [0, 1].into_iter().flat_map(|column| differences(model, column).into_iter().step_by(2)).collect();
@@ -224,7 +224,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     let lazy = [time(sums(Access::BlockingLoads))?, time(products(Access::BlockingLoads))?];
     let percent = |model: f64, thesis: f64| 100.0 * (model / thesis - 1.0);
     let both = |model: [f64; 2]| error(model.into_iter().zip(thesis));
-    // Each of the two loads of a vector ends earlier by this time, so that the model agrees exactly with Table 7.1.
+    // The model agrees exactly with Table 7.1 if each of the two loads of a vector ends earlier by this time.
     let earlier = (model[0] - thesis[0]) / 2.0;
     let clocks = earlier * 1e-3 * CLOCK_HZ / f64::from(TRANSFER_VECTORS);
     let predicted = model[1] - 2.0 * earlier;
@@ -256,7 +256,7 @@ fn of_transfers(table_7_1: &Times<2>, table_7_2: &Times<2>) -> Result<Vec<Hypoth
     ])
 }
 
-/// The program of Table 7.2.
+/// Tests whether Table 7.2 is explained by a product that counts eight steps and compares with constants.
 fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
     let mut pairs = [Vec::new(), Vec::new()];
     for (qpus, (thesis, model)) in (1..).zip(TABLE_7_2.iter().zip(model)) {
@@ -279,7 +279,7 @@ fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
     })
 }
 
-/// A shorter latency of texture units, fitted to Table 7.4, changes the kernel of Table 5.1.
+/// Tests whether a shorter latency of texture units, fitted to Table 7.4, agrees with the kernel of Table 5.1.
 fn texture_latency(first: &[FirstKernel]) -> Result<Hypothesis, Error> {
     let [instructions, _] = first[0].clocks;
     let thesis = paper::TABLE_7_4[0] * 1e-3 * CLOCK_HZ / f64::from(VECTORS);

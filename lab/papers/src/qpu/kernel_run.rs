@@ -12,7 +12,8 @@ use super::window::{Recorded, Window};
 /// Maximum size of the memory of a run in bytes.
 const MAX_MEMORY: usize = 256 << 20;
 
-/// Zeros after each buffer, two vectors for each QPU: kernels request vectors in advance, and the last vectors may be incomplete.
+/// Number of zero bytes after each buffer: two vectors for each QPU, because kernels request vectors in advance, and the last vectors may
+/// be incomplete.
 const MARGIN: usize = 2 * 64 * QPUS as usize;
 
 /// Buffers, and the uniforms of a QPU, start at a multiple of this number of bytes, which is a line of the caches.

@@ -31,7 +31,7 @@ pub struct Named {
 /// units in a periodic order.
 const TURNS: [usize; 2] = [10, 30];
 
-/// Numbers of iterations for kernels whose iterations are long: fewer, because the simulator takes longer for each.
+/// Numbers of iterations for kernels whose iterations are long. They are smaller, because the simulator takes longer for each iteration.
 const FEW_TURNS: [usize; 2] = [4, 12];
 
 const fn of_bitslice(mode: &'static str, decrypts: bool, launch: Launch) -> Named {
@@ -42,7 +42,7 @@ const fn of_blocks(mode: &'static str, decrypts: bool, kind: Blocks) -> Named {
     of_bitslice(mode, decrypts, Launch::Blocks(kind))
 }
 
-/// A mode that decrypts by the inverse cipher, such as ECB. Other modes, such as CFB, always use the forward cipher.
+/// Makes an entry for a mode that decrypts by the inverse cipher, such as ECB. Other modes, such as CFB, always use the forward cipher.
 const fn of_both(mode: &'static str, decrypts: bool, combination: Combination) -> Named {
     of_blocks(mode, decrypts, Blocks { decrypts, combination })
 }
@@ -70,7 +70,7 @@ const fn of_naive(decrypts: bool) -> Named {
     Named { kernel: "qpu/naive", mode: "ECB", decrypts, launch, unit: 16, turns: FEW_TURNS }
 }
 
-/// All kernels with their modes. A row here is a row of the tables.
+/// All kernels with their modes. Each row of this table is a row of the tables in the report.
 pub const KERNELS: &[Named] = &[
     of_bitslice("CTR", false, Launch::Ctr),
     of_both("ECB", false, Combination::None),
@@ -133,7 +133,7 @@ impl Chip for Words {
 }
 
 impl Named {
-    /// The kernel of a program.
+    /// Returns the kernel that has this launch.
     ///
     /// # Panics
     /// If [`KERNELS`] does not have it.
@@ -158,7 +158,7 @@ impl Named {
         }
     }
 
-    /// True for the fast decryption, which the thesis does not have.
+    /// True for the fast decryption, which is not part of the thesis.
     fn is_fast(&self) -> bool {
         self.launch == Launch::PackedFastDecryption
     }

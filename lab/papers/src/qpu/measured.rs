@@ -1,4 +1,4 @@
-//! The clocks of the kernels, and how the QPUs spend them.
+//! Measures the clocks of the kernels, and divides them by use.
 
 use std::ops::Sub;
 
@@ -47,7 +47,8 @@ impl Sub for Spent {
     type Output = Spent;
 
     fn sub(self, other: Spent) -> Spent {
-        // A difference may be negative, because the longer run may wait less at its end. It then counts as zero.
+        // The difference may be negative, because the longer run may wait less at its end than the shorter run. Such a difference counts as
+        // zero.
         let difference = |one: u64, other: u64| one.saturating_sub(other);
         Spent {
             both: difference(self.both, other.both),
@@ -134,7 +135,7 @@ fn totals(named: &Named, words: &[u64], bits: u32, qpus: u8, turns: usize) -> Re
     Ok((run.clocks, spent))
 }
 
-/// For each instruction, the number of its executions; and the sum of all stalls.
+/// The number of executions of each instruction, and the sum of all stalls.
 struct Counts {
     executed: Vec<u64>,
     stalls: Stalls,

@@ -1,5 +1,5 @@
-//! A thesis on AES on the GPU of the Raspberry Pi, reproduced on the simulated QPUs of VideoCore IV: the thesis's tables, the clocks
-//! of Lockstep's kernels, and the documentation page.
+//! Reproduces a thesis on AES on the GPU of the Raspberry Pi with the simulated QPUs of VideoCore IV: the thesis's tables, the clocks of
+//! Lockstep's kernels, and the documentation page.
 
 mod appendix;
 mod compile;
@@ -112,7 +112,7 @@ fn modes(kernel: &str) -> Vec<String> {
     KERNELS.iter().filter(|named| named.kernel == kernel).map(Named::argument).collect()
 }
 
-/// Finds a kernel by its name, whose prefix `qpu/` is optional, and its mode; the first mode if none is given.
+/// Finds a kernel by its name and its mode. The prefix `qpu/` of the name is optional. If no mode is given, the first mode is used.
 ///
 /// # Errors
 /// [`Error::UnknownKernel`] or [`Error::UnknownMode`].

@@ -48,8 +48,8 @@ pub(super) fn rate(bytes: u64, seconds: f64) -> f64 {
     bytes as f64 / seconds / 1e3
 }
 
-/// Maximum number of iterations of a QPU in a run that is simulated completely. The loop is periodic by then, so longer runs are
-/// extrapolated.
+/// Maximum number of iterations of a QPU in a run that is simulated completely. After this number of iterations the loop is periodic, so
+/// the clocks of longer runs are extrapolated.
 const SIMULATED: u64 = 48;
 
 /// The clocks of this number of iterations before [`SIMULATED`] determine the clocks of the iterations that are not simulated.

@@ -10,7 +10,7 @@ use super::window::Window;
 use super::{Error, Report, figures, hypotheses, paper, plots};
 use crate::Page;
 
-/// The hand-written text, in which `{{name}}` is replaced.
+/// The template: a hand-written text in which each `{{name}}` is replaced by results.
 const TEMPLATE: &str = include_str!("page.md");
 
 /// The pictures: a kernel, the name of the file, and the caption.
@@ -128,7 +128,7 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
         ("factor_of_12", format!("{factor:.2}")),
         ("bitslice_factor", format!("{:.1}", last.1.bitslice / last.0.kernel)),
         ("bitslice_ecb_rate", rate(ecb(false))),
-        // The seconds for a byte are the sum of the kernel's time and the time of the copies.
+        // The seconds for a byte are the sum of the kernel's time for the byte and the time of its copies.
         ("bitslice_with_copies", format!("{:.0}", 1e-6 / (1e-3 / last.1.bitslice + HOST_BYTE))),
         ("packed_fast", clocks(Launch::PackedFastDecryption, 128, 12)),
         ("packed_fast_percent", {

@@ -21,7 +21,7 @@ const fn encryption(power: u32, openssl: f64, one: f64, twelve: f64, kernel: f64
     Encryption { bytes: 1 << power, openssl: known(openssl), one: known(one), twelve, kernel }
 }
 
-/// The number that stands for an empty cell.
+/// The number that represents an empty cell of a table.
 const NONE: f64 = 0.0;
 
 const fn known(rate: f64) -> Option<f64> {
@@ -83,7 +83,7 @@ pub const FAST_CLOCK_HZ: f64 = 500e6;
 /// Number of bytes of the calls with the overclocked QPUs.
 pub const FAST_BYTES: u64 = 1 << 26;
 
-/// Encryption and decryption with that clock: rates with the copies by the host and without them, in kB/s (section 5.2).
+/// Rates of encryption and decryption at 500 MHz: with the copies by the host and without them, in kB/s (section 5.2).
 pub const FAST: [[f64; 2]; 2] = [[38567.0, 66274.0], [7512.0, 8180.0]];
 
 /// The number of vectors of 16 values in Tables 7.1 and 7.2: 1.6 million values.

@@ -87,7 +87,7 @@ impl Ran {
     }
 }
 
-/// The range of `bytes` bytes from an address, inside the memory.
+/// The range of `bytes` bytes that starts at the address `start`, inside the memory.
 fn range(start: &str, bytes: usize) -> Result<Range<usize>, Error> {
     let unknown = || Error::Setup(format!("{start} is no address: expected a number of 32 bits"));
     let from = memory::number(start).ok_or_else(unknown)?;

@@ -62,7 +62,7 @@ pub(super) fn multiplication(of: Multiplication) -> Code {
 /// The programs of Table 7.3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Multiplication {
-    /// The product of any bytes, with one step for each bit of the largest byte.
+    /// The product of any bytes. There is one step for each bit of the largest byte.
     Any,
     /// [`Multiplication::Any`] with exchanged operands. There is one step for each bit of the largest number, which is at most 3.
     Exchanged,

@@ -94,7 +94,7 @@ impl Report {
         table
     }
 
-    /// Rates of QPUs that are overclocked to 500 MHz, of the thesis and of the model.
+    /// Makes a table of the rates at 500 MHz, to which the QPUs are overclocked. It compares the thesis with the model.
     pub fn overclocked_table(&self) -> Table {
         let head = ["", "", "thesis", "model", "%"];
         let title = format!("12 QPUs at 500 MHz, {} MiB, kB/s", paper::FAST_BYTES >> 20);

@@ -25,7 +25,7 @@ pub struct Window {
     has_several: bool,
 }
 
-/// The number of iterations of the main loop in the run in which a window is searched for.
+/// A window is searched for in a run whose main loop has this number of iterations.
 const TURNS: usize = 16;
 
 /// The QPU that is shown.
@@ -126,8 +126,8 @@ fn iteration(events: &[Event]) -> Option<Range<usize>> {
     }
     let most = starts.into_values().max_by_key(Vec::len)?;
     let turns = || most.windows(2).map(|pair| pair[0]..pair[1]);
-    // The last iteration of an inner loop is followed by the rest of the outer loop, so the distance to the next start is longer. Only the
-    // shortest distances are iterations.
+    // The last iteration of an inner loop is followed by other instructions of the outer loop, so the distance to the next start is longer.
+    // Only the shortest distances are iterations.
     let shortest = turns().map(|turn| turn.len()).min()?;
     let mut turns = turns().filter(|turn| turn.len() == shortest);
     turns.nth(turns.clone().count() / 2)

@@ -126,7 +126,7 @@ fn text_and_json_contain_the_figures_of_the_page() {
     let rules = json["other_rules"].as_array().unwrap();
     let as_it_is = &rules[0]["clocks"];
     assert_eq!(as_it_is["spu/ctr0"], 824.0);
-    // Nine branches have no hint: eight between rounds, and one to the next block.
+    // The program of the kernel has nine branches without a hint per block: eight to the next round, and one to the next block.
     assert_eq!(rules[1]["rules"], "a branch costs 19");
     assert_eq!(rules[1]["clocks"]["spu/ctr0"], 824.0 + 9.0);
 }
@@ -143,7 +143,7 @@ fn an_iteration_takes_the_measured_cycles() {
 
 #[test]
 fn causes_are_reported() {
-    // Nine branches are taken, and none of them has a hint: eight to the next round, and one to the next block.
+    // Nine branches are taken, and none of them has a hint: eight branches to the next round, and one to the next block.
     let (_, lost) = window("ctr0", 128, None).totals();
     assert_eq!(lost[&Lost::Branch], 18 * 9);
     assert!(lost[&Lost::Dependency] > 300);
@@ -154,7 +154,8 @@ fn causes_are_reported() {
 
     let text = window("ctr0", 128, Some(100)).to_string();
     let lines: Vec<_> = text.lines().collect();
-    // Four lines with the title, the legend and the names of the columns; 100 cycles; and two lines of totals.
+    // The text has four lines with the title, the legend and the names of the columns, then a line for each of 100 cycles, and two lines of
+    // totals.
     assert_eq!(lines.len(), 4 + 100 + 2, "{text}");
     assert!(lines.iter().any(|line| line.contains("shufb $")));
     assert!(lines.iter().any(|line| line.ends_with(".  branch")));
@@ -194,7 +195,7 @@ fn programs_are_listed_and_run() {
     assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
 }
 
-/// The exported function, called by a program of a user.
+/// A program of a user calls the exported function.
 #[test]
 fn a_function_is_called_by_a_program() {
     let source = cell::function(cell::kernel("ctr4a").unwrap(), 10, "aes_ctr").unwrap();

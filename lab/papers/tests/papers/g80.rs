@@ -50,7 +50,7 @@ fn figure_7() {
     }
 }
 
-/// The page starts with the rows that the model refutes, and explains them.
+/// Checks the rows that the model refutes. The page starts with these rows and explains them.
 #[test]
 fn what_the_model_refutes() {
     let refuted = |rows: &[Row]| -> Vec<String> {
@@ -77,7 +77,7 @@ fn explanation(all: &[Hypothesis], part: &str) -> (Verdict, Vec<f64>) {
     (one.verdict, words.filter_map(|word| word.trim_end_matches('.').parse().ok()).collect())
 }
 
-/// Each verdict, with the inequality of the figures that the page gives as its reason.
+/// Checks each verdict, and the inequality of figures that the page gives as its reason.
 #[test]
 fn verdicts_follow_from_their_figures() {
     let check = |part: &str, verdict: Verdict, holds: fn(&[f64]) -> bool| {
@@ -136,7 +136,7 @@ fn verdicts_follow_from_their_figures() {
     assert_eq!(G80.hypotheses.len(), 12);
 }
 
-/// A machine with other rules has other verdicts.
+/// With other rules of the machine, the verdicts differ.
 #[test]
 fn verdicts_change_with_the_rules() {
     let traces = Traces::new().unwrap();
@@ -157,7 +157,7 @@ fn verdicts_change_with_the_rules() {
     );
 }
 
-/// Sentences of the page about the figures.
+/// Checks sentences of the page against the figures.
 #[test]
 fn sentences_of_the_page() {
     // Constant memory at 32 KB: the throughput of the kernel alone grows by a factor of two, and the fixed time of a
@@ -192,8 +192,8 @@ fn transfers_take_longer_than_the_whole_run() {
     assert!(copies(6e9) < whole_run());
 }
 
-/// Table 1 is only a weak test of the model, as the page states: a fixed time and a rate for each board agree with
-/// the table as well.
+/// Table 1 is only a weak test of the model, as the page states: a simpler model, a fixed time and a rate for each board, also agrees with
+/// the table.
 #[test]
 fn a_line_explains_table_1_too() {
     let errors = line_errors();
@@ -230,9 +230,10 @@ fn assumptions_that_figure_7_tests() {
 #[test]
 fn the_kernel_of_the_thesis() {
     assert_eq!((G80.traffic.accesses, G80.traffic.bytes), (162, 162 * 32));
-    // GPU Gems 3: 160 lookups of SubBytes and 144 of MixColumns. Load and store coalesce.
+    // The program of GPU Gems 3 makes 160 lookups of SubBytes and 144 of MixColumns. Its load and its store coalesce.
     assert_eq!((G80.gems.accesses, G80.gems.bytes), (306, 304 * 32 + 2 * 16));
-    // 44 reads of round keys; the fragment program of the chapter has 95 MB/s.
+    // With the round keys in global memory, there are 44 more reads. The two largest rates are near 95 MB/s, the rate of the fragment
+    // program in the chapter.
     assert_eq!(G80.gems.bytes_with_keys(), 9760 + 44 * 32);
     let (without_keys, with_keys) = G80.gems.largest_rates();
     assert!((without_keys / 1e6 - 105.0).abs() < 1.0 && (with_keys / 1e6 - 92.0).abs() < 1.0);

@@ -29,7 +29,7 @@ fn predictions_are_within_ten_percent() {
         let means = measured_by_means(row.file);
         assert!((row.model / means - 1.0).abs() < 0.1, "{row:?} {means}");
     }
-    // Only these files determine the parameters.
+    // Only files 1, 2 and 4 determine the parameters.
     let by = |basis| -> Vec<u32> {
         MODEL.rows.iter().filter(|row| row.basis == basis).map(|row| row.file).collect()
     };
@@ -143,8 +143,8 @@ fn text_and_json() {
     assert_eq!(json["model"]["repeated_blocks"].as_array().unwrap().len(), REPEATED.len());
 }
 
-/// `off` detects nothing, `sample` detects a periodic error in the same call or in the next one, and `full` detects
-/// every error.
+/// Verification with `off` detects nothing, `sample` detects a periodic error in the same call or in the next one, and `full` detects every
+/// error.
 #[test]
 fn wrong_results_of_a_hot_card_are_noticed() {
     let (devices, _) = lockstep_opengl::OpenGlBackend.find();

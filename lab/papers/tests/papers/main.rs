@@ -1,4 +1,4 @@
-//! The labs and their documentation pages.
+//! Tests of the labs and of their documentation pages.
 
 use std::sync::LazyLock;
 

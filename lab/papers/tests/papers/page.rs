@@ -1,4 +1,4 @@
-//! The documentation pages in `docs/papers` equal the generated pages.
+//! Checks that the documentation pages in `docs/papers` equal the generated pages.
 
 use std::path::Path;
 

@@ -75,7 +75,7 @@ fn extrapolated_runs_are_as_long_as_complete_ones() {
 fn small_programs_take_the_times_of_the_thesis() {
     let [sums, products] = QPU_REPORT.transfers();
     for (qpus, (row, thesis)) in (1..).zip(sums.iter().zip(paper::TABLE_7_1)) {
-        // The thesis's program for one QPU with blocking access is not known.
+        // The tolerance for one QPU with blocking access is larger, because the thesis's program is not known.
         assert_close(&format!("7.1 blocking, {qpus}"), row[0], thesis[0], if qpus == 1 { 15.0 } else { 5.0 });
         assert_close(&format!("7.1 ahead, {qpus}"), row[1], thesis[1], 6.0);
     }
@@ -99,7 +99,8 @@ fn small_programs_take_the_times_of_the_thesis() {
     }
 }
 
-/// The verdicts are computed from figures. If a figure changes so that a verdict changes, the text of the page must change, too.
+/// The verdicts are computed from figures. This test fails if a change of a figure changes a verdict, because the text of the page must
+/// then change too.
 #[test]
 fn explanations_are_tested_by_figures() {
     let found: Vec<_> = QPU_REPORT.hypotheses().iter().map(|one| (one.tables, one.verdict.name())).collect();
@@ -141,7 +142,7 @@ fn kernels_take_the_expected_clocks() {
     assert_close("packed, 1 QPU", of(PACKED, 128, 1), 5429.0 / 64.0, 1.0);
     assert_close("packed, 12 QPUs", of(PACKED, 128, 12), 5735.0 / 64.0, 1.0);
     for one in QPU_REPORT.measured() {
-        // The uses add up to all clocks of all QPUs. Only waiting at the end of the two runs may differ.
+        // The uses add up to all clocks of all QPUs, except for the clocks of waiting at the end of the two runs.
         let turns = (one.named.turns[1] - one.named.turns[0]) as f64;
         let all = one.clocks_of_turn * turns * f64::from(one.qpus);
         assert_close(one.named.kernel, one.spent.total() as f64, all, 1.0);
@@ -209,8 +210,8 @@ fn traces_show_an_iteration() {
     let text = window.to_string();
     assert!(text.contains("add t0s, ") && text.contains("clocks lost: texture unit"), "{text}");
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
-    // The text has a line for each instruction, lines for causes of lost clocks, two lines of title, the names of the columns, and two
-    // lines of totals.
+    // The text has a line for each instruction, and lines for the causes of lost clocks. It also has two lines of title, a line with the
+    // names of the columns, and two lines of totals.
     assert!(text.lines().count() > window.events.len() + 5);
 
     let round = Window::of_kernel(kernel("qpu/bitslice", Some("ctr")).unwrap(), 128, 1, None).unwrap();
@@ -218,7 +219,7 @@ fn traces_show_an_iteration() {
     let long =
         Window::of_kernel(kernel("bitslice", Some("CFB-decrypt")).unwrap(), 128, 12, Some(10_000)).unwrap();
     assert!(long.to_string().contains("clocks lost: DMA load"));
-    // If the requested number of clocks is larger than the rest of the run, the window ends with the run.
+    // If the run ends before the requested number of clocks has passed, the window ends with the run.
     let all = Window::of_kernel(kernel("bitslice", None).unwrap(), 256, 1, Some(u64::MAX)).unwrap();
     assert!(all.events.len() > 1000);
 }

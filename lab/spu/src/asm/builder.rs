@@ -1,9 +1,9 @@
-//! The assembler for Rust code: one method for each instruction, generated from the table of the instruction set.
+//! The assembler for Rust code. It has one method for each instruction, generated from the table of the instruction set.
 
 use super::{AsmError, Image, set_branch, set_target};
 use crate::isa::{Inst, LOCAL_STORE, Op, Reg, with_table};
 
-/// A label: a name for a position in a program. Instructions may refer to a label before it is bound to its position.
+/// A label is a name for a position in a program. An instruction may refer to a label before the label is bound to its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label(usize);
 

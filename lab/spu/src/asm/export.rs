@@ -1,4 +1,4 @@
-//! Export of programs as raw images and as source for the GNU assembler.
+//! Exports programs as raw images and as source for the GNU assembler.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,16 +7,16 @@ use super::Image;
 use crate::isa::{Format, Inst};
 
 impl Image {
-    /// The content of the local store from address 0.
+    /// Returns the content of the local store from address 0.
     pub fn raw(&self) -> Vec<u8> {
         let mut raw = vec![0; self.origin as usize];
         raw.extend(&self.bytes);
         raw
     }
 
-    /// Source in GNU syntax that assembles to the same bytes at the same addresses.
+    /// Returns source in GNU syntax. It assembles to the same bytes at the same addresses.
     pub fn source(&self) -> String {
-        // Generated labels start with a prefix that no other symbol has.
+        // The names of generated labels start with a prefix of no other symbol.
         let mut prefix = String::from(".L");
         while self.symbols.keys().any(|name| name.starts_with(&prefix)) {
             prefix.push('_');
@@ -59,7 +59,7 @@ impl Image {
         out
     }
 
-    /// The text of an instruction. Relative addresses are written as labels if their targets are inside the program.
+    /// Returns the text of an instruction. A relative address is written as a label if its target is inside the program.
     fn with_labels(&self, inst: &Inst, at: u32, prefix: &str) -> String {
         // A target outside the program is written as a distance.
         let label = |place: u32, words: i32| match place >= self.origin && place + 4 <= self.end() {
@@ -86,7 +86,7 @@ impl Image {
     }
 }
 
-/// The target address of an instruction with a relative address, or of a hint with an address.
+/// Returns the target address of an instruction with a relative address, or of a hint with an address.
 fn target(inst: &Inst, at: u32) -> Option<u32> {
     use Format::*;
     match inst.op.format() {

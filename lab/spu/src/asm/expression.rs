@@ -68,7 +68,7 @@ struct Parser<'a> {
     atoms: &'a Cell<u32>,
 }
 
-/// Operators by precedence, lowest first. An operator that is a prefix of a longer operator comes after the longer one.
+/// The operators by precedence, lowest first. If an operator is a prefix of a longer one, the longer one comes first.
 const LEVELS: [&[&str]; 6] = [
     &["||"],
     &["&&"],
@@ -113,7 +113,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The longest operator at the current position.
+    /// Reads the longest operator at the current position.
     fn operator(&self) -> Option<&'static str> {
         let all = LEVELS.into_iter().flatten().copied();
         all.filter(|operator| self.rest.starts_with(operator)).max_by_key(|operator| operator.len())
@@ -199,7 +199,7 @@ impl Parser<'_> {
         Value { number: i64::from(base + place.offset), addresses: 1, run: place.run }
     }
 
-    /// The latest definition before this position. A later definition is used if it is the only one.
+    /// Finds the latest definition before this position. If there is none, and the only definition is a later one, returns the later one.
     fn definition(&self, name: &str) -> Result<&Definition, String> {
         let Some(all) = self.symbols.sets.get(name) else {
             return Err(format!("unknown symbol `{name}`: expected a label or a name set by .set"));
@@ -213,7 +213,7 @@ impl Parser<'_> {
     }
 }
 
-/// An integer in decimal, hexadecimal, octal or binary.
+/// Parses an integer in decimal, hexadecimal, octal or binary.
 pub(super) fn number(token: &str) -> Result<u128, String> {
     let lower = token.to_ascii_lowercase();
     let (digits, radix) = match lower.as_bytes() {
@@ -227,8 +227,8 @@ pub(super) fn number(token: &str) -> Result<u128, String> {
     value.ok_or_else(|| format!("`{token}` is no number"))
 }
 
-/// Refuses expressions that have no value before the sections are laid out. The GNU assembler does the same: it accepts
-/// a distance only if no later step can change it.
+/// Refuses an expression whose value is not known before the sections are laid out. The GNU assembler does the same: it accepts a distance
+/// only if no later step can change it.
 fn known_now(operator: &str, left: Value, right: Value) -> Result<(), String> {
     let known = match (left.addresses, right.addresses) {
         (_, 0) => true,

@@ -33,19 +33,19 @@ pub struct Image {
 }
 
 impl Image {
-    /// The first address after the image.
+    /// Returns the first address after the image.
     pub fn end(&self) -> u32 {
         self.origin + self.bytes.len() as u32
     }
 
-    /// The word at an address, if it is inside the image.
+    /// Returns the word at an address, if the address is inside the image.
     pub fn word(&self, address: u32) -> Option<u32> {
         let at = address.checked_sub(self.origin)? as usize;
         let bytes = self.bytes.get(at..at + 4)?;
         Some(u32::from_be_bytes(bytes.try_into().expect("four bytes")))
     }
 
-    /// The instructions of the code, with their addresses; `None` for words that are not instructions.
+    /// Returns the words of the code with their addresses. A word is decoded, or `None` if it is not an instruction.
     pub fn instructions(&self) -> impl Iterator<Item = (u32, Option<Inst>)> {
         self.code.clone().step_by(4).map(|at| (at, self.word(at).and_then(Inst::decode)))
     }
@@ -73,7 +73,7 @@ impl std::fmt::Display for AsmError {
 
 impl std::error::Error for AsmError {}
 
-/// Number of words from `from` to `to`, for relative addresses.
+/// Returns the number of words from `from` to `to`, for relative addresses.
 fn words_between(from: u32, to: u32) -> i32 {
     (to as i32 - from as i32) >> 2
 }
@@ -90,7 +90,7 @@ fn set_target(inst: &mut Inst, at: u32, target: u32) -> Result<(), String> {
         Ri16Absolute | Ri16AbsoluteStore | HintAbsolute => (target >> 2) as i32,
         _ => words_between(at, target),
     };
-    // A 16-bit number of words covers the whole local store.
+    // 16 bits are enough for the number of any word of the local store.
     inst.imm = words << 16 >> 16;
     Ok(())
 }

@@ -28,7 +28,7 @@ pub(super) enum Operand {
     Hinted,
 }
 
-/// The operands of a format, in the order of the syntax.
+/// Returns the kinds of the operands of a format, in the order of the syntax.
 pub(super) fn shape(format: Format) -> &'static [Operand] {
     use Operand::*;
     match format {
@@ -66,7 +66,7 @@ pub(super) fn instruction(
     // A number is a distance if `distances` is set, and an address otherwise.
     let address = |OperandText { text, known }: &OperandText, distances: bool| {
         let found = match value(text)? {
-            // The GNU assembler treats values that are not known yet as addresses, so this assembler refuses them.
+            // The GNU assembler treats a value that is not known yet as an address, so this assembler refuses such a value.
             Value { addresses: 0, .. } if distances && !known => {
                 return Err(format!(
                     "`{text}` is not known yet: expected a number set before, or an address"
@@ -131,7 +131,7 @@ fn in_range(op: Op, value: i64, unit: i64) -> Result<i32, String> {
     Ok((value / unit) as i32)
 }
 
-/// The number of a channel.
+/// Parses the number of a channel.
 fn channel(text: &str) -> Result<i32, String> {
     let digits = text.strip_prefix("$ch").filter(|digits| digits.starts_with(|c: char| c.is_ascii_digit()));
     let number = digits.and_then(|digits| digits.parse().ok()).filter(|number| *number < 128);

@@ -110,7 +110,7 @@ struct Placed {
 
 enum Item {
     Inst(Op, Vec<OperandText>),
-    /// Number of bytes of an integer, and the expression.
+    /// The number of bytes of an integer, and the expression for its value.
     Data(u32, String),
     Bytes([u8; 16]),
     /// The number of bytes, and the value of each byte.
@@ -337,7 +337,7 @@ impl Program {
         Ok(())
     }
 
-    /// The value of an expression that is needed immediately. The value must not be an address.
+    /// Returns the value of an expression that is needed immediately. The value must not be an address.
     fn evaluate_now(&self, text: &str) -> Result<i64, String> {
         let symbols = Symbols { labels: &self.labels, sets: &self.sets, bases: None };
         let value = evaluate(text, &symbols, self.here())?;
@@ -427,7 +427,7 @@ impl Program {
     }
 }
 
-/// Zeros up to a word boundary, then `nop` and `lnop`.
+/// Fills a place with zeros up to a word boundary, and then with `nop` and `lnop`.
 fn fill_with_code(bytes: &mut [u8], at: u32) {
     let first = bytes.len() % 4;
     for (i, word) in bytes[first..].chunks_exact_mut(4).enumerate() {
@@ -437,7 +437,7 @@ fn fill_with_code(bytes: &mut [u8], at: u32) {
     }
 }
 
-/// A value that fits into this number of bits, signed or unsigned.
+/// Returns the value if it fits into this number of bits, signed or unsigned.
 fn in_bits(value: i64, bits: u32) -> Result<i64, String> {
     if bits < 64 && (value >= 1 << bits || value < -(1 << (bits - 1))) {
         return Err(format!("{value} does not fit: expected {bits} bits"));
@@ -445,7 +445,7 @@ fn in_bits(value: i64, bits: u32) -> Result<i64, String> {
     Ok(value)
 }
 
-/// Splits at commas outside parentheses.
+/// Splits a text at the commas outside parentheses.
 fn split_operands(text: &str) -> Vec<String> {
     let mut operands = Vec::new();
     let mut depth = 0;

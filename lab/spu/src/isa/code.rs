@@ -60,7 +60,7 @@ impl Op {
     }
 }
 
-/// The operand fields of a format, as a mask of the bits that may be set.
+/// Returns the operand fields of a format, as a mask of the bits that may be set.
 fn field_mask(format: Format) -> u32 {
     use Format::*;
     let (start, bits) = format.immediate();
@@ -150,7 +150,7 @@ impl Inst {
         let op = BY_OPCODE[(word >> 21) as usize]?;
         let format = op.format();
         let opcode = u32::MAX << (32 - format.opcode_bits());
-        // `br`, `nop` and `lnop` ignore their register fields, and assemblers may set them.
+        // `br`, `nop` and `lnop` ignore their register fields, in which assemblers may set bits.
         let ignored = if matches!(format, Format::Branch | Format::Bare) { 0x7f } else { 0 };
         if word & !opcode & !field_mask(format) & !ignored != 0 {
             return None;
@@ -163,7 +163,7 @@ impl Inst {
                 Format::Ri18 | Format::StopCode | Format::ReadChannel | Format::WriteChannel => {
                     (word >> start & ((1 << bits) - 1)) as i32
                 }
-                // The counts of left shifts and the offsets are unsigned.
+                // The offsets and the counts of left shifts are unsigned.
                 Format::Ri7 | Format::Ri7Offset if op.range().0 == 0 => (word >> start & 0x7f) as i32,
                 _ => sign_extend(word >> start & ((1 << bits) - 1), bits),
             };

@@ -184,12 +184,12 @@ impl Inst {
         Inst { op, rt: zero, ra: zero, rb: zero, rc: zero, imm: 0, to_branch: 0 }
     }
 
-    /// The register that the instruction writes.
+    /// Returns the register that the instruction writes.
     pub fn target(&self) -> Option<Reg> {
         self.op.format().writes_rt().then_some(self.rt)
     }
 
-    /// The registers that the instruction reads.
+    /// Returns the registers that the instruction reads.
     pub fn sources(&self) -> impl Iterator<Item = Reg> {
         let format = self.op.format();
         let three = format == Format::Rrr;
@@ -288,7 +288,7 @@ macro_rules! define_ops {
                 match self { $(Op::$name => stringify!($mnemonic)),* }
             }
 
-            /// The leftmost eleven bits of the word. Bits that belong to operand fields are zero.
+            /// Returns the leftmost eleven bits of the word. Bits that belong to operand fields are zero.
             pub const fn opcode(self) -> u32 {
                 match self { $(Op::$name => $opcode),* }
             }
@@ -328,7 +328,7 @@ impl Op {
         matches!(self.class(), Class::Hb)
     }
 
-    /// The operation with this mnemonic.
+    /// Returns the operation with this mnemonic.
     pub fn by_mnemonic(name: &str) -> Option<Op> {
         Op::ALL.iter().copied().find(|op| op.mnemonic() == name)
     }

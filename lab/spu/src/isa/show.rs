@@ -1,4 +1,4 @@
-//! Instructions as text, in the syntax of the GNU assembler.
+//! Formats instructions in the syntax of the GNU assembler.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ impl fmt::Display for Reg {
 }
 
 impl Inst {
-    /// Formats the instruction; relative addresses are printed as absolute ones, computed from the address of the
+    /// Formats the instruction. Relative addresses are printed as absolute addresses, which are computed from the address of the
     /// instruction.
     pub fn show(&self, address: u32) -> String {
         self.show_with(|words| {
@@ -20,7 +20,7 @@ impl Inst {
         })
     }
 
-    /// Formats the instruction; relative addresses are formatted by `relative`.
+    /// Formats the instruction. `relative` formats relative addresses.
     fn show_with(&self, relative: impl Fn(i32) -> String) -> String {
         use Format::*;
         let Inst { rt, ra, rb, rc, imm, .. } = *self;

@@ -87,8 +87,9 @@ macro_rules! with_table {
             Nop nop 0x201 Bare Nop,
             Lnop lnop 0x001 Bare Lnop,
             Stop stop 0x000 StopCode Br,
-            // Only programs of users have the instructions below. The scheduler derives its choices from positions in this
-            // table. These instructions are at its end, so that they do not change the schedules of kernels. Words.
+            // Only programs of users contain the instructions below. They are at the end of the table because the scheduler's choices
+            // depend on the positions in the table, so other positions would change the schedules of kernels. The first ones operate on
+            // words and halfwords.
             Ahi ahi 0x0e8 Ri10 Fx,
             Sfh sfh 0x048 Rr Fx,
             Sfhi sfhi 0x068 Ri10 Fx,

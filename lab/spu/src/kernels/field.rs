@@ -1,7 +1,7 @@
-//! The arithmetic of the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels. Products and linear
-//! maps in GF(2^8) have no branch and no address that depends on their operands.
+//! The arithmetic of the tables: GF(2^8) of FIPS 197, and GF(2^4) for the vector-permute kernels. Products and linear maps in GF(2^8) use
+//! no branch and no address that depends on their operands.
 
-/// 0xff if the bit is set, else 0. It is applied to key bytes, so it has no branch.
+/// Returns 0xff if the bit is set, and 0 otherwise. The function has no branch, because it is applied to key bytes.
 fn ones_if(a: u8, bit: usize) -> u8 {
     0u8.wrapping_sub(a >> bit & 1)
 }
@@ -16,7 +16,7 @@ pub(crate) fn mul(mut a: u8, b: u8) -> u8 {
     product
 }
 
-/// The inverse in GF(2^8), computed as the 254th power. The result for 0 is 0.
+/// Returns the inverse in GF(2^8), computed as the 254th power. The result for 0 is 0.
 pub(crate) fn inverse(a: u8) -> u8 {
     let mut power = 1;
     for _ in 0..254 {
@@ -54,7 +54,7 @@ impl Linear {
         (0..8).fold(0, |sum, bit| sum ^ self.0[bit] & ones_if(a, bit))
     }
 
-    /// The inverse map.
+    /// Returns the inverse map.
     ///
     /// # Panics
     /// If the map is not invertible.
@@ -123,7 +123,7 @@ impl Tower {
     /// Product of two pairs.
     fn product(a: u8, x: u8, y: u8) -> u8 {
         let (i, k, j, l) = (x >> 4, x & 15, y >> 4, y & 15);
-        // (k + i t)(l + j t), with t^2 = a t + a.
+        // This computes (k + i t)(l + j t), with t^2 = a t + a.
         let square = mul4(i, j);
         let high = mul4(k, j) ^ mul4(i, l) ^ mul4(a, square);
         let low = mul4(k, l) ^ mul4(a, square);

@@ -1,10 +1,11 @@
 //! Kernels as functions with the calling convention of the SPU (SPU Application Binary Interface Specification, version 1.9, section 2),
 //! for programs of users.
 //!
-//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of FIPS 197;
-//! the number of blocks; and the first counter block or the IV. The result in `$3` is the next counter block after the rounded number of
-//! blocks ([`Function::group`]), so only the last call of a message may have another number, or the last ciphertext block of CBC. `$0` has the return address and `$1` the stack pointer. A function may change `$2` to `$79`. It saves the registers from `$80` on
-//! that it uses in its stack frame.
+//! The arguments are in `$3` to `$6`: the address of the data, which are processed in place; the address of the round keys of FIPS 197; the
+//! number of blocks; and the first counter block or the IV. For CTR, the result in `$3` is the counter block after the processed blocks.
+//! The number of blocks is rounded up to a multiple of [`Function::group`], so only the last call of a message may pass a number that is
+//! not such a multiple. For CBC, the result is the last ciphertext block. `$0` has the return address and `$1` the stack pointer. A
+//! function may change `$2` to `$79`. It saves the registers from `$80` on that it uses in its stack frame.
 
 use super::{Compiled, Loop, Mode, Parameter, Way};
 use crate::asm::{AsmError, Assembler, Image};
@@ -76,7 +77,8 @@ impl Loop {
     }
 }
 
-/// The program of a loop with an entry that saves registers and sets the parameters, and an end that restores the registers.
+/// Makes the program of a loop with an entry and an end. The entry saves registers and sets the parameters, and the end restores the
+/// registers.
 fn wrapped(compiled: &Compiled, name: &str, group: u32) -> Result<Image, AsmError> {
     let program = &compiled.program;
     let mut body = program.image.clone();
@@ -110,7 +112,7 @@ fn wrapped(compiled: &Compiled, name: &str, group: u32) -> Result<Image, AsmErro
 fn enter_frame(asm: &mut Assembler, preserved: &[Reg]) {
     let bytes = FRAME + 16 * preserved.len() as i32;
     asm.stqd(STACK, -bytes, STACK);
-    // Both words of the stack pointer decrease: the address, and the number of bytes that are left.
+    // Both words of the stack pointer decrease: the address, and the number of free bytes of the stack.
     asm.il(NOW, -bytes);
     asm.a(STACK, STACK, NOW);
     for (&reg, at) in preserved.iter().zip((FRAME..).step_by(16)) {
@@ -126,7 +128,7 @@ fn leave_frame(asm: &mut Assembler, preserved: &[Reg]) {
     asm.lqd(STACK, 0, STACK);
 }
 
-/// Writes the parameters of the loop to their places.
+/// Writes the parameters of the loop to their addresses.
 fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
     let rounds = compiled.rounds;
     let key = |round: usize| r(COPIED + round as u8);
@@ -136,7 +138,7 @@ fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
     for (&what, &at) in compiled.parameters.iter().zip(&compiled.program.parameters) {
         match what {
             Parameter::RoundKey(round) => store(asm, key(round), at),
-            // These ciphers have no other internal form, so the chaining value differs from the ciphertext only by
+            // The internal form of these ciphers is the ordinary form of a block, so the chaining value differs from the ciphertext only by
             // the last round key.
             Parameter::ChainKey => {
                 asm.xor(NOW, key(0), key(rounds));
@@ -159,14 +161,14 @@ fn set_parameters(asm: &mut Assembler, compiled: &Compiled, group: u32) {
 /// Puts the result into its register.
 fn take_result(asm: &mut Assembler, compiled: &Compiled) {
     let Compiled { program, rounds, .. } = compiled;
-    // The first carried value is the counter, or the chaining value without the last round key.
+    // The first carried value is the counter, or it is the chaining value without the last round key.
     match compiled.of.mode {
         Mode::Ctr => asm.ori(RESULT, program.carried[0], 0),
         Mode::CbcEncrypt => {
             let last = Parameter::RoundKey(*rounds);
             let number =
                 compiled.parameters.iter().position(|what| *what == last).expect("a loop has all keys");
-            // $2 is neither a result nor preserved, and the loop has ended.
+            // $2 is free: it is neither a result nor preserved, and the loop has ended.
             let key = if program.carried[0] == r(2) { NOW } else { r(2) };
             relative(asm, Op::Lqr, key, program.parameters[number]);
             asm.xor(RESULT, program.carried[0], key);
@@ -177,7 +179,7 @@ fn take_result(asm: &mut Assembler, compiled: &Compiled) {
 
 /// Clears the parameters, and the registers that need not be preserved, because they contain keys and data.
 fn wipe(asm: &mut Assembler, compiled: &Compiled, last: u8) {
-    // The round keys were in registers from COPIED on, also if the loop does not use these registers.
+    // The round keys were in the registers from COPIED on, even if the loop does not use these registers.
     let last = last.max(COPIED + compiled.rounds as u8).min(PRESERVED - 1);
     let has_result = !matches!(compiled.of.mode, Mode::Ecb);
     for number in (2..=last).filter(|number| !has_result || r(*number) != RESULT) {
@@ -211,7 +213,7 @@ fn end_at(body: &mut Image, end: u32) {
     body.bytes[start..start + 4].copy_from_slice(&word.to_be_bytes());
 }
 
-/// Both images as one. The data of the first image are then between its code and the code of the second one.
+/// Combines both images in one image. In this image, the data of `body` are between the code of `body` and the code of `wrapper`.
 fn joined(body: Image, wrapper: Image, start: u32) -> Image {
     let mut joined = body;
     joined.bytes.resize((start - joined.origin) as usize, 0);

@@ -22,7 +22,7 @@ fn fill_multiples(multiples: &mut [u128; 128], h: &Block) {
     }
 }
 
-/// Fills the 64 KiB of tables for the hash key `h`. Their layout is the layout of the cipher's tables.
+/// Fills the 64 KiB of tables for the hash key `h`. They have the same layout as the tables of the cipher.
 pub(crate) fn fill_tables(bytes: &mut [u8], h: &Block) {
     let mut multiples = Zeroizing::new([0; 128]);
     fill_multiples(&mut multiples, h);
@@ -68,7 +68,7 @@ fn by_bits(f: &mut Flow, x: Value) -> Value {
     let powers = f.copy(powers);
     let mut sums: [Option<Value>; 4] = [None; 4];
     for half in 0..8 {
-        // Rotates the next sixteen bits to bytes 2 and 3, the right half of the preferred slot.
+        // The next sixteen bits are rotated to bytes 2 and 3, the right half of the preferred slot.
         let turned = f.rotate_bytes(x, (2 * half + 14) % 16);
         let masks = f.spread_bits(turned);
         for bit in 0..16 {
@@ -82,8 +82,8 @@ fn by_bits(f: &mut Flow, x: Value) -> Value {
     f.sum(&sums.map(|sum| sum.expect("32 bits each")))
 }
 
-/// The loop over blocks, with one block per iteration. Each product depends on the previous one. The running hash is
-/// stored after each block.
+/// Builds the loop over blocks, with one block per iteration. Each product depends on the previous one. The running hash is stored after
+/// each block.
 pub(crate) fn build(with_tables: bool) -> (Flow, Vec<Parameter>) {
     let mut f = Flow::new();
     let (hash, y) = f.carried();

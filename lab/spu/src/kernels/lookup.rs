@@ -43,7 +43,7 @@ pub(super) fn substitute(f: &mut Flow, x: Value, balanced: bool) -> Value {
     f.select(low, high, bit6)
 }
 
-/// 0xff in the bytes that have this bit set.
+/// Returns 0xff in the bytes in which this bit is set.
 fn mask(f: &mut Flow, x: Value, bit: u32, balanced: bool) -> Value {
     let tested = |f: &mut Flow| {
         let bits = f.and_bytes(x, 1 << bit);
@@ -66,7 +66,7 @@ fn mix(f: &mut Flow, s: Value, key: Value) -> Value {
     // An addition doubles the bytes with half the latency of a shift.
     let low = f.and_bytes(row01, 0x7f);
     let doubled = f.add_words(low, low);
-    // Both results of the reduction are computed before the selecting bit is known.
+    // Both possible results of the reduction are computed before the bit that selects one of them is known.
     let reduced = f.xor_bytes(keyed, 0x1b);
     let mask = f.top_bit_set(row01);
     let keyed = f.select(keyed, reduced, mask);

@@ -1,4 +1,4 @@
-//! Measurement of kernels, with the quantities that the paper uses.
+//! Measures kernels, in the quantities that the paper uses.
 
 use super::{Compiled, Loop, MAX_RUN_BYTES, Refused};
 use crate::schedule::Effort;
@@ -17,7 +17,7 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Gigabits per second of one SPE of the PlayStation 3, for each key size.
+    /// Returns the gigabits per second of one SPE of the PlayStation 3, for each key size.
     pub fn gigabits(&self) -> [f64; 3] {
         self.block.map(|clocks| 128.0 * CLOCK_HZ / 1e9 / clocks)
     }
@@ -48,7 +48,7 @@ pub fn clocks_by(of: Loop, effort: Effort, rules: Rules) -> Result<Clocks, Strin
     Ok(Clocks { block, round, last: block[0] - 10.0 * round })
 }
 
-/// Cycles of a call for this number of blocks.
+/// Returns the cycles of a call for this number of blocks.
 fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Result<u64, Refused> {
     let keys = vec![[0; 16]; rounds + 1];
     let mut machine = Machine::with_rules(rules);
@@ -56,20 +56,20 @@ fn cycles(compiled: &Compiled, rounds: usize, blocks: usize, rules: Rules) -> Re
     Ok(compiled.run(&mut machine, &keys, &[0; 16], &mut vec![0; 16 * blocks])?.cycles)
 }
 
-/// Totals of a call on [`MAX_RUN_BYTES`] bytes, including the stalls by cause.
+/// Returns the totals of a call on [`MAX_RUN_BYTES`] bytes, including the stalls by cause.
 ///
 /// # Errors
-/// A message, if the loop cannot be compiled or stops with a fault.
+/// If the loop cannot be compiled or stops with a fault, the error is a message.
 pub fn summary(of: Loop, rounds: usize) -> Result<Summary, String> {
     let mut summary = Summary::default();
     observe(of, rounds, &mut summary)?;
     Ok(summary)
 }
 
-/// The trace of both pipes for these cycles of a call on [`MAX_RUN_BYTES`] bytes.
+/// Returns the trace of both pipes for these cycles of a call on [`MAX_RUN_BYTES`] bytes.
 ///
 /// # Errors
-/// A message, if the loop cannot be compiled or stops with a fault.
+/// If the loop cannot be compiled or stops with a fault, the error is a message.
 pub fn trace(of: Loop, rounds: usize, cycles: std::ops::Range<u64>) -> Result<Trace, String> {
     let mut trace = Trace::new(cycles);
     observe(of, rounds, &mut trace)?;

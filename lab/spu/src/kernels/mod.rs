@@ -1,4 +1,4 @@
-//! The AES kernels: written as dataflow, compiled on first use.
+//! The AES kernels. They are written as dataflow and compiled when they are first used.
 
 mod aes;
 mod field;
@@ -169,10 +169,10 @@ const SLACK: usize = 1024;
 
 type Outcome = Result<Arc<Compiled>, String>;
 
-/// The outcomes by loop, number of rounds and level.
+/// The outcomes of compilations, by loop, number of rounds and level of effort.
 type Outcomes = HashMap<(Loop, usize, Effort), Arc<OnceLock<Outcome>>>;
 
-/// The outcomes so far, because scheduling a loop takes much longer than running it.
+/// The outcomes of all compilations so far. They are stored, because scheduling a loop takes much longer than running it.
 static COMPILED: LazyLock<Mutex<Outcomes>> = LazyLock::new(Mutex::default);
 
 impl Loop {
@@ -194,7 +194,7 @@ impl Loop {
     pub fn compile(self, rounds: usize, effort: Effort) -> Result<Compiled, String> {
         let fits = match (self.way, self.mode) {
             (Way::Plain(_), mode) => mode == Mode::Ctr && self.blocks == 1,
-            // GHASH processes one block after the other, for any mode.
+            // GHASH processes one block at a time, and its mode has no effect.
             (Way::Ghash | Way::GhashBits, _) => self.blocks == 1,
             (way, Mode::CtrCached) => way.cipher().caching().is_some(),
             _ => true,
@@ -209,7 +209,7 @@ impl Loop {
                     Way::Ghash | Way::GhashBits => ghash::build(way == Way::Ghash),
                     _ => modes::build(&*way.cipher(), self.mode, rounds, self.blocks),
                 };
-                // The tables are at the start of the local store, followed by code and constants.
+                // The tables are at the start of the local store, and the code and the constants follow them.
                 let effort = match effort {
                     Effort::Full if !self.overlaps => Effort::Straight,
                     effort => effort,
@@ -220,7 +220,7 @@ impl Loop {
         let buffer = MAX_RUN_BYTES + SLACK;
         let input_at = program.image.end().next_multiple_of(128) + 128;
         let output_at = input_at + buffer as u32;
-        // Two buffers for each direction, so that transfers and computation overlap.
+        // There are two buffers for each direction, so that transfers and computation overlap.
         let end = input_at as usize + 4 * buffer;
         if end > LOCAL_STORE {
             return Err(format!(
@@ -326,8 +326,8 @@ impl Compiled {
                     write(machine, at, &caching.rest_of_first_round(keys, register));
                 }
                 Parameter::Chain => {
-                    // The loop expects the chaining value in the internal form and without the last round key, as it is
-                    // after a block.
+                    // The loop expects the chaining value in the form that it has after a block: the internal form without the last round
+                    // key.
                     let last = &self.cipher.key_form(keys)[self.rounds];
                     let before = Zeroizing::new(std::array::from_fn(|i| register[i] ^ last[i]));
                     write(machine, at, &Zeroizing::new(self.cipher.enter_block(*before)));
@@ -355,7 +355,7 @@ fn write(machine: &mut Machine, at: u32, block: &Block) {
     machine.memory_mut(range(at, 16)).copy_from_slice(block);
 }
 
-/// A word in the preferred slot.
+/// Returns a block with a word in the preferred slot.
 fn scalar(word: u32) -> Block {
     let mut block = [0; 16];
     block[..4].copy_from_slice(&word.to_be_bytes());

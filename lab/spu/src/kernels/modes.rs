@@ -1,4 +1,4 @@
-//! The loops over blocks: the inputs of the cipher and the use of its results.
+//! The loops over blocks: they make the inputs of the cipher and use its results.
 
 use super::aes::AesRounds;
 use crate::schedule::{Flow, Value};
@@ -6,7 +6,7 @@ use crate::schedule::{Flow, Value};
 /// A mode of operation, as a loop of the SPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Independent blocks, in the direction of the cipher.
+    /// ECB: independent blocks, in the direction of the cipher.
     Ecb,
     /// Counter blocks, whose last 32 bits are incremented.
     Ctr,
@@ -17,7 +17,7 @@ pub enum Mode {
     CbcEncrypt,
     /// CBC decryption: the previous ciphertext block is added to each result.
     CbcDecrypt,
-    /// CFB encryption: the previous ciphertext block is encrypted and added to the plaintext.
+    /// CFB decryption. All ciphertext is known, so the blocks are independent.
     CfbEncrypt,
     /// CFB decryption, where all ciphertext is known.
     CfbDecrypt,
@@ -28,10 +28,10 @@ pub enum Mode {
 /// The type of a parameter of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
-    /// A round key in the cipher's form.
+    /// A round key in the internal form of the cipher.
     RoundKey(usize),
-    /// The value that chaining adds to each block before the first round: the sum of the first round key and of the
-    /// last round key in the internal form.
+    /// In CBC, this value is added to each block before the first round: the sum of the first round key and of the last round key, in the
+    /// internal form.
     ChainKey,
     /// The counter of the first block.
     Counter,
@@ -111,8 +111,8 @@ impl Building<'_> {
         (0..=self.rounds).map(|round| self.parameter(Parameter::RoundKey(round))).collect()
     }
 
-    /// An address that advances with each group of blocks. Loads and stores that are far apart in an iteration use
-    /// separate pointers, so that iterations can overlap.
+    /// Returns an address that advances with each group of blocks. Loads and stores that are far apart in an iteration use separate
+    /// pointers, so that iterations can overlap.
     fn pointer(&mut self, what: Parameter) -> Value {
         self.parameters.push(what);
         let (carried, value) = self.flow.carried();
@@ -127,7 +127,7 @@ impl Building<'_> {
         value
     }
 
-    /// A loop over independent blocks. If `before` is set, the input of the cipher is the previous block.
+    /// Builds a loop over independent blocks. If `before` is set, the input of the cipher is the previous block.
     fn each(&mut self, finish: impl Fn(&mut Self, Value, i32, Value) -> Value, before: bool) {
         let keys = self.keys();
         let input = self.pointer(Parameter::Input);
@@ -201,8 +201,7 @@ impl Building<'_> {
         self.flow.carry(carried, chained.expect("it was asked for"));
     }
 
-    /// CFB encryption if `with_data` is set, and OFB otherwise. In CFB the plaintext is added to the next chaining
-    /// value.
+    /// Builds CFB encryption if `with_data` is set, and OFB otherwise. In CFB the plaintext is added to the next chaining value.
     fn feedback(&mut self, with_data: bool) {
         let keys = self.keys();
         let chain_key = self.parameter(Parameter::ChainKey);

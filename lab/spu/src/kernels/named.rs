@@ -233,7 +233,7 @@ const fn published(
     Named { name, description, constant_time, paper: Some(paper), loops }
 }
 
-/// The paper's kernels with the paper's operations, for measurements. The device does not have them.
+/// The paper's kernels with the paper's operations, for measurements. The device does not offer these kernels.
 pub const PUBLISHED: &[Named] = &[
     published(
         "published/ctr1",
@@ -315,7 +315,7 @@ pub const PUBLISHED: &[Named] = &[
 ];
 
 impl Named {
-    /// The loop for a pass.
+    /// Returns the loop for a pass.
     pub fn loop_for(&self, pass: Pass) -> Option<Loop> {
         self.loops.iter().find(|entry| entry.0 == pass).map(|entry| entry.1)
     }

@@ -13,7 +13,7 @@ pub(crate) fn rotated(by: usize) -> Permutation {
     std::array::from_fn(|i| (i / 4 * 4 + (i + by) % 4) as u8)
 }
 
-/// Composition: `first`, followed by `then`.
+/// Returns the composition of two permutations: `first`, followed by `then`.
 pub(crate) fn after(first: &Permutation, then: &Permutation) -> Permutation {
     then.map(|at| first[usize::from(at)])
 }

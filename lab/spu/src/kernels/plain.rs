@@ -24,8 +24,7 @@ const DOUBLED: Reg = r(9);
 const TRIPLED: Reg = r(10);
 const SUM: Reg = r(11);
 const TURNED: Reg = r(12);
-/// The first of the registers that hold the results of the eight lookups, and then the bytes selected from these
-/// results.
+/// The first of the registers for the results of the eight lookups. Later these registers hold the bytes selected from these results.
 const PART: u8 = 16;
 const FIRST_ROUND: Reg = r(30);
 const KEYS: Reg = r(31);
@@ -114,8 +113,8 @@ fn prologue(asm: &mut Assembler, labels: &Labels, rounds: usize, hints: Hints) {
     if hints == Hints::Table {
         asm.lqa(HINTS, last_hint);
     }
-    // The number of remaining bytes is kept as a negative number, which also counts up to zero. The address of a block
-    // is this number plus the end address of the buffer.
+    // The number of remaining bytes is stored as a negative number, which also counts up to zero. The address of a block is this number
+    // plus the end address of the buffer.
     asm.shli(LEFT, LEFT, 4);
     asm.a(INPUT, INPUT, LEFT);
     asm.a(OUTPUT, OUTPUT, LEFT);
@@ -128,7 +127,7 @@ fn prologue(asm: &mut Assembler, labels: &Labels, rounds: usize, hints: Hints) {
     }
 }
 
-/// The loop over blocks, with the loop over rounds. Returns the address of the loop over rounds, and the address after it.
+/// Adds the loop over blocks, which contains the loop over rounds. Returns the address of the loop over rounds and the address after it.
 fn block_loop(asm: &mut Assembler, hints: Hints) -> [u32; 2] {
     let [block, round, block_branch, round_branch] = std::array::from_fn(|_| asm.label());
     asm.bind_named(block, "block");
@@ -190,7 +189,7 @@ fn hint_table(asm: &mut Assembler, last_hint: Label, rounds: usize, [loop_at, af
     asm.quadword(super::scalar(last + 16));
 }
 
-/// The data: parameters, constants, the S-box and the round keys. Returns the places and the types of the parameters.
+/// Adds the data: parameters, constants, the S-box and the round keys. Returns the addresses and the types of the parameters.
 fn data(asm: &mut Assembler, labels: Labels, rounds: usize) -> (Vec<u32>, Vec<Parameter>) {
     let Labels { turns, counter, input, output, one, rows, table: parts, last_but_one_key, .. } = labels;
     let (mut places, mut parameters) = (Vec::new(), Vec::new());

@@ -24,7 +24,8 @@ pub enum Columns {
     /// [`Columns::FewEven`], where one of each four blocks also computes the mask of the reduction by instructions of the odd pipe (`gbb`
     /// and `fsmb`): CTR4 and ECB4 (version 4).
     FewestEven,
-    /// The version with the shortest latency: CBC2 (appendix D). The reduction is added to the other rows first, and to the product last.
+    /// The version with the shortest latency: CBC2 (appendix D). The constant of the reduction is added to r1 + r2 + r3 while r0 + r1 is
+    /// shifted. The shifted sum is added last.
     Feedback,
 }
 
@@ -52,7 +53,7 @@ impl Published {
     }
 }
 
-/// SubBytes or InvSubBytes by the programming handbook's lookup. `table` gives the 256 bytes of the table.
+/// Computes SubBytes or InvSubBytes by the lookup of the programming handbook. `table` returns the 256 bytes of the table.
 pub(super) fn selections(f: &mut Flow, x: Value, table: fn(u8) -> u8) -> Value {
     let index = f.and_bytes(x, 0x1f);
     let bit = |f: &mut Flow, bit: u8| {
@@ -87,7 +88,7 @@ fn direct(f: &mut Flow, s: Value, key: Value) -> Value {
     f.sum(&[doubled, row2, row3, row1, key])
 }
 
-/// The state after ShiftRows, with each column rotated such that row `number` comes first.
+/// Returns the state after ShiftRows, with each column rotated such that row `number` comes first.
 fn row(f: &mut Flow, s: Value, number: usize) -> Value {
     f.permute(s, after(&SHIFT_ROWS, &rotated(number)))
 }

@@ -76,10 +76,10 @@ impl RoundLoop {
         Ok(run)
     }
 
-    /// Clocks per round of a block in the steady state.
+    /// Returns the clocks per round of a block in the steady state.
     ///
     /// # Errors
-    /// A message.
+    /// If the loop stops with a fault, the error is a message.
     pub fn clocks(&self) -> Result<f64, String> {
         let cycles = |rounds: usize| {
             let run = self.run(&vec![[0; 16]; rounds + 1], &mut vec![[0; 16]; self.blocks]);

@@ -31,11 +31,11 @@ pub(crate) struct Tables {
     pub shared: usize,
 }
 
-/// A row in which MixColumns multiplies a byte by 1, relative to the row of the byte.
+/// A row in which MixColumns multiplies a byte by 1. The row is counted from the row of the byte.
 const ROW_OF_ONE: usize = 1;
 
-/// A column: `value` times each of `factors`, from the row of the byte downwards. `to` is the position of the byte after the
-/// permutation of the rows.
+/// Returns a column with the products of `value` and each of `factors`, from the row of the byte downwards. `to` is the position of the
+/// byte after the permutation of the rows.
 fn column(to: u8, value: u8, factors: [u8; 4]) -> Block {
     let (column, row) = (usize::from(to / 4), usize::from(to % 4));
     let mut entry = [0; 16];
@@ -45,12 +45,12 @@ fn column(to: u8, value: u8, factors: [u8; 4]) -> Block {
     entry
 }
 
-/// The result of ShiftRows and MixColumns for a byte after SubBytes at a position.
+/// Returns the result of ShiftRows and MixColumns for a byte at a position after SubBytes.
 fn entry(place: usize, substituted: u8) -> Block {
     column(inverse(&SHIFT_ROWS)[place], substituted, [2, 1, 1, 3])
 }
 
-/// The result of InvShiftRows and InvMixColumns for a byte after InvSubBytes at a position.
+/// Returns the result of InvShiftRows and InvMixColumns for a byte at a position after InvSubBytes.
 fn inverse_entry(place: usize, substituted: u8) -> Block {
     column(SHIFT_ROWS[place], substituted, [14, 9, 13, 11])
 }
@@ -95,13 +95,13 @@ impl AesRounds for InverseTables {
     }
 }
 
-/// The entries of the tables for the 16 bytes of `x`.
+/// Loads the entries of the tables for the 16 bytes of `x`.
 pub(crate) fn entries(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     let addresses = addresses(f, x, shared);
     (0..16).map(|place| f.load_at(addresses[place], 16 * place as i32)).collect()
 }
 
-/// For each byte of `x`, a quadword with 256 times the byte in the preferred slot. Only the address bits are valid.
+/// Returns for each byte of `x` a quadword whose preferred slot contains 256 times the byte. Only the bits of the address are valid.
 fn addresses(f: &mut Flow, x: Value, shared: usize) -> Vec<Value> {
     let odd_bytes = f.constant(std::array::from_fn(|i| if i % 2 == 1 { 0xff } else { 0 }));
     let second_and_fourth = f.and(x, odd_bytes);
@@ -182,8 +182,7 @@ impl Caching for Tables {
     }
 }
 
-/// The sum of all entries, computed as two running sums. This has a short latency and keeps few values live at the same
-/// time.
+/// Returns the sum of all entries, computed as two running sums. Two sums have a short latency and keep few values live at the same time.
 pub(crate) fn add(f: &mut Flow, first: Value, entries: &[Value]) -> Value {
     let (a, b) = entries.split_at(entries.len() / 2);
     let a = a.iter().fold(first, |sum, &entry| f.xor(sum, entry));

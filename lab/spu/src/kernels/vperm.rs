@@ -36,7 +36,7 @@ pub(crate) struct Vperm {
     substituted: Linear,
 }
 
-/// The indices for the two final lookups. The results of the lookups are added.
+/// The indices for the last two lookups. The sum of the two looked-up values is the result.
 #[derive(Clone, Copy)]
 struct Inverted {
     p: Value,
@@ -75,15 +75,14 @@ impl Vperm {
         if self.decrypts { inverse(&SHIFT_ROWS) } else { SHIFT_ROWS }
     }
 
-    /// For each position, the index (in the order of FIPS 197) of the byte that is at this position after `rounds`
-    /// rounds.
+    /// Returns for each position the index (in the order of FIPS 197) of the byte that is at this position after `rounds` rounds.
     fn places(&self, rounds: usize) -> Permutation {
         // One ShiftRows is omitted in each round.
         let back = inverse(&self.shift_rows());
         (0..rounds % 4).fold(IDENTITY, |places, _| after(&back, &places))
     }
 
-    /// The first half of SubBytes.
+    /// Computes the first half of SubBytes.
     fn invert(&self, f: &mut Flow, x: Value) -> Inverted {
         let k = f.and_bytes(x, 0x0f);
         let i = f.and_bytes(x, 0xf0);
@@ -105,7 +104,7 @@ impl Vperm {
         Inverted { p, r }
     }
 
-    /// The second half of SubBytes, combined with a linear map.
+    /// Computes the second half of SubBytes, combined with a linear map.
     fn finish(&self, f: &mut Flow, inverted: Inverted, map: impl Fn(u8) -> u8) -> Value {
         let over = inverse4(self.a);
         // P = (k + a i) / N and R = (k + a j) / N, where N is the norm; the inverse is ((k + a i) + i t) / N.
@@ -128,7 +127,7 @@ impl Vperm {
         f.permute(x, control)
     }
 
-    /// MixColumns of a substituted block, in the internal form and order of the next round.
+    /// Computes MixColumns of a substituted block, in the internal form and order of the next round.
     fn mix(&self, f: &mut Flow, s: Inverted, key: Value, round: usize) -> Value {
         let times = |f: &mut Flow, by: u8| self.finish(f, s, |byte| self.form(mul(byte, by)));
         if self.decrypts {

@@ -1,4 +1,4 @@
-//! Choice between alternatives, to balance the load of both pipes.
+//! Chooses between alternatives, to balance the load of both pipes.
 
 use super::Node;
 use super::flow::{CarriedState, Flow, Origin, Value};
@@ -71,8 +71,8 @@ pub(super) fn balanced(flow: &Flow) -> Body {
     Body { nodes, made_by, pool_of, carried, carried_of, pool, parameters, lanes }
 }
 
-/// For each node, true if it is needed: it does not belong to a rejected alternative, and it is a store or its result
-/// is used.
+/// Returns for each node whether the node is needed. A node of a rejected alternative is not needed. Any other node is needed if it is a
+/// store or if its result is used.
 fn wanted(flow: &Flow, taken: &[usize], chosen: &impl Fn(Value) -> Value) -> Vec<bool> {
     let mut needed = vec![false; flow.origins.len()];
     for next in flow.carried.iter().filter_map(|state| state.next) {

@@ -1,4 +1,4 @@
-//! Emission of a program from placed instructions with allocated registers.
+//! Emits a program from placed instructions with allocated registers.
 
 use super::choose::Body;
 use super::place::Placement;

@@ -69,7 +69,7 @@ impl Flow {
         self.pool.len() - 1
     }
 
-    /// A constant, kept in a register.
+    /// Adds a constant, which stays in a register.
     pub fn constant(&mut self, bytes: [u8; 16]) -> Value {
         if let Some(&value) = self.constants.get(&bytes) {
             return value;
@@ -80,19 +80,19 @@ impl Flow {
         value
     }
 
-    /// A constant with the same byte in all positions.
+    /// Adds a constant with the same byte in all positions.
     pub fn bytes(&mut self, byte: u8) -> Value {
         self.constant([byte; 16])
     }
 
-    /// A parameter: a quadword that is written before the program runs, kept in a register.
+    /// Adds a parameter: a quadword that is written before the program runs, and that stays in a register.
     pub fn parameter(&mut self) -> Value {
         let at = self.pooled([0; 16]);
         self.parameters.push(at);
         self.value(Origin::Pool(at))
     }
 
-    /// A value that is carried from iteration to iteration. Its initial value is a parameter.
+    /// Adds a value that is carried from iteration to iteration. Its initial value is a parameter.
     pub fn carried(&mut self) -> (Carried, Value) {
         let start = self.pooled([0; 16]);
         self.parameters.push(start);
@@ -121,8 +121,7 @@ impl Flow {
         self.lane
     }
 
-    /// A value that either of two alternatives can compute. The scheduler chooses the alternative that balances the
-    /// pipes.
+    /// Returns a value that either of two alternatives can compute. The scheduler chooses the alternative that balances the pipes.
     pub fn either(
         &mut self,
         a: impl FnOnce(&mut Flow) -> Value,

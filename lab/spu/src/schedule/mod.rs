@@ -43,7 +43,7 @@ pub struct Program {
     pub parameters: Vec<u32>,
     /// The register of each carried value at the end of the program, in the order of creation.
     pub carried: Vec<Reg>,
-    /// The address of the loop count, which states how often the loop is executed, as a word in the preferred slot.
+    /// The address of the loop count. The loop count is a word in the preferred slot, and states how often the loop is executed.
     pub iterations_at: u32,
     /// Number of iterations that overlap. A run needs at least this number of iterations. Because of the prologue and
     /// the epilogue, the loop is executed `stages - 1` times less often than the number of iterations.
@@ -62,7 +62,7 @@ struct Node {
     op: Op,
     /// The value that the instruction computes.
     out: Option<Value>,
-    /// RA, RB, RC; for stores RA, RB and the stored value.
+    /// The source registers RA, RB and RC; for stores, RA, RB and the stored value.
     sources: [Option<Value>; 3],
     imm: i32,
     lane: u32,

@@ -51,7 +51,7 @@ pub(super) fn in_order(body: &Body) -> Placement {
     Placement::new(body.nodes.len() + 4, times)
 }
 
-/// Possible schedules in which at most `stages` iterations overlap, with the best schedule first.
+/// Returns possible schedules in which at most `stages` iterations overlap. The best schedule comes first.
 pub(super) fn candidates(body: &Body, stages: usize) -> impl Iterator<Item = Placement> {
     let mut graph = Graph::new(body);
     graph.stages = stages;
@@ -106,8 +106,8 @@ fn mixed(a: u64, b: u64) -> u64 {
     (a ^ b.rotate_left(23)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (a >> 29)
 }
 
-/// For each node, a hash of its operation and of the operations of its predecessors, three levels deep. The index of a
-/// parameter is ignored, since round keys differ from round to round.
+/// Returns for each node a hash of its operation and of the operations of its predecessors, three levels deep. The index of a parameter is
+/// ignored, since round keys differ from round to round.
 fn alike(body: &Body) -> Vec<u64> {
     let own = body.nodes.iter().map(|node| mixed(node.op as u64, node.imm as u64));
     let mut numbers: Vec<u64> = own.collect();
@@ -204,7 +204,7 @@ impl Graph {
         self.before[to].push((from, cycles));
     }
 
-    /// All nodes in topological order. Independent nodes stay in the original order.
+    /// Returns all nodes in topological order. Independent nodes stay in the original order.
     fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut ready: BTreeSet<usize> = (0..missing.len()).filter(|&node| missing[node] == 0).collect();
@@ -222,7 +222,7 @@ impl Graph {
         order
     }
 
-    /// A lower bound of the interval: the longest path from a carried value to its next value.
+    /// Returns a lower bound of the interval: the longest path from a carried value to its next value.
     fn longest_cycle(&self) -> usize {
         let order = self.order();
         let mut longest = 0;

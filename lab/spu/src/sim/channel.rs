@@ -1,9 +1,9 @@
 //! The channels of an SPU: DMA between the local store and main storage, and the mailbox for output.
 //!
-//! A DMA command takes the latency of [`Chip::CELL`], and then 8 bytes per clock. Commands overlap their latencies and share the
-//! memory. Data of complete commands are transferred at the next instruction for a channel, and at the `stop`. So a program that
-//! does not wait for its tag sees the old data in the local store. If a program overwrites the source of a `put` before it waits,
-//! the `put` writes the new data. On the chip, both results would depend on the time.
+//! A DMA command takes the latency of [`Chip::CELL`], and then 8 bytes per clock. The latencies of commands overlap, and the commands share
+//! the bandwidth of the memory. Data of complete commands are transferred at the next instruction for a channel, and at the `stop`. So a
+//! program that does not wait for its tag sees the old data in the local store. If a program overwrites the source of a `put` before it
+//! waits, the `put` writes the new data. On the chip, both results would depend on the time.
 
 use zeroize::Zeroize;
 
@@ -30,8 +30,8 @@ const QUEUE: usize = 16;
 /// Maximum number of bytes of a command.
 const MAX_TRANSFER: u32 = 16 << 10;
 
-/// Commands: `put` and `get`. The two lowest bits request a barrier or a fence, which change nothing here, because
-/// commands complete in order.
+/// The commands `put` and `get`. The two lowest bits request a barrier or a fence. These requests change nothing here, because commands
+/// complete in order.
 const PUT: u32 = 0x20;
 const GET: u32 = 0x40;
 
@@ -92,9 +92,9 @@ impl Channels {
         }
     }
 
-    /// The completed tags, and the cycle in which the requested condition holds.
+    /// Returns the completed tags, and the cycle in which the requested condition holds.
     fn status(&self, now: u64) -> Option<(u32, u64)> {
-        // A tag is complete when its last command is.
+        // A tag is complete when the last command with this tag is complete.
         let ends = |tag: u32| {
             self.pending.iter().filter(|command| command.tag == tag).map(|command| command.done).max()
         };
@@ -181,7 +181,8 @@ impl Channels {
         Ok(at)
     }
 
-    /// Transfers the data of all commands that are complete at a cycle. `allowed` refuses writes to parts of the local store.
+    /// Transfers the data of all commands that are complete at a cycle. `allowed` returns an error for a write to a part of the local store
+    /// that must not change.
     pub(super) fn complete<E>(
         &mut self,
         now: u64,

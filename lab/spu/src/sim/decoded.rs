@@ -17,7 +17,7 @@ pub(super) struct Decoded {
     pub ra: u8,
     pub rb: u8,
     pub rc: u8,
-    /// The source registers, which must be ready.
+    /// The source registers. The instruction issues only after they are ready.
     pub sources: [u8; 3],
     /// The target register; [`NO_REGISTER`] if there is none.
     pub target: u8,

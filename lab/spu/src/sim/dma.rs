@@ -59,7 +59,7 @@ struct Command {
     left: f64,
 }
 
-/// The state of an SPE, with the numbers of pieces that were read, computed and written.
+/// The state of an SPE. It includes the numbers of pieces that were requested, received, computed and written.
 struct Spe<'p> {
     pieces: &'p [Transfer],
     requested: usize,
@@ -121,7 +121,7 @@ impl Spe<'_> {
         self.queues[way].push_back(Command { wait, left: bytes as f64 });
     }
 
-    /// Completes finished commands and computations. Returns true if there were any.
+    /// Removes the commands and computations that have finished. Returns true if there were any.
     fn note(&mut self, chip: &Chip) -> bool {
         let mut over = false;
         for way in [IN, OUT] {
@@ -141,7 +141,7 @@ impl Spe<'_> {
         over
     }
 
-    /// The first commands of both queues.
+    /// Returns the first command of each queue.
     fn firsts(&self) -> impl Iterator<Item = &Command> {
         self.queues.iter().filter_map(VecDeque::front)
     }
@@ -161,8 +161,7 @@ impl Spe<'_> {
     }
 }
 
-/// Clocks until the last byte of the last piece is in memory. `spes` contains the sequence of pieces of each SPE of one
-/// chip.
+/// Returns the clocks until the last byte of the last piece is in memory. `spes` contains the sequence of pieces of each SPE of one chip.
 pub fn clocks(chip: &Chip, spes: &[Vec<Transfer>]) -> u64 {
     let mut spes: Vec<Spe<'_>> = spes
         .iter()

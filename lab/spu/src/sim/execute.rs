@@ -32,13 +32,12 @@ pub(super) enum Next {
 
 type Registers = [u128; 256];
 
-/// The word in the preferred slot of a register.
+/// Returns the word in the preferred slot of a register.
 fn scalar(value: u128) -> u32 {
     (value >> 96) as u32
 }
 
-/// The words of a register, the least significant first. The order is irrelevant for operations that treat all words
-/// alike.
+/// Returns the words of a register, the least significant first. The order is irrelevant for operations that treat all words alike.
 fn words(value: u128) -> [u32; 4] {
     [value as u32, (value >> 32) as u32, (value >> 64) as u32, (value >> 96) as u32]
 }
@@ -82,7 +81,7 @@ fn compare_bytes(a: u128, b: u128, f: impl Fn(u8, u8) -> bool) -> u128 {
     two_bytes(a, b, |a, b| if f(a, b) { u8::MAX } else { 0 })
 }
 
-/// The sum of two words and a carry, in 33 bits.
+/// Returns the sum of two words and a carry, in 33 bits.
 fn sum(a: u32, b: u32, carry: u32) -> u64 {
     u64::from(a) + u64::from(b) + u64::from(carry & 1)
 }
@@ -107,7 +106,7 @@ fn shift_left_word(word: u32, count: u32) -> u32 {
     if count & 63 > 31 { 0 } else { word << (count & 31) }
 }
 
-/// A shift to the right by the negated count.
+/// Shifts a word to the right by the negated count.
 fn shift_right_word(word: u32, count: u32) -> u32 {
     let count = count.wrapping_neg() & 63;
     if count > 31 { 0 } else { word >> count }
@@ -134,18 +133,18 @@ fn shift_left_bytes(a: u128, bytes: u32) -> u128 {
     if bytes & 31 > 15 { 0 } else { a << (8 * (bytes & 31)) }
 }
 
-/// A shift to the right by the negated number of bytes.
+/// Shifts a register to the right by the negated number of bytes.
 fn shift_right_bytes(a: u128, bytes: u32) -> u128 {
     let bytes = bytes.wrapping_neg() & 31;
     if bytes > 15 { 0 } else { a >> (8 * bytes) }
 }
 
-/// The lowest bit of each element of `size` bits, in the preferred slot.
+/// Gathers the lowest bit of each element of `size` bits in the preferred slot.
 fn gather(a: u128, size: u32) -> u128 {
     (0..128 / size).rev().fold(0, |all, i| all << 1 | a >> (i * size) & 1) << 96
 }
 
-/// The control of a `shufb` that inserts an element of `size` bytes at an address.
+/// Returns the control word with which `shufb` inserts an element of `size` bytes at an address.
 fn insertion(address: u32, size: u8) -> u128 {
     let at = address as u8 & 15 & !(size - 1);
     // Bytes, halfwords and words are at the end of the preferred slot.
@@ -159,7 +158,7 @@ fn insertion(address: u32, size: u8) -> u128 {
 /// The top bit of each byte.
 const TOPS: u128 = 0x8080_8080_8080_8080_8080_8080_8080_8080;
 
-/// 0xff in each byte of `tops` whose top bit is set. The seven lower bits of each byte must be zero.
+/// Returns 0xff in each byte of `tops` whose top bit is set. The seven lower bits of each byte must be zero.
 fn spread_tops(tops: u128) -> u128 {
     tops | (tops - (tops >> 7))
 }

@@ -165,7 +165,7 @@ impl Machine {
 
     /// Discards the decoded instructions and the write protection of the previous program.
     fn forget_code(&mut self) {
-        // Only addresses inside the code are executed, so nothing else is decoded.
+        // Only addresses inside the code are executed, so no word outside the code was decoded.
         let old = self.code.start as usize..self.code.end as usize;
         self.decoded[old.start / 4..old.end.div_ceil(4)].fill(Decoded::default());
         self.guarded[old.start / 16..old.end.div_ceil(16)].fill(false);
@@ -180,7 +180,7 @@ impl Machine {
         &self.memory[range]
     }
 
-    /// Bytes of the local store, to be written from outside the SPU.
+    /// Mutable access to bytes of the local store from outside the SPU.
     ///
     /// # Panics
     /// If the range is outside the local store.
@@ -193,7 +193,7 @@ impl Machine {
         &mut self.memory[range]
     }
 
-    /// Main storage, which DMA commands access. It is empty at first.
+    /// Returns the main storage, which DMA commands access. It is empty at first.
     pub fn main(&self) -> &[u8] {
         &self.channels.main
     }
@@ -204,7 +204,7 @@ impl Machine {
         self.channels.main = bytes;
     }
 
-    /// The values that the last run has written to the outbound mailbox.
+    /// Returns the values that the last run has written to the outbound mailbox.
     pub fn mailbox(&self) -> &[u32] {
         &self.channels.mailbox
     }
@@ -293,7 +293,7 @@ impl Machine {
                     pc = pc.wrapping_add(4) & ADDRESS_MASK;
                 }
                 execute::Next::Stop(code) => {
-                    // The memory flow controller continues after the program has stopped.
+                    // The memory flow controller completes all remaining commands after the program has stopped.
                     channels.complete(u64::MAX, memory, |local, size| unguarded(guarded, pc, local, size))?;
                     return Ok(Run { cycles: issued, instructions: clock.instructions, code });
                 }
@@ -414,7 +414,7 @@ impl Clock {
         }
     }
 
-    /// Waits for a channel until a cycle.
+    /// Waits for a channel until the cycle `until`.
     fn wait(&mut self, issued: u64, until: u64, observer: &mut impl Observer) {
         if until > issued {
             self.last = until;

@@ -1,4 +1,4 @@
-//! Observation of a run: each issue, both pipes cycle by cycle, and totals.
+//! Observation of a run: each issue, the use of both pipes in each cycle, and the totals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,7 +84,7 @@ impl Summary {
         self.issuing + self.stalls.values().sum::<u64>()
     }
 
-    /// Of the cycles with an issue, the fraction in which two useful instructions were issued.
+    /// Returns the fraction of the issue cycles in which two useful instructions were issued.
     pub fn dual_rate(&self) -> f64 {
         self.dual as f64 / self.issuing.max(1) as f64
     }
@@ -144,7 +144,7 @@ impl Trace {
         Trace { window, issues: Vec::new() }
     }
 
-    /// The recorded issues, in the order of the cycles.
+    /// Returns the recorded issues, in the order of the cycles.
     pub fn issues(&self) -> &[Issue] {
         &self.issues
     }
@@ -161,7 +161,8 @@ impl Observer for Trace {
 }
 
 impl fmt::Display for Trace {
-    /// Writes a line for each cycle: address, even pipe, odd pipe. `=` marks dual issues, and `.` marks lost cycles.
+    /// Writes a line for each cycle: the address and the instructions of the even and of the odd pipe. `=` marks dual issues, and `.` marks
+    /// lost cycles.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut at = 0;
         let mut expected = self.issues.first().map_or(0, |issue| issue.cycle);

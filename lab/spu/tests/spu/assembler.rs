@@ -1,4 +1,4 @@
-//! The assembler: refused text, and equality with the GNU assembler for accepted text.
+//! Tests of the assembler: it refuses wrong text, and for accepted text it gives the same words as the GNU assembler.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
@@ -109,7 +109,7 @@ fn text_has_the_same_meaning_as_for_gnu() {
         (".long a\n.set a,2", &[2]),
         (".set a,b\n.set b,3\n.long a", &[3]),
         (".set a,.\nnop\n.long a", &[0x4020_0000, 0]),
-        // A number is a distance if the instruction takes one.
+        // A number is a distance if the instruction expects a distance.
         ("nop\nbr 8", &[0x4020_0000, 0x3200_0100]),
         ("nop\nbr .+8", &[0x4020_0000, 0x3200_0100]),
         ("nop\nlqr $3,16", &[0x4020_0000, 0x3380_0203]),

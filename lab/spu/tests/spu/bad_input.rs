@@ -1,4 +1,4 @@
-//! Modified programs, and numbers at their limits. The result is a message or an image, and never a panic.
+//! Assembles modified programs, and numbers at their limits. The result must be a message or an image, and never a panic.
 
 use lockstep_spu::asm::assemble;
 
@@ -96,8 +96,7 @@ fn numbers_at_their_limits() {
     }
 }
 
-/// Definitions that grow exponentially do not make the assembler slow, and many definitions that influence the layout
-/// do not either.
+/// Definitions that grow exponentially do not make the assembler slow, nor do many definitions that influence the layout.
 #[test]
 fn definitions_do_not_explode() {
     // Each definition uses a later one. Definitions with known values are evaluated immediately.

@@ -1,4 +1,4 @@
-//! The clocks of the kernels, compared with the paper's and with fixed limits.
+//! Compares the clocks of the kernels with the paper's clocks and with fixed limits.
 
 use lockstep_core::work::Pass;
 use lockstep_spu::isa::Class;
@@ -51,7 +51,7 @@ fn kernels_stay_below_their_limits() {
     assert!(round("spu/cbc2", Pass::CbcEncrypt) <= 32.0);
 }
 
-/// Each loop once, with the first kernel that has this loop.
+/// Returns each loop once, with the first kernel that has this loop.
 fn loops() -> Vec<(&'static Named, Loop)> {
     let mut all: Vec<(&'static Named, Loop)> = Vec::new();
     for (kernel, of) in
@@ -94,8 +94,8 @@ fn hints_save_the_penalties_of_branches() {
     assert!((0.01..0.04).contains(&saved), "{none:?} {fixed:?} {table:?}");
 }
 
-/// With other rules, the calibrating kernel takes the number of clocks that follows from the listing in the paper. This
-/// shows that each rule has an effect.
+/// With other rules, the calibration kernel takes the number of clocks that follows from the listing in the paper. This shows that each
+/// rule has an effect.
 #[test]
 fn every_rule_affects_the_plain_kernel() {
     let rules = Rules::default();
@@ -141,7 +141,8 @@ fn unrolling_saves_at_most_the_count_and_the_address() {
     let unrolled = |way, blocks| {
         clocks(Loop { way, mode: Mode::Ctr, blocks, overlaps: false }, Effort::Full).unwrap().round
     };
-    // The loop of a chain has free slots for the branch, the count and the key.
+    // In a loop over the rounds of one chain, the branch, the count and the load of the key use free slots. So this loop is as fast as the
+    // unrolled one.
     assert_eq!(rolled(Way::Lookup, 1), round("spu/cbc2", Pass::CbcEncrypt));
     // The iterations of these loops over rounds overlap, unlike those of the unrolled loops. But a loop over rounds has two more
     // instructions of the even pipe for all blocks: it counts, and increments the address of the key. Kernels with more overlapping

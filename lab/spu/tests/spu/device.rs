@@ -1,4 +1,4 @@
-//! The simulated Cell as a device: distribution of work and counters.
+//! Tests of the simulated Cell as a device: distribution of work, and counters.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -12,7 +12,7 @@ use lockstep_spu::kernels::{KERNELS, Loop, Mode, Way};
 use lockstep_spu::schedule::Effort;
 use lockstep_spu::sim::{LOCAL_STORE, Machine};
 
-/// CTR over `len` bytes; returns the output and the totals.
+/// Runs CTR over `len` bytes. Returns the output and the totals.
 fn run(spes: u16, kernel: &str, len: usize) -> (Vec<u8>, Simulated) {
     let device = Spu::with_spes(spes).unwrap();
     let id = kernel_by_name(&device, kernel).unwrap();
@@ -78,7 +78,7 @@ fn two_chips_have_two_memories() {
     assert!(gain > 1.9 && gain <= 2.0, "{gain}");
 }
 
-/// Clocks of a call for some blocks, and the number of bytes that are loaded before the call.
+/// The clocks of a call for this number of blocks, and the number of bytes that are loaded before the call.
 fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     let compiled = of.compiled(10, Effort::Full).unwrap();
     let keys = [[0; 16]; 11];
@@ -91,7 +91,7 @@ fn exclusive(of: Loop, blocks: usize) -> (u64, u64) {
     (run.cycles, compiled.loaded_bytes().iter().sum::<usize>() as u64)
 }
 
-/// Clocks of a transfer without concurrent transfers: 290 clocks of latency, then 8 bytes per clock.
+/// Returns the clocks of a transfer without concurrent transfers: 290 clocks of latency, and one clock for each 8 bytes.
 fn moved(bytes: u64) -> f64 {
     290.0 + bytes as f64 / 8.0
 }
@@ -102,7 +102,7 @@ fn the_loop(kernel: &str, pass: Pass) -> Loop {
 
 #[test]
 fn loading_is_part_of_the_clocks() {
-    // One block: program and keys are loaded first, then the block is read, computed and written.
+    // For one block, program and keys are loaded first. Then the block is read, computed and written.
     for kernel in ["spu/ctr0", "spu/tab1"] {
         let (_, done) = run(1, kernel, 16);
         let (cycles, loaded) = exclusive(the_loop(kernel, Pass::Ctr), 1);

@@ -1,4 +1,4 @@
-//! The model of the transfers, with cases that can be computed by hand.
+//! Tests of the model of the DMA transfers, with cases that can be computed by hand.
 
 use lockstep_spu::sim::{Chip, Transfer, clocks};
 
@@ -22,20 +22,20 @@ fn one_piece_waits_for_everything() {
 
 #[test]
 fn slow_kernels_hide_their_transfers() {
-    // The time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
+    // The total is the time of all computations, of the first transfer to the SPE, and of the last transfer from the SPE.
     assert_eq!(clocks(&CHIP, &[row(5, 800, 1000, 800)]), 110 + 5 * 1000 + 110);
 }
 
 #[test]
 fn input_comes_early_and_its_wait_is_hidden() {
-    // Nothing is written. Both buffers are requested at once, so the second transfer has no latency of its own: the
-    // transfers end at 110 and 210. The third piece is requested when the first has been computed, at 115, and the
-    // fourth at 215. The fourth is transferred after the third, which arrives until 310.
+    // Nothing is written. Both buffers are requested at once, so the second transfer has no latency of its own: the transfers are complete
+    // at 110 and 210. The third piece is requested when the first has been computed, at 115, and the fourth at 215. The third piece is
+    // complete at 310, and the fourth is transferred after it.
     assert_eq!(clocks(&CHIP, &[row(2, 800, 5, 0)]), 210 + 5);
     assert_eq!(clocks(&CHIP, &[row(3, 800, 5, 0)]), 310 + 5);
     assert_eq!(clocks(&CHIP, &[row(4, 800, 5, 0)]), 410 + 5);
-    // A shorter transfer does not hide the latency. The first two pieces arrive at 20 and 30. The third is requested at
-    // 21 and arrives from 31 to 41. The fourth is requested at 31 and arrives until 51.
+    // A shorter transfer does not hide the latency. The first two pieces are complete at 20 and 30. The third is requested at 21 and
+    // transferred from 31 to 41. The fourth is requested at 31 and complete at 51.
     assert_eq!(clocks(&CHIP, &[row(4, 80, 1, 0)]), 51 + 1);
 }
 
@@ -63,7 +63,7 @@ fn output_waits_for_its_buffer() {
 
 #[test]
 fn spes_share_the_memory_evenly() {
-    // With two transfers at once, each has half of the rate.
+    // Two concurrent transfers each have half of the rate.
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 2]), 10 + 200 + 7);
     assert_eq!(clocks(&CHIP, &vec![row(1, 800, 7, 0); 8]), 10 + 800 + 7);
     // The smaller transfer is complete at 10 + 2 * 400 / 8 = 110. The larger transfer has 400 bytes left, which are
@@ -95,8 +95,8 @@ fn long_calls_are_exact() {
     assert_eq!(clocks(&CHIP, &[row(1, 800, LONG, 400)]), 110 + LONG + 60);
     // 1600 bytes at 8.02 bytes per clock take 199.5 clocks.
     assert_eq!(clocks(&Chip::CELL, &vec![row(1, 800, LONG, 800); 2]), LONG + 2 * 290 + 399);
-    // Pieces of different sizes on three SPEs. The longest sequence ends last. Its transfers overlap with
-    // computation, or they are not concurrent with other transfers.
+    // Three SPEs process pieces of different sizes. The longest sequence ends last. Its transfers overlap with computation, or they are not
+    // concurrent with other transfers.
     let uneven = |clocks: u64| -> Vec<Transfer> {
         (0..9).map(|i| Transfer { clocks: clocks + 7 * i, ..row(1, 801 + i, 0, 1000 + i)[0] }).collect()
     };
@@ -122,10 +122,11 @@ fn exclusive_transfers_are_not_concurrent() {
     // The program is loaded until 110. Two pieces arrive until 130 and 140, and are computed until 230 and 330. The
     // second output is written until 350.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece]]), 350);
-    // The second load waits for this output. It ends at 460, and the rest follows as before.
+    // The second load waits for this output and ends at 460. The piece after this load takes 20 clocks for its input, 100 for its
+    // computation and 20 for its output.
     assert_eq!(clocks(&CHIP, &[vec![load, piece, piece, load, piece]]), 350 + 110 + 140);
-    // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is
-    // complete at 110, the computation at 115, and the output at 127. The next transfer arrives until 147.
+    // The next transfer also waits for the output of an exclusive transfer. The input of the exclusive transfer is complete at 110, the
+    // computation at 115, and the output at 127. The next transfer is complete at 147.
     let with_output = Transfer { clocks: 5, bytes_out: 16, ..load };
     assert_eq!(clocks(&CHIP, &[vec![with_output, piece]]), 127 + 140);
     // Without `exclusive` the load of the second key would be requested while the first piece is computed.

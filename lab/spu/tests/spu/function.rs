@@ -1,4 +1,4 @@
-//! Kernels as functions: programs that call them by the calling convention of the SPU.
+//! Tests of kernels as functions. Programs call the functions by the calling convention of the SPU.
 
 use lockstep_reference as reference;
 use lockstep_spu::asm::assemble;
@@ -24,12 +24,12 @@ fn scalar(value: usize) -> u128 {
     (value as u128) << 96
 }
 
-/// The value of a register that a function must preserve.
+/// Returns the value of a register that a function must preserve.
 fn pattern(number: u8) -> u128 {
     u128::from_be_bytes([number; 16]) ^ 0xa5
 }
 
-/// A program that calls the function, as text that begins with the instruction at an address.
+/// Returns a program that calls the function. Its text begins with the instruction at an address.
 fn caller(function: &Function, address: usize) -> String {
     format!(
         ".text\n.space {address}\nmain: brsl $lr, {}\nstop 7\n.align 4\n{}",
@@ -58,7 +58,7 @@ fn call(
     for number in 0..128 {
         machine.set_register(Reg::new(number), pattern(number));
     }
-    // The second word of the stack pointer is the size of the stack that is left.
+    // The second word of the stack pointer is the number of free bytes of the stack.
     machine.set_register(Reg::new(1), scalar(STACK) | 0x4000 << 64);
     let arguments = [DATA, KEYS, data.len() / 16].map(scalar);
     for (number, value) in (3..).zip(arguments.into_iter().chain([u128::from_be_bytes(*state)])) {
@@ -68,7 +68,7 @@ fn call(
     (machine, run)
 }
 
-/// The result of the mode, and the value that the function returns.
+/// Returns the result of the mode, and the value that the function returns.
 fn expected(mode: Mode, aes: &reference::Aes, state: &[u8; 16], data: &[u8]) -> (Vec<u8>, Option<u128>) {
     match mode {
         Mode::Ctr => {
@@ -128,7 +128,7 @@ fn functions_keep_the_calling_convention() {
     }
 }
 
-/// A function for groups of blocks processes whole groups, and its counter is that after them.
+/// A function for groups of blocks processes whole groups, and returns the counter block after these groups.
 #[test]
 fn functions_round_up() {
     let function = kernel("spu/ctr4a").loops[0].1.function(10, "aes_ctr").unwrap();

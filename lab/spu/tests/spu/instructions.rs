@@ -1,4 +1,4 @@
-//! Results of single instructions, calls, and channels.
+//! Tests of single instructions, of calls, and of channels.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
@@ -41,7 +41,8 @@ fn calls_return_to_the_instruction_after_them() {
     assert_eq!(machine.register(Reg::new(0)), 12 << 96, "the other words of the return address are zero");
 }
 
-/// Sets the parameters of a DMA command between `$3` in the local store and `$4` in main storage, with `$5` bytes.
+/// Sets the parameters of a DMA command. The command transfers `$5` bytes between the address `$3` in the local store and the address `$4`
+/// in main storage.
 const COMMAND: &str = "\
     wrch $ch16,$3\nwrch $ch17,$20\nwrch $ch18,$4\nwrch $ch19,$5\nil $6,7\nwrch $ch20,$6\nwrch $ch21,$2\n";
 /// Waits for tag 7.
@@ -69,7 +70,7 @@ fn dma_moves_data_when_the_program_waits_for_its_tag() {
     let run = put.run(10_000).unwrap();
     assert!(put.main()[0x8000..0xc000].iter().all(|byte| *byte == 0xab));
     assert_eq!((put.main()[0x7fff], put.main()[0xc000]), (0xff, 0));
-    // A transfer of 16 KiB takes 2048 clocks at 8 bytes per clock, and the latency.
+    // A transfer of 16 KiB takes 2048 clocks, at 8 bytes per clock, plus the latency.
     assert!((2048 + 290..2048 + 400).contains(&run.cycles), "{run:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The instruction set, compared with words of the GNU assembler.
+//! Compares the encoding of the instruction set with words of the GNU assembler.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::{Inst, Op, Pipe};

@@ -1,4 +1,4 @@
-//! The result of every loop is compared with the reference implementation.
+//! Compares the result of every loop with the reference implementation.
 
 use lockstep_core::sbox::sub_word;
 use lockstep_reference as reference;

@@ -1,4 +1,4 @@
-//! The simulated Cell: the shared suite, instruction set, assembler, scheduler, kernels, clocks and transfers.
+//! Tests of the simulated Cell: the shared suite, instruction set, assembler, scheduler, kernels, clocks and transfers.
 
 mod assembler;
 mod bad_input;

@@ -1,4 +1,4 @@
-//! The scheduler with small loops, and its guarantees for all kernels.
+//! Tests of the scheduler with small loops, and of its guarantees for all kernels.
 
 use lockstep_spu::isa::{Class, Pipe};
 use lockstep_spu::kernels::{Hints, KERNELS, Way};
@@ -8,7 +8,7 @@ use lockstep_spu::sim::{Machine, Run};
 const FROM: usize = 0x1000;
 const TO: usize = 0x8000;
 
-/// A flow that copies quadwords, XORed with a mask.
+/// Makes a flow that copies quadwords and XORs each with a mask.
 fn copy_with_mask() -> Flow {
     let mut f = Flow::new();
     let (source, from) = f.carried();
@@ -83,8 +83,7 @@ fn execution_follows_the_schedule() {
         };
         let turns = 128 / u64::from(of.blocks);
         let (found, scheduled) = (cycles(256) - cycles(128), turns * compiled.program.interval);
-        // A loop never takes longer than scheduled. A cycle without planned instructions takes no time unless an
-        // instruction waits.
+        // A loop never takes longer than scheduled. It takes less time if a cycle without planned instructions passes without a wait.
         assert!(found <= scheduled && found * 100 >= scheduled * 97, "{}: {found}, {scheduled}", kernel.name);
         assert!(compiled.program.registers <= 128);
     }

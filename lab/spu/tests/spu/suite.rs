@@ -1,4 +1,4 @@
-//! The shared suite on the simulated Cell.
+//! Runs the shared suite on the simulated Cell.
 
 use std::sync::Arc;
 

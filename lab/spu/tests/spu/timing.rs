@@ -1,4 +1,4 @@
-//! Each rule of the cycle model, tested with a program of a few instructions.
+//! Tests each rule of the cycle model with a program of a few instructions.
 
 use lockstep_spu::asm::assemble;
 use lockstep_spu::isa::Reg;
@@ -44,14 +44,14 @@ fn latencies() {
 
 #[test]
 fn pairs() {
-    // An aligned pair of an even and an odd instruction issues in one cycle, and the stop issues in the next.
+    // An aligned pair of an even and an odd instruction issues in one cycle, and the stop issues in the next cycle.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$7,1\n stop 0"), 2);
     // If the odd instruction comes first, the pair takes two cycles.
     assert_eq!(cycles("rotqbyi $6,$7,1\n xor $3,$4,$5\n stop 0"), 3);
     // Two even instructions take two cycles, and so do two odd instructions.
     assert_eq!(cycles("xor $3,$4,$5\n xor $6,$4,$5\n stop 0"), 3);
     assert_eq!(cycles("rotqbyi $6,$7,1\n rotqbyi $5,$7,1\n stop 0"), 3);
-    // The second instruction needs the result of the first, so it issues when the result is ready.
+    // The second instruction needs the result of the first instruction, so it issues when this result is ready.
     assert_eq!(cycles("xor $3,$4,$5\n rotqbyi $6,$3,1\n stop 0"), 4);
     // The even instruction is the second of its group, and the odd instruction is the first of the next group. So they do not issue
     // together.
@@ -62,7 +62,7 @@ fn pairs() {
 fn a_stalled_first_blocks_the_second() {
     // $3 is ready at 1 + 4. The pair waits for it, and then both instructions issue.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$3,$3\n rotqbyi $6,$7,1\n stop 0"), 6);
-    // The first instruction issues. The second waits and issues alone.
+    // The first instruction of the pair issues. The second instruction waits and issues alone.
     assert_eq!(cycles("nop\n rotqbyi $3,$4,1\n xor $5,$4,$4\n rotqbyi $6,$3,1\n stop 0"), 6);
 }
 
@@ -75,7 +75,7 @@ fn branches() {
     assert_eq!(cycles("nop\n br away\n.align 3\n stop 1\naway: stop 0"), 1 + 18 + 1);
 }
 
-/// The cycles of a hint, `groups` groups of `nop` and `lnop`, and the branch in a separate group.
+/// Returns the cycles of a program: a hint, `groups` groups of `nop` and `lnop`, and the branch in a separate group.
 fn hinted(groups: usize, target: &str) -> u64 {
     let filler = "nop\n lnop\n".repeat(groups);
     cycles(&format!(
@@ -143,7 +143,7 @@ fn bad_programs_stop_with_a_message() {
     assert!(fault("l: br l", 1000).contains("still running after 1000 cycles"));
     assert!(fault("nop\n .long 0xffffffff", 100).contains("0x00004: 0xffffffff is no instruction"));
     assert!(fault("nop\n stqa $3,0\n stop 0", 100).contains("0x00004: a store to 0x00000 overwrites code"));
-    // A store must overwrite neither code that has not been executed yet, nor data that have been executed.
+    // A store must not overwrite code that has not been executed yet, nor words that were written as data and have been executed.
     let later = "nop\n stqa $3,later\n.align 4\nlater: stop 0";
     assert!(fault(later, 100).contains("0x00004: a store to 0x00010 overwrites code"));
     let data = " br data\n.align 4\ndata: .long 0x40200000\n .long 0x00200000\n stqa $3,data\n stop 0";

@@ -1,7 +1,8 @@
 //! The driver's functions that this crate uses. They are looked up at run time.
 //!
-//! The oldest entry point that does the job is used, so the driver may be old. What a driver can do is determined by what its library
-//! exports and by the machine code that it loads, not by its version. Errors are numbers, because newer drivers define more of them.
+//! The oldest entry point that does the job is used, so the driver may be old. The functions that the library exports, and the machine code
+//! that the driver loads, determine which operations are possible; the version of the driver does not. Errors are numbers, because newer
+//! drivers define more of them.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
@@ -47,7 +48,7 @@ macro_rules! api {
                 Ok(Api {
                     $($name: {
                         let address = find($symbol).ok_or($symbol)?;
-                        // SAFETY: guaranteed by the caller. The types have not changed since CUDA 11.
+                        // SAFETY: the caller meets the conditions of this function. The types have not changed since CUDA 11.
                         unsafe {
                             std::mem::transmute::<*const c_void, unsafe extern "system" fn($($parameter),*) -> Code>(address)
                         }
@@ -115,9 +116,9 @@ impl Api {
     /// # Safety
     /// As [`Api::with`].
     pub(super) unsafe fn start(find: &dyn Fn(&str) -> Option<*const c_void>) -> Result<Api, Missing> {
-        // SAFETY: guaranteed by the caller.
+        // SAFETY: the caller meets the conditions of this function.
         let api = unsafe { Api::with(find) }.map_err(|symbol| {
-            // SAFETY: guaranteed by the caller.
+            // SAFETY: the caller meets the conditions of this function.
             let version = unsafe { version_by(find) };
             missing(&format!("the NVIDIA driver{version} is too old: it has no {symbol}"), NEWER_DRIVER)
         })?;
@@ -129,7 +130,7 @@ impl Api {
         Ok(api)
     }
 
-    /// The version of CUDA for which the driver was made, such as 12.4. It is for messages only.
+    /// Returns the version of CUDA for which the driver was made, such as 12.4, for messages.
     pub(super) fn version(&self) -> String {
         let mut version = 0;
         // SAFETY: the function writes one integer to its argument.
@@ -139,7 +140,7 @@ impl Api {
         }
     }
 
-    /// The name and the meaning of an error.
+    /// Returns the name and the description of an error.
     pub(super) fn describe(&self, code: Code) -> String {
         let text = |function: unsafe extern "system" fn(Code, *mut *const c_char) -> Code| {
             let mut text = std::ptr::null();
@@ -163,7 +164,7 @@ impl Api {
 unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
     let Some(address) = find("cuDriverGetVersion") else { return String::new() };
     let mut version = 0;
-    // SAFETY: guaranteed by the caller; the function writes one integer to its argument.
+    // SAFETY: the caller meets the conditions of this function, and the called function writes one integer to its argument.
     let code = unsafe {
         std::mem::transmute::<*const c_void, unsafe extern "system" fn(*mut c_int) -> Code>(address)(
             &mut version,
@@ -172,7 +173,7 @@ unsafe fn version_by(find: &dyn Fn(&str) -> Option<*const c_void>) -> String {
     if code == 0 { format!(" (CUDA {})", words_of(version)) } else { String::new() }
 }
 
-/// A version of CUDA as NVIDIA writes it: 12.4 for 12040.
+/// Writes a version of CUDA as NVIDIA does: 12.4 for 12040.
 fn words_of(version: c_int) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
@@ -181,20 +182,20 @@ fn no_library() -> Missing {
     missing("no libcuda.so.1", "install the NVIDIA driver")
 }
 
-/// The reason why there is certainly no device. This function does not start the driver.
+/// Returns an error if there is certainly no device, because the driver's library is missing. This function does not start the driver.
 pub(crate) fn certainly_missing() -> Option<Missing> {
     library().is_none().then(no_library)
 }
 
-/// The driver's library. It is opened once and never closed.
+/// Returns the driver's library. It is opened once and never closed.
 fn library() -> Option<&'static Library> {
     static OPENED: OnceLock<Option<Library>> = OnceLock::new();
-    // SAFETY: loading runs the library's constructors, like every other use of the library.
+    // SAFETY: loading runs the library's constructors, as it does in every program that uses the library.
     let open = |name: &&str| unsafe { Library::new(*name) }.ok();
     OPENED.get_or_init(|| NAMES.iter().find_map(open)).as_ref()
 }
 
-/// The error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
+/// Returns the error for a driver that does not start. If the driver lists no device, [`no_device`] makes the error.
 fn start_failed(api: &Api, code: Code) -> Missing {
     const NO_DEVICE: Code = 100;
     match code {
@@ -211,7 +212,7 @@ fn start_failed(api: &Api, code: Code) -> Missing {
     }
 }
 
-/// The reason why the driver lists no device.
+/// Returns the error for a driver that lists no device.
 pub(super) fn no_device() -> Missing {
     match std::env::var("CUDA_VISIBLE_DEVICES") {
         Ok(value) => missing(

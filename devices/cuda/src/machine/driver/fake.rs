@@ -1,5 +1,5 @@
-//! A driver for tests: functions with the types of libcuda whose GPU is the emulator of thread blocks. It can be an old driver, which
-//! lacks entry points, states any version, refuses modules and has no memory.
+//! A driver for tests: functions with the types of libcuda whose GPU is the emulator of thread blocks. It can behave as an old driver: it
+//! can lack entry points, report any version, refuse modules, or have no memory left.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::{BLOCK_THREADS, MAJOR, MINOR, MULTIPROCESSORS, SHARED, SHARED_OPTIN};
 use crate::machine::Shape;
 use crate::machine::emulator::{run, words_of};
 
-/// The behaviour of the driver, and what it was asked to do.
+/// The behaviour of the driver, and counts of the calls that it received.
 #[derive(Default)]
 pub(super) struct Fake {
     /// The version that the driver states.
@@ -41,7 +41,7 @@ fn state<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     call(fake.get_or_insert_default())
 }
 
-/// Makes this the driver of the process until the guard is dropped.
+/// Makes `fake` the driver of the process until the guard is dropped.
 pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     static USED: Mutex<()> = Mutex::new(());
     let guard = USED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,7 +49,7 @@ pub(super) fn install(fake: Fake) -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Changes or reads the driver.
+/// Calls a function with the installed driver, to change it or to read its state.
 pub(super) fn driver<T>(call: impl FnOnce(&mut Fake) -> T) -> T {
     state(call)
 }
@@ -92,7 +92,7 @@ fn find(symbol: &str) -> Option<*const c_void> {
         "cuStreamCreate" | "cuEventCreate" => create as *const c_void,
         "cuStreamWaitEvent" => order as *const c_void,
         "cuEventRecord" => record as *const c_void,
-        // All work is done when a call returns, so there is nothing to wait for.
+        // In this driver, all work is done when its call returns. So there is nothing to wait for.
         "cuStreamDestroy_v2"
         | "cuStreamSynchronize"
         | "cuEventDestroy_v2"
@@ -105,7 +105,7 @@ fn find(symbol: &str) -> Option<*const c_void> {
 /// Any address that is not null.
 const HANDLE: *mut c_void = std::ptr::dangling_mut::<c_void>();
 
-/// Writes a result of a function.
+/// Writes a result of a function to its place.
 fn put<T>(place: *mut T, value: T) -> Code {
     // SAFETY: the caller of the driver's function passes a place for the result.
     unsafe { place.write(value) };
@@ -259,8 +259,8 @@ extern "system" fn launch(
     _: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Code {
-    // SAFETY: the function is a name; `extra` has the address of the parameters at 1 and that of their length at 3; the caller
-    // guarantees that the memory which the kernel uses is allocated.
+    // SAFETY: the handle of the function is its name. `extra[1]` is the address of the parameters, and `extra[3]` is the address of their
+    // length. The caller guarantees that the memory of the kernel is allocated.
     let outcome = unsafe {
         let name = CStr::from_ptr(function.cast());
         let parameters =

@@ -26,13 +26,13 @@ fn good() -> Fake {
     Fake { version: 12_000, capability: (8, 0), block_threads: 1024, ..Fake::default() }
 }
 
-/// An archive with the modules of `SIZES` for some targets.
+/// Makes an archive with the modules of `SIZES` for some targets.
 fn archive(takes: impl Fn(&str) -> bool) -> &'static Archive {
     archive_of(|_, target| takes(target))
 }
 
-/// An archive with some modules of `SIZES`, selected by name and target. Their units have the sizes that `SIZES`
-/// states, but are not compressed. The code consists of zeros.
+/// Makes an archive with some modules of `SIZES`, selected by name and target. Their units have the sizes that `SIZES` states, but are not
+/// compressed. The code consists of zeros.
 fn archive_of(takes: impl Fn(&str, &str) -> bool) -> &'static Archive {
     let (mut index, mut len) = ("lockstep-kernels 1".to_owned(), 0usize);
     let lines: Vec<Vec<&str>> = SIZES.lines().skip(2).map(|line| line.split(' ').collect()).collect();
@@ -55,7 +55,7 @@ const NO_NVRTC: Compiler =
 /// NVRTC that supports the GPU but fails to compile.
 const FAILING_NVRTC: Compiler = Compiler { nvrtc: |_| Ok(failing_compiler((12, 2), &[80, 90])), ..NO_NVRTC };
 
-/// The device of the driver, on a machine without NVRTC.
+/// Returns the device of the driver, on a machine without NVRTC.
 fn device(archive: &'static Archive) -> Cuda {
     device_with(archive, NO_NVRTC)
 }
@@ -160,7 +160,7 @@ fn ptx_that_does_not_load_is_an_error_with_a_remedy() {
     }
 }
 
-/// If NVRTC is installed and fails, the PTX of the archive is used, and the device states the reason in one line.
+/// If NVRTC is installed but fails, the device uses the PTX of the archive and states the reason in one line.
 #[test]
 fn nvrtc_that_fails_gives_way_to_ptx() {
     const TOO_NEW: Compiler = Compiler {
@@ -199,7 +199,7 @@ fn nvrtc_that_fails_gives_way_to_ptx() {
         let (ended, notice, _) = run(archive, compiler, None);
         assert!(ended.is_ok() && notice.is_none(), "{notice:?}");
     }
-    // If there is no other code, the call fails, and the error contains the remedy.
+    // If there is no other code, the call fails, and the error contains the remedy for the failure of NVRTC.
     for (compiler, load, why, remedy) in [
         (FAILING_NVRTC, None, DOES_NOT_COMPILE, "install NVRTC 12 or 13"),
         (

@@ -45,7 +45,7 @@ impl Trace {
         std::mem::take(&mut *accesses(&self.0))
     }
 
-    /// The function that adds an access to this trace, and its first argument, which is valid as long as the trace exists.
+    /// Returns the function that adds an access to this trace, and its first argument, which is valid as long as the trace exists.
     pub(super) fn recorder(&self) -> (Option<Record>, *const c_void) {
         (Some(record), Arc::as_ptr(&self.0).cast())
     }
@@ -58,7 +58,7 @@ fn accesses(of: &Mutex<Vec<Access>>) -> MutexGuard<'_, Vec<Access>> {
 extern "C" fn record(context: *const c_void, kind: u32, address: u64, bytes: u32, block: u32, thread: u32) {
     // SAFETY: the context is from `Trace::recorder`, and the trace exists until the launch has ended.
     let trace = unsafe { &*context.cast::<Mutex<Vec<Access>>>() };
-    // The order of `Traced` in emulator/block.h.
+    // The numbers are those of `Traced` in emulator/block.h.
     let kind = match kind {
         0 => AccessKind::Lookup,
         1 => AccessKind::Load,

@@ -44,13 +44,13 @@ pub(crate) fn launches(name: &str) -> u64 {
 pub(crate) fn constant(name: &str) -> usize {
     let c_name = CString::new(name).unwrap();
     let mut value = 0;
-    // SAFETY: the name is a terminated string, and `value` is a place for the value.
+    // SAFETY: the name is a terminated string, and `value` is valid for a write.
     let found = unsafe { lockstep_emu_constant(c_name.as_ptr(), &mut value) };
     assert_eq!(found, 1, "no constant {name}");
     value as usize
 }
 
-/// Launches a kernel. `P` has the layout of CUDA's parameters, and all memory to which it points belongs to the test.
+/// Launches a kernel. `P` is the type of its parameters, in the layout of CUDA. All memory to which they point belongs to the test.
 pub(crate) fn launch<P>(
     name: &str,
     grid: usize,

@@ -1,4 +1,4 @@
-//! Kernels of passes, compared with the oracle. The segments have the layout of the ABI.
+//! Runs the kernels of passes, and compares their results with the oracle. The segments have the layout of the ABI.
 
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, xts};
 
@@ -30,7 +30,7 @@ pub(crate) struct Launch {
     pub(crate) option: u32,
 }
 
-/// The parameters of the launches of a family.
+/// A family of kernels, and the parameters with which its kernels are launched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Family {
     pub(crate) name: &'static str,
@@ -172,12 +172,12 @@ impl Memory {
         Memory(vec![0; len.div_ceil(16)])
     }
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the slice is all of the vector, as bytes.
+        // SAFETY: the slice covers exactly the memory of the vector.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), 16 * self.0.len()) }
     }
 }
 
-/// The schedules that the kernel of a family makes of some keys.
+/// The key schedules that the kernel of a family computes from `keys`, with `grid` thread blocks.
 pub(crate) fn expanded(family: &str, bits: usize, keys: &[u8], grid: usize) -> Memory {
     let count = keys.len() / (bits / 8);
     let mut schedules = Memory::new(count * constant(&format!("{family}_schedule_bytes_{bits}")));
@@ -277,7 +277,7 @@ pub(crate) fn check(
     }
 }
 
-/// Pieces with lengths around multiples of blocks, warps and tiles, with several keys, aligned and unaligned.
+/// Pieces with several keys, aligned and unaligned. Their lengths are near multiples of blocks, warps and tiles.
 pub(crate) fn pieces(pass: &str, tile: usize) -> Vec<Piece> {
     let any_length = matches!(pass, "ctr" | "ctr32" | "ctr_little32" | "cfb_decrypt");
     let mut lengths = vec![0, 16, 32, 48, 496, 512, 528, 1024, tile - 16, tile, tile + 16, 2 * tile + 160];

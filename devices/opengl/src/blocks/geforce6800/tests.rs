@@ -29,7 +29,7 @@ fn shaders_have_no_integers() {
     assert_eq!(integers("float a = 1; // 2\nivec2 b; c = d ^ e;"), ["1", "ivec2", "^"]);
 }
 
-/// The shader's formula of `xor2`.
+/// Computes XOR by the formula of the shader of `xor2`.
 fn xor(mut a: f32, mut b: f32) -> f32 {
     let (mut differing, mut weight) = (0.0, 1.0);
     while weight < 256.0 {
@@ -41,7 +41,7 @@ fn xor(mut a: f32, mut b: f32) -> f32 {
     differing
 }
 
-/// The shader's formula of `mix2`.
+/// Computes the product of a byte and x by the formula of the shader of `mix2`.
 fn xtime(byte: f32) -> f32 {
     let bit = |byte: f32, weight: f32| (byte / weight).floor() % 2.0;
     let top = bit(byte, 128.0);

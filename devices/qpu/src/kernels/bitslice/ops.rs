@@ -97,28 +97,28 @@ impl Ops<'_> {
         (op.rotation, op.condition) = (Some(Rotation::Full(by)), condition);
     }
 
-    /// Complements the elements that meet a condition.
+    /// In the elements whose flags meet the condition, complements the variable.
     pub(super) fn complement_if(&mut self, a: Variable, condition: Condition) {
         let op = self.push(DIFFERENCE, [small(u32::MAX), Input::Variable(a)], Output::Variable(a));
         op.condition = condition;
     }
 
-    /// The number of each element.
+    /// A vector in which each element has its own number, from 0 to 15.
     pub(super) fn element(&mut self) -> Variable {
         self.result(Action::Move, [Input::Read(Read::Element); 2])
     }
 
-    /// Assigns another variable in the elements that meet a condition.
+    /// In the elements whose flags meet the condition, copies `from` to `to`.
     pub(super) fn set_if(&mut self, to: Variable, from: Variable, condition: Condition) {
         self.push(Action::Move, [Input::Variable(from); 2], Output::Variable(to)).condition = condition;
     }
 
-    /// Assigns a small number in the elements that meet a condition.
+    /// In the elements whose flags meet the condition, sets the variable to a small number.
     pub(super) fn set_small_if(&mut self, a: Variable, number: u32, condition: Condition) {
         self.push(Action::Move, [small(number); 2], Output::Variable(a)).condition = condition;
     }
 
-    /// XORs another variable in the elements that meet a condition.
+    /// In the elements whose flags meet the condition, XORs `b` into `a`.
     pub(super) fn xor_if(&mut self, a: Variable, b: Variable, condition: Condition) {
         let inputs = [Input::Variable(a), Input::Variable(b)];
         self.push(Action::Add(AddOp::Xor), inputs, Output::Variable(a)).condition = condition;

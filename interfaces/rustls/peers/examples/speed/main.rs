@@ -2,10 +2,11 @@
 //!
 //!     make bench-rustls [ROUNDS=61]
 //!
-//! All providers do the same work in one thread of one process, in turn, in each of many rounds. Times are those of the thread on the
-//! processor, so other programs lengthen them little. Each round makes new connections at other places in memory, because the time to
-//! copy data depends on their places; the first work of a connection is not measured. The table has the median of the time of Lockstep, and for each other provider
-//! the median of the ratio of its time to that of Lockstep in the same round, with a 95 % interval: above 1, Lockstep is faster.
+//! All providers do the same work in one thread of one process, in turn, in each of many rounds. Times are processor times of this thread,
+//! so other programs lengthen them little. Each round makes new connections at other places in memory, because the time to copy data
+//! depends on their places; the first work of a connection is not measured. The table shows the median time of Lockstep. For each other
+//! provider, the table shows the median ratio of the provider's time to Lockstep's time in the same round, with a 95 % interval. If the
+//! ratio is above 1, Lockstep is faster.
 
 mod work;
 
@@ -21,7 +22,7 @@ fn thread_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// A number below a limit.
+/// A pseudo-random number below a limit.
 fn random(limit: u64) -> usize {
     static STATE: AtomicU64 = AtomicU64::new(1);
     let state = STATE.load(Relaxed).wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -29,14 +30,14 @@ fn random(limit: u64) -> usize {
     ((state >> 33) % limit) as usize
 }
 
-/// The time that the work takes.
+/// The processor time that this thread takes for `work`.
 fn timed(work: impl FnOnce()) -> Duration {
     let start = thread_time();
     work();
     thread_time() - start
 }
 
-/// The median, and the order statistics between which the median of the population is with a probability of 95 %.
+/// Returns the median of the values, and the two order statistics that are the limits of its 95 % confidence interval.
 fn median(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;

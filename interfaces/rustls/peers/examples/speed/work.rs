@@ -11,20 +11,21 @@ use rustls::{CipherSuite, ClientConfig, ConnectionCommon, ServerConfig, Side, Si
 
 use crate::timed;
 
-/// One kind of work, which each contender does once in a round. The time is that of one operation.
+/// One kind of work, which each contender does once in a round. The work consists of several operations, and the result is the time of one
+/// of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Writes of this number of bytes, encrypted into records.
+    /// Writes this number of bytes and encrypts them into records.
     Send(CipherSuite, usize),
-    /// Records of writes of this number of bytes, decrypted and read.
+    /// Decrypts and reads the records of a write of this number of bytes.
     Receive(CipherSuite, usize),
-    /// A handshake, the work of both sides; resumed or not.
+    /// A handshake, with the work of both sides. True if the handshake resumes an earlier connection.
     Handshake(CipherSuite, bool),
-    /// A packet of QUIC with its header protection: encrypted, or decrypted.
+    /// A packet of QUIC of this size, with its header protection. True for encryption, false for decryption.
     Packet(bool, usize),
 }
 
-/// Does the work and returns its time.
+/// A function that does the work by one provider, and returns the time that the work took.
 type Contender = Box<dyn FnMut() -> Duration>;
 
 const SUITES: [CipherSuite; 3] = [
@@ -66,7 +67,7 @@ impl Work {
         }
     }
 
-    /// `None` if the provider cannot do the work.
+    /// The contender that does this work by a provider. `None` if the provider cannot do the work.
     pub(crate) fn contender(self, provider: CryptoProvider) -> Option<Contender> {
         match self {
             Work::Send(suite, size) => Some(transfer(provider, suite, size, true)),
@@ -78,7 +79,7 @@ impl Work {
 }
 
 fn transfer(provider: CryptoProvider, suite: CipherSuite, size: usize, sends: bool) -> Contender {
-    // Enough operations for some milliseconds; 64 KiB at once stay in the second-level cache.
+    // All operations of a measurement together take some milliseconds. They run in batches of 64 KiB, which stay in the second-level cache.
     let batch = (64 << 10) / size.max(1024);
     let (mut client, mut server) =
         connected(client_config(provider.clone(), suite), server_config(provider, suite));
@@ -127,7 +128,7 @@ fn handshake(provider: CryptoProvider, suite: CipherSuite, resumes: bool) -> Con
         connected((**client).clone(), (**server).clone())
     };
     if resumes {
-        // The first handshake, and data, which the tickets of TLS 1.3 follow.
+        // The first handshake is followed by data, because in TLS 1.3 the tickets for resumption arrive after the handshake.
         let (mut client, mut server) = one(&client, &server);
         let (mut wire, mut plain) = (Vec::new(), [0; 100]);
         send(&mut server, b"hello", 1, &mut wire);
@@ -151,7 +152,7 @@ fn packet(provider: &CryptoProvider, encrypts: bool, size: usize) -> Option<Cont
     Some(Box::new(move || {
         let count: u32 = 1000;
         let mut time = Duration::ZERO;
-        // One measurement for several packets, which takes much longer than reading the clock.
+        // Several packets are measured at once, so that the measured time is much longer than reading the clock takes.
         for _ in 0..count / 20 {
             let mut packets: Vec<_> =
                 (0..20).map(|_| (header.clone(), [&payload[..], &[0; 16]].concat())).collect();

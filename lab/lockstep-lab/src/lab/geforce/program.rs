@@ -74,7 +74,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The code that writes the files also removes them.
+        // Removes only the folder: the code that writes the files also removes them.
         let _ = std::fs::remove_dir(&self.0);
     }
 }

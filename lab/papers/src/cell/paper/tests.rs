@@ -12,7 +12,7 @@ fn the_models_are_those_of_the_kernels() {
 
 #[test]
 fn the_models_give_the_rates() {
-    // Table 1 states the largest errors. If the computed errors equal them, each figure was copied correctly.
+    // The paper's Table 1 states the largest errors. If the computed errors equal these, each figure was copied correctly.
     let errors: Vec<_> = TABLE_1.iter().map(|row| (row.error() * 1e4).round() / 100.0).collect();
     assert_eq!(errors, [0.03, 0.18, 0.21, 0.05]);
     assert!(TABLE_2.iter().all(|row| row.error() < 0.001));

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Rates of fine and coarse grain at 4, 8, 16 KiB.
+/// A report with these rates of fine and coarse grain at 4, 8 and 16 KiB.
 fn report(fine: [f64; 3], coarse: [f64; 3]) -> Report {
     let mut sizes = Vec::new();
     for (index, rates) in fine.into_iter().zip(coarse).enumerate() {
@@ -25,7 +25,7 @@ fn break_even_is_permanent() {
     assert_eq!(report([2.0, 2.0, 2.0], [3.0, 3.0, 1.0]).break_even(), None);
 }
 
-/// The option is proposed if both grains are the faster one at some size.
+/// The report proposes the launch option for the grain if each of the two grains is the faster one at some size.
 #[test]
 fn the_grain_by_size_is_an_option() {
     let text = |fine, coarse| report(fine, coarse).text().replace('\n', " ");
@@ -65,8 +65,8 @@ fn rates_of_the_emulator_have_a_warning() {
     };
     assert_eq!(warnings(&report), [0, 0]);
     report.measured.is_emulated = true;
-    // The text has a warning at four tables and at the break-even. The page has it at two tables, at the title and the heading of each of
-    // three plots, and at the break-even.
+    // The text has a warning at each of four tables and at the break-even. The page has a warning at each of two tables, at the title and
+    // the heading of each of three plots, and at the break-even.
     assert_eq!(warnings(&report), [5, 9]);
     assert_eq!(report.json()["emulated"], true);
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Clocks of one block of `warps` warps, each with this program.
+/// Returns the clocks of one block of `warps` warps, each with this program.
 fn block(steps: &[Step], warps: u32) -> u64 {
     clocks(&[steps.to_vec()], warps, 1, 1)
 }
@@ -49,11 +49,12 @@ fn warps_of_a_block_wait_at_barriers() {
 #[test]
 fn a_block_that_ends_is_replaced() {
     let steps = [vec![Step::Compute(10)]];
-    // Blocks that run one after the other, and then blocks of which two run at the same time. Five blocks take three rounds.
+    // In the first case, three blocks run one after the other. In the second case, two blocks run at the same time. Five blocks, of which
+    // two run at the same time, take three rounds.
     assert_eq!(clocks(&steps, 1, 1, 3), 3 * 240);
     assert_eq!(clocks(&steps, 1, 2, 2), 240 + 4);
     assert_eq!(clocks(&steps, 1, 2, 5), 3 * 240);
-    // A short block is replaced while a long one runs.
+    // When a short block ends while a long block runs, another block replaces the short one.
     let mixed = [vec![Step::Compute(30)], vec![Step::Compute(10)]];
     assert_eq!(clocks(&mixed, 1, 2, 2), 720);
     let short_ones = [vec![Step::Compute(30)], vec![Step::Compute(10)], vec![Step::Compute(10)]];

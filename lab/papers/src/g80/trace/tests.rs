@@ -56,7 +56,7 @@ fn accesses_to_global_memory() {
     assert_eq!([AccessKind::Load, AccessKind::Store].map(|kind| bytes(&coarse[3], kind)), [256, 256]);
     let fine = trace("cuda/fine-shared", 64, Pass::Ctr, 8192).unwrap();
     assert_eq!([AccessKind::Load, AccessKind::Store].map(|kind| bytes(&fine[3], kind)), [512, 64]);
-    // Threads of the thesis's kernel access data that are 160 bytes apart, and single bytes of the S-box. Neither coalesces.
+    // Threads of the thesis's kernel access data that are 160 bytes apart, and single bytes of the S-box. Neither kind of access coalesces.
     let thesis = trace("cuda/global-sbox", 64, Pass::EcbEncrypt, 64 * 160).unwrap();
     assert_eq!(thesis.len(), 4 * BLOCKS_PER_THREAD as usize);
     assert_eq!(kinds(&thesis[5]), [160, 1, 1]);

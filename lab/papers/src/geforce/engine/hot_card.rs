@@ -44,8 +44,8 @@ impl Device for HotCard {
         self.inner.description()
     }
     fn properties(&self) -> DeviceProperties {
-        // With the default properties, the planner may choose the device even if it is a software device. Software
-        // devices are otherwise used by name only.
+        // With these default properties, the planner may choose the device even if it is a software device. Otherwise a software device is
+        // used only if its name is given.
         DeviceProperties::default()
     }
     fn kernels(&self) -> &[KernelInfo] {

@@ -35,14 +35,14 @@ pub struct Launch {
     pub blocks: u32,
     /// The number of threads of a thread block.
     pub threads: u32,
-    /// AES blocks that a thread encrypts one after the other: the thesis's rounds in a thread.
+    /// The number of AES blocks that a thread encrypts one after the other. The thesis calls this number the rounds in a thread.
     pub rounds: u32,
     /// Number of bytes of a call of the engine. A launch encrypts 16 * `blocks` * `threads` * `rounds` bytes.
     pub buffer: usize,
 }
 
-/// The configurations of Tables A1 to A4. Tables A2 and A4 have the same configuration; for Table A4, the X server was
-/// running.
+/// The configurations of Tables A1 to A4. Tables A2 and A4 have the same configuration, but the X server was running during the measurement
+/// of Table A4.
 pub const LAUNCHES: [Launch; 3] = [
     Launch { tables: "A1", blocks: 360, threads: 512, rounds: 10, buffer: 29_491_200 },
     Launch { tables: "A2", blocks: 360, threads: 512, rounds: 10, buffer: 58_982_400 },
@@ -156,9 +156,9 @@ pub struct Measured {
     pub overhead_edge: usize,
     /// Table A7: the times without encryption, for the files of that table.
     pub overhead: Vec<Overhead>,
-    /// The times with the kernel of the 8800, for each file and configuration. Empty without a device.
+    /// The times with the kernel of the 8800, for each file and configuration. Empty if there is no CUDA device.
     pub on_8800: Vec<Geforce8800>,
-    /// Table A7 for the 8800, with the buffer of Table A4. Empty without a device.
+    /// Table A7 for the 8800, with the buffer of Table A4. Empty if there is no CUDA device.
     pub overhead_8800: Vec<Overhead>,
 }
 
@@ -245,7 +245,7 @@ pub fn measure(
     })
 }
 
-/// A file of about `1 / scale` of the length: whole blocks, and at least one.
+/// Returns a file of about `1 / scale` of the length. It has whole blocks, and at least one.
 pub(in crate::geforce) fn scaled(file: File, scale: u64) -> File {
     File { bytes: (file.bytes / scale / 16 * 16).max(16), ..file }
 }
@@ -257,12 +257,12 @@ pub(super) fn encrypt(device: &dyn Device, kernel: &str, key: &Key, data: Data<'
     device.submit(kernel_by_name(device, kernel)?, work)?.wait()
 }
 
-/// The key of the thesis's experiments as a [`Key`].
+/// Returns the key of the thesis's experiments as a [`Key`].
 pub(in crate::geforce) fn key() -> Result<Key> {
     Key::new(&paper::KEY)
 }
 
-/// A planner that uses the fastest kernel of the CPU on one thread.
+/// Makes a planner that uses the fastest kernel of the CPU on one thread.
 pub(in crate::geforce) fn processor() -> Result<Planner> {
     Planner::new(CpuBackend::new(CpuOptions { threads: Some(1) }).discover().devices, &Selection::default())
 }
@@ -274,7 +274,7 @@ pub(in crate::geforce) fn encrypt_by(planner: &Planner, key: &Key, data: Data<'_
     plan.run(Task::Pass(Pass::EcbEncrypt, &mut [Segment { key, tweak: None, state: &mut state, data }]))
 }
 
-/// A buffer of zeros, or [`Error::Memory`].
+/// Allocates a buffer of zeros, or returns [`Error::Memory`].
 pub(in crate::geforce) fn buffer(bytes: usize) -> std::result::Result<Vec<u8>, Error> {
     let mut buffer = Vec::new();
     buffer.try_reserve_exact(bytes).map_err(|_| Error::Memory { bytes })?;
@@ -282,7 +282,7 @@ pub(in crate::geforce) fn buffer(bytes: usize) -> std::result::Result<Vec<u8>, E
     Ok(buffer)
 }
 
-/// CPU time of this process so far: user and system time of all threads.
+/// Returns the CPU time of this process so far: user and system time of all threads.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.max(0) as u64, time.tv_nsec.clamp(0, 999_999_999) as u32)
@@ -307,8 +307,8 @@ impl Bench {
         })
     }
 
-    /// The mean time of a file with the buffer of an edge. If `computes` is false, the device does not encrypt, so the output is not
-    /// compared.
+    /// Returns the mean time of a file with the buffer of an edge. If `computes` is false, the device does not encrypt, so the output is
+    /// not compared.
     fn on_6800(
         &self,
         device: &OpenGlDevice,
@@ -342,7 +342,7 @@ impl Bench {
         })
     }
 
-    /// The mean time of a file with an engine that does not encrypt.
+    /// Returns the mean time of a file with an engine that does not encrypt.
     fn overhead_8800(&self, cuda: &Cuda, file: &File, kind: Engine8800) -> std::result::Result<Time, Error> {
         self.time(OF_THE_8800, file, LAUNCHES[OVERHEAD_LAUNCH].buffer, false, &mut |from, to| {
             let (data, mut state) = (Data::copy(from, to)?, [0; 16]);
@@ -351,8 +351,8 @@ impl Bench {
         })
     }
 
-    /// The mean time of the calls that encrypt a file, buffer by buffer, and then the padding. The time does not include
-    /// creating and comparing the data of a buffer.
+    /// Returns the mean time of the calls that encrypt a file, buffer by buffer, and then the padding. The time does not include creating
+    /// and comparing the data of a buffer.
     fn time(
         &self,
         kernel: &'static str,
@@ -392,7 +392,7 @@ impl Bench {
                     break;
                 }
                 done += len as u64;
-                // To warm up, one call is enough.
+                // One call is enough to warm up.
                 if run == 0 {
                     done = file.bytes;
                 }

@@ -26,7 +26,7 @@ const PASSES: &str = "\
 *whole*: each call draws a whole texture, also for the padding, as the thesis does. *fitted*: a call draws as many fragments as \
 it has blocks, which the thesis proposes.";
 
-/// MB/s of a file, from the mean time of the thesis.
+/// Returns the MB/s of a file, from the mean time of the thesis.
 fn rate(table: &[Runs], file: u32) -> String {
     let runs = table.iter().find(|runs| runs.file == file);
     runs.map_or("-".into(), |runs| rounded(FILES[file as usize - 1].bytes as f64 / runs.mean() / 1e6))
@@ -64,7 +64,8 @@ impl Report {
         )
     }
 
-    /// A table with a row for each file. The columns are the CPU and, for each edge, whole and fitted passes.
+    /// Makes a table with a row for each file. It has a column for the CPU. For each edge, it has a column with whole passes and a column
+    /// with fitted passes.
     fn by_edge(&self, title: &str, of_thesis: bool, value: impl Fn(&Time) -> String) -> Table {
         let measured = &self.measured;
         let mut head = vec!["file".to_owned(), "whose".into(), "CPU".into()];
@@ -118,7 +119,7 @@ impl Report {
         Report::without_encryption(title, &self.measured.overhead_8800, [&A7_NULL, &A7_COPIES_8800, &A4_8800])
     }
 
-    /// A table of times without encryption, with the medians of the thesis's tables for the same three columns.
+    /// Makes a table of times without encryption, with the medians of the thesis's tables for the same three columns.
     fn without_encryption(title: &str, overheads: &[Overhead], thesis: [&[Runs]; 3]) -> Table {
         let head = ["file", "whose", "MB", "nothing", "copies", "run"];
         let mut table = Table::new(title, &head, 2);

@@ -74,7 +74,8 @@ fn quads_diverge_by_their_different_blocks() {
 
 #[test]
 fn pipelines_have_every_fourth_quad_if_interleaved() {
-    // Counting blocks repeat after eight quads of a row: a pipeline has two of them, with four different blocks.
+    // The blocks of a counting file repeat after eight quads of a row. One pipeline gets two of these eight quads, in which four blocks are
+    // different.
     let different = |distribution| {
         let traces = Traces::new(&File::of(1), EDGE, distribution, SAMPLE);
         let first_lookup = &traces.stretches[0][..traces.fragments];

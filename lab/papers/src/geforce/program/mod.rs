@@ -32,7 +32,7 @@ pub enum Error {
         /// The error of the system.
         error: std::io::Error,
     },
-    /// The program failed, or a message of the provider says that the device did not do the work.
+    /// The program failed, or a message of the provider states that the device did not do the work.
     #[error("{program} failed: {message}")]
     Failed {
         /// The name of the program in the report.
@@ -84,7 +84,7 @@ pub struct Conditions {
     pub runs: usize,
     /// The numbers of the files, from 1 to 8.
     pub files: Vec<u32>,
-    /// The provider's module, and its devices. Without devices, only OpenSSL's own AES is measured.
+    /// The path of the provider's module; `None` if only OpenSSL's own AES is measured.
     pub module: Option<PathBuf>,
     /// The devices, each of which encrypts all files.
     pub devices: Vec<Selection>,
@@ -144,7 +144,7 @@ pub fn measure(
             // The first run warms up: the file is then in the memory of the system.
             for run in 0..=conditions.runs {
                 progress(format!("file {number}, {}, run {run}", program.name));
-                // Without the output of the run before, a run that writes nothing is an error.
+                // Removes the output of the previous run, so that a run that writes nothing is detected.
                 drop(Removed(output.0.clone()));
                 let measured = process::run(&program.name, program.command(&input.0, &output.0))?;
                 if program.encrypts {
@@ -168,7 +168,7 @@ struct Program<'a> {
     encrypts: bool,
 }
 
-/// Copying (Figure B1), OpenSSL's own AES, and each device of the provider.
+/// The programs that are measured: a copy (Figure B1), OpenSSL's own AES, and each device of the provider.
 fn programs(conditions: &Conditions) -> Vec<Program<'_>> {
     let program = |name: String, device, encrypts| Program { name, conditions, device, encrypts };
     let own = [program("cp".into(), None, false), program("openssl".into(), None, true)];
@@ -191,7 +191,7 @@ impl Program<'_> {
         // The thesis's command (its section 4), with the derivation of keys that OpenSSL had then.
         command.args(["enc", "-aes-128-ecb", "-k", "abcd", "-nosalt", "-md", "md5", "-bufsize", "16777216"]);
         command.arg("-in").arg(input).arg("-out").arg(output);
-        // A configuration of this machine may name a provider.
+        // The configuration of this machine is not used, because it may load a provider.
         command.env("OPENSSL_CONF", "/dev/null");
         for name in
             ["DEVICE", "KERNEL", "LAUNCH", "THREADS", "CALIBRATE", "AHEAD", "TRACE", "VERIFY", "THRESHOLD"]
@@ -199,14 +199,14 @@ impl Program<'_> {
             command.env_remove(format!("LOCKSTEP_{name}"));
         }
         if let (Some(device), Some(module)) = (self.device, &self.conditions.module) {
-            // The option of the path has an effect on the options of providers after it.
+            // The option `-provider-path` must come first: it has an effect only on options `-provider` that come after it.
             command.arg("-provider-path").arg(module.parent().unwrap_or(Path::new(".")));
             command.arg("-provider").arg(module.with_extension("").file_name().unwrap_or_default());
             command.args(["-provider", "default", "-propquery", "?provider=lockstep"]);
             command.env("LOCKSTEP_DEVICE", &device.device);
             command.envs(device.kernel.iter().map(|kernel| ("LOCKSTEP_KERNEL", kernel)));
-            // The device gets every call, although a call has only 4096 bytes. With the default threshold of a GPU,
-            // the CPU would process all calls.
+            // The device processes every call, although a call has only 4096 bytes. With the default threshold of a GPU, the CPU would
+            // process all calls.
             command.env("LOCKSTEP_THRESHOLD", "16");
         }
         command

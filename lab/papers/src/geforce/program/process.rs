@@ -17,7 +17,7 @@ pub struct Run {
     samples: Vec<(f64, f64)>,
 }
 
-/// The time between two samples. It limits the error of the time of a run; the system counts CPU time in steps of 10 ms.
+/// The time between two samples. It limits the error of the time of a run. The system counts CPU time in steps of 10 ms.
 const INTERVAL: Duration = Duration::from_millis(1);
 
 impl Run {
@@ -91,7 +91,7 @@ pub(super) fn run(name: &str, mut command: Command) -> Result<Run, Error> {
     Err(Error::Failed { program: name.into(), message })
 }
 
-/// The state of a process, and its CPU time so far in seconds, including that of threads that have ended (proc_pid_stat(5)).
+/// Returns the state of a process, and its CPU time so far in seconds. The CPU time includes threads that have ended (proc_pid_stat(5)).
 fn cpu_time(child: &Child) -> Option<(char, f64)> {
     state_and_time(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?)
 }

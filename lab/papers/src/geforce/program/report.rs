@@ -18,7 +18,7 @@ pub struct Report {
     pub date: String,
 }
 
-/// Parts of a run in the picture.
+/// The number of parts into which the picture divides a run.
 const PARTS: usize = 20;
 
 impl Report {

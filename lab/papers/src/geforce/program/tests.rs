@@ -30,7 +30,7 @@ fn programs_that_fail_or_print_messages_are_not_measured() {
     let message = shell("echo 'lockstep: the CPU did it' >&2").unwrap_err().to_string();
     assert!(message.contains("the CPU did it"), "{message}");
     assert!(shell("echo '*** WARNING : deprecated' >&2").is_ok());
-    // More than a pipe holds: the program would wait for ever if nobody read its messages.
+    // These messages do not fit into the buffer of a pipe. The program would wait for ever if nobody read them.
     let long = shell(
         "i=0; while [ $i -lt 4000 ]; do echo '*** WARNING : a line of sixty bytes, repeated 4000 times'; i=$((i + 1)); done >&2",
     );

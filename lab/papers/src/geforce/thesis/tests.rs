@@ -1,6 +1,6 @@
 use super::*;
 
-/// The page states these findings.
+/// Checks findings that the page states.
 #[test]
 fn the_means_of_all_runs_differ_from_table_6_2_2() {
     let ratio = |(cpu, gpu): (f64, f64)| cpu / gpu;
@@ -8,7 +8,7 @@ fn the_means_of_all_runs_differ_from_table_6_2_2() {
     let printed = TABLE_6_2_2.map(ratio);
     let near = |a: f64, b: f64| (a - b).abs() < 0.003;
     assert!(near(ours[0], printed[0]) && near(ours[1], printed[1]), "{ours:?} {printed:?}");
-    // The ratio of file 3 is close to the printed ratio of file 4, and that of file 4 to the printed ratio of file 3.
+    // Our ratio of file 3 is close to the printed ratio of file 4, and our ratio of file 4 is close to the printed ratio of file 3.
     assert!(near(ours[2], printed[3]) && near(ours[3], printed[2]), "{ours:?} {printed:?}");
     assert!(!near(ours[2], printed[2]) && !near(ours[3], printed[3]));
     // A comparison of the CPU of Table A5 with the 8800 of Table A4 would suggest a ratio of 1.11.
@@ -16,7 +16,7 @@ fn the_means_of_all_runs_differ_from_table_6_2_2() {
     assert!((misleading - 1.11).abs() < 0.01, "{misleading}");
 }
 
-/// The page states these findings.
+/// Checks findings that the page states.
 #[test]
 fn copies_at_the_observed_rate_do_not_explain_the_small_files() {
     let [large, half, small @ ..] = [1, 5, 7, 8].map(copy_seconds);
@@ -27,7 +27,7 @@ fn copies_at_the_observed_rate_do_not_explain_the_small_files() {
     for (thesis, model) in small {
         assert!(thesis.iter().all(|thesis| (1.25..3.5).contains(&(thesis - model))), "{thesis:?} {model}");
     }
-    // The runs of one engine differ by more than the copies take.
+    // The times of the runs of one engine differ by more than the time that the copies take.
     for (file, (thesis, model)) in [(1, large), (5, half)] {
         let (least, most) = runs(&A7_COPIES_8800, file).range();
         assert!(thesis.iter().all(|thesis| most - least > *thesis) && most - least > model);

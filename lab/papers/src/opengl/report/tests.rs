@@ -43,7 +43,7 @@ fn text_fits_and_has_the_ratio() {
         "{text}"
     );
     assert_eq!(report().json()["points"][2]["bytes_per_second"], 250e6);
-    // Two kernels, `openssl`, and two points of the chapter.
+    // Two lines of kernels, one of `openssl`, and two points of the chapter.
     assert_eq!(report().plot().lines.len(), 5);
 }
 

@@ -15,8 +15,8 @@ use super::{Mistake, Print};
 /// Maximum number of operations of a program.
 const MAX_OPERATIONS: usize = 10_000;
 
-/// Maximum number of statements and expressions of all functions. Each call adds those of its function, even if they
-/// have no operations.
+/// Maximum number of statements and expressions of all functions. Each call adds the statements and expressions of its function, even if
+/// they produce no operations.
 const MAX_STEPS: usize = 500_000;
 
 /// Maximum depth of nested blocks, expressions and calls.
@@ -41,7 +41,7 @@ pub(super) struct Generator<'t> {
     pub(super) prints: Vec<(usize, Print)>,
 }
 
-/// A program, its parameters, and the lines and prints of its operations.
+/// A program, its parameters, the lines of its operations, and the operations that print.
 pub(super) struct Generated<'t> {
     pub(super) kernel: Kernel,
     pub(super) parameters: Vec<(Type, &'t Name)>,
@@ -141,7 +141,7 @@ impl<'t> Generator<'t> {
         Ok(())
     }
 
-    /// Generates a part that may contain itself.
+    /// Generates a part of the text that can be nested in another part. Refuses text that is nested too deeply.
     fn nested<T>(
         &mut self,
         at: Position,

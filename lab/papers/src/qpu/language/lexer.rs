@@ -56,7 +56,7 @@ const SYMBOLS: [&str; 28] = [
     "*", "&", "|", "^", "~", "!", "[", "]", ".",
 ];
 
-/// The rest of the text, and its position.
+/// The part of the text that has not been divided into tokens, and the position of this part.
 struct Lexer<'t> {
     rest: &'t str,
     at: Position,
@@ -81,7 +81,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, Mistake> {
 }
 
 impl<'t> Lexer<'t> {
-    /// Removes this number of bytes from the rest, and returns them.
+    /// Removes this number of bytes from the start of the undivided text, and returns them.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(bytes);
         for letter in taken.chars() {

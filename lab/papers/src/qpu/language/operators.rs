@@ -56,7 +56,7 @@ pub(super) fn binary(
     Ok(match (left, right) {
         (Value::Pointer(element, pointer), right) => {
             let index = match right {
-                // The number of bytes is known before the run. It has 32 bits, as that of a variable.
+                // The number of bytes is known before the run. It is taken modulo 2^32, like the value of a variable.
                 Value::Number(number) => ((number * 4) as u32).into(),
                 right => right.int(of_right, &what)? << 2,
             };

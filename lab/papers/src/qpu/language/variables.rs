@@ -29,8 +29,8 @@ pub(super) type Branch<'t> = Vec<Place<'t>>;
 /// The variables of the open blocks of a function.
 pub(super) struct Variables<'t> {
     blocks: Vec<HashMap<&'t str, Variable>>,
-    /// The variables whose first value was assigned after their declaration, in the order of these assignments.
-    /// [`Variables::end_branch`] removes those of a branch, so the work for a branch depends on its assignments and not on the
+    /// The variables whose first value was assigned after their declaration, in the order of these assignments. [`Variables::end_branch`]
+    /// removes the variables of a branch from the end of this list, so the work for a branch depends on its assignments and not on the
     /// number of variables.
     given: Vec<Place<'t>>,
 }
@@ -80,7 +80,8 @@ impl<'t> Variables<'t> {
         self.given.len()
     }
 
-    /// Ends a branch. Its assignments count in part only. Returns the variables that it has given a value.
+    /// Ends a branch. A variable with an assignment in the branch then counts as assigned in part only. Returns the variables that it has
+    /// given a value.
     pub(super) fn end_branch(&mut self, start: usize) -> Branch<'t> {
         let mut given = self.given.split_off(start);
         // Variables of blocks within the branch no longer exist.
