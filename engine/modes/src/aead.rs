@@ -48,7 +48,7 @@ pub struct Row {
     pub tags: Lengths,
     /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
     pub has_tag_first: bool,
-    /// True if [`AeadStream`](crate::stream::AeadStream) processes a message in pieces. CCM needs the lengths at its start.
+    /// True if [`Pieces`](crate::stream::Pieces) processes a message. CCM needs the lengths at its start.
     pub streams: bool,
     /// The maximum number of strings of associated data of a message. In SIV, a nonce is one of them.
     pub max_strings: usize,

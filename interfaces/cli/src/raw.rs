@@ -2,13 +2,13 @@
 //! nothing is decrypted before the tag has been checked.
 
 use lockstep::Engine;
-use lockstep::aead::{self, Aead, AeadKey};
+use lockstep::aead::{self, Aead, AeadKey, Sealer};
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
 use lockstep::hazmat::mode::key_wrap::{self, Icv};
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
+use lockstep::hazmat::stream::{CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
@@ -111,8 +111,8 @@ impl Raw {
     /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
     /// data, and only the tag is written, in hex.
     fn gcm(&self, is_mac: bool, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        let (planner, key) = (self.engine.planner().clone(), AeadKey::new(Aead::Gcm, &self.key)?);
-        let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &self.iv, None)?;
+        let key = AeadKey::new(Aead::Gcm, &self.key)?;
+        let mut stream = Sealer::new(&self.engine, &key, &self.iv, None)?;
         self.aad.iter().try_for_each(|aad| stream.aad(aad))?;
         let total = self.input.for_each_piece(PIECE, report, |piece| {
             if is_mac {

@@ -8,6 +8,7 @@ use lockstep_core::launch::{self, Launch};
 use lockstep_core::shown;
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
+use lockstep_modes::Executor;
 use lockstep_planner::calibrate::Calibrator;
 pub use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
@@ -172,6 +173,13 @@ pub struct Engine {
     missing: Arc<OnceLock<MissingBackends>>,
     /// True if neither a device nor a kernel is named, and no choices are recorded: small messages then bypass the planner.
     is_automatic: bool,
+}
+
+impl From<&Engine> for Arc<dyn Executor> {
+    /// The planner, for streams of [`crate::hazmat`].
+    fn from(engine: &Engine) -> Self {
+        engine.planner.clone()
+    }
 }
 
 impl Engine {

@@ -11,8 +11,8 @@ use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, Padding};
-use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Message, padding};
+use lockstep_modes::stream::{CipherStream, CmacStream, Padding, Sealer};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Executor, Message, padding};
 use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
@@ -352,10 +352,9 @@ impl Probe {
             secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("valid arguments"));
             taken("CMAC", &mut stream.finish().expect("valid arguments"));
 
-            let (planner, encrypt) = (Arc::clone(&self.planner), Direction::Encrypt);
+            let executor: Arc<dyn Executor> = self.planner.clone();
             let key = AeadKey::new(Aead::Gcm, &secret(key)).expect("a length of AES");
-            let mut stream =
-                AeadStream::new(planner, encrypt, &key, &[1; 12], None).expect("valid arguments");
+            let mut stream = Sealer::new(executor, &key, &[1; 12], None).expect("valid arguments");
             secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("valid arguments"));
             let mut data = secret(300);
             data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("valid arguments"));

@@ -1,4 +1,4 @@
-//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data: the CPU may then compute GHASH for a device that lacks it.
+//! Incremental CMAC. For GMAC, use [`super::Sealer`] without data: the CPU may then compute GHASH for a device that lacks it.
 
 use std::sync::Arc;
 
