@@ -85,7 +85,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
             status: Status::Pending,
         }];
         let mode = if is_gcm { Aead::Gcm } else { Aead::Ccm };
-        let outcome = mode.run_messages(planner, Direction::Decrypt, &mut messages);
+        let outcome = mode.run_messages(&**planner, Direction::Decrypt, &mut messages);
         let [AeadMessage { status, .. }] = messages;
         if good {
             assert_eq!((outcome, status), (Ok(()), Status::Done));

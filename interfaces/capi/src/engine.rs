@@ -163,7 +163,7 @@ impl Engine {
         &self,
         work: impl FnOnce(&dyn Executor) -> lockstep::hazmat::Result<T>,
     ) -> Outcome<T> {
-        self.run(|engine| Ok(work(&**engine.planner())?))
+        self.run(|engine| Ok(work(engine.planner())?))
     }
 
     /// Records the process if devices other than the CPU are open. An engine that uses only the CPU makes no system call

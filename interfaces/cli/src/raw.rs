@@ -80,7 +80,7 @@ impl Raw {
         let padding = if self.padding { Padding::Pkcs7 } else { Padding::None };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
-            CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
+            CipherStream::new((&self.engine).into(), cipher, self.direction(), padding, key, &iv)?;
         let mut processed = Zeroizing::new(vec![0; PIECE + 64]);
         let total = self.input.for_each_piece(PIECE, report, |piece| {
             let done = if cipher.is_stream() {
@@ -102,7 +102,7 @@ impl Raw {
 
     /// Writes the CMAC of the input in hex.
     fn cmac(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
+        let mut stream = CmacStream::new((&self.engine).into(), Key::new(&self.key)?);
         let total = self.input.for_each_piece(PIECE, report, |piece| Ok(stream.update(piece)?))?;
         self.write_mac(&stream.finish()?, output)?;
         Ok(total)

@@ -197,7 +197,7 @@ impl Engine {
     }
 
     /// The planner, for the raw modes of [`crate::hazmat`].
-    pub fn planner(&self) -> &Arc<Planner> {
+    pub fn planner(&self) -> &Planner {
         &self.planner
     }
 
