@@ -15,20 +15,14 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// # Errors
 /// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
-    for size in KeySize::ALL {
-        if messages.iter().any(|message| message.key.size() == size) {
-            executor.check_mac(Pass::CbcMac, size)?;
-        }
-    }
-    part_of_mode(executor, messages)
-}
-
-/// [`cmac`] as a part of another mode: the CPU may compute it for a device that lacks CBC-MAC.
-pub(crate) fn part_of_mode(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     messages.iter_mut().for_each(|message| *message.mac = [0; 16]);
     for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
-        finish(executor, &mut of_size.map(CmacMessage::reborrow).collect::<Vec<_>>())?;
+        let mut of_size: Vec<_> = of_size.map(CmacMessage::reborrow).collect();
+        if !of_size.is_empty() {
+            executor.check_mac(Pass::CbcMac, size)?;
+            finish(executor, &mut of_size)?;
+        }
     }
     Ok(())
 }
@@ -63,7 +57,8 @@ impl<'d> CmacMessage<'d> {
 }
 
 /// Completes the MACs: adds the data, which are the ends of the messages, with the last blocks masked with the subkeys
-/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data. All keys have the same size.
+/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data, or zero. All keys have the same size. The
+/// CPU may compute the MACs for a device that lacks CBC-MAC.
 pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> Result<()> {
     let long = ends.iter_mut().filter(|end| end.data.len() > 16);
     let blocks = long.map(|end| {

@@ -72,7 +72,7 @@ fn omac(
     let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
     let parts = messages.iter().zip(&strings).zip(&mut *macs);
     let parts = parts.map(|((message, data), mac)| CmacMessage { key: message.key, data, mac });
-    cmac::part_of_mode(executor, &mut parts.collect::<Vec<_>>())?;
+    cmac::finish(executor, &mut parts.collect::<Vec<_>>())?;
     Ok(macs)
 }
 

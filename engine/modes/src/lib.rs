@@ -103,13 +103,13 @@ fn statuses(messages: Vec<AeadMessage<'_>>) -> Vec<Status> {
 /// Checks that the messages have tags to write when sealing and tags to compare with when opening. Sets the status of all
 /// messages to [`Status::Pending`].
 fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    let (seals, what) = match direction {
+        Direction::Encrypt => (true, "sealing needs a tag to write to"),
+        Direction::Decrypt => (false, "opening needs a tag to compare with"),
+    };
     for message in messages {
-        match (direction, &message.tag) {
-            (Direction::Encrypt, Tag::Write(_)) | (Direction::Decrypt, Tag::Expect(_)) => {}
-            (Direction::Encrypt, _) => return Err(Error::Order { what: "sealing needs a tag to write to" }),
-            (Direction::Decrypt, _) => {
-                return Err(Error::Order { what: "opening needs a tag to compare with" });
-            }
+        if matches!(message.tag, Tag::Write(_)) != seals {
+            return Err(Error::Order { what });
         }
         message.status = Status::Pending;
     }

@@ -97,7 +97,7 @@ impl composed::State for State<'_> {
             data: &[0; 16],
             mac: &mut state.d,
         });
-        cmac::part_of_mode(executor, &mut of_zeros.collect::<Vec<_>>())?;
+        cmac::finish(executor, &mut of_zeros.collect::<Vec<_>>())?;
         let longest = states.iter().map(|state| state.source.strings.len()).max().unwrap_or(0);
         for i in 0..longest {
             let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
@@ -105,7 +105,7 @@ impl composed::State for State<'_> {
                 messages.iter().zip(&*states).zip(&mut *macs).filter_map(|((message, state), mac)| {
                     Some(CmacMessage { key: message.key, data: state.source.strings.get(i)?, mac })
                 });
-            cmac::part_of_mode(executor, &mut strings.collect::<Vec<_>>())?;
+            cmac::finish(executor, &mut strings.collect::<Vec<_>>())?;
             for (state, mac) in states.iter_mut().zip(&*macs) {
                 if i < state.source.strings.len() {
                     *state.d = double(&state.d);
