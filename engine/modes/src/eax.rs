@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated};
+use crate::composed::{self, Authenticated, Pair};
 use crate::executor::Executor;
 use crate::lengths::Lengths;
 use crate::message::Direction;
@@ -81,18 +81,13 @@ impl composed::State for State {
         (key, &mut self.counter, &self.tag)
     }
 
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [State],
-        text: Side,
-    ) -> Result<()> {
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
         const PREFIX: Block = prefix(2);
-        let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-        let with_data = messages.iter().zip(&mut *macs).filter(|(message, _)| !message.data.is_empty());
-        let prefixes = with_data.map(|(message, mac)| (message.key, mac, Data::read_only(&PREFIX)));
+        let mut macs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+        let with_data = pairs.iter().zip(&mut *macs).filter(|(pair, _)| !pair.message.data.is_empty());
+        let prefixes = with_data.map(|(pair, mac)| (pair.message.key, mac, Data::read_only(&PREFIX)));
         run_pass(executor, Pass::CbcMac, prefixes)?;
-        cmac::of_data(executor, text, messages, &mut macs, |_, end, len| {
+        cmac::of_data(executor, text, pairs, &mut macs, |_, end, len| {
             if len > 0 {
                 return len;
             }
@@ -100,7 +95,7 @@ impl composed::State for State {
             end[..16].copy_from_slice(&PREFIX);
             16
         })?;
-        states.iter_mut().zip(&*macs).for_each(|(state, mac)| xor(&mut state.tag, mac));
+        pairs.iter_mut().zip(&*macs).for_each(|(pair, mac)| xor(&mut pair.state.tag, mac));
         Ok(())
     }
 }

@@ -58,10 +58,7 @@ fn run_mode(
         return Ok(());
     }
     // A device can report success without having processed a message. Its output must not look like a result.
-    for message in messages.iter_mut().filter(|message| message.status == Status::Pending) {
-        message.invalidate(true);
-        let _ = transfer::zero_output(executor, &mut message.data);
-    }
+    invalidate(executor, messages.iter_mut().filter(|message| message.status == Status::Pending));
     Err(match direction {
         Direction::Encrypt => Error::NotSealed,
         Direction::Decrypt => Error::AuthenticationFailed,
@@ -126,7 +123,10 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
 /// are then invalid, including data in place. After an error of an earlier step, the messages are unchanged. The memory of a lost
 /// device cannot be zeroed.
 #[cold]
-fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
+fn invalidate<'m, 'd: 'm>(
+    executor: &dyn Executor,
+    messages: impl IntoIterator<Item = &'m mut AeadMessage<'d>>,
+) {
     for message in messages {
         message.invalidate(true);
         let _ = transfer::zero_output(executor, &mut message.data);

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated};
+use crate::composed::{self, Authenticated, Pair};
 use crate::executor::Executor;
 use crate::lengths::FULL_TAGS;
 use crate::{Direction, run_mode};
@@ -84,36 +84,29 @@ impl composed::State for State<'_> {
     }
 
     /// S2V (RFC 5297, section 2.4) of each message, with the plaintext as the last string.
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [Self],
-        text: Side,
-    ) -> Result<()> {
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
         // D starts as the CMAC of a block of zeros. The CMACs of the strings are added to it, each after a doubling.
-        let of_zeros = messages.iter().zip(&mut *states);
-        let of_zeros = of_zeros.map(|(message, state)| CmacMessage {
+        let of_zeros = pairs.iter_mut().map(|Pair { message, state }| CmacMessage {
             key: message.key,
             data: &[0; 16],
             mac: &mut state.d,
         });
         cmac::finish(executor, &mut of_zeros.collect::<Vec<_>>())?;
-        let longest = states.iter().map(|state| state.source.strings.len()).max().unwrap_or(0);
+        let longest = pairs.iter().map(|pair| pair.state.source.strings.len()).max().unwrap_or(0);
         for i in 0..longest {
-            let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-            let strings =
-                messages.iter().zip(&*states).zip(&mut *macs).filter_map(|((message, state), mac)| {
-                    Some(CmacMessage { key: message.key, data: state.source.strings.get(i)?, mac })
-                });
+            let mut macs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+            let strings = pairs.iter().zip(&mut *macs).filter_map(|(Pair { message, state }, mac)| {
+                Some(CmacMessage { key: message.key, data: state.source.strings.get(i)?, mac })
+            });
             cmac::finish(executor, &mut strings.collect::<Vec<_>>())?;
-            for (state, mac) in states.iter_mut().zip(&*macs) {
+            for (Pair { state, .. }, mac) in pairs.iter_mut().zip(&*macs) {
                 if i < state.source.strings.len() {
                     *state.d = double(&state.d);
                     xor(&mut state.d, mac);
                 }
             }
         }
-        add_plaintext(executor, messages, states, text)
+        add_plaintext(executor, pairs, text)
     }
 }
 
@@ -121,22 +114,20 @@ impl composed::State for State<'_> {
 /// padded, and masked with the double of D.
 fn add_plaintext(
     executor: &dyn Executor,
-    messages: &mut [AeadMessage<'_>],
-    states: &mut [State<'_>],
+    pairs: &mut [Pair<'_, '_, State<'_>>],
     plaintext: Side,
 ) -> Result<()> {
-    let mut ivs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    cmac::of_data(executor, plaintext, messages, &mut ivs, |number, end, len| {
-        let d = &mut states[number].d;
+    let mut ivs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+    cmac::of_data(executor, plaintext, pairs, &mut ivs, |state, end, len| {
         if len < 16 {
-            **d = double(d);
+            *state.d = double(&state.d);
             end[len] = 0x80;
         }
         let len = len.max(16);
-        end[..len].last_chunk_mut().into_iter().for_each(|last| xor(last, d));
+        end[..len].last_chunk_mut().into_iter().for_each(|last| xor(last, &state.d));
         len
     })?;
-    for (state, iv) in states.iter_mut().zip(&*ivs) {
+    for (Pair { state, .. }, iv) in pairs.iter_mut().zip(&*ivs) {
         *state.d = *iv;
         state.set_iv(iv);
     }

@@ -59,10 +59,5 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
         }
     }
     encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut keys)?;
-    // A vector that grows would leave copies of keys that are not wiped.
-    let mut derived = Vec::with_capacity(messages.len());
-    for key in keys.chunks(2) {
-        derived.push(Key::new(key.as_flattened())?);
-    }
-    Ok(derived)
+    keys.chunks(2).map(|key| Key::new(key.as_flattened())).collect()
 }
