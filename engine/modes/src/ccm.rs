@@ -6,9 +6,9 @@
 use crate::composed::{self, Authenticated};
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned, ccm_header};
-use crate::lengths::Lengths;
 use crate::message::Direction;
-use lockstep_core::error::{Error, Result};
+use lockstep_core::Result;
+use lockstep_core::lengths::{Lengths, check_limit};
 use lockstep_core::work::{AeadMessage, Pass};
 
 /// The lengths of nonces (SP 800-38C, A.1).
@@ -43,10 +43,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     TAGS.check_tag("CCM", tag)?;
     // With a nonce of n bytes, the length field has 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
-    if data > limit {
-        return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
-    }
-    Ok(())
+    check_limit("CCM", "data with a nonce of this length", data, limit)
 }
 
 /// Computes the MAC of everything before the data. This input is short, so it is processed message by message, in one pass.

@@ -10,16 +10,13 @@ use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
 use crate::composed::{self, Authenticated, Pair};
 use crate::executor::Executor;
-use crate::lengths::Lengths;
 use crate::message::Direction;
 use crate::run_pass;
 use lockstep_core::data::Data;
+use lockstep_core::lengths::ALL_TAGS;
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_core::{Block, Key, Result};
-
-/// The lengths of tags.
-pub const TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked.
 ///
@@ -32,7 +29,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
 
 /// Checks the length of the tag of a message.
 pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
-    TAGS.check_tag("EAX", message.tag.len())
+    ALL_TAGS.check_tag("EAX", message.tag.len())
 }
 
 /// The string before the nonce (0), the associated data (1) or the ciphertext (2) in their MAC: OMAC^t of the paper.

@@ -98,7 +98,7 @@ impl composed::State for State {
 
     fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
         for Pair { message, state } in &mut *pairs {
-            absorb::padded(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
+            absorb::bytes(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
         }
         let data = pairs.iter_mut().map(|Pair { message, state }| {
             let bits = |len: usize| u128::from(8 * len as u64);

@@ -22,7 +22,6 @@ pub mod gcm_siv;
 pub mod hctr2;
 pub mod incremental;
 pub mod key_wrap;
-mod lengths;
 mod message;
 pub mod ocb;
 pub mod padding;

@@ -13,11 +13,11 @@ use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
 use crate::composed::{self, Authenticated, Pair};
 use crate::executor::Executor;
-use crate::lengths::FULL_TAGS;
 use crate::{Direction, run_mode};
+use lockstep_core::lengths::{FULL_TAGS, check_limit};
 use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::{AeadMessage, Pass, Tag};
-use lockstep_core::{Block, Error, Key, Result};
+use lockstep_core::{Block, Key, Result};
 
 /// The maximum number of strings of associated data of a message (RFC 5297, section 2.6).
 pub const MAX_STRINGS: usize = 126;
@@ -31,8 +31,8 @@ pub(crate) struct Source<'d> {
 /// Seals or opens messages. The key of each is that of S2V; nonce and associated data are in its source.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::TooLong`], [`Error::Order`] before anything is done; [`Error::AuthenticationFailed`]; errors of
-/// devices.
+/// [`lockstep_core::Error::TagLength`], [`lockstep_core::Error::TooLong`], [`lockstep_core::Error::Order`] before anything is done;
+/// [`lockstep_core::Error::AuthenticationFailed`]; errors of devices.
 pub(crate) fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -40,9 +40,9 @@ pub(crate) fn run(
     sources: &[Source<'_>],
 ) -> Result<()> {
     let check = |message: &AeadMessage<'_>| FULL_TAGS.check_tag("SIV", message.tag.len());
-    if sources.iter().any(|source| source.strings.len() > MAX_STRINGS) {
-        let limit = MAX_STRINGS as u64;
-        return Err(Error::TooLong { mode: "SIV", what: "strings of associated data", limit });
+    for source in sources {
+        let count = source.strings.len() as u64;
+        check_limit("SIV", "strings of associated data", count, MAX_STRINGS as u64)?;
     }
     run_mode(executor, direction, messages, check, |messages| {
         let size = messages.first().map(|message| message.key.size());

@@ -5,9 +5,9 @@
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::lengths::{FULL_TAGS, Lengths};
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
+use lockstep_core::lengths::{FULL_TAGS, Lengths};
 use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Error, Key, KeySize, Result};
