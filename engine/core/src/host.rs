@@ -237,16 +237,6 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Copies `from`, which must have the same length, to the output.
-    #[inline]
-    pub fn write(&mut self, from: &[u8]) {
-        assert_eq!(from.len(), self.len, "the lengths differ");
-        if self.len > 0 {
-            // SAFETY: `from` and `dst` are valid for `len` bytes. `dst` is borrowed exclusively, so the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
-        }
-    }
-
     /// Splits the span into the bytes before `at` and the bytes from `at` on. `at` must not exceed the length.
     #[inline]
     pub fn split_at(self, at: usize) -> (Span<'a>, Span<'a>) {

@@ -40,26 +40,12 @@ pub fn segments(
     for segment in &mut *segments {
         cut(pass, segment, &mut place, &mut pieces);
     }
-    let mut counts = vec![0; targets.len().max(1)];
-    pieces.iter().for_each(|piece| counts[piece.share] += 1);
-    let mut work: Vec<_> = pieces
-        .iter_mut()
-        .map(|Piece { key, tweak, state, data, .. }| Segment {
-            key,
-            tweak: *tweak,
-            state,
-            data: data.reborrow(),
-        })
-        .collect();
-    let mut rest = &mut work[..];
-    let mut lists = Vec::new();
-    for count in counts {
-        let (now, later) = rest.split_at_mut(count);
-        lists.push(now);
-        rest = later;
+    let mut lists: Vec<Vec<Segment<'_>>> = (0..targets.len().max(1)).map(|_| Vec::new()).collect();
+    for Piece { share, key, tweak, state, data, .. } in &mut pieces {
+        lists[*share].push(Segment { key, tweak: *tweak, state, data: data.reborrow() });
     }
-    run(lists)?;
-    drop(work);
+    run(lists.iter_mut().map(Vec::as_mut_slice).collect())?;
+    drop(lists);
     // The last piece of each segment ends where the segment ends.
     let last: Vec<_> = pieces.iter().filter(|piece| piece.is_last).map(|piece| piece.state).collect();
     drop(pieces);

@@ -152,12 +152,8 @@ impl CandidateTable {
         self.entry_of(candidate).device.kernels()[usize::from(candidate.kernel.0)].name
     }
 
-    fn entry(&self, id: DeviceId) -> Option<&Arc<DeviceEntry>> {
+    pub(crate) fn entry(&self, id: DeviceId) -> Option<&Arc<DeviceEntry>> {
         self.entries.iter().find(|entry| entry.device.id() == id)
-    }
-
-    pub(crate) fn has(&self, id: DeviceId) -> bool {
-        self.entry(id).is_some()
     }
 
     /// The place for the outcome of a self-test.

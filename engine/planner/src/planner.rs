@@ -153,7 +153,10 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
+        let _queued = self.queued.map(|QueuedWork { entry, ns, .. }| {
+            entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
+            Queued(entry, ns)
+        });
         let outcome = match self.verifier(&work.task) {
             Some(verifier) => verify::run(verifier, work).map(|incident| {
                 incident.into_iter().for_each(|it| self.planner.record(self.device.id(), it))
@@ -185,13 +188,6 @@ impl<'p> Plan<'p> {
 
 /// The estimated time of work that a device is doing. The drop subtracts it from the time of the queue, also if the work panics.
 struct Queued<'p>(&'p DeviceEntry, u64);
-
-impl<'p> Queued<'p> {
-    fn new(entry: &'p DeviceEntry, ns: u64) -> Queued<'p> {
-        entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
-        Queued(entry, ns)
-    }
-}
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
@@ -367,13 +363,10 @@ impl Planner {
     /// # Errors
     /// [`Error::UnknownDevice`] otherwise.
     pub fn device(&self, id: DeviceId) -> Result<&dyn Device> {
-        let table = if self.table().has(id) { self.table() } else { self.all() };
-        match table.devices.iter().find(|device| device.id() == id) {
-            Some(device) => Ok(&**device),
-            None => {
-                Err(Error::UnknownDevice { name: id.to_string(), known: selection::known(&table.devices) })
-            }
-        }
+        let table = if self.table().entry(id).is_some() { self.table() } else { self.all() };
+        let known = || selection::known(&table.devices);
+        let unknown = || Error::UnknownDevice { name: id.to_string(), known: known() };
+        table.entry(id).map(|entry| &*entry.device).ok_or_else(unknown)
     }
 
     /// The fastest candidate for work of a shape. Data in device memory restrict the choice to that device.
@@ -450,7 +443,7 @@ impl Planner {
     pub(crate) fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
         let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
-        if resident.is_some_and(|id| !table.has(id)) {
+        if resident.is_some_and(|id| table.entry(id).is_none()) {
             table = self.all();
         }
         if table.has_rivals() {

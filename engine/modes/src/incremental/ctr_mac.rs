@@ -137,15 +137,15 @@ impl State for CtrMac {
         text: Side,
     ) -> Result<(), Error> {
         let Some(Pair { state: CtrMac { ctr, mac, .. }, .. }) = pairs.first() else { return Ok(()) };
-        let (ctr, mac) = (*ctr, mac.pass());
+        let (ctr, mac) = (*ctr, mac.pass);
         let data = pairs.iter_mut().map(|Pair { message, state }| {
             let lengths = lengths_block(message.aad.len() as u64, message.data.len() as u64);
             let last = (ctr == Pass::Ctr32).then_some(lengths);
-            (message.key, state.mac.state_mut(), &mut message.data, last)
+            (message.key, &mut state.mac.state, &mut message.data, last)
         });
         absorb::data(executor, mac, text, data)?;
         let masks = pairs.iter_mut().map(|Pair { message, state }| {
-            (message.key, &mut *state.first, Data::in_place(state.mac.state_mut()))
+            (message.key, &mut *state.first, Data::in_place(&mut state.mac.state))
         });
         run_pass(executor, ctr, masks)
     }

@@ -10,8 +10,8 @@ use super::MacExecutor;
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Mac {
     #[zeroize(skip)]
-    pass: Pass,
-    state: Block,
+    pub(super) pass: Pass,
+    pub(super) state: Block,
     pending: Block,
     /// Number of bytes in `pending`.
     len: usize,
@@ -26,15 +26,6 @@ impl Mac {
     /// The MAC of the whole blocks so far.
     pub fn state(&self) -> &Block {
         &self.state
-    }
-
-    /// The MAC of the whole blocks so far, for passes that run without this type.
-    pub(crate) fn state_mut(&mut self) -> &mut Block {
-        &mut self.state
-    }
-
-    pub(crate) fn pass(&self) -> Pass {
-        self.pass
     }
 
     /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.

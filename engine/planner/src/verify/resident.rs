@@ -37,27 +37,12 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Bytes that have already been read.
-struct Read(Zeroizing<Vec<u8>>);
-
-impl Read {
-    /// Reads parts of page-locked memory.
-    fn of(slices: &[PinnedSlice]) -> Read {
-        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
-        let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
-        slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
-        Read(all)
-    }
-}
-
-impl Fetch for Read {
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.0)
-    }
+/// Reads parts of page-locked memory.
+fn read(slices: &[PinnedSlice]) -> Box<dyn Fetch> {
+    // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
+    let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
+    slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+    Box::new(all)
 }
 
 /// Work that was started, and the samples by which its results are verified.
@@ -112,7 +97,7 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
         }
     }
     let task = Task::from(all);
-    let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match memory {
+    let (input, completion, output) = match memory {
         Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
             let input = memory.fetch(&device.0, stream)?;
             let completion = submit(task)?;
@@ -127,9 +112,9 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
             }
         }
         Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
-            let input = Read::of(&pinned.0);
+            let input = read(&pinned.0);
             submit(task)?.wait()?;
-            (Box::new(input), Completion::Done, Box::new(Read::of(&pinned.1)))
+            (input, Completion::Done, read(&pinned.1))
         }
         _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };
