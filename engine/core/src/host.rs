@@ -227,16 +227,6 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// Copies the input to `into`, which must have the same length.
-    #[inline]
-    pub fn read(&self, into: &mut [u8]) {
-        assert_eq!(into.len(), self.len, "the lengths differ");
-        if self.len > 0 {
-            // SAFETY: `src` and `into` are valid for `len` bytes. `into` is borrowed exclusively, so the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(self.src, into.as_mut_ptr(), self.len) }
-        }
-    }
-
     /// Splits the span into the bytes before `at` and the bytes from `at` on. `at` must not exceed the length.
     #[inline]
     pub fn split_at(self, at: usize) -> (Span<'a>, Span<'a>) {

@@ -184,10 +184,10 @@ impl CipherStream {
     pub fn seek(&mut self, iv: &Block, position: u64) -> Result<()> {
         match self.cipher {
             Cipher::Ctr => {
-                let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position / 16));
+                let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position.div_ceil(16)));
                 let mut state = StreamState::ctr(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
-                state.skip(&mut executor, (position % 16) as usize)?;
+                state.resume(&mut executor, (position % 16) as usize)?;
                 self.state = State::Stream(state);
             }
             Cipher::Xts if position.is_multiple_of(16) => {
