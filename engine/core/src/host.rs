@@ -79,17 +79,13 @@ impl<'a> HostData<'a> {
     /// Splits the data into the part before `at` and the part from `at` on. `at` must not exceed the length.
     pub fn split_at(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         match self {
-            HostData::InPlace(data) => {
-                let (head, tail) = data.split_at_mut(at);
-                (HostData::InPlace(head), HostData::InPlace(tail))
-            }
-            HostData::Copy { from, to } => {
-                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at_mut(at));
-                (HostData::Copy { from: f0, to: t0 }, HostData::Copy { from: f1, to: t1 })
-            }
             HostData::ReadOnly(from) => {
                 let (head, tail) = from.split_at(at);
                 (HostData::ReadOnly(head), HostData::ReadOnly(tail))
+            }
+            written => {
+                let (head, tail) = written.into_span().split_at(at);
+                (head.into_host(), tail.into_host())
             }
         }
     }

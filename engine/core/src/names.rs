@@ -100,8 +100,7 @@ impl From<DeviceId> for DeviceSelector {
 impl PartialEq<DeviceId> for DeviceSelector {
     /// True if the selector is the name of this one device.
     fn eq(&self, id: &DeviceId) -> bool {
-        let named = DeviceSelector::from(*id);
-        *self == named
+        *self == DeviceSelector::from(*id)
     }
 }
 

@@ -3,7 +3,8 @@
 //! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
 //! Tags have 4, 6, 8, 10, 12, 14 or 16 bytes.
 
-use crate::composed::{self, Authenticated};
+use crate::absorb::Side;
+use crate::composed;
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned, ccm_header};
 use crate::message::Direction;
@@ -29,7 +30,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
     for message in &*messages {
         states.push(start(executor, message)?);
     }
-    composed::run(executor, direction, Pass::Ctr, Authenticated::Plaintext, messages, states)
+    composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
 }
 
 /// Checks the lengths of a message.

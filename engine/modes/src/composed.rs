@@ -10,13 +10,6 @@ use crate::executor::Executor;
 use crate::message::Direction;
 use crate::{invalidate, run_pass, zero_failed};
 
-/// The text that the MAC authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Authenticated {
-    Plaintext,
-    Ciphertext,
-}
-
 /// The state of a message.
 pub(crate) trait State: Sized {
     /// The key and the counter of the data, and the tag, after it has been computed. `key` is the key of the message.
@@ -35,7 +28,8 @@ pub(crate) struct Pair<'m, 'd, S> {
     pub(crate) state: &'m mut S,
 }
 
-/// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data.
+/// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data. `text` is the side of the data
+/// that the MAC authenticates when a message is sealed.
 ///
 /// # Errors
 /// Errors of devices.
@@ -43,13 +37,13 @@ pub(crate) fn run<S: State>(
     executor: &dyn Executor,
     direction: Direction,
     ctr: Pass,
-    authenticated: Authenticated,
+    text: Side,
     messages: &mut [AeadMessage<'_>],
     mut states: Vec<S>,
 ) -> Result<()> {
     let pairs = messages.iter_mut().zip(&mut states).map(|(message, state)| Pair { message, state });
     let pairs = &mut pairs.collect::<Vec<_>>()[..];
-    let has_text = (authenticated == Authenticated::Plaintext) == (direction == Direction::Encrypt);
+    let has_text = (text == Side::Input) == (direction == Direction::Encrypt);
     let outcome = if has_text {
         // Nothing is written before the tags have been computed or compared.
         tags(executor, pairs, Side::Input)?;

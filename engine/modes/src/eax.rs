@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated, Pair};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
 use crate::message::Direction;
 use crate::run_pass;
@@ -24,7 +24,7 @@ use lockstep_core::{Block, Key, Result};
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let states = State::of_all(executor, messages)?;
-    composed::run(executor, direction, Pass::Ctr, Authenticated::Ciphertext, messages, states)
+    composed::run(executor, direction, Pass::Ctr, Side::Output, messages, states)
 }
 
 /// Checks the length of the tag of a message.

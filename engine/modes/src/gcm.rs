@@ -6,7 +6,8 @@
 
 use zeroize::Zeroizing;
 
-use crate::composed::{self, Authenticated};
+use crate::absorb::Side;
+use crate::composed;
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
 use crate::{Direction, absorb, run_fused, run_mode};
@@ -64,7 +65,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
         state.pad(&mut keyed)?;
         states.push(state);
     }
-    composed::run(executor, direction, Pass::Ctr32, Authenticated::Ciphertext, messages, states)
+    composed::run(executor, direction, Pass::Ctr32, Side::Output, messages, states)
 }
 
 /// Checks the lengths of a message.

@@ -8,7 +8,7 @@
 use zeroize::Zeroizing;
 
 use crate::absorb::{self, Side};
-use crate::composed::{self, Authenticated, Pair};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
 use crate::message::Direction;
 use crate::{encrypt_blocks, run_fused, run_pass};
@@ -31,7 +31,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
         return Ok(());
     }
     let states = State::derive(executor, messages)?;
-    composed::run(executor, direction, Pass::CtrLittle32, Authenticated::Plaintext, messages, states)
+    composed::run(executor, direction, Pass::CtrLittle32, Side::Input, messages, states)
 }
 
 /// The keys of a message, and its tag.

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated, Pair};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
 use crate::{Direction, run_mode};
 use lockstep_core::lengths::{FULL_TAGS, check_limit};
@@ -53,7 +53,7 @@ pub(crate) fn run(
                 state.set_iv(tag);
             }
         }
-        composed::run(executor, direction, Pass::Ctr, Authenticated::Plaintext, messages, states)
+        composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
     })
 }
 

@@ -240,29 +240,25 @@ impl Planner {
     }
 
     /// Sets how results of devices are verified.
-    pub fn with_verify(mut self, verify: Verify) -> Planner {
-        self.verify = verify;
-        self
+    pub fn with_verify(self, verify: Verify) -> Planner {
+        Planner { verify, ..self }
     }
 
     /// Sets the calibrator. The planner uses the measurements that the calibrator has stored, and [`Planner::calibrate`]
     /// makes new ones.
-    pub fn with_calibrator(mut self, calibrator: Calibrator) -> Planner {
-        self.calibrator = Some(calibrator);
-        self
+    pub fn with_calibrator(self, calibrator: Calibrator) -> Planner {
+        Planner { calibrator: Some(calibrator), ..self }
     }
 
     /// Sets whether operations are measured, and the measurements stored, without a call of [`Planner::calibrate`]. An
     /// operation is measured within the call in which its total time reaches the time of a measurement. Off by default.
-    pub fn calibrate_automatically(mut self, is_allowed: bool) -> Planner {
-        self.calibrates_automatically = is_allowed;
-        self
+    pub fn calibrate_automatically(self, is_allowed: bool) -> Planner {
+        Planner { calibrates_automatically: is_allowed, ..self }
     }
 
     /// Makes the planner record its choices, for [`Planner::decisions`].
-    pub fn with_decisions(mut self) -> Planner {
-        self.decisions = Some(Decisions::default());
-        self
+    pub fn with_decisions(self) -> Planner {
+        Planner { decisions: Some(Decisions::default()), ..self }
     }
 
     /// The choices so far, if they are recorded.

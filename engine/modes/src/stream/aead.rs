@@ -195,6 +195,6 @@ fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
     }
 }
 
-fn check_order(is_right: bool, what: &'static str) -> Result<()> {
+pub(super) fn check_order(is_right: bool, what: &'static str) -> Result<()> {
     if is_right { Ok(()) } else { Err(Error::Order { what }) }
 }
