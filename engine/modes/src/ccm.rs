@@ -28,7 +28,14 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
     // A vector that grows would leave copies of MACs that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {
-        states.push(start(executor, message)?);
+        // The input of the MAC before the data is short, so it is processed message by message, in one pass.
+        let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
+        let (header, len) = ccm_header(message.nonce, message.tag.len(), aad, data);
+        let mut blocks = [&header[..len], message.aad].concat();
+        blocks.resize(blocks.len().next_multiple_of(16), 0);
+        let mut state = CtrMac::ccm(message.nonce);
+        state.aad(&mut Planned::new(executor, message.key), &blocks)?;
+        states.push(state);
     }
     composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
 }
@@ -45,17 +52,6 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     // With a nonce of n bytes, the length field has 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
     check_limit("CCM", "data with a nonce of this length", data, limit)
-}
-
-/// Computes the MAC of everything before the data. This input is short, so it is processed message by message, in one pass.
-fn start(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<CtrMac> {
-    let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
-    let (header, len) = ccm_header(message.nonce, message.tag.len(), aad, data);
-    let mut blocks = [&header[..len], message.aad].concat();
-    blocks.resize(blocks.len().next_multiple_of(16), 0);
-    let mut state = CtrMac::ccm(message.nonce);
-    state.aad(&mut Planned::new(executor, message.key), &blocks)?;
-    Ok(state)
 }
 
 #[cfg(test)]

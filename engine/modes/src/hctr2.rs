@@ -29,7 +29,7 @@ impl Hctr2Key {
     /// # Errors
     /// Errors of devices.
     pub fn new(executor: &dyn Executor, key: Key) -> Result<Hctr2Key> {
-        let mut blocks = Zeroizing::new([[0; 16], number(1)]);
+        let mut blocks = Zeroizing::new([[0; 16], 1u128.to_le_bytes()]);
         ecb(executor, Direction::Encrypt, &key, blocks.as_flattened_mut())?;
         // On the heap, as the bytes of keys: a move leaves no copy.
         let mut l = Box::new(Zeroizing::new([0; 16]));
@@ -43,7 +43,7 @@ impl Hctr2Key {
         let is_partial = !rest.is_multiple_of(16);
         let bits = 8 * tweak.len() as u128;
         let mut hash = Zeroizing::new([0; 16]);
-        let lengths = number(2 * bits + 2 + u128::from(is_partial));
+        let lengths = (2 * bits + 2 + u128::from(is_partial)).to_le_bytes();
         absorb::bytes(executor, Pass::Polyval, &self.hash, &mut hash, &lengths)?;
         absorb::bytes(executor, Pass::Polyval, &self.hash, &mut hash, tweak)?;
         Ok(hash)
@@ -105,18 +105,13 @@ fn hash_of_data(
     Ok(hash)
 }
 
-/// XCTR: the keystream is the encryption of S XOR 1, S XOR 2, ... `at` is the offset of the piece.
+/// XCTR: the keystream is the encryption of S XOR 1, S XOR 2, ... The numbers are little-endian. `at` is the offset of the piece.
 fn xctr(executor: &dyn Executor, key: &Key, s: &Block, at: usize, piece: &mut [u8]) -> Result<()> {
     let mut keystream = Zeroizing::new(vec![*s; piece.len().div_ceil(16)]);
     for (i, block) in (at as u128 / 16 + 1..).zip(&mut *keystream) {
-        xor(block, &number(i));
+        xor(block, &i.to_le_bytes());
     }
     ecb(executor, Direction::Encrypt, key, keystream.as_flattened_mut())?;
     piece.iter_mut().zip(keystream.as_flattened()).for_each(|(byte, mask)| *byte ^= mask);
     Ok(())
-}
-
-/// A number as a little-endian block.
-fn number(value: u128) -> Block {
-    value.to_le_bytes()
 }

@@ -69,8 +69,7 @@ fn by_key_size(
     messages: &mut [AeadMessage<'_>],
     run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
 ) -> Result<()> {
-    let Some(first) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
-    if messages.iter().all(|message| message.key.size() == first) {
+    if messages.windows(2).all(|two| two[0].key.size() == two[1].key.size()) {
         return run(messages);
     }
     for size in KeySize::ALL {
@@ -81,11 +80,9 @@ fn by_key_size(
         }
         let outcome = run(&mut same);
         let statuses = statuses(same);
-        messages
-            .iter_mut()
-            .filter(of_size)
-            .zip(statuses)
-            .for_each(|(message, status)| message.status = status);
+        for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
+            message.status = status;
+        }
         outcome?;
     }
     Ok(())
