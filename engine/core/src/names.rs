@@ -100,7 +100,8 @@ impl From<DeviceId> for DeviceSelector {
 impl PartialEq<DeviceId> for DeviceSelector {
     /// True if the selector is the name of this one device.
     fn eq(&self, id: &DeviceId) -> bool {
-        *self == DeviceSelector::from(*id)
+        let named = DeviceSelector::from(*id);
+        *self == named
     }
 }
 
