@@ -118,9 +118,7 @@ impl CandidateTable {
                 if !is_wanted || info.missing.is_some() {
                     continue;
                 }
-                if selection.kernel.is_some() {
-                    forced = Some(info.name);
-                }
+                forced = selection.kernel.as_ref().map(|_| info.name);
                 let kernel = KernelId(number as u16);
                 for operation in Operation::all() {
                     for size in KeySize::ALL {
