@@ -8,9 +8,9 @@ use libfuzzer_sys::arbitrary::{Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use lockstep_core::backend::Device;
 use lockstep_core::data::Data;
-use lockstep_modes::{Aead, AeadKey, Direction};
+use lockstep_modes::{Aead, AeadKey, Direction, Executor};
 use lockstep_planner::{Planner, Selection};
-use lockstep_modes::stream::AeadStream;
+use lockstep_modes::stream::Opener;
 use lockstep_core::work::{AeadMessage, Status, Tag};
 use lockstep_core::{Error, Key};
 use lockstep_cpu::{Cpu, CpuOptions};
@@ -85,7 +85,7 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
             status: Status::Pending,
         }];
         let mode = if is_gcm { Aead::Gcm } else { Aead::Ccm };
-        let outcome = mode.run_messages(planner, Direction::Decrypt, &mut messages);
+        let outcome = mode.run_messages(&**planner, Direction::Decrypt, &mut messages);
         let [AeadMessage { status, .. }] = messages;
         if good {
             assert_eq!((outcome, status), (Ok(()), Status::Done));
@@ -101,14 +101,13 @@ fn run(mut u: Unstructured<'_>) -> Result<()> {
             assert_eq!(data, secret, "a refused call changes nothing");
         }
         if is_gcm && lawful {
-            let planner = Arc::clone(planner);
+            let executor: Arc<dyn Executor> = planner.clone();
             let key = AeadKey::new(Aead::Gcm, key.bytes()).expect("a length of AES");
-            let mut stream =
-                AeadStream::new(planner, Direction::Decrypt, &key, nonce, None).expect("a lawful nonce");
+            let mut stream = Opener::new(executor, &key, nonce, None).expect("a lawful nonce");
             stream.aad(aad).expect("in order");
             let mut data = secret.clone();
             data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("in order"));
-            assert_eq!(stream.verify(&tag).is_ok(), good);
+            assert_eq!(stream.finish(&tag).is_ok(), good);
         }
     }
     Ok(())

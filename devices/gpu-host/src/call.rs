@@ -102,14 +102,13 @@ impl<P: Pipeline> Call<'_, '_, P> {
         }
         let at_once = if chaining == ChainingState::DeviceComputed { limits.serial } else { usize::MAX };
         while !left.is_empty() {
-            let part = |(index, range): &(usize, Range<usize>)| {
-                (*index, range.start..range.end.min(range.start.saturating_add(at_once)))
-            };
-            let parts: Vec<_> = left.iter().map(part).collect();
-            left = (left.iter().zip(&parts))
-                .filter(|((_, whole), (_, part))| part.end < whole.end)
-                .map(|((index, whole), (_, part))| (*index, part.end..whole.end))
-                .collect();
+            let mut parts = Vec::new();
+            left.retain_mut(|(index, range): &mut (usize, Range<usize>)| {
+                let end = range.end.min(range.start.saturating_add(at_once));
+                parts.push((*index, range.start..end));
+                range.start = end;
+                range.start < range.end
+            });
             let mut chunks = cut(&limits, &self.messages, &mut self.states, parts);
             if resident && chaining == ChainingState::LastCiphertext {
                 // The chunks run in reverse order: a chunk reads the last input block of the chunk before it in the message,

@@ -3,10 +3,11 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 
 use lockstep_core::backend::DeviceId;
+use lockstep_core::share;
 use lockstep_core::{Error, Result};
 
 /// Work for the thread. The error means that the work panicked, so the state of the context is unknown.
@@ -53,10 +54,6 @@ impl Exclusive {
     fn is_inherited(&self) -> bool {
         *self.process.get_or_init(std::process::id) != std::process::id()
     }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<T> Delivery<T> {
@@ -92,7 +89,7 @@ impl<C: 'static> ContextThread<C> {
             let reason = "the process that this one was forked from uses its driver: start a new program, or use another device";
             return Err(failed(device, reason));
         }
-        let lock = move || exclusive.map(Exclusive::lock);
+        let lock = move || exclusive.map(|exclusive| share::lock(&exclusive.lock));
         let (queue, work) = channel::<Work<C>>();
         let (opened, place) = Delivery::new();
         let body = move || {
@@ -204,7 +201,7 @@ impl<T> Promise<T> {
             let reason = "it was opened before the process was forked: open it after the fork";
             return Err(failed(self.device, reason));
         }
-        Ok(self.place.wait().lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(share::lock(self.place.wait()))
     }
 
     fn failed(&self) -> Error {

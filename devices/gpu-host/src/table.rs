@@ -59,63 +59,15 @@ impl<'t> Arrays<'t> {
         }
         Ok(Arrays { keys_each, shared, longest, unit, tags })
     }
-}
-
-/// The arrays of a table, as copies on the host.
-struct Read<'t> {
-    table: &'t Table,
-    arrays: Arrays<'t>,
-    keys: Vec<Key>,
-    states: Zeroizing<Vec<u8>>,
-    offsets: Vec<u64>,
-    lengths: Vec<u64>,
-    tags: Zeroizing<Vec<u8>>,
-}
-
-impl<'t> Read<'t> {
-    fn new(
-        memory: &dyn DeviceMemory,
-        arrays: Arrays<'t>,
-        table: &'t Table,
-        stream: Stream,
-    ) -> Result<Read<'t>> {
-        let read = |slice: &DeviceSlice, each: usize, count: usize| -> Result<Zeroizing<Vec<u8>>> {
-            let mut bytes = Zeroizing::new(vec![0; each * count]);
-            memory.download(&slice.slice(0..each * count), &mut bytes, stream)?;
-            Ok(bytes)
-        };
-        let integers = |slice: &DeviceSlice| -> Result<Vec<u64>> {
-            let bytes = read(slice, 8, table.messages)?;
-            Ok(bytes.as_chunks::<8>().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
-        };
-        let size = table.key_size.bytes();
-        let keys =
-            read(&table.keys, arrays.keys_each * size, if arrays.shared { 1 } else { table.messages })?;
-        Ok(Read {
-            table,
-            arrays,
-            keys: keys.chunks_exact(size).map(Key::new).collect::<Result<_>>()?,
-            states: read(&table.states, 16, table.messages)?,
-            offsets: integers(&table.offsets)?,
-            lengths: integers(&table.lengths)?,
-            tags: arrays.tags.map_or(Ok(Zeroizing::default()), |tags| read(tags, 16, table.messages))?,
-        })
-    }
 
     /// The data of a message. `None` if they are not within the data of the table, or if their length is not allowed.
-    fn data(&self, index: usize) -> Option<Data<'static>> {
-        let table = self.table;
-        let offset = usize::try_from(self.offsets[index]).ok()?;
-        let len = usize::try_from(self.lengths[index]).ok()?;
-        if len > self.arrays.longest || !len.is_multiple_of(self.arrays.unit) {
+    fn data(&self, table: &Table, offset: u64, len: u64) -> Option<Data<'static>> {
+        let (offset, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
+        if len > self.longest || !len.is_multiple_of(self.unit) {
             return None;
         }
         let range = offset..offset.checked_add(len).filter(|&end| end <= table.from.len())?;
         Data::on_device(table.from.slice(range.clone()), table.to.slice(range)).ok()
-    }
-
-    fn key(&self, index: usize, part: usize) -> &Key {
-        &self.keys[part + if self.arrays.shared { 0 } else { index * self.arrays.keys_each }]
     }
 }
 
@@ -134,18 +86,29 @@ pub fn run_on_host(
 ) -> Result<()> {
     let (count, arrays) = (table.messages, Arrays::of(operation, table)?);
     let write = |bytes: &[u8], to: &DeviceSlice| memory.upload(bytes, &to.slice(0..bytes.len()), stream);
+    let read = |slice: &DeviceSlice, len: usize| -> Result<Zeroizing<Vec<u8>>> {
+        let mut bytes = Zeroizing::new(vec![0; len]);
+        memory.download(&slice.slice(0..len), &mut bytes, stream)?;
+        Ok(bytes)
+    };
     // All statuses are first set to pending, because earlier contents of the array must not be taken for results if anything fails.
     let mut statuses = vec![Status::Pending as u8; count];
     write(&statuses, &table.status)?;
-    let mut read = Read::new(memory, arrays, table, stream)?;
-    let mut states = std::mem::take(&mut read.states);
+    let size = table.key_size.bytes();
+    let keys = read(&table.keys, size * arrays.keys_each * if arrays.shared { 1 } else { count })?;
+    let keys = keys.chunks_exact(size).map(Key::new).collect::<Result<Vec<_>>>()?;
+    let key = |index, part| &keys[part + if arrays.shared { 0 } else { index * arrays.keys_each }];
+    let mut states = read(&table.states, 16 * count)?;
+    let (offsets, lengths) = (read(&table.offsets, 8 * count)?, read(&table.lengths, 8 * count)?);
+    let number = |integers: &[u8], index: usize| u64::from_le_bytes(integers.as_chunks().0[index]);
+    let data = |index| arrays.data(table, number(&offsets, index), number(&lengths, index));
     match operation {
         Operation::Pass(pass) => {
             let mut segments = Vec::new();
             for (index, state) in states.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-                let Some(data) = read.data(index) else { continue };
-                let tweak = (arrays.keys_each == 2).then(|| Tweak { key: read.key(index, 1), position: 0 });
-                segments.push(Segment { key: read.key(index, 0), tweak, state, data });
+                let Some(data) = data(index) else { continue };
+                let tweak = (arrays.keys_each == 2).then(|| Tweak { key: key(index, 1), position: 0 });
+                segments.push(Segment { key: key(index, 0), tweak, state, data });
                 statuses[index] = Status::Done as u8;
             }
             run(Messages::Pass(pass, &mut segments))?;
@@ -153,13 +116,13 @@ pub fn run_on_host(
         }
         Operation::Fused(fused) => {
             let seals = !fused.opens();
-            let mut tags = std::mem::take(&mut read.tags);
+            let mut tags = arrays.tags.map_or(Ok(Zeroizing::default()), |tags| read(tags, 16 * count))?;
             let (mut messages, mut numbers) = (Vec::new(), Vec::new());
             for (index, tag) in tags.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-                let Some(data) = read.data(index) else { continue };
+                let Some(data) = data(index) else { continue };
                 let tag: &mut Block = tag;
                 messages.push(AeadMessage {
-                    key: read.key(index, 0),
+                    key: key(index, 0),
                     nonce: &states[16 * index..16 * index + 12],
                     aad: &[],
                     data,

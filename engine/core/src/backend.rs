@@ -110,15 +110,10 @@ pub trait Device: Send + Sync {
         false
     }
 
-    /// The members of a group of devices. The self-test of a kernel also runs on each member, with the member's kernel of
-    /// the same name. Empty for a single device.
-    fn members(&self) -> &[Arc<dyn Device>] {
-        &[]
-    }
-
-    /// Devices on the same hardware with the same kernels, each with other launch options. The self-test of a kernel also runs on
-    /// them. A device whose launch options select machine code by the size of the work returns a device for each choice, because
-    /// the small tests of the self-test do not run the code for large work. Empty for other devices.
+    /// Devices on which the self-test of a kernel also runs, with their kernel of the same name: the members of a group of devices
+    /// and their variants, or devices on the same hardware with other launch options. A device whose launch options select machine
+    /// code by the size of the work returns a device for each choice, because the small tests of the self-test do not run the code for
+    /// large work. Empty for other devices.
     fn variants(&self) -> Vec<Arc<dyn Device>> {
         Vec::new()
     }
@@ -276,6 +271,17 @@ pub trait Fetch {
     /// # Errors
     /// [`Error::DeviceFailed`].
     fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>>;
+}
+
+/// Bytes that have already been copied.
+impl Fetch for Zeroizing<Vec<u8>> {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
+        Ok(*self)
+    }
 }
 
 /// Owned device memory. On drop, it is wiped and freed after all work on it has ended.

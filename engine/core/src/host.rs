@@ -79,17 +79,13 @@ impl<'a> HostData<'a> {
     /// Splits the data into the part before `at` and the part from `at` on. `at` must not exceed the length.
     pub fn split_at(self, at: usize) -> (HostData<'a>, HostData<'a>) {
         match self {
-            HostData::InPlace(data) => {
-                let (head, tail) = data.split_at_mut(at);
-                (HostData::InPlace(head), HostData::InPlace(tail))
-            }
-            HostData::Copy { from, to } => {
-                let ((f0, f1), (t0, t1)) = (from.split_at(at), to.split_at_mut(at));
-                (HostData::Copy { from: f0, to: t0 }, HostData::Copy { from: f1, to: t1 })
-            }
             HostData::ReadOnly(from) => {
                 let (head, tail) = from.split_at(at);
                 (HostData::ReadOnly(head), HostData::ReadOnly(tail))
+            }
+            written => {
+                let (head, tail) = written.into_span().split_at(at);
+                (head.into_host(), tail.into_host())
             }
         }
     }
@@ -224,26 +220,6 @@ impl<'a> Span<'a> {
             }
             let from = std::slice::from_raw_parts(self.src, self.len);
             HostData::copy(from, to).expect("both have the same length")
-        }
-    }
-
-    /// Copies the input to `into`, which must have the same length.
-    #[inline]
-    pub fn read(&self, into: &mut [u8]) {
-        assert_eq!(into.len(), self.len, "the lengths differ");
-        if self.len > 0 {
-            // SAFETY: `src` and `into` are valid for `len` bytes. `into` is borrowed exclusively, so the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(self.src, into.as_mut_ptr(), self.len) }
-        }
-    }
-
-    /// Copies `from`, which must have the same length, to the output.
-    #[inline]
-    pub fn write(&mut self, from: &[u8]) {
-        assert_eq!(from.len(), self.len, "the lengths differ");
-        if self.len > 0 {
-            // SAFETY: `from` and `dst` are valid for `len` bytes. `dst` is borrowed exclusively, so the two do not overlap.
-            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), self.dst, self.len) }
         }
     }
 

@@ -53,17 +53,18 @@ pub fn parse(
                 return Err(refuse(format!("options of {}: {known}", kernel.unwrap_or(backend))));
             }
         };
-        let number = number.trim().parse().ok();
-        let number = number.filter(|it| option.range.contains(it) && it % option.multiple == 0);
-        number.map(|number| (option.name, number)).ok_or_else(|| {
-            let (least, most) = option.range.clone().into_inner();
-            let step = if option.multiple > 1 {
-                format!(", a multiple of {}", option.multiple)
-            } else {
-                String::new()
-            };
-            refuse(format!("give {}, from {least} to {most}{step}", option.meaning))
-        })
+        if let Ok(number) = number.trim().parse()
+            && option.range.contains(&number)
+            && number % option.multiple == 0
+        {
+            return Ok((option.name, number));
+        }
+        let (least, most) = option.range.clone().into_inner();
+        let step = match option.multiple {
+            1 => String::new(),
+            multiple => format!(", a multiple of {multiple}"),
+        };
+        Err(refuse(format!("give {}, from {least} to {most}{step}", option.meaning)))
     };
     text.split(',').map(one).collect()
 }

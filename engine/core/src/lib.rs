@@ -10,6 +10,7 @@
 //! | [`names`], [`hardware`] | names of devices and kernels; identity of the hardware behind a device |
 //! | [`chaining`] | how the state that links the segments of a message advances |
 //! | [`gcm`], [`ocb`], [`xts`] | the parts of the definitions of GCM, OCB3 and XTS that kernels and modes share |
+//! | [`lengths`] | the lengths that modes allow |
 //! | [`share`] | segments cut into pieces for threads or devices |
 //! | [`messages`] | one view of the segments or messages of a call |
 //! | [`shown`], [`stack`] | text of users in messages, without keys; wiping of the stack |
@@ -161,6 +162,7 @@ pub mod hardware;
 mod host;
 pub mod key;
 pub mod launch;
+pub mod lengths;
 pub mod messages;
 pub mod names;
 pub mod ocb;

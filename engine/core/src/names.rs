@@ -85,12 +85,9 @@ impl DeviceSelector {
 
 impl From<&str> for DeviceSelector {
     fn from(text: &str) -> Self {
-        match text.split_once(':') {
-            Some((backend, unit)) => {
-                DeviceSelector { backend: unaliased(backend).into(), unit: Some(unit.into()) }
-            }
-            None => DeviceSelector { backend: unaliased(text).into(), unit: None },
-        }
+        let (backend, unit) =
+            text.split_once(':').map_or((text, None), |(backend, unit)| (backend, Some(unit)));
+        DeviceSelector { backend: unaliased(backend).into(), unit: unit.map(str::to_owned) }
     }
 }
 

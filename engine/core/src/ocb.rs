@@ -3,6 +3,7 @@
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::key::Block;
+use crate::lengths::Lengths;
 
 /// The masks of a key (RFC 7253, section 4.1): L_*, L_$ and L_0, L_1, ...
 ///
@@ -27,6 +28,9 @@ const MASKS: usize = 48;
 /// together. The masks are sufficient for more blocks: they are enough for all numbers below 2^48, and devices also compute
 /// offsets of some numbers beyond the end of the data.
 pub const MAX_DATA: u64 = 1 << 50;
+
+/// The lengths of nonces (RFC 7253, section 4.2).
+pub const NONCES: Lengths = Lengths { ranges: &[1..=15], words: "1 to 15" };
 
 impl Default for Masks {
     fn default() -> Masks {

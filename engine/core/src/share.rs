@@ -36,30 +36,16 @@ pub fn segments(
     run: impl FnOnce(Vec<&mut [Segment<'_>]>) -> Result<()>,
 ) -> Result<()> {
     let mut pieces = Vec::new();
-    let mut place = Place { share: 0, used: 0 };
+    let mut place = Place { targets, share: 0, used: 0 };
     for segment in &mut *segments {
-        cut(pass, segment, targets, &mut place, &mut pieces);
+        cut(pass, segment, &mut place, &mut pieces);
     }
-    let mut counts = vec![0; targets.len().max(1)];
-    pieces.iter().for_each(|piece| counts[piece.share] += 1);
-    let mut work: Vec<_> = pieces
-        .iter_mut()
-        .map(|Piece { key, tweak, state, data, .. }| Segment {
-            key,
-            tweak: *tweak,
-            state,
-            data: data.reborrow(),
-        })
-        .collect();
-    let mut rest = &mut work[..];
-    let mut lists = Vec::new();
-    for count in counts {
-        let (now, later) = rest.split_at_mut(count);
-        lists.push(now);
-        rest = later;
+    let mut lists: Vec<Vec<Segment<'_>>> = (0..targets.len().max(1)).map(|_| Vec::new()).collect();
+    for Piece { share, key, tweak, state, data, .. } in &mut pieces {
+        lists[*share].push(Segment { key, tweak: *tweak, state, data: data.reborrow() });
     }
-    run(lists)?;
-    drop(work);
+    run(lists.iter_mut().map(Vec::as_mut_slice).collect())?;
+    drop(lists);
     // The last piece of each segment ends where the segment ends.
     let last: Vec<_> = pieces.iter().filter(|piece| piece.is_last).map(|piece| piece.state).collect();
     drop(pieces);
@@ -146,24 +132,19 @@ pub fn can_cut(pass: Pass) -> bool {
     !pass.is_serial() && !pass.is_read_only()
 }
 
-/// The current share, and the bytes that it has.
-struct Place {
+/// The sizes of the shares, the current share, and the bytes that it has.
+struct Place<'t> {
+    targets: &'t [usize],
     share: usize,
     used: usize,
 }
 
 /// Cuts a segment into pieces, each with its chaining state, and marks the last. Shares are filled one after the other.
-fn cut<'s>(
-    pass: Pass,
-    segment: &'s mut Segment<'_>,
-    targets: &[usize],
-    place: &mut Place,
-    pieces: &mut Vec<Piece<'s>>,
-) {
+fn cut<'s>(pass: Pass, segment: &'s mut Segment<'_>, place: &mut Place<'_>, pieces: &mut Vec<Piece<'s>>) {
     let (key, mut tweak, mut state) = (segment.key, segment.tweak, *segment.state);
     let mut rest = segment.data.reborrow();
-    while place.share + 1 < targets.len() {
-        let Place { share, used } = *place;
+    while place.share + 1 < place.targets.len() {
+        let Place { targets, share, used } = *place;
         let room = targets[share].saturating_sub(used);
         let at = room / GRAIN * GRAIN;
         let last = match &rest {
@@ -183,7 +164,7 @@ fn cut<'s>(
             }
             rest = later;
         }
-        *place = Place { share: share + 1, used: 0 };
+        *place = Place { targets, share: share + 1, used: 0 };
     }
     place.used += rest.len();
     pieces.push(Piece { share: place.share, is_last: true, state, key, tweak, data: rest });

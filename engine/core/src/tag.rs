@@ -27,14 +27,9 @@ impl Tag<'_> {
 
     /// Length in bytes.
     pub fn len(&self) -> usize {
-        self.bytes().len()
-    }
-
-    /// The tag to compare with, or the place to write to.
-    pub fn bytes(&self) -> &[u8] {
         match self {
-            Tag::Write(tag) => tag,
-            Tag::Expect(tag) => tag,
+            Tag::Write(tag) => tag.len(),
+            Tag::Expect(tag) => tag.len(),
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::data::{Data, DeviceSlice};
 use crate::error::{Error, Result};
 use crate::key::{Block, Key, KeySize};
+use crate::lengths::{ALL_TAGS, FULL_TAGS, NONCES_OF_12, check_limit};
 pub use crate::tag::{Status, Tag};
 use crate::{gcm, ocb};
 
@@ -181,28 +182,18 @@ impl FusedAead {
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`].
     pub fn check_lengths(self, message: &AeadMessage<'_>) -> Result<()> {
         let (mode, nonces, tags, limit) = match self.sealing() {
-            FusedAead::OcbSeal | FusedAead::OcbOpen => {
-                ("OCB", (1..=15, "1 to 15"), (1..=16, "1 to 16"), ocb::MAX_DATA)
-            }
+            FusedAead::OcbSeal | FusedAead::OcbOpen => ("OCB", ocb::NONCES, ALL_TAGS, ocb::MAX_DATA),
             FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => {
-                ("GCM-SIV", (12..=12, "12"), (16..=16, "16"), gcm::MAX_GCM_SIV)
+                ("GCM-SIV", NONCES_OF_12, FULL_TAGS, gcm::MAX_GCM_SIV)
             }
             FusedAead::GcmSeal | FusedAead::GcmOpen => {
-                ("fused GCM", (12..=12, "12"), (1..=16, "1 to 16"), gcm::MAX_AAD_OR_IV)
+                ("fused GCM", NONCES_OF_12, ALL_TAGS, gcm::MAX_AAD_OR_IV)
             }
         };
-        let (nonce, tag) = (message.nonce.len(), message.tag.len());
-        if !nonces.0.contains(&nonce) {
-            return Err(Error::IvLength { mode, expected: nonces.1, got: nonce });
-        }
-        if !tags.0.contains(&tag) {
-            return Err(Error::TagLength { mode, expected: tags.1, got: tag });
-        }
+        nonces.check_nonce(mode, message.nonce.len())?;
+        tags.check_tag(mode, message.tag.len())?;
         self.check_data_len(message.data.len())?;
-        if message.aad.len() as u64 > limit {
-            return Err(Error::TooLong { mode, what: "associated data", limit });
-        }
-        Ok(())
+        check_limit(mode, "associated data", message.aad.len() as u64, limit)
     }
 
     /// Checks the length of the data of a message.
@@ -215,10 +206,7 @@ impl FusedAead {
             FusedAead::GcmSivSeal | FusedAead::GcmSivOpen => ("GCM-SIV", gcm::MAX_GCM_SIV),
             FusedAead::GcmSeal | FusedAead::GcmOpen => ("GCM", gcm::MAX_DATA),
         };
-        match len as u64 > limit {
-            true => Err(Error::TooLong { mode, what: "data", limit }),
-            false => Ok(()),
-        }
+        check_limit(mode, "data", len as u64, limit)
     }
 }
 

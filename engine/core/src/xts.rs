@@ -25,8 +25,7 @@ pub fn power_of_x(exponent: u64) -> u128 {
 }
 
 /// An element times x^count.
-pub fn times_power_of_x(mut element: u128, count: u32) -> u128 {
-    let mut count = count;
+pub fn times_power_of_x(mut element: u128, mut count: u32) -> u128 {
     while count > 0 {
         // In a step of 64, the bits above x^127 reduce to at most 71 bits.
         let step = count.min(64);

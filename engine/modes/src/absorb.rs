@@ -8,23 +8,8 @@ use zeroize::Zeroizing;
 use crate::executor::Executor;
 use crate::{run_pass, transfer};
 
-/// Adds whole blocks of host memory.
-pub(crate) fn blocks(
-    executor: &dyn Executor,
-    pass: Pass,
-    key: &Key,
-    state: &mut Block,
-    blocks: &[u8],
-) -> Result<()> {
-    if blocks.is_empty() {
-        return Ok(());
-    }
-    let data = Data::read_only(blocks);
-    executor.run_pass(pass, &mut [Segment { key, tweak: None, state, data }])
-}
-
 /// Adds bytes of host memory, padded with zeros to whole blocks.
-pub(crate) fn padded(
+pub(crate) fn bytes(
     executor: &dyn Executor,
     pass: Pass,
     key: &Key,
@@ -32,13 +17,15 @@ pub(crate) fn padded(
     bytes: &[u8],
 ) -> Result<()> {
     let (whole, tail) = bytes.split_at(bytes.len() & !15);
-    blocks(executor, pass, key, state, whole)?;
-    if tail.is_empty() {
-        return Ok(());
-    }
     let mut last = Zeroizing::new([0; 16]);
     last[..tail.len()].copy_from_slice(tail);
-    blocks(executor, pass, key, state, &*last)
+    for blocks in [whole, &last[..tail.len().next_multiple_of(16)]] {
+        if !blocks.is_empty() {
+            let data = Data::read_only(blocks);
+            executor.run_pass(pass, &mut [Segment { key, tweak: None, state, data }])?;
+        }
+    }
+    Ok(())
 }
 
 /// The input or the output of a message.

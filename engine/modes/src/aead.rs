@@ -3,14 +3,13 @@
 use std::ops::Range;
 
 use lockstep_core::data::Data;
+pub use lockstep_core::lengths::Lengths;
+use lockstep_core::lengths::{ALL_TAGS, FULL_TAGS, NONCES_OF_12};
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Status, Tag};
 use lockstep_core::{Error, Key, KeySize, Result};
 
 use crate::executor::Executor;
 use crate::{Direction, ccm, eax, gcm, gcm_siv, ocb, run_mode, siv, xaes};
-
-use crate::lengths::FULL_TAGS;
-pub use crate::lengths::Lengths;
 
 /// An authenticated mode. [`Aead::row`] has its properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +47,7 @@ pub struct Row {
     pub tags: Lengths,
     /// True if the tag stands before the ciphertext when both are one string. Otherwise it follows the ciphertext.
     pub has_tag_first: bool,
-    /// True if [`AeadStream`](crate::stream::AeadStream) processes a message in pieces. CCM needs the lengths at its start.
+    /// True if [`Pieces`](crate::stream::Pieces) processes a message. CCM needs the lengths at its start.
     pub streams: bool,
     /// The maximum number of strings of associated data of a message. In SIV, a nonce is one of them.
     pub max_strings: usize,
@@ -110,7 +109,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
         name: "GCM-SIV",
         key_lengths: &[16, 32],
         key_words: "a key of 16 or 32 bytes",
-        nonces: Lengths { ranges: &[12..=12], words: "12" },
+        nonces: NONCES_OF_12,
         max_data: gcm_siv::MAX_DATA,
         fused: Some(gcm_siv::FUSED),
         passes: [&[Pass::EcbEncrypt, Pass::CtrLittle32, Pass::Polyval]; 2],
@@ -119,8 +118,8 @@ static TABLE: [Row; Aead::ALL.len()] = [
     },
     Row {
         name: "OCB3",
-        nonces: Lengths { ranges: &[1..=15], words: "1 to 15" },
-        tags: Lengths { ranges: &[1..=16], words: "1 to 16" },
+        nonces: ocb::NONCES,
+        tags: ALL_TAGS,
         max_data: ocb::MAX_DATA,
         fused: Some(ocb::FUSED),
         passes: [&[Pass::EcbEncrypt], &[Pass::EcbEncrypt, Pass::EcbDecrypt]],
@@ -162,7 +161,7 @@ static TABLE: [Row; Aead::ALL.len()] = [
     Row {
         name: "EAX",
         nonces: ANY_NONCES,
-        tags: eax::TAGS,
+        tags: ALL_TAGS,
         passes: [&[Pass::Ctr, Pass::CbcMac]; 2],
         run: Run::OneKey(eax::check_message, eax::run),
         ..USUAL

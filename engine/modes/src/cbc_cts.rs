@@ -10,7 +10,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::executor::Executor;
 use crate::incremental::{BlockIo, KeyedExecutor, Planned, SliceIo};
-use crate::message::Direction;
+use crate::message::{Cipher, Direction};
 
 /// The order of the last two ciphertext blocks. Let C(n-1)* be the stolen block without the bytes that were stolen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -73,8 +73,7 @@ pub fn run<E: KeyedExecutor>(
         return Err(Error::OutputLength { needed: len, got: io.room() }.into());
     }
     match (direction, variant.tail(len)) {
-        (Direction::Encrypt, 0) => executor.run(Pass::CbcEncrypt, state, io.part(0, 0, len)),
-        (Direction::Decrypt, 0) => executor.run(Pass::CbcDecrypt, state, io.part(0, 0, len)),
+        (_, 0) => executor.run(Cipher::Cbc.pass(direction), state, io.part(0, 0, len)),
         (Direction::Encrypt, tail) => encrypt_stealing(executor, variant, tail, state, io),
         (Direction::Decrypt, tail) => decrypt_stealing(executor, variant, tail, state, io),
     }
@@ -119,13 +118,8 @@ fn decrypt_stealing<E: KeyedExecutor>(
     let mut ends = [0; 32];
     let ends = &mut ends[..16 + tail];
     io.read(body, ends);
-    let (partial, full) = match variant {
-        Variant::Cs1 => ends.split_at(tail),
-        Variant::Cs2 | Variant::Cs3 => {
-            let (full, partial) = ends.split_at(16);
-            (partial, full)
-        }
-    };
+    let (first, second) = ends.split_at(if variant == Variant::Cs1 { tail } else { 16 });
+    let (partial, full) = if variant == Variant::Cs1 { (first, second) } else { (second, first) };
     if body > 0 {
         executor.run(Pass::CbcDecrypt, state, io.part(0, 0, body))?;
     }

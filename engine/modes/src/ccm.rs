@@ -3,12 +3,13 @@
 //! Nonces have 7 to 13 bytes and must never repeat under one key. A longer nonce lowers the maximum message length.
 //! Tags have 4, 6, 8, 10, 12, 14 or 16 bytes.
 
-use crate::composed::{self, Authenticated};
+use crate::absorb::Side;
+use crate::composed;
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
-use crate::lengths::Lengths;
 use crate::message::Direction;
-use lockstep_core::error::{Error, Result};
+use lockstep_core::Result;
+use lockstep_core::lengths::{Lengths, check_limit};
 use lockstep_core::work::{AeadMessage, Pass};
 
 /// The lengths of nonces (SP 800-38C, A.1).
@@ -27,9 +28,16 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
     // A vector that grows would leave copies of MACs that are not wiped.
     let mut states = Vec::with_capacity(messages.len());
     for message in &*messages {
-        states.push(start(executor, message)?);
+        // The input of the MAC before the data is short, so it is processed message by message, in one pass.
+        let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
+        let mut state = CtrMac::ccm(message.nonce);
+        let (header, len) = state.ccm_prefix(message.tag.len(), aad, data);
+        let mut blocks = [&header[..len], message.aad].concat();
+        blocks.resize(blocks.len().next_multiple_of(16), 0);
+        state.aad(&mut Planned::new(executor, message.key), &blocks)?;
+        states.push(state);
     }
-    composed::run(executor, direction, Pass::Ctr, Authenticated::Plaintext, messages, states)
+    composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
 }
 
 /// Checks the lengths of a message.
@@ -43,21 +51,7 @@ pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     TAGS.check_tag("CCM", tag)?;
     // With a nonce of n bytes, the length field has 15 - n bytes.
     let limit = 1u64.checked_shl(8 * (15 - nonce as u32)).map_or(u64::MAX, |size| size - 1);
-    if data > limit {
-        return Err(Error::TooLong { mode: "CCM", what: "data with a nonce of this length", limit });
-    }
-    Ok(())
-}
-
-/// Computes the MAC of everything before the data. This input is short, so it is processed message by message, in one pass.
-fn start(executor: &dyn Executor, message: &AeadMessage<'_>) -> Result<CtrMac> {
-    let (aad, data) = (message.aad.len() as u64, message.data.len() as u64);
-    let mut state = CtrMac::ccm(message.nonce);
-    let (header, len) = state.ccm_prefix(message.tag.len(), aad, data);
-    let mut blocks = [&header[..len], message.aad].concat();
-    blocks.resize(blocks.len().next_multiple_of(16), 0);
-    state.aad(&mut Planned::new(executor, message.key), &blocks)?;
-    Ok(state)
+    check_limit("CCM", "data with a nonce of this length", data, limit)
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use zeroize::Zeroizing;
 
 use crate::absorb::Side;
+use crate::composed::Pair;
 use crate::executor::Executor;
 use crate::{run_pass, transfer};
 use lockstep_core::data::Data;
 use lockstep_core::ocb::double;
-use lockstep_core::work::{AeadMessage, Pass};
+use lockstep_core::work::Pass;
 use lockstep_core::{Block, Key, KeySize, Result};
 
 /// Computes the CMAC of each message, in one batch.
@@ -16,19 +17,13 @@ use lockstep_core::{Block, Key, KeySize, Result};
 /// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks CBC-MAC; errors of devices.
 pub fn cmac(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
     for size in KeySize::ALL {
-        if messages.iter().any(|message| message.key.size() == size) {
-            executor.check_mac(Pass::CbcMac, size)?;
-        }
-    }
-    part_of_mode(executor, messages)
-}
-
-/// [`cmac`] as a part of another mode: the CPU may compute it for a device that lacks CBC-MAC.
-pub(crate) fn part_of_mode(executor: &dyn Executor, messages: &mut [CmacMessage<'_>]) -> Result<()> {
-    messages.iter_mut().for_each(|message| *message.mac = [0; 16]);
-    for size in KeySize::ALL {
         let of_size = messages.iter_mut().filter(|message| message.key.size() == size);
-        finish(executor, &mut of_size.map(CmacMessage::reborrow).collect::<Vec<_>>())?;
+        let mut of_size: Vec<_> = of_size.map(CmacMessage::reborrow).collect();
+        if !of_size.is_empty() {
+            executor.check_mac(Pass::CbcMac, size)?;
+            of_size.iter_mut().for_each(|message| *message.mac = [0; 16]);
+            finish(executor, &mut of_size)?;
+        }
     }
     Ok(())
 }
@@ -63,7 +58,8 @@ impl<'d> CmacMessage<'d> {
 }
 
 /// Completes the MACs: adds the data, which are the ends of the messages, with the last blocks masked with the subkeys
-/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data. All keys have the same size.
+/// (SP 800-38B, 6.1 and 6.2). Each `mac` is the CBC-MAC of the blocks before these data, or zero. All keys have the same size. The
+/// CPU may compute the MACs for a device that lacks CBC-MAC.
 pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> Result<()> {
     let long = ends.iter_mut().filter(|end| end.data.len() > 16);
     let blocks = long.map(|end| {
@@ -90,33 +86,32 @@ pub(crate) fn finish(executor: &dyn Executor, ends: &mut [CmacMessage<'_>]) -> R
     run_pass(executor, Pass::CbcMac, lasts)
 }
 
-/// Continues MACs by the data of messages, which `side` selects, and completes them. `change` gets the number of a message, a copy of
+/// Continues MACs by the data of messages, which `side` selects, and completes them. `change` gets the state of a message, a copy of
 /// the end of its data in the first bytes of two blocks, and the length of the end: that of the data if they have less than 16 bytes,
 /// otherwise 16 to 31. It may change and lengthen the end, and returns its length. All keys have the same size.
-pub(crate) fn of_data(
+pub(crate) fn of_data<S>(
     executor: &dyn Executor,
     side: Side,
-    messages: &mut [AeadMessage<'_>],
+    pairs: &mut [Pair<'_, '_, S>],
     macs: &mut [Block],
-    mut change: impl FnMut(usize, &mut [u8; 32], usize) -> usize,
+    change: impl Fn(&mut S, &mut [u8; 32], usize) -> usize,
 ) -> Result<()> {
-    let mut ends = Zeroizing::new(vec![[0; 32]; messages.len()]);
+    let mut ends = Zeroizing::new(vec![[0; 32]; pairs.len()]);
     let end_of = |len: usize| if len < 16 { len } else { 16 + len % 16 };
-    for (message, end) in messages.iter_mut().zip(&mut *ends) {
+    for (Pair { message, .. }, end) in pairs.iter_mut().zip(&mut *ends) {
         let (len, end_len) = (message.data.len(), end_of(message.data.len()));
         let data = side.of(&mut message.data);
         transfer::fetch_input(executor, &data, len - end_len, &mut end[..end_len])?;
     }
-    let long = messages.iter_mut().zip(&mut *macs).filter(|(message, _)| message.data.len() >= 32);
-    let blocks = long.map(|(message, mac)| {
+    let long = pairs.iter_mut().zip(&mut *macs).filter(|(pair, _)| pair.message.data.len() >= 32);
+    let blocks = long.map(|(Pair { message, .. }, mac)| {
         let before = (message.data.len() - 16) & !15;
         (message.key, mac, side.of(&mut message.data).split_at(before).0)
     });
     run_pass(executor, Pass::CbcMac, blocks)?;
-    let ends =
-        messages.iter().zip(macs).zip(&mut *ends).enumerate().map(|(number, ((message, mac), end))| {
-            let len = change(number, end, end_of(message.data.len()));
-            CmacMessage { key: message.key, mac, data: &end[..len] }
-        });
+    let ends = pairs.iter_mut().zip(macs).zip(&mut *ends).map(|((Pair { message, state }, mac), end)| {
+        let len = change(state, end, end_of(message.data.len()));
+        CmacMessage { key: message.key, mac, data: &end[..len] }
+    });
     finish(executor, &mut ends.collect::<Vec<_>>())
 }

@@ -10,13 +10,6 @@ use crate::executor::Executor;
 use crate::message::Direction;
 use crate::{invalidate, run_pass, zero_failed};
 
-/// The text that the MAC authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Authenticated {
-    Plaintext,
-    Ciphertext,
-}
-
 /// The state of a message.
 pub(crate) trait State: Sized {
     /// The key and the counter of the data, and the tag, after it has been computed. `key` is the key of the message.
@@ -26,15 +19,17 @@ pub(crate) trait State: Sized {
     ///
     /// # Errors
     /// Errors of devices.
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [Self],
-        text: Side,
-    ) -> Result<()>;
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()>;
 }
 
-/// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data.
+/// A message and its state.
+pub(crate) struct Pair<'m, 'd, S> {
+    pub(crate) message: &'m mut AeadMessage<'d>,
+    pub(crate) state: &'m mut S,
+}
+
+/// Seals or opens messages whose keys have the same size. `ctr` is the pass over the data. `text` is the side of the data
+/// that the MAC authenticates when a message is sealed.
 ///
 /// # Errors
 /// Errors of devices.
@@ -42,50 +37,39 @@ pub(crate) fn run<S: State>(
     executor: &dyn Executor,
     direction: Direction,
     ctr: Pass,
-    authenticated: Authenticated,
+    text: Side,
     messages: &mut [AeadMessage<'_>],
     mut states: Vec<S>,
 ) -> Result<()> {
-    let states = &mut states[..];
-    let has_text = (authenticated == Authenticated::Plaintext) == (direction == Direction::Encrypt);
+    let pairs = messages.iter_mut().zip(&mut states).map(|(message, state)| Pair { message, state });
+    let pairs = &mut pairs.collect::<Vec<_>>()[..];
+    let has_text = (text == Side::Input) == (direction == Direction::Encrypt);
     let outcome = if has_text {
         // Nothing is written before the tags have been computed or compared.
-        tags(executor, messages, states, Side::Input)?;
-        apply_ctr(executor, ctr, messages, states)
+        tags(executor, pairs, Side::Input)?;
+        apply_ctr(executor, ctr, pairs)
     } else {
-        apply_ctr(executor, ctr, messages, states)
-            .and_then(|()| tags(executor, messages, states, Side::Output))
+        apply_ctr(executor, ctr, pairs).and_then(|()| tags(executor, pairs, Side::Output))
     };
     // If plaintext exists before its tag is checked, it must be zeroed if the check fails or does not happen.
     outcome.and_then(|()| zero_failed(executor, messages)).inspect_err(|_| invalidate(executor, messages))
 }
 
 /// Computes the tags, and writes or compares them.
-fn tags<S: State>(
-    executor: &dyn Executor,
-    messages: &mut [AeadMessage<'_>],
-    states: &mut [S],
-    text: Side,
-) -> Result<()> {
-    S::compute_tags(executor, messages, states, text)?;
-    for (message, state) in messages.iter_mut().zip(states) {
+fn tags<S: State>(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, S>], text: Side) -> Result<()> {
+    S::compute_tags(executor, pairs, text)?;
+    for Pair { message, state } in pairs {
         message.status = settle(&mut message.tag, state.parts(message.key).2);
     }
     Ok(())
 }
 
 /// CTR over the data of all messages that have not failed.
-fn apply_ctr<S: State>(
-    executor: &dyn Executor,
-    pass: Pass,
-    messages: &mut [AeadMessage<'_>],
-    states: &mut [S],
-) -> Result<()> {
-    let good = messages
-        .iter_mut()
-        .zip(states)
-        .filter(|(message, _)| !message.data.is_empty() && message.status != Status::AuthenticationFailed);
-    let parts = good.map(|(message, state)| {
+fn apply_ctr<S: State>(executor: &dyn Executor, pass: Pass, pairs: &mut [Pair<'_, '_, S>]) -> Result<()> {
+    let good = pairs.iter_mut().filter(|Pair { message, .. }| {
+        !message.data.is_empty() && message.status != Status::AuthenticationFailed
+    });
+    let parts = good.map(|Pair { message, state }| {
         let (key, counter, _) = state.parts(message.key);
         (key, counter, message.data.reborrow())
     });

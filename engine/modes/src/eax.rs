@@ -8,18 +8,15 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
-use crate::lengths::Lengths;
 use crate::message::Direction;
 use crate::run_pass;
 use lockstep_core::data::Data;
+use lockstep_core::lengths::ALL_TAGS;
 use lockstep_core::ocb::xor;
 use lockstep_core::work::{AeadMessage, Pass};
 use lockstep_core::{Block, Key, Result};
-
-/// The lengths of tags.
-pub const TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
 
 /// Seals or opens messages. Their keys must have the same size, and their lengths must have been checked.
 ///
@@ -27,12 +24,12 @@ pub const TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
 /// Errors of devices.
 pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMessage<'_>]) -> Result<()> {
     let states = State::of_all(executor, messages)?;
-    composed::run(executor, direction, Pass::Ctr, Authenticated::Ciphertext, messages, states)
+    composed::run(executor, direction, Pass::Ctr, Side::Output, messages, states)
 }
 
 /// Checks the length of the tag of a message.
 pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
-    TAGS.check_tag("EAX", message.tag.len())
+    ALL_TAGS.check_tag("EAX", message.tag.len())
 }
 
 /// The string before the nonce (0), the associated data (1) or the ciphertext (2) in their MAC: OMAC^t of the paper.
@@ -72,7 +69,7 @@ fn omac(
     let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
     let parts = messages.iter().zip(&strings).zip(&mut *macs);
     let parts = parts.map(|((message, data), mac)| CmacMessage { key: message.key, data, mac });
-    cmac::part_of_mode(executor, &mut parts.collect::<Vec<_>>())?;
+    cmac::finish(executor, &mut parts.collect::<Vec<_>>())?;
     Ok(macs)
 }
 
@@ -81,18 +78,13 @@ impl composed::State for State {
         (key, &mut self.counter, &self.tag)
     }
 
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [State],
-        text: Side,
-    ) -> Result<()> {
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
         const PREFIX: Block = prefix(2);
-        let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-        let with_data = messages.iter().zip(&mut *macs).filter(|(message, _)| !message.data.is_empty());
-        let prefixes = with_data.map(|(message, mac)| (message.key, mac, Data::read_only(&PREFIX)));
+        let mut macs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+        let with_data = pairs.iter().zip(&mut *macs).filter(|(pair, _)| !pair.message.data.is_empty());
+        let prefixes = with_data.map(|(pair, mac)| (pair.message.key, mac, Data::read_only(&PREFIX)));
         run_pass(executor, Pass::CbcMac, prefixes)?;
-        cmac::of_data(executor, text, messages, &mut macs, |_, end, len| {
+        cmac::of_data(executor, text, pairs, &mut macs, |_, end, len| {
             if len > 0 {
                 return len;
             }
@@ -100,7 +92,7 @@ impl composed::State for State {
             end[..16].copy_from_slice(&PREFIX);
             16
         })?;
-        states.iter_mut().zip(&*macs).for_each(|(state, mac)| xor(&mut state.tag, mac));
+        pairs.iter_mut().zip(&*macs).for_each(|(pair, mac)| xor(&mut pair.state.tag, mac));
         Ok(())
     }
 }

@@ -1,7 +1,5 @@
 //! The interface between the modes and the executors of their passes.
 
-use std::sync::Arc;
-
 use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Stream};
 use lockstep_core::{KeySize, Result};
@@ -43,27 +41,5 @@ pub trait Executor: Send + Sync {
     /// [`lockstep_core::Error::Unsupported`].
     fn check_mac(&self, _pass: Pass, _key: KeySize) -> Result<()> {
         Ok(())
-    }
-}
-
-impl<E: Executor + ?Sized> Executor for Arc<E> {
-    fn run_pass(&self, pass: Pass, segments: &mut [Segment<'_>]) -> Result<()> {
-        (**self).run_pass(pass, segments)
-    }
-
-    fn run_fused(&self, fused: FusedAead, messages: &mut [AeadMessage<'_>]) -> Result<bool> {
-        (**self).run_fused(fused, messages)
-    }
-
-    fn memory(&self, device: DeviceId) -> Result<&dyn DeviceMemory> {
-        (**self).memory(device)
-    }
-
-    fn stream(&self, device: DeviceId) -> Stream {
-        (**self).stream(device)
-    }
-
-    fn check_mac(&self, pass: Pass, key: KeySize) -> Result<()> {
-        (**self).check_mac(pass, key)
     }
 }

@@ -6,15 +6,16 @@
 
 use zeroize::Zeroizing;
 
-use crate::composed::{self, Authenticated};
+use crate::absorb::Side;
+use crate::composed;
 use crate::executor::Executor;
 use crate::incremental::{CtrMac, Planned};
-use crate::lengths::Lengths;
 use crate::{Direction, absorb, run_fused, run_mode};
 use lockstep_core::data::Data;
 pub use lockstep_core::gcm::{MAX_AAD_OR_IV, MAX_DATA, counter_block, lengths_block, settle};
+use lockstep_core::lengths::{Lengths, check_limit};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Status, Tag};
-use lockstep_core::{Block, Error, Key, Result};
+use lockstep_core::{Block, Key, Result};
 
 /// The lengths of tags (SP 800-38D, 5.2.1.2).
 pub const TAGS: Lengths = Lengths { ranges: &[4..=4, 8..=8, 12..=16], words: "4, 8 or 12 to 16" };
@@ -28,8 +29,9 @@ pub(crate) const FUSED: [FusedAead; 2] = [FusedAead::GcmSeal, FusedAead::GcmOpen
 /// GMAC: the tag of associated data without a message.
 ///
 /// # Errors
-/// [`Error::Unsupported`] if the device that the user has named lacks GHASH and cannot use fused GCM instead, [`Error::TagLength`],
-/// [`Error::IvLength`], [`Error::TooLong`] before anything is done; [`Error::NotSealed`]; errors of devices.
+/// [`lockstep_core::Error::Unsupported`] if the device that the user has named lacks GHASH and cannot use fused GCM instead,
+/// [`lockstep_core::Error::TagLength`], [`lockstep_core::Error::IvLength`], [`lockstep_core::Error::TooLong`] before anything is
+/// done; [`lockstep_core::Error::NotSealed`]; errors of devices.
 pub fn gmac(executor: &dyn Executor, key: &Key, nonce: &[u8], data: &[u8], tag: &mut [u8]) -> Result<()> {
     let (none, tag, status) = (Data::in_place(&mut []), Tag::Write(tag), Status::Pending);
     let message = AeadMessage { key, nonce, aad: data, data: none, tag, status };
@@ -63,7 +65,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
         state.pad(&mut keyed)?;
         states.push(state);
     }
-    composed::run(executor, direction, Pass::Ctr32, Authenticated::Ciphertext, messages, states)
+    composed::run(executor, direction, Pass::Ctr32, Side::Output, messages, states)
 }
 
 /// Checks the lengths of a message.
@@ -76,18 +78,12 @@ pub(crate) fn check_message(message: &AeadMessage<'_>) -> Result<()> {
 pub(crate) fn check(nonce: usize, tag: usize, data: u64) -> Result<()> {
     TAGS.check_tag("GCM", tag)?;
     NONCES.check_nonce("GCM", nonce)?;
-    if data > MAX_DATA {
-        return Err(Error::TooLong { mode: "GCM", what: "data", limit: MAX_DATA });
-    }
-    Ok(())
+    check_limit("GCM", "data", data, MAX_DATA)
 }
 
 /// Checks the length of the associated data.
 pub(crate) fn check_aad(aad: u64) -> Result<()> {
-    if aad > MAX_AAD_OR_IV {
-        return Err(Error::TooLong { mode: "GCM", what: "associated data", limit: MAX_AAD_OR_IV });
-    }
-    Ok(())
+    check_limit("GCM", "associated data", aad, MAX_AAD_OR_IV)
 }
 
 /// The pre-counter block J0 (SP 800-38D, 7.1, step 2). Unless the nonce has 12 bytes, it is a hash of the nonce, from
@@ -97,8 +93,8 @@ pub(crate) fn first_counter(executor: &dyn Executor, key: &Key, nonce: &[u8]) ->
         return Ok(Zeroizing::new(counter_block(nonce, 1)));
     }
     let mut counter = Zeroizing::new([0; 16]);
-    absorb::padded(executor, Pass::Ghash, key, &mut counter, nonce)?;
-    absorb::blocks(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
+    absorb::bytes(executor, Pass::Ghash, key, &mut counter, nonce)?;
+    absorb::bytes(executor, Pass::Ghash, key, &mut counter, &lengths_block(0, nonce.len() as u64))?;
     Ok(counter)
 }
 

@@ -8,13 +8,13 @@
 use zeroize::Zeroizing;
 
 use crate::absorb::{self, Side};
-use crate::composed::{self, Authenticated};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
 use crate::message::Direction;
 use crate::{encrypt_blocks, run_fused, run_pass};
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Tag};
-use lockstep_core::{Block, Key, KeySize, Result};
+use lockstep_core::{Block, Key, Result};
 
 pub use lockstep_core::gcm::MAX_GCM_SIV as MAX_DATA;
 
@@ -31,7 +31,7 @@ pub fn run(executor: &dyn Executor, direction: Direction, messages: &mut [AeadMe
         return Ok(());
     }
     let states = State::derive(executor, messages)?;
-    composed::run(executor, direction, Pass::CtrLittle32, Authenticated::Plaintext, messages, states)
+    composed::run(executor, direction, Pass::CtrLittle32, Side::Input, messages, states)
 }
 
 /// The keys of a message, and its tag.
@@ -60,28 +60,24 @@ impl State {
             }
         }
         encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut blocks)?;
-        // A vector that grows would leave copies of keys that are not wiped.
-        let mut states = Vec::with_capacity(messages.len());
-        for (message, blocks) in messages.iter().zip(blocks.chunks(count)) {
-            let mut state = State::of(blocks, size)?;
-            if let Tag::Expect(tag) = &message.tag {
-                *state.counter = counter_of(tag);
-            }
-            states.push(state);
-        }
-        Ok(states)
+        messages
+            .iter()
+            .zip(blocks.chunks(count))
+            .map(|(message, blocks)| State::of(message, blocks))
+            .collect()
     }
 
-    fn of(blocks: &[Block], size: KeySize) -> Result<State> {
+    fn of(message: &AeadMessage<'_>, blocks: &[Block]) -> Result<State> {
         let mut bytes = Zeroizing::new([0; 48]);
         for (half, block) in bytes.chunks_mut(8).zip(blocks) {
             half.copy_from_slice(&block[..8]);
         }
+        let counter = if let Tag::Expect(tag) = &message.tag { counter_of(tag) } else { [0; 16] };
         Ok(State {
             authentication: Key::new(&bytes[..16])?,
-            encryption: Key::new(&bytes[16..16 + size.bytes()])?,
+            encryption: Key::new(&bytes[16..8 * blocks.len()])?,
             tag: Zeroizing::new([0; 16]),
-            counter: Zeroizing::new([0; 16]),
+            counter: Zeroizing::new(counter),
         })
     }
 }
@@ -100,30 +96,25 @@ impl composed::State for State {
         (&self.encryption, &mut self.counter, &self.tag)
     }
 
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [State],
-        text: Side,
-    ) -> Result<()> {
-        for (message, state) in messages.iter().zip(&mut *states) {
-            absorb::padded(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
+        for Pair { message, state } in &mut *pairs {
+            absorb::bytes(executor, Pass::Polyval, &state.authentication, &mut state.tag, message.aad)?;
         }
-        let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| {
+        let data = pairs.iter_mut().map(|Pair { message, state }| {
             let bits = |len: usize| u128::from(8 * len as u64);
             let lengths = (bits(message.data.len()) << 64 | bits(message.aad.len())).to_le_bytes();
             (&state.authentication, &mut *state.tag, &mut message.data, Some(lengths))
         });
         absorb::data(executor, Pass::Polyval, text, data)?;
-        for (message, state) in messages.iter().zip(&mut *states) {
+        for Pair { message, state } in &mut *pairs {
             state.tag.iter_mut().zip(message.nonce).for_each(|(byte, nonce)| *byte ^= nonce);
             state.tag[15] &= 0x7f;
         }
-        let tags = states
-            .iter_mut()
-            .map(|state| (&state.encryption, &mut *state.counter, Data::in_place(&mut *state.tag)));
+        let tags = pairs.iter_mut().map(|Pair { state, .. }| {
+            (&state.encryption, &mut *state.counter, Data::in_place(&mut *state.tag))
+        });
         run_pass(executor, Pass::EcbEncrypt, tags)?;
-        states.iter_mut().for_each(|state| *state.counter = counter_of(&*state.tag));
+        pairs.iter_mut().for_each(|pair| *pair.state.counter = counter_of(&*pair.state.tag));
         Ok(())
     }
 }

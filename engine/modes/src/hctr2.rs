@@ -29,12 +29,24 @@ impl Hctr2Key {
     /// # Errors
     /// Errors of devices.
     pub fn new(executor: &dyn Executor, key: Key) -> Result<Hctr2Key> {
-        let mut blocks = Zeroizing::new([[0; 16], number(1)]);
+        let mut blocks = Zeroizing::new([[0; 16], 1u128.to_le_bytes()]);
         ecb(executor, Direction::Encrypt, &key, blocks.as_flattened_mut())?;
         // On the heap, as the bytes of keys: a move leaves no copy.
         let mut l = Box::new(Zeroizing::new([0; 16]));
         l.copy_from_slice(&blocks[1]);
         Ok(Hctr2Key { hash: Key::new(&blocks[0])?, l, key })
+    }
+
+    /// Computes the hash of a block and of the tweak after it. The block encodes the length of the tweak, and whether the `rest`
+    /// bytes after the first block of the message are whole blocks (section 2.2 of the paper).
+    fn hash_of_tweak(&self, executor: &dyn Executor, tweak: &[u8], rest: usize) -> Result<Zeroizing<Block>> {
+        let is_partial = !rest.is_multiple_of(16);
+        let bits = 8 * tweak.len() as u128;
+        let mut hash = Zeroizing::new([0; 16]);
+        let lengths = (2 * bits + 2 + u128::from(is_partial)).to_le_bytes();
+        absorb::bytes(executor, Pass::Polyval, &self.hash, &mut hash, &lengths)?;
+        absorb::bytes(executor, Pass::Polyval, &self.hash, &mut hash, tweak)?;
+        Ok(hash)
     }
 }
 
@@ -52,7 +64,7 @@ pub fn run(
     if data.len() < 16 {
         return Err(Error::DataLength { mode: "HCTR2", expected: "at least 16 bytes", got: data.len() });
     }
-    let of_tweak = hash_of_tweak(executor, key, tweak, data.len() - 16)?;
+    let of_tweak = key.hash_of_tweak(executor, tweak, data.len() - 16)?;
     let mut m = Zeroizing::new([0; 16]);
     transfer::fetch_input(executor, &data, 0, &mut *m)?;
     let mut masked = hash_of_data(executor, key, &of_tweak, &mut data, Side::Input)?;
@@ -67,23 +79,6 @@ pub fn run(
     let hash = hash_of_data(executor, key, &of_tweak, &mut data, Side::Output)?;
     xor(&mut u, &hash);
     transfer::store_output(executor, &mut data, 0, &*u)
-}
-
-/// Computes the hash of a block and of the tweak after it. The block encodes the length of the tweak, and whether the `rest`
-/// bytes after the first block of the message are whole blocks (section 2.2 of the paper).
-fn hash_of_tweak(
-    executor: &dyn Executor,
-    key: &Hctr2Key,
-    tweak: &[u8],
-    rest: usize,
-) -> Result<Zeroizing<Block>> {
-    let is_partial = !rest.is_multiple_of(16);
-    let bits = 8 * tweak.len() as u128;
-    let mut hash = Zeroizing::new([0; 16]);
-    let lengths = number(2 * bits + 2 + u128::from(is_partial));
-    absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &lengths)?;
-    absorb::padded(executor, Pass::Polyval, &key.hash, &mut hash, tweak)?;
-    Ok(hash)
 }
 
 /// Adds the data after the first block to the hash of the tweak.
@@ -105,23 +100,18 @@ fn hash_of_data(
         let mut last = Zeroizing::new([0; 16]);
         transfer::fetch_input(executor, &side.of(data), len - tail, &mut last[..tail])?;
         last[tail] = 1;
-        absorb::blocks(executor, Pass::Polyval, &key.hash, &mut hash, &*last)?;
+        absorb::bytes(executor, Pass::Polyval, &key.hash, &mut hash, &*last)?;
     }
     Ok(hash)
 }
 
-/// XCTR: the keystream is the encryption of S XOR 1, S XOR 2, ... `at` is the offset of the piece.
+/// XCTR: the keystream is the encryption of S XOR 1, S XOR 2, ... The numbers are little-endian. `at` is the offset of the piece.
 fn xctr(executor: &dyn Executor, key: &Key, s: &Block, at: usize, piece: &mut [u8]) -> Result<()> {
     let mut keystream = Zeroizing::new(vec![*s; piece.len().div_ceil(16)]);
     for (i, block) in (at as u128 / 16 + 1..).zip(&mut *keystream) {
-        xor(block, &number(i));
+        xor(block, &i.to_le_bytes());
     }
     ecb(executor, Direction::Encrypt, key, keystream.as_flattened_mut())?;
     piece.iter_mut().zip(keystream.as_flattened()).for_each(|(byte, mask)| *byte ^= mask);
     Ok(())
-}
-
-/// A number as a little-endian block.
-fn number(value: u128) -> Block {
-    value.to_le_bytes()
 }

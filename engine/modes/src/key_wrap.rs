@@ -39,19 +39,20 @@ impl Icv {
     /// ICV2 (SP 800-38F, 6.3; RFC 5649, section 3).
     pub const KWP: Icv = Icv::Padded([0xa6, 0x59, 0x59, 0xa6]);
 
-    /// The error for a plaintext or a ciphertext of this length.
-    fn length_error(self, direction: Direction, got: usize) -> Error {
-        let (mode, expected) = match (self, direction) {
-            (Icv::Whole(_), Direction::Encrypt) => ("KW", "a multiple of 8 bytes, at least 16"),
+    /// Checks the length of a plaintext or of a ciphertext.
+    fn check_len(self, direction: Direction, len: usize) -> Result<(), Error> {
+        let (mode, least, expected) = match (self, direction) {
+            (Icv::Whole(_), Direction::Encrypt) => ("KW", 16, "a multiple of 8 bytes, at least 16"),
             (Icv::Whole(_), Direction::Decrypt) => {
-                ("KW", "a ciphertext of a multiple of 8 bytes, at least 24")
+                ("KW", 24, "a ciphertext of a multiple of 8 bytes, at least 24")
             }
-            (Icv::Padded(_), Direction::Encrypt) => ("KWP", "1 to 2^32 - 1 bytes"),
+            (Icv::Padded(_), Direction::Encrypt) => ("KWP", 1, "1 to 2^32 - 1 bytes"),
             (Icv::Padded(_), Direction::Decrypt) => {
-                ("KWP", "a ciphertext of a multiple of 8 bytes, at least 16")
+                ("KWP", 16, "a ciphertext of a multiple of 8 bytes, at least 16")
             }
         };
-        Error::DataLength { mode, expected, got }
+        let fits = if least == 1 { u32::try_from(len).is_ok() } else { len.is_multiple_of(8) };
+        if fits && len >= least { Ok(()) } else { Err(Error::DataLength { mode, expected, got: len }) }
     }
 }
 
@@ -96,11 +97,9 @@ pub fn unwrap(
     icv: Icv,
     ciphertext: &[u8],
 ) -> Result<Zeroizing<Vec<u8>>, Error> {
-    let Some((first, rest)) = ciphertext.split_first_chunk() else {
-        return Err(icv.length_error(Direction::Decrypt, ciphertext.len()));
-    };
-    let mut out = Zeroizing::new(rest.to_vec());
-    let mut executor = Planned::new(executor, kek);
+    icv.check_len(Direction::Decrypt, ciphertext.len())?;
+    let (first, rest) = ciphertext.split_first_chunk().expect("the length was checked");
+    let (mut executor, mut out) = (Planned::new(executor, kek), Zeroizing::new(rest.to_vec()));
     let len = unwrap_in_place(&mut executor, CipherFunction::Forward, icv, *first, &mut out)?;
     // The bytes after the plaintext are zero.
     out.truncate(len);
@@ -127,13 +126,7 @@ pub fn wrap_in_place<E: KeyedExecutor>(
     len: usize,
     data: &mut [u8],
 ) -> Result<Semiblock, E::Error> {
-    let direction = Direction::Encrypt;
-    let (least, unit) = if matches!(icv, Icv::Whole(_)) { (16, 8) } else { (1, 1) };
-    let length = u32::try_from(len);
-    let is_too_long = matches!(icv, Icv::Padded(_)) && length.is_err();
-    if is_too_long || len < least || !len.is_multiple_of(unit) {
-        return Err(icv.length_error(direction, len).into());
-    }
+    icv.check_len(Direction::Encrypt, len)?;
     assert_eq!(data.len(), padded_len(len), "space for the padding");
     data[len..].fill(0);
     let mut first = Semiblock::default();
@@ -141,14 +134,10 @@ pub fn wrap_in_place<E: KeyedExecutor>(
         Icv::Whole(icv) => first = icv,
         Icv::Padded(icv) => {
             first[..4].copy_from_slice(&icv);
-            first[4..].copy_from_slice(&length.expect("checked").to_be_bytes());
+            first[4..].copy_from_slice(&(len as u32).to_be_bytes());
         }
     }
-    if data.len() > 8 {
-        return w(executor, function, direction, first, data);
-    }
-    single(executor, function.pass(direction), &mut first, data)?;
-    Ok(first)
+    w(executor, function, Direction::Encrypt, first, data)
 }
 
 /// Unwraps in place. `first` is the first semiblock of the ciphertext, and `data` the others, which are replaced by the plaintext
@@ -162,19 +151,11 @@ pub fn unwrap_in_place<E: KeyedExecutor>(
     executor: &mut E,
     function: CipherFunction,
     icv: Icv,
-    mut first: Semiblock,
+    first: Semiblock,
     data: &mut [u8],
 ) -> Result<usize, E::Error> {
-    let direction = Direction::Decrypt;
-    let (len, least) = (data.len() + 8, if matches!(icv, Icv::Whole(_)) { 24 } else { 16 });
-    if len < least || !len.is_multiple_of(8) {
-        return Err(icv.length_error(direction, len).into());
-    }
-    let outcome = if data.len() == 8 {
-        single(executor, function.pass(direction), &mut first, data).map(|()| first)
-    } else {
-        w(executor, function, direction, first, data)
-    };
+    icv.check_len(Direction::Decrypt, data.len() + 8)?;
+    let outcome = w(executor, function, Direction::Decrypt, first, data);
     let checked = outcome.and_then(|found| check(icv, &found, data).map_err(E::Error::from));
     checked.inspect_err(|_| data.zeroize())
 }
@@ -200,7 +181,8 @@ fn check(icv: Icv, found: &Semiblock, data: &[u8]) -> Result<usize, Error> {
     if bool::from(good) { Ok(len) } else { Err(Error::AuthenticationFailed) }
 }
 
-/// The function W (SP 800-38F, 6.1, algorithm 1), or its inverse (algorithm 2), with `a` as the first semiblock of its input.
+/// The function W (SP 800-38F, 6.1, algorithm 1), or its inverse (algorithm 2), with `a` as the first semiblock of its input. A single
+/// semiblock of data makes one block with `a`, to which only the cipher function is applied (SP 800-38F, 6.3).
 fn w<E: KeyedExecutor>(
     executor: &mut E,
     function: CipherFunction,
@@ -209,6 +191,10 @@ fn w<E: KeyedExecutor>(
     data: &mut [u8],
 ) -> Result<Semiblock, E::Error> {
     let (pass, wraps, n) = (function.pass(direction), direction == Direction::Encrypt, data.len() / 8);
+    if n == 1 {
+        single(executor, pass, &mut a, data)?;
+        return Ok(a);
+    }
     for round in 0..6 {
         for step in 0..n {
             // The inverse takes all steps in reverse order.

@@ -22,7 +22,6 @@ pub mod gcm_siv;
 pub mod hctr2;
 pub mod incremental;
 pub mod key_wrap;
-mod lengths;
 mod message;
 pub mod ocb;
 pub mod padding;
@@ -58,10 +57,7 @@ fn run_mode(
         return Ok(());
     }
     // A device can report success without having processed a message. Its output must not look like a result.
-    for message in messages.iter_mut().filter(|message| message.status == Status::Pending) {
-        message.invalidate(true);
-        let _ = transfer::zero_output(executor, &mut message.data);
-    }
+    invalidate(executor, messages.iter_mut().filter(|message| message.status == Status::Pending));
     Err(match direction {
         Direction::Encrypt => Error::NotSealed,
         Direction::Decrypt => Error::AuthenticationFailed,
@@ -73,8 +69,7 @@ fn by_key_size(
     messages: &mut [AeadMessage<'_>],
     run: impl Fn(&mut [AeadMessage<'_>]) -> Result<()>,
 ) -> Result<()> {
-    let Some(first) = messages.first().map(|message| message.key.size()) else { return Ok(()) };
-    if messages.iter().all(|message| message.key.size() == first) {
+    if messages.windows(2).all(|two| two[0].key.size() == two[1].key.size()) {
         return run(messages);
     }
     for size in KeySize::ALL {
@@ -85,11 +80,9 @@ fn by_key_size(
         }
         let outcome = run(&mut same);
         let statuses = statuses(same);
-        messages
-            .iter_mut()
-            .filter(of_size)
-            .zip(statuses)
-            .for_each(|(message, status)| message.status = status);
+        for (message, status) in messages.iter_mut().filter(of_size).zip(statuses) {
+            message.status = status;
+        }
         outcome?;
     }
     Ok(())
@@ -103,13 +96,13 @@ fn statuses(messages: Vec<AeadMessage<'_>>) -> Vec<Status> {
 /// Checks that the messages have tags to write when sealing and tags to compare with when opening. Sets the status of all
 /// messages to [`Status::Pending`].
 fn check_tags(messages: &mut [AeadMessage<'_>], direction: Direction) -> Result<()> {
+    let (seals, what) = match direction {
+        Direction::Encrypt => (true, "sealing needs a tag to write to"),
+        Direction::Decrypt => (false, "opening needs a tag to compare with"),
+    };
     for message in messages {
-        match (direction, &message.tag) {
-            (Direction::Encrypt, Tag::Write(_)) | (Direction::Decrypt, Tag::Expect(_)) => {}
-            (Direction::Encrypt, _) => return Err(Error::Order { what: "sealing needs a tag to write to" }),
-            (Direction::Decrypt, _) => {
-                return Err(Error::Order { what: "opening needs a tag to compare with" });
-            }
+        if matches!(message.tag, Tag::Write(_)) != seals {
+            return Err(Error::Order { what });
         }
         message.status = Status::Pending;
     }
@@ -126,7 +119,10 @@ fn run_fused(executor: &dyn Executor, fused: FusedAead, messages: &mut [AeadMess
 /// are then invalid, including data in place. After an error of an earlier step, the messages are unchanged. The memory of a lost
 /// device cannot be zeroed.
 #[cold]
-fn invalidate(executor: &dyn Executor, messages: &mut [AeadMessage<'_>]) {
+fn invalidate<'m, 'd: 'm>(
+    executor: &dyn Executor,
+    messages: impl IntoIterator<Item = &'m mut AeadMessage<'d>>,
+) {
     for message in messages {
         message.invalidate(true);
         let _ = transfer::zero_output(executor, &mut message.data);

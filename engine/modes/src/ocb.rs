@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 use crate::executor::Executor;
 use crate::{Direction, ecb, encrypt_blocks, invalidate, pieces, run_fused, transfer, zero_failed};
 use lockstep_core::gcm::settle;
-pub use lockstep_core::ocb::MAX_DATA;
+pub use lockstep_core::ocb::{MAX_DATA, NONCES};
 use lockstep_core::ocb::{Masks, first_offset, nonce_block, xor};
 use lockstep_core::work::{AeadMessage, FusedAead};
 use lockstep_core::{Block, Key, Result};
@@ -78,10 +78,14 @@ fn run_passes(
         let whole = message.data.len() & !15;
         let key = message.key;
         pieces::process(executor, &mut message.data, 0..whole, |at, piece| {
+            let (before, first) = (at as u64 / 16, offset.clone());
             if direction == Direction::Encrypt {
                 add(checksum, piece);
             }
-            masked(executor, direction, key, masks, offset, at as u64 / 16, piece)?;
+            mask(masks, offset, before, piece);
+            ecb(executor, direction, key, piece)?;
+            *offset = first;
+            mask(masks, offset, before, piece);
             if direction == Direction::Decrypt {
                 add(checksum, piece);
             }
@@ -98,24 +102,6 @@ fn run_passes(
         xor(tag, &*hash(executor, message.key, &offsets.masks, message.aad)?);
         message.status = settle(&mut message.tag, tag);
     }
-    Ok(())
-}
-
-/// Encrypts or decrypts whole blocks, each masked with its offset. `before` is the number of blocks before them.
-fn masked(
-    executor: &dyn Executor,
-    direction: Direction,
-    key: &Key,
-    masks: &Masks,
-    offset: &mut Block,
-    before: u64,
-    blocks: &mut [u8],
-) -> Result<()> {
-    let first = Zeroizing::new(*offset);
-    mask(masks, offset, before, blocks);
-    ecb(executor, direction, key, blocks)?;
-    *offset = *first;
-    mask(masks, offset, before, blocks);
     Ok(())
 }
 

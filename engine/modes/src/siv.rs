@@ -11,13 +11,13 @@ use zeroize::Zeroizing;
 
 use crate::absorb::Side;
 use crate::cmac::{self, CmacMessage};
-use crate::composed::{self, Authenticated};
+use crate::composed::{self, Pair};
 use crate::executor::Executor;
-use crate::lengths::FULL_TAGS;
 use crate::{Direction, run_mode};
+use lockstep_core::lengths::{FULL_TAGS, check_limit};
 use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::{AeadMessage, Pass, Tag};
-use lockstep_core::{Block, Error, Key, Result};
+use lockstep_core::{Block, Key, Result};
 
 /// The maximum number of strings of associated data of a message (RFC 5297, section 2.6).
 pub const MAX_STRINGS: usize = 126;
@@ -31,8 +31,8 @@ pub(crate) struct Source<'d> {
 /// Seals or opens messages. The key of each is that of S2V; nonce and associated data are in its source.
 ///
 /// # Errors
-/// [`Error::TagLength`], [`Error::TooLong`], [`Error::Order`] before anything is done; [`Error::AuthenticationFailed`]; errors of
-/// devices.
+/// [`lockstep_core::Error::TagLength`], [`lockstep_core::Error::TooLong`], [`lockstep_core::Error::Order`] before anything is done;
+/// [`lockstep_core::Error::AuthenticationFailed`]; errors of devices.
 pub(crate) fn run(
     executor: &dyn Executor,
     direction: Direction,
@@ -40,9 +40,9 @@ pub(crate) fn run(
     sources: &[Source<'_>],
 ) -> Result<()> {
     let check = |message: &AeadMessage<'_>| FULL_TAGS.check_tag("SIV", message.tag.len());
-    if sources.iter().any(|source| source.strings.len() > MAX_STRINGS) {
-        let limit = MAX_STRINGS as u64;
-        return Err(Error::TooLong { mode: "SIV", what: "strings of associated data", limit });
+    for source in sources {
+        let count = source.strings.len() as u64;
+        check_limit("SIV", "strings of associated data", count, MAX_STRINGS as u64)?;
     }
     run_mode(executor, direction, messages, check, |messages| {
         let size = messages.first().map(|message| message.key.size());
@@ -53,7 +53,7 @@ pub(crate) fn run(
                 state.set_iv(tag);
             }
         }
-        composed::run(executor, direction, Pass::Ctr, Authenticated::Plaintext, messages, states)
+        composed::run(executor, direction, Pass::Ctr, Side::Input, messages, states)
     })
 }
 
@@ -84,36 +84,29 @@ impl composed::State for State<'_> {
     }
 
     /// S2V (RFC 5297, section 2.4) of each message, with the plaintext as the last string.
-    fn compute_tags(
-        executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [Self],
-        text: Side,
-    ) -> Result<()> {
+    fn compute_tags(executor: &dyn Executor, pairs: &mut [Pair<'_, '_, Self>], text: Side) -> Result<()> {
         // D starts as the CMAC of a block of zeros. The CMACs of the strings are added to it, each after a doubling.
-        let of_zeros = messages.iter().zip(&mut *states);
-        let of_zeros = of_zeros.map(|(message, state)| CmacMessage {
+        let of_zeros = pairs.iter_mut().map(|Pair { message, state }| CmacMessage {
             key: message.key,
             data: &[0; 16],
             mac: &mut state.d,
         });
-        cmac::part_of_mode(executor, &mut of_zeros.collect::<Vec<_>>())?;
-        let longest = states.iter().map(|state| state.source.strings.len()).max().unwrap_or(0);
+        cmac::finish(executor, &mut of_zeros.collect::<Vec<_>>())?;
+        let longest = pairs.iter().map(|pair| pair.state.source.strings.len()).max().unwrap_or(0);
         for i in 0..longest {
-            let mut macs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-            let strings =
-                messages.iter().zip(&*states).zip(&mut *macs).filter_map(|((message, state), mac)| {
-                    Some(CmacMessage { key: message.key, data: state.source.strings.get(i)?, mac })
-                });
-            cmac::part_of_mode(executor, &mut strings.collect::<Vec<_>>())?;
-            for (state, mac) in states.iter_mut().zip(&*macs) {
+            let mut macs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+            let strings = pairs.iter().zip(&mut *macs).filter_map(|(Pair { message, state }, mac)| {
+                Some(CmacMessage { key: message.key, data: state.source.strings.get(i)?, mac })
+            });
+            cmac::finish(executor, &mut strings.collect::<Vec<_>>())?;
+            for (Pair { state, .. }, mac) in pairs.iter_mut().zip(&*macs) {
                 if i < state.source.strings.len() {
                     *state.d = double(&state.d);
                     xor(&mut state.d, mac);
                 }
             }
         }
-        add_plaintext(executor, messages, states, text)
+        add_plaintext(executor, pairs, text)
     }
 }
 
@@ -121,22 +114,20 @@ impl composed::State for State<'_> {
 /// padded, and masked with the double of D.
 fn add_plaintext(
     executor: &dyn Executor,
-    messages: &mut [AeadMessage<'_>],
-    states: &mut [State<'_>],
+    pairs: &mut [Pair<'_, '_, State<'_>>],
     plaintext: Side,
 ) -> Result<()> {
-    let mut ivs = Zeroizing::new(vec![[0; 16]; messages.len()]);
-    cmac::of_data(executor, plaintext, messages, &mut ivs, |number, end, len| {
-        let d = &mut states[number].d;
+    let mut ivs = Zeroizing::new(vec![[0; 16]; pairs.len()]);
+    cmac::of_data(executor, plaintext, pairs, &mut ivs, |state, end, len| {
         if len < 16 {
-            **d = double(d);
+            *state.d = double(&state.d);
             end[len] = 0x80;
         }
         let len = len.max(16);
-        end[..len].last_chunk_mut().into_iter().for_each(|last| xor(last, d));
+        end[..len].last_chunk_mut().into_iter().for_each(|last| xor(last, &state.d));
         len
     })?;
-    for (state, iv) in states.iter_mut().zip(&*ivs) {
+    for (Pair { state, .. }, iv) in pairs.iter_mut().zip(&*ivs) {
         *state.d = *iv;
         state.set_iv(iv);
     }

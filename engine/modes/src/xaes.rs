@@ -5,9 +5,9 @@
 use zeroize::Zeroizing;
 
 use crate::executor::Executor;
-use crate::lengths::{FULL_TAGS, Lengths};
 use crate::message::Direction;
 use crate::{encrypt_blocks, gcm, statuses};
+use lockstep_core::lengths::{FULL_TAGS, Lengths};
 use lockstep_core::ocb::{double, xor};
 use lockstep_core::work::AeadMessage;
 use lockstep_core::{Error, Key, KeySize, Result};
@@ -59,10 +59,5 @@ fn derive(executor: &dyn Executor, messages: &[AeadMessage<'_>]) -> Result<Vec<K
         }
     }
     encrypt_blocks(executor, messages.iter().map(|message| message.key), &mut keys)?;
-    // A vector that grows would leave copies of keys that are not wiped.
-    let mut derived = Vec::with_capacity(messages.len());
-    for key in keys.chunks(2) {
-        derived.push(Key::new(key.as_flattened())?);
-    }
-    Ok(derived)
+    keys.chunks(2).map(|key| Key::new(key.as_flattened())).collect()
 }

@@ -8,18 +8,16 @@ use crate::executor::Executor;
 use crate::message::{Cipher, Direction, Message};
 use crate::transfer::{fetch_input, store_output};
 use lockstep_core::data::Data;
+use lockstep_core::lengths::check_limit;
 use lockstep_core::work::Segment;
-use lockstep_core::{Block, Error, KeySize, Result};
+use lockstep_core::{Block, KeySize, Result};
 
 /// Maximum data unit: 2^20 blocks (SP 800-38E, section 4; IEEE 1619, 5.1).
 pub const MAX_DATA_UNIT: u64 = 1 << 24;
 
 /// Checks that a data unit of `len` bytes is valid.
 pub(crate) fn check_unit(len: u64) -> Result<()> {
-    if len > MAX_DATA_UNIT {
-        return Err(Error::TooLong { mode: "XTS", what: "data", limit: MAX_DATA_UNIT });
-    }
-    Ok(())
+    check_limit("XTS", "data", len, MAX_DATA_UNIT)
 }
 
 /// Processes data units from block `start` on. Their lengths and keys have been checked.

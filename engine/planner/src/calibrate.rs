@@ -148,15 +148,11 @@ impl Calibrator {
                 .collect();
             // The measurements are complete if one kernel of each device has been measured: the other kernels may have
             // failed in the measurement.
-            let has_any = |entry: usize| {
-                let mut of_device = choice.candidates.iter().zip(&found).filter(|(it, _)| it.entry == entry);
-                of_device.any(|(_, measured)| measured[0].is_some())
-            };
-            let is_complete = choice
-                .candidates
-                .iter()
-                .all(|it| has_any(it.entry) || !is_promising(table, operation, key, it));
-            if is_complete && found.iter().any(|measured| measured[0].is_some()) {
+            let measured = choice.candidates.iter().zip(&found).filter(|(_, places)| places[0].is_some());
+            let measured: Vec<usize> = measured.map(|(candidate, _)| candidate.entry).collect();
+            let is_missing =
+                |it: &Candidate| !measured.contains(&it.entry) && is_promising(table, operation, key, it);
+            if !measured.is_empty() && !choice.candidates.iter().any(is_missing) {
                 choice.set_measured(found);
             }
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::selection::Selection;
 use crate::selftest;
 use crate::timing::{Shape, Timing};
-use lockstep_core::backend::{Device, DeviceId, KernelId, kernel_by_name};
+use lockstep_core::backend::{Device, DeviceId, KernelId};
 use lockstep_core::work::Operation;
 use lockstep_core::{KeySize, Result};
 
@@ -92,18 +92,6 @@ impl DeviceEntry {
         let (failures, queued_ns, bytes) = Default::default();
         Arc::new(DeviceEntry { device, proofs, failures, is_trusted, queued_ns, bytes })
     }
-
-    /// Runs the self-test of an operation once, on the device and on each member of a group.
-    fn prove(&self, kernel: KernelId, operation: Operation) -> &Result<()> {
-        let proof = &self.proofs[usize::from(kernel.0)][operation.index()];
-        proof.get_or_init(|| {
-            let name = self.device.kernels()[usize::from(kernel.0)].name;
-            for member in self.device.members() {
-                selftest::run(&**member, kernel_by_name(&**member, name)?, operation)?;
-            }
-            selftest::run(&*self.device, kernel, operation)
-        })
-    }
 }
 
 impl CandidateTable {
@@ -130,9 +118,7 @@ impl CandidateTable {
                 if !is_wanted || info.missing.is_some() {
                     continue;
                 }
-                if selection.kernel.is_some() {
-                    forced = Some(info.name);
-                }
+                forced = selection.kernel.as_ref().map(|_| info.name);
                 let kernel = KernelId(number as u16);
                 for operation in Operation::all() {
                     for size in KeySize::ALL {
@@ -164,16 +150,19 @@ impl CandidateTable {
         self.entry_of(candidate).device.kernels()[usize::from(candidate.kernel.0)].name
     }
 
-    fn entry(&self, id: DeviceId) -> Option<&Arc<DeviceEntry>> {
+    pub(crate) fn entry(&self, id: DeviceId) -> Option<&Arc<DeviceEntry>> {
         self.entries.iter().find(|entry| entry.device.id() == id)
     }
 
-    pub(crate) fn has(&self, id: DeviceId) -> bool {
-        self.entry(id).is_some()
+    /// The place for the outcome of a self-test.
+    fn slot(&self, candidate: &Candidate, operation: Operation) -> &OnceLock<Result<()>> {
+        &self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()]
     }
 
+    /// Runs the self-test of an operation once.
     pub(crate) fn prove(&self, candidate: &Candidate, operation: Operation) -> &Result<()> {
-        self.entry_of(candidate).prove(candidate.kernel, operation)
+        let device = &*self.entry_of(candidate).device;
+        self.slot(candidate, operation).get_or_init(|| selftest::run(device, candidate.kernel, operation))
     }
 
     /// The index of the fastest candidate whose self-test succeeds, and its time in nanoseconds. If `gives_up` is true, devices that
@@ -226,7 +215,7 @@ impl CandidateTable {
 
     /// The outcome of a self-test, if it has run.
     pub(crate) fn proof(&self, candidate: &Candidate, operation: Operation) -> Option<&Result<()>> {
-        self.entry_of(candidate).proofs[usize::from(candidate.kernel.0)][operation.index()].get()
+        self.slot(candidate, operation).get()
     }
 
     /// The outcomes of all self-tests that have run.

@@ -151,8 +151,9 @@ impl Device for Group {
         !self.members.is_empty() && self.members.iter().all(|member| member.is_trusted())
     }
 
-    fn members(&self) -> &[Arc<dyn Device>] {
-        &self.members
+    fn variants(&self) -> Vec<Arc<dyn Device>> {
+        let with_variants = |member: &Arc<dyn Device>| [vec![member.clone()], member.variants()].concat();
+        self.members.iter().flat_map(with_variants).collect()
     }
 
     fn kernels(&self) -> &[KernelInfo] {

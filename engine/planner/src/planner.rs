@@ -153,7 +153,10 @@ impl<'p> Plan<'p> {
     /// The errors of [`Device::submit`].
     pub fn run<'w, 'd: 'w>(self, work: impl Into<Work<'w, 'd>>) -> Result<()> {
         let work = work.into();
-        let _queued = self.queued.map(|queued| Queued::new(queued.entry, queued.ns));
+        let _queued = self.queued.map(|QueuedWork { entry, ns, .. }| {
+            entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
+            Queued(entry, ns)
+        });
         let outcome = match self.verifier(&work.task) {
             Some(verifier) => verify::run(verifier, work).map(|incident| {
                 incident.into_iter().for_each(|it| self.planner.record(self.device.id(), it))
@@ -185,13 +188,6 @@ impl<'p> Plan<'p> {
 
 /// The estimated time of work that a device is doing. The drop subtracts it from the time of the queue, also if the work panics.
 struct Queued<'p>(&'p DeviceEntry, u64);
-
-impl<'p> Queued<'p> {
-    fn new(entry: &'p DeviceEntry, ns: u64) -> Queued<'p> {
-        entry.queued_ns.fetch_add(ns, Ordering::Relaxed);
-        Queued(entry, ns)
-    }
-}
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
@@ -244,29 +240,25 @@ impl Planner {
     }
 
     /// Sets how results of devices are verified.
-    pub fn with_verify(mut self, verify: Verify) -> Planner {
-        self.verify = verify;
-        self
+    pub fn with_verify(self, verify: Verify) -> Planner {
+        Planner { verify, ..self }
     }
 
     /// Sets the calibrator. The planner uses the measurements that the calibrator has stored, and [`Planner::calibrate`]
     /// makes new ones.
-    pub fn with_calibrator(mut self, calibrator: Calibrator) -> Planner {
-        self.calibrator = Some(calibrator);
-        self
+    pub fn with_calibrator(self, calibrator: Calibrator) -> Planner {
+        Planner { calibrator: Some(calibrator), ..self }
     }
 
     /// Sets whether operations are measured, and the measurements stored, without a call of [`Planner::calibrate`]. An
     /// operation is measured within the call in which its total time reaches the time of a measurement. Off by default.
-    pub fn calibrate_automatically(mut self, is_allowed: bool) -> Planner {
-        self.calibrates_automatically = is_allowed;
-        self
+    pub fn calibrate_automatically(self, is_allowed: bool) -> Planner {
+        Planner { calibrates_automatically: is_allowed, ..self }
     }
 
     /// Makes the planner record its choices, for [`Planner::decisions`].
-    pub fn with_decisions(mut self) -> Planner {
-        self.decisions = Some(Decisions::default());
-        self
+    pub fn with_decisions(self) -> Planner {
+        Planner { decisions: Some(Decisions::default()), ..self }
     }
 
     /// The choices so far, if they are recorded.
@@ -367,13 +359,10 @@ impl Planner {
     /// # Errors
     /// [`Error::UnknownDevice`] otherwise.
     pub fn device(&self, id: DeviceId) -> Result<&dyn Device> {
-        let table = if self.table().has(id) { self.table() } else { self.all() };
-        match table.devices.iter().find(|device| device.id() == id) {
-            Some(device) => Ok(&**device),
-            None => {
-                Err(Error::UnknownDevice { name: id.to_string(), known: selection::known(&table.devices) })
-            }
-        }
+        let table = if self.table().entry(id).is_some() { self.table() } else { self.all() };
+        let known = || selection::known(&table.devices);
+        let unknown = || Error::UnknownDevice { name: id.to_string(), known: known() };
+        table.entry(id).map(|entry| &*entry.device).ok_or_else(unknown)
     }
 
     /// The fastest candidate for work of a shape. Data in device memory restrict the choice to that device.
@@ -450,7 +439,7 @@ impl Planner {
     pub(crate) fn choose(&self, wanted: Wanted) -> Result<Plan<'_>> {
         let Wanted { operation, key, shape, resident, .. } = wanted;
         let mut table = self.table();
-        if resident.is_some_and(|id| !table.has(id)) {
+        if resident.is_some_and(|id| table.entry(id).is_none()) {
             table = self.all();
         }
         if table.has_rivals() {

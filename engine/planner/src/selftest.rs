@@ -1,6 +1,6 @@
 //! Known-answer tests that a kernel must pass before its first use for an operation, on the device itself.
 
-use lockstep_core::backend::{Device, KernelId};
+use lockstep_core::backend::{Device, KernelId, kernel_by_name};
 use lockstep_core::error::{Error, Result};
 use lockstep_core::key::KeySize;
 use lockstep_core::selftest;
@@ -11,8 +11,10 @@ use lockstep_core::work::Operation;
 /// # Errors
 /// [`Error::SelfTest`] if an answer is wrong; errors of the device.
 pub fn run(device: &dyn Device, kernel: KernelId, operation: Operation) -> Result<()> {
-    let variants = device.variants();
-    variants.iter().try_for_each(|variant| run_on(&**variant, kernel, operation))?;
+    let name = device.kernels()[usize::from(kernel.0)].name;
+    for variant in device.variants() {
+        run_on(&*variant, kernel_by_name(&*variant, name)?, operation)?;
+    }
     run_on(device, kernel, operation)
 }
 

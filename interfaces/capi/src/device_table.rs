@@ -158,7 +158,7 @@ unsafe fn start(
 fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_void) -> Outcome<Completion> {
     let engine = engine.clone();
     let work = engine.run(|inner| {
-        let planner: *const Planner = &**inner.planner();
+        let planner: *const Planner = inner.planner();
         // SAFETY: the planner lives as long as the clone of the engine, which the completion contains, and which is dropped
         // after the work.
         let planner: &'static Planner = unsafe { &*planner };

@@ -154,7 +154,7 @@ impl Engine {
 
     /// Runs work with the executor of the modes.
     pub(crate) fn run_mode<T>(&self, work: impl FnOnce(&dyn Executor) -> CoreResult<T>) -> Outcome<T> {
-        self.run(|engine| Ok(work(&**engine.planner())?))
+        self.run(|engine| Ok(work(engine.planner())?))
     }
 
     /// Records the process if devices other than the CPU are open. An engine that uses only the CPU makes no system call

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
             Ok(EncryptedModule::new(protection, head, tag, data))
         });
         let mut converted = converted.collect::<Outcome<Vec<_>>>()?;
-        let outcome = engine.run(|engine| Ok(decrypt_modules(&**engine.planner(), &mut converted)?));
+        let outcome = engine.run(|engine| Ok(decrypt_modules(engine.planner(), &mut converted)?));
         outcomes.extend(converted.iter().map(EncryptedModule::status));
         outcome
     })

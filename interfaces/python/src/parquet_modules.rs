@@ -99,7 +99,7 @@ fn on_host(py: Python<'_>, pages: &[Page<'_>], protections: Vec<Protection<'_>>)
     });
     let modules = modules.collect::<PyResult<Vec<_>>>()?;
     let engine = engine::current(py)?;
-    detached(py, || run(&**engine.planner(), modules)).map_err(from_parquet)
+    detached(py, || run(engine.planner(), modules)).map_err(from_parquet)
 }
 
 fn on_device(

@@ -8,6 +8,7 @@ use lockstep_core::launch::{self, Launch};
 use lockstep_core::shown;
 use lockstep_cpu::inline::{InlineKernel, is_proven};
 use lockstep_cpu::{CpuBackend, CpuOptions};
+use lockstep_modes::Executor;
 use lockstep_planner::calibrate::Calibrator;
 pub use lockstep_planner::verify::Verify;
 use lockstep_planner::{Planner, Selection};
@@ -174,6 +175,13 @@ pub struct Engine {
     is_automatic: bool,
 }
 
+impl From<&Engine> for Arc<dyn Executor> {
+    /// The planner, for streams of [`crate::hazmat`].
+    fn from(engine: &Engine) -> Self {
+        engine.planner.clone()
+    }
+}
+
 impl Engine {
     /// An engine with the defaults of [`EngineBuilder`].
     ///
@@ -189,7 +197,7 @@ impl Engine {
     }
 
     /// The planner, for the raw modes of [`crate::hazmat`].
-    pub fn planner(&self) -> &Arc<Planner> {
+    pub fn planner(&self) -> &Planner {
         &self.planner
     }
 

@@ -19,7 +19,6 @@
 //! use [`crate::encrypt`], [`crate::seal`] and related functions; [`crate::aead`] has the authenticated modes. The functions in
 //! this module take the planner of [`crate::Engine::planner`].
 
-pub use crate::aead::incremental::{Opener, Pieces};
 pub use lockstep_cache::Cache;
 pub use lockstep_core::{Block, Error, Key, KeySize, Result};
 pub use lockstep_core::{backend, chaining, data, key, names, share, work};
@@ -28,5 +27,5 @@ pub use lockstep_core::{shown, stack};
 /// AES on the calling thread, for single calls: without planner, other threads or allocation.
 pub use lockstep_cpu::inline;
 pub use lockstep_modes as mode;
-pub use lockstep_modes::stream;
+pub use lockstep_modes::stream::{self, Opener, Pieces};
 pub use lockstep_planner::{self as planner, calibrate, group, selftest, timing, verify};

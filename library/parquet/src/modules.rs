@@ -307,7 +307,7 @@ pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &
         modules.push(EncryptedModule::new(protection, head, &[], Data::copy(plain, body)?));
         tags.push(tag);
     }
-    run(&**engine.planner(), Direction::Encrypt, &mut modules)?;
+    run(engine.planner(), Direction::Encrypt, &mut modules)?;
     for (module, tag) in modules.iter().zip(tags) {
         tag.copy_from_slice(&module.tag[..tag.len()]);
     }

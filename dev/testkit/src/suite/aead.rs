@@ -56,7 +56,7 @@ pub fn gcm_agrees(subject: &Subject) {
             .enumerate()
             .map(|(i, (data, tag))| message(&keys[i], &nonces[i], &aads[i], data, Tag::Write(tag)))
             .collect();
-        Aead::Gcm.run_messages(&subject.planner, Direction::Encrypt, &mut messages).unwrap();
+        Aead::Gcm.run_messages(&*subject.planner, Direction::Encrypt, &mut messages).unwrap();
         assert!(messages.iter().all(|message| message.status == Status::Done));
         for (i, plain) in plain.iter().enumerate() {
             let aes = reference::Aes::new(keys[i].bytes());
@@ -69,7 +69,7 @@ pub fn gcm_agrees(subject: &Subject) {
             .enumerate()
             .map(|(i, (data, tag))| message(&keys[i], &nonces[i], &aads[i], data, Tag::Expect(tag)))
             .collect();
-        Aead::Gcm.run_messages(&subject.planner, Direction::Decrypt, &mut messages).unwrap();
+        Aead::Gcm.run_messages(&*subject.planner, Direction::Decrypt, &mut messages).unwrap();
         assert!(data == plain);
     }
 }
@@ -86,13 +86,13 @@ pub fn mixed_key_sizes(subject: &Subject) {
         let mut messages: Vec<_> = (data.iter_mut().zip(&mut tags).zip(&keys))
             .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Write(tag)))
             .collect();
-        mode.run_messages(&subject.planner, Direction::Encrypt, &mut messages).unwrap();
+        mode.run_messages(&*subject.planner, Direction::Encrypt, &mut messages).unwrap();
         tags[4][0] ^= 1;
         let mut messages: Vec<_> = (data.iter_mut().zip(&tags).zip(&keys))
             .map(|((data, tag), key)| message(key, &[9; 12], b"", data, Tag::Expect(tag)))
             .collect();
         assert_eq!(
-            mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages),
+            mode.run_messages(&*subject.planner, Direction::Decrypt, &mut messages),
             Err(Error::AuthenticationFailed)
         );
         for (i, message) in messages.iter().enumerate() {
@@ -133,7 +133,7 @@ fn check_lengths(
         let mut batch: Vec<_> = (data.iter_mut().zip(&mut tags).enumerate())
             .map(|(i, (data, tag))| message(key, &nonces[i], &aads[i], data, Tag::Write(tag)))
             .collect();
-        mode.run_messages(&subject.planner, Direction::Encrypt, &mut batch).unwrap();
+        mode.run_messages(&*subject.planner, Direction::Encrypt, &mut batch).unwrap();
         for (i, Lengths { nonce, tag, aad, data: len }) in lengths.iter().enumerate() {
             let expected = oracle(&nonces[i], &aads[i], &plain[i], *tag);
             let what = || format!("{mode:?}: nonce {nonce}, tag {tag}, AAD {aad}, {len} bytes");
@@ -142,7 +142,7 @@ fn check_lengths(
         let mut batch: Vec<_> = (data.iter_mut().zip(&tags).enumerate())
             .map(|(i, (data, tag))| message(key, &nonces[i], &aads[i], data, Tag::Expect(tag)))
             .collect();
-        mode.run_messages(&subject.planner, Direction::Decrypt, &mut batch).unwrap();
+        mode.run_messages(&*subject.planner, Direction::Decrypt, &mut batch).unwrap();
         assert!(data == plain, "{mode:?}: opened");
     }
 }
@@ -165,7 +165,7 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
         });
         let mut tag = [0; 16];
         let refused = Aead::Gcm.run_messages(
-            &subject.planner,
+            &*subject.planner,
             Direction::Encrypt,
             &mut [message(&key, &[], b"", &mut [], Tag::Write(&mut tag))],
         );
@@ -173,7 +173,7 @@ pub fn gcm_nonces_of_any_length(subject: &Subject) {
         for wrong in [0, 1, 3, 5, 7, 9, 11, 17] {
             let mut tag = vec![0; wrong];
             let refused = Aead::Gcm.run_messages(
-                &subject.planner,
+                &*subject.planner,
                 Direction::Encrypt,
                 &mut [message(&key, &[0; 12], b"", &mut [], Tag::Write(&mut tag))],
             );
@@ -201,7 +201,7 @@ pub fn ccm_agrees(subject: &Subject) {
         for (nonce, tag) in [(6, 16), (14, 16), (12, 3), (12, 5), (12, 2), (12, 18)] {
             let (nonce, mut tag) = (vec![0; nonce], vec![0; tag]);
             let refused = Aead::Ccm.run_messages(
-                &subject.planner,
+                &*subject.planner,
                 Direction::Encrypt,
                 &mut [message(&key, &nonce, b"", &mut [], Tag::Write(&mut tag))],
             );
@@ -210,7 +210,7 @@ pub fn ccm_agrees(subject: &Subject) {
         // With a nonce of 13 bytes, the length is encoded in 16 bits, so these data are too long by one byte.
         let mut data = vec![0; 65536];
         let refused = Aead::Ccm.run_messages(
-            &subject.planner,
+            &*subject.planner,
             Direction::Encrypt,
             &mut [message(&key, &[0; 13], b"", &mut data, Tag::Write(&mut [0; 16]))],
         );
@@ -230,7 +230,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
                 let nonces = [[1; 12], [2; 12]];
                 let mut aad = *b"associated";
                 mode.run_messages(
-                    &subject.planner,
+                    &*subject.planner,
                     Direction::Encrypt,
                     &mut [
                         message(&keys[0], &nonces[0], b"", &mut good, Tag::Write(&mut good_tag)),
@@ -252,7 +252,7 @@ pub fn forgeries_are_refused(subject: &Subject) {
                     message(key, &nonce, &aad, &mut bad, Tag::Expect(&bad_tag)),
                 ];
                 assert_eq!(
-                    mode.run_messages(&subject.planner, Direction::Decrypt, &mut messages),
+                    mode.run_messages(&*subject.planner, Direction::Decrypt, &mut messages),
                     Err(Error::AuthenticationFailed),
                     "{what}"
                 );
@@ -352,7 +352,7 @@ pub fn macs_agree(subject: &Subject) {
                 .zip(&mut macs)
                 .map(|((key, data), mac)| CmacMessage { key, data, mac })
                 .collect();
-            cmac(&subject.planner, &mut messages).unwrap();
+            cmac(&*subject.planner, &mut messages).unwrap();
             for i in 0..100 {
                 let aes = reference::Aes::new(keys[i].bytes());
                 assert_eq!(macs[i], reference::cmac::cmac(&aes, &data[i]), "{i} bytes");
@@ -365,7 +365,7 @@ pub fn macs_agree(subject: &Subject) {
         for len in [0, 1, 16, 17, 300] {
             let data = noise(1, len);
             let mut tag = [0; 16];
-            gcm::gmac(&subject.planner, &key, &[3; 12], &data, &mut tag).unwrap();
+            gcm::gmac(&*subject.planner, &key, &[3; 12], &data, &mut tag).unwrap();
             assert_eq!(tag, reference::gcm::gmac(&aes, &[3; 12], &data), "{len} bytes");
         }
     }

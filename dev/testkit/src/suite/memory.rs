@@ -96,7 +96,7 @@ pub fn device_memory(subject: &Subject) {
         let expected = super::messages::expected(Cipher::Xts, Direction::Encrypt, &key, &[4; 16], &data);
         let buffer = upload(memory, &data);
         let place = Data::on_device(buffer.slice(), buffer.slice()).unwrap();
-        Cipher::Xts.one(&subject.planner, Direction::Encrypt, &key, &mut [4; 16], place).unwrap();
+        Cipher::Xts.one(&*subject.planner, Direction::Encrypt, &key, &mut [4; 16], place).unwrap();
         assert_eq!(download(memory, &*buffer), expected);
     }
     for size in super::aead::gcm_sizes(subject) {
@@ -112,14 +112,14 @@ pub fn device_memory(subject: &Subject) {
             let mut message =
                 AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Write(&mut tag), status };
             Aead::Gcm
-                .run_messages(&subject.planner, Direction::Encrypt, std::slice::from_mut(&mut message))
+                .run_messages(&*subject.planner, Direction::Encrypt, std::slice::from_mut(&mut message))
                 .unwrap();
             assert_eq!((download(memory, &*buffer), tag), (expected, expected_tag));
             tag[0] ^= 1;
             let mut message =
                 AeadMessage { key: &key, nonce, aad: b"x", data: place(), tag: Tag::Expect(&tag), status };
             let refused = Aead::Gcm.run_messages(
-                &subject.planner,
+                &*subject.planner,
                 Direction::Decrypt,
                 std::slice::from_mut(&mut message),
             );

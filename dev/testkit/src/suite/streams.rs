@@ -9,8 +9,8 @@ use super::{Subject, noise, test_block, test_key};
 use lockstep_core::error::Error;
 use lockstep_core::key::{Key, KeySize};
 use lockstep_core::work::Pass;
-use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, MessageLengths, Padding};
-use lockstep_modes::{Aead, AeadKey, Cipher, Direction};
+use lockstep_modes::stream::{CipherStream, CmacStream, MessageLengths, Opener, Padding, Pieces, Sealer};
+use lockstep_modes::{Aead, AeadKey, Cipher, Direction, Executor};
 
 fn aead_key(mode: Aead, key: &Key) -> AeadKey {
     AeadKey::new(mode, key.bytes()).unwrap()
@@ -210,41 +210,42 @@ fn gcm_split(subject: &Subject, size: KeySize, len: usize, nonce_len: usize) {
     let (aad, data) = (noise(3, 37), noise(4, len));
     let aes = reference::Aes::new(key.bytes());
     let (ciphertext, tag) = reference::gcm::seal(&aes, &nonce, &aad, &data);
+    let (executor, key): (Arc<dyn Executor>, _) = (subject.planner.clone(), aead_key(Aead::Gcm, &key));
     for split in splits(subject, len) {
-        for direction in [Direction::Encrypt, Direction::Decrypt] {
-            let planner = Arc::clone(&subject.planner);
-            let mut stream =
-                AeadStream::new(planner, direction, &aead_key(Aead::Gcm, &key), &nonce, None).unwrap();
-            stream.aad(&aad[..5]).unwrap();
-            stream.aad(&aad[5..]).unwrap();
-            let (mut bytes, output) = match direction {
-                Direction::Encrypt => (data.clone(), &ciphertext),
-                Direction::Decrypt => (ciphertext.clone(), &data),
-            };
-            let mut rest = &mut bytes[..];
-            for &size in &split {
-                let (piece, later) = rest.split_at_mut(size);
-                stream.update_in_place(piece).unwrap();
-                rest = later;
-            }
-            assert!(bytes == *output, "{split:?}");
-            match direction {
-                Direction::Encrypt => {
-                    let mut made = [0; 16];
-                    stream.finish(&mut made).unwrap();
-                    assert_eq!(made, tag, "{split:?}");
-                }
-                Direction::Decrypt => stream.verify(&tag).unwrap(),
-            }
-        }
+        let mut sealer = Sealer::new(executor.clone(), &key, &nonce, None).unwrap();
+        assert!(update_by_pieces(&mut sealer, &aad, &data, &split) == ciphertext, "{split:?}");
+        let mut made = [0; 16];
+        sealer.finish(&mut made).unwrap();
+        assert_eq!(made, tag, "{split:?}");
+        let mut opener = Opener::new(executor.clone(), &key, &nonce, None).unwrap();
+        assert!(update_by_pieces(&mut opener, &aad, &ciphertext, &split) == data, "{split:?}");
+        opener.finish(&tag).unwrap();
     }
-    let (planner, key) = (subject.planner.clone(), aead_key(Aead::Gcm, &key));
-    let mut stream = AeadStream::new(planner, Direction::Decrypt, &key, &nonce, None).unwrap();
-    stream.aad(&aad).unwrap();
-    stream.update(&ciphertext, &mut vec![0; len]).unwrap();
+    let mut opener = Opener::new(executor, &key, &nonce, None).unwrap();
+    opener.aad(&aad).unwrap();
+    opener.update(&ciphertext, &mut vec![0; len]).unwrap();
     let mut wrong = tag;
     wrong[15] ^= 1;
-    assert_eq!(stream.verify(&wrong), Err(Error::AuthenticationFailed));
+    assert_eq!(opener.finish(&wrong), Err(Error::AuthenticationFailed));
+}
+
+/// Adds associated data in two pieces and data in pieces of these lengths; returns the output.
+fn update_by_pieces<const SEALS: bool>(
+    stream: &mut Pieces<SEALS>,
+    aad: &[u8],
+    data: &[u8],
+    split: &[usize],
+) -> Vec<u8> {
+    stream.aad(&aad[..5]).unwrap();
+    stream.aad(&aad[5..]).unwrap();
+    let mut bytes = data.to_vec();
+    let mut rest = &mut bytes[..];
+    for &size in split {
+        let (piece, later) = rest.split_at_mut(size);
+        stream.update_in_place(piece).unwrap();
+        rest = later;
+    }
+    bytes
 }
 
 fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
@@ -253,33 +254,19 @@ fn ccm_split(subject: &Subject, size: KeySize, len: usize) {
     let (aad, data) = (noise(3, 37), noise(4, len));
     let aes = reference::Aes::new(key.bytes());
     let (ciphertext, tag) = reference::ccm::seal(&aes, &nonce, &aad, &data, 8);
-    let begin = |direction| {
-        let planner = Arc::clone(&subject.planner);
-        let lengths = MessageLengths { aad: 37, data: len as u64, tag: 8 };
-        AeadStream::new(planner, direction, &aead_key(Aead::Ccm, &key), &nonce, Some(lengths)).unwrap()
-    };
+    let (executor, key): (Arc<dyn Executor>, _) = (subject.planner.clone(), aead_key(Aead::Ccm, &key));
+    let lengths = Some(MessageLengths { aad: 37, data: len as u64, tag: 8 });
     for split in splits(subject, len) {
-        let mut stream = begin(Direction::Encrypt);
-        stream.aad(&aad[..20]).unwrap();
-        stream.aad(&aad[20..]).unwrap();
-        let mut bytes = data.clone();
-        let mut rest = &mut bytes[..];
-        for &size in &split {
-            let (piece, later) = rest.split_at_mut(size);
-            stream.update_in_place(piece).unwrap();
-            rest = later;
-        }
+        let mut sealer = Sealer::new(executor.clone(), &key, &nonce, lengths).unwrap();
+        assert_eq!(update_by_pieces(&mut sealer, &aad, &data, &split), ciphertext);
         let mut made = [0; 8];
-        stream.finish(&mut made).unwrap();
-        assert_eq!((bytes, &made[..]), (ciphertext.clone(), &tag[..]));
+        sealer.finish(&mut made).unwrap();
+        assert_eq!(made[..], tag);
     }
-    let mut stream = begin(Direction::Decrypt);
-    stream.aad(&aad).unwrap();
-    let mut bytes = ciphertext.clone();
-    stream.update_in_place(&mut bytes).unwrap();
-    assert_eq!(bytes, data);
-    stream.verify(&tag).unwrap();
-    let mut short = begin(Direction::Decrypt);
+    let mut opener = Opener::new(executor.clone(), &key, &nonce, lengths).unwrap();
+    assert_eq!(update_by_pieces(&mut opener, &aad, &ciphertext, &[len]), data);
+    opener.finish(&tag).unwrap();
+    let mut short = Opener::new(executor, &key, &nonce, lengths).unwrap();
     short.aad(&aad[1..]).unwrap();
     assert!(matches!(short.update(&[], &mut []), Err(Error::Order { .. })));
 }
@@ -340,11 +327,11 @@ pub fn order_is_kept(subject: &Subject) {
     }
     if subject.does_all(&[Pass::Ctr32, Pass::Ghash], KeySize::Aes128) {
         let key = aead_key(Aead::Gcm, &test_key(1, KeySize::Aes128));
-        let mut stream = AeadStream::new(planner(), Direction::Encrypt, &key, &[0; 12], None).unwrap();
+        let executor = planner() as Arc<dyn Executor>;
+        let mut stream = Sealer::new(executor.clone(), &key, &[0; 12], None).unwrap();
         stream.update(&[], &mut []).unwrap();
         assert!(matches!(stream.aad(b"late"), Err(Error::Order { .. })));
-        assert!(matches!(stream.verify(&[0; 16]), Err(Error::Order { .. })));
-        let stream = AeadStream::new(planner(), Direction::Encrypt, &key, &[0; 12], None).unwrap();
+        let stream = Sealer::new(executor, &key, &[0; 12], None).unwrap();
         assert!(matches!(stream.finish(&mut [0; 5]), Err(Error::TagLength { .. })));
     }
 }

@@ -8,7 +8,7 @@ use lockstep_core::backend::Device;
 use lockstep_core::data::Data;
 use lockstep_core::work::Operation;
 use lockstep_core::{Error, KeySize};
-use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Executor};
 use lockstep_planner::{Planner, Selection};
 use lockstep_testkit::mock::{Behaviour, MOCK_DEVICE, MockAsyncDevice};
 
@@ -64,12 +64,13 @@ fn a_failing_device_is_an_error() {
 
 #[test]
 fn a_stream_does_not_go_on_after_a_failure() {
-    use lockstep_modes::stream::AeadStream;
+    use lockstep_modes::stream::Sealer;
     // Submissions 0 to 5 are the self-test of Ctr32. Submission 6 is the first piece of data, and the self-test of Ghash
     // follows.
-    let planner = Arc::new(planner(Behaviour { fail_at: Some(6), ..Behaviour::default() }));
+    let executor: Arc<dyn Executor> =
+        Arc::new(planner(Behaviour { fail_at: Some(6), ..Behaviour::default() }));
     let key = AeadKey::new(Aead::Gcm, &[1; 16]).unwrap();
-    let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &[0; 12], None).unwrap();
+    let mut stream = Sealer::new(executor, &key, &[0; 12], None).unwrap();
     let error = stream.update_in_place(&mut [1; 32]).unwrap_err();
     assert!(matches!(error, Error::DeviceFailed { .. }), "{error}");
     let error = stream.update_in_place(&mut [2; 32]).unwrap_err();

@@ -93,7 +93,7 @@ fn a_lock_of_a_parent_process_is_not_waited_for() {
     static LOCK: Exclusive = Exclusive::new();
     // A child process finds the lock in this state: it belongs to another process, and a thread that does not exist holds it.
     LOCK.process.set(std::process::id().wrapping_add(1)).unwrap();
-    let _held = LOCK.lock();
+    let _held = share::lock(&LOCK.lock);
     let opened = ContextThread::<()>::start(DEVICE, Some(&LOCK), || Ok(()));
     assert!(opened.is_err_and(|error| error.to_string().contains("forked from")));
 }

@@ -11,8 +11,8 @@ use lockstep_cpu::kernel::Kernel;
 use lockstep_cpu::soft::{Soft, Width};
 use lockstep_cpu::{Cpu, CpuOptions};
 use lockstep_modes::cmac::{CmacMessage, cmac};
-use lockstep_modes::stream::{AeadStream, CipherStream, CmacStream, Padding};
-use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Message, padding};
+use lockstep_modes::stream::{CipherStream, CmacStream, Padding, Sealer};
+use lockstep_modes::{Aead, AeadKey, Cipher, CipherKey, Direction, Executor, Message, padding};
 use lockstep_planner::{Planner, Selection};
 
 use crate::valgrind::{hide, hide_shared, is_hidden, is_running, reports, reveal};
@@ -173,7 +173,7 @@ impl Probe {
                 for key in cipher_keys(cipher) {
                     let mut data = secret(Self::len(cipher));
                     cipher
-                        .one(&self.planner, direction, &key, &mut [0x5a; 16], Data::in_place(&mut data))
+                        .one(&*self.planner, direction, &key, &mut [0x5a; 16], Data::in_place(&mut data))
                         .expect("valid arguments");
                     taken(cipher.name(), &mut data);
                 }
@@ -196,7 +196,7 @@ impl Probe {
                     .zip(&mut data)
                     .map(|((key, iv), data)| Message { key, iv, data: Data::in_place(data) })
                     .collect();
-                cipher.run(&self.planner, direction, &mut messages).expect("valid arguments");
+                cipher.run(&*self.planner, direction, &mut messages).expect("valid arguments");
                 data.iter_mut().for_each(|data| taken(cipher.name(), data));
             }
         }
@@ -253,7 +253,7 @@ impl Probe {
             let mut tag = [0; 16];
             Aead::Gcm
                 .run_messages(
-                    &self.planner,
+                    &*self.planner,
                     Direction::Encrypt,
                     &mut [message(&key, &nonce, &aad, &mut data, Tag::Write(&mut tag))],
                 )
@@ -277,7 +277,7 @@ impl Probe {
             let work = keys.iter().zip(&mut data).zip(&mut tags);
             let mut messages: Vec<_> =
                 work.map(|((key, data), tag)| message(key, &[7; 12], &aad, data, Tag::Write(tag))).collect();
-            mode.run_messages(&self.planner, Direction::Encrypt, &mut messages).expect("valid arguments");
+            mode.run_messages(&*self.planner, Direction::Encrypt, &mut messages).expect("valid arguments");
             data.iter_mut().for_each(|data| taken(mode.name(), data));
             tags.iter_mut().for_each(|tag| taken(mode.name(), tag));
         }
@@ -306,7 +306,7 @@ impl Probe {
             let mut data = secret(16 * BLOCKS + 5);
             let mut tag = [0; 16];
             mode.run_messages(
-                &self.planner,
+                &*self.planner,
                 Direction::Encrypt,
                 &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))],
             )
@@ -324,7 +324,7 @@ impl Probe {
             let mut tag = [0; 16];
             Aead::Ccm
                 .run_messages(
-                    &self.planner,
+                    &*self.planner,
                     Direction::Encrypt,
                     &mut [message(&key, &[7; 12], &aad, &mut data, Tag::Write(&mut tag))],
                 )
@@ -341,7 +341,7 @@ impl Probe {
             let mut macs: Vec<Block> = vec![[0; 16]; MESSAGES];
             let mut messages: Vec<_> =
                 data.iter().zip(&mut macs).map(|(data, mac)| CmacMessage { key: &key, data, mac }).collect();
-            cmac(&self.planner, &mut messages).expect("valid arguments");
+            cmac(&*self.planner, &mut messages).expect("valid arguments");
             macs.iter_mut().for_each(|mac| taken("CMAC", mac));
         }
     }
@@ -352,10 +352,9 @@ impl Probe {
             secret(100).chunks(21).for_each(|piece| stream.update(piece).expect("valid arguments"));
             taken("CMAC", &mut stream.finish().expect("valid arguments"));
 
-            let (planner, encrypt) = (Arc::clone(&self.planner), Direction::Encrypt);
+            let executor: Arc<dyn Executor> = self.planner.clone();
             let key = AeadKey::new(Aead::Gcm, &secret(key)).expect("a length of AES");
-            let mut stream =
-                AeadStream::new(planner, encrypt, &key, &[1; 12], None).expect("valid arguments");
+            let mut stream = Sealer::new(executor, &key, &[1; 12], None).expect("valid arguments");
             secret(40).chunks(7).for_each(|piece| stream.aad(piece).expect("valid arguments"));
             let mut data = secret(300);
             data.chunks_mut(37).for_each(|piece| stream.update_in_place(piece).expect("valid arguments"));
@@ -432,7 +431,7 @@ impl Probe {
         let mut sealed = vec![1; len];
         let mut tag = [0; 16];
         mode.run_messages(
-            &self.planner,
+            &*self.planner,
             Direction::Encrypt,
             &mut [message(&plain_key, &[7; 12], b"", &mut sealed, Tag::Write(&mut tag))],
         )
@@ -449,7 +448,7 @@ impl Probe {
             let mut messages = [message(&key, &[7; 12], b"", &mut data, Tag::Expect(&tag))];
             opens.push((
                 wrong.is_none(),
-                count(|| mode.run_messages(&self.planner, Direction::Decrypt, &mut messages).is_ok()),
+                count(|| mode.run_messages(&*self.planner, Direction::Decrypt, &mut messages).is_ok()),
             ));
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn associated_data_and_nonces_have_less_than_2_to_the_64_bits() {
+    use lockstep_core::Error;
     // SP 800-38D, 5.2.1.1.
     let most = (1 << 61) - 1;
     assert_eq!((check(most, 16, 0), check_aad(most as u64)), (Ok(()), Ok(())));

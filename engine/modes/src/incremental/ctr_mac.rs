@@ -4,13 +4,13 @@
 use lockstep_core::chaining::counter_after;
 use lockstep_core::data::{Data, HostData, Span};
 use lockstep_core::gcm::lengths_block;
-use lockstep_core::work::{AeadMessage, Pass};
+use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key};
 use zeroize::Zeroizing;
 
 use super::{Mac, MacExecutor, StreamState, wipe};
 use crate::absorb::{self, Side};
-use crate::composed::State;
+use crate::composed::{Pair, State};
 use crate::executor::Executor;
 use crate::message::Direction;
 use crate::run_pass;
@@ -180,22 +180,20 @@ impl State for CtrMac {
 
     fn compute_tags(
         executor: &dyn Executor,
-        messages: &mut [AeadMessage<'_>],
-        states: &mut [CtrMac],
+        pairs: &mut [Pair<'_, '_, Self>],
         text: Side,
     ) -> Result<(), Error> {
-        let Some(CtrMac { ctr, mac, .. }) = states.first() else { return Ok(()) };
-        let (ctr, mac) = (*ctr, mac.pass());
-        let data = messages.iter_mut().zip(&mut *states).map(|(message, state)| {
+        let Some(Pair { state: CtrMac { ctr, mac, .. }, .. }) = pairs.first() else { return Ok(()) };
+        let (ctr, mac) = (*ctr, mac.pass);
+        let data = pairs.iter_mut().map(|Pair { message, state }| {
             let lengths = lengths_block(message.aad.len() as u64, message.data.len() as u64);
             let last = (ctr == Pass::Ctr32).then_some(lengths);
-            (message.key, state.mac.state_mut(), &mut message.data, last)
+            (message.key, &mut state.mac.state, &mut message.data, last)
         });
         absorb::data(executor, mac, text, data)?;
-        let masks = messages
-            .iter()
-            .zip(states)
-            .map(|(message, state)| (message.key, &mut state.first, Data::in_place(state.mac.state_mut())));
+        let masks = pairs.iter_mut().map(|Pair { message, state }| {
+            (message.key, &mut state.first, Data::in_place(&mut state.mac.state))
+        });
         run_pass(executor, ctr, masks)
     }
 }

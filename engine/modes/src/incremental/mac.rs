@@ -8,8 +8,8 @@ use super::{MacExecutor, wipe};
 /// A block-based MAC with input of any length; wiped on drop.
 #[derive(Clone)]
 pub struct Mac {
-    pass: Pass,
-    state: Block,
+    pub(super) pass: Pass,
+    pub(super) state: Block,
     pending: Block,
     /// Number of bytes in `pending`.
     len: usize,
@@ -25,15 +25,6 @@ impl Mac {
     /// The MAC of the whole blocks so far.
     pub fn state(&self) -> &Block {
         &self.state
-    }
-
-    /// The MAC of the whole blocks so far, for passes that run without this type.
-    pub(crate) fn state_mut(&mut self) -> &mut Block {
-        &mut self.state
-    }
-
-    pub(crate) fn pass(&self) -> Pass {
-        self.pass
     }
 
     /// The bytes that are held back: a partial block, or with `hold_last` up to a whole block.

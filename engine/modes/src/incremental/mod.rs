@@ -103,6 +103,6 @@ impl KeyedExecutor for Planned<'_> {
 
 impl MacExecutor for Planned<'_> {
     fn absorb(&mut self, pass: Pass, state: &mut Block, blocks: &[u8]) -> Result<(), Error> {
-        absorb::blocks(self.executor, pass, self.key, state, blocks)
+        absorb::bytes(self.executor, pass, self.key, state, blocks)
     }
 }

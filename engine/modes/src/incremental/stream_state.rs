@@ -83,18 +83,6 @@ impl StreamState {
         Ok(())
     }
 
-    /// Discards this number of bytes of keystream of CTR or OFB, below 16, at a block boundary.
-    ///
-    /// # Errors
-    /// Errors of the executor.
-    pub fn skip<E: KeyedExecutor>(&mut self, executor: &mut E, bytes: usize) -> Result<(), E::Error> {
-        if bytes > 0 {
-            self.next_block(executor)?;
-            self.used = bytes;
-        }
-        Ok(())
-    }
-
     /// Encrypts or decrypts the next bytes.
     ///
     /// # Errors
@@ -159,9 +147,9 @@ impl StreamState {
         let range = self.used..self.used + data.len();
         let block = &mut self.block[range.clone()];
         if self.passes[0] == Pass::Cfb128Encrypt {
-            let mut input = Zeroizing::new([0; 16]);
-            data.read(&mut input[..block.len()]);
-            data.into_host().xor_with(block);
+            let (mut input, mut data) = (Zeroizing::new([0; 16]), data.into_host());
+            input[..block.len()].copy_from_slice(data.input());
+            data.xor_with(block);
             for (byte, input) in block.iter_mut().zip(&*input) {
                 *byte = if direction == Direction::Encrypt { *byte ^ input } else { *input };
             }

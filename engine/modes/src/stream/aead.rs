@@ -9,10 +9,15 @@ use lockstep_core::data::HostData;
 use lockstep_core::work::{Status, Tag};
 use lockstep_core::{Error, Key, Result};
 
-/// A message of GCM or CCM in pieces: associated data first, then data, in any split.
-pub struct AeadStream {
+/// A message of GCM or CCM that is encrypted in pieces.
+pub type Sealer = Pieces<true>;
+
+/// A message of GCM or CCM that is decrypted in pieces. The output of [`update`](Pieces::update) is not authenticated before `finish`.
+pub type Opener = Pieces<false>;
+
+/// A message of GCM or CCM in pieces: associated data first, then data, in any split, then the tag. [`Sealer`] or [`Opener`].
+pub struct Pieces<const SEALS: bool> {
     executor: Arc<dyn Executor>,
-    direction: Direction,
     key: Key,
     state: CtrMac,
     /// The lengths that were set for CCM; `None` in GCM.
@@ -41,20 +46,20 @@ pub struct MessageLengths {
     pub tag: usize,
 }
 
-impl AeadStream {
+impl<const SEALS: bool> Pieces<SEALS> {
     /// Starts a message of the mode of the key: GCM, or CCM, which needs `lengths`.
     ///
     /// # Errors
     /// [`Error::IvLength`], [`Error::TagLength`], [`Error::TooLong`], and errors of devices. [`Error::Order`] for CCM without
     /// lengths, and for modes that process a message in one call.
     pub fn new(
-        executor: Arc<dyn Executor>,
-        direction: Direction,
+        executor: impl Into<Arc<dyn Executor>>,
         key: &AeadKey,
         nonce: &[u8],
         lengths: Option<MessageLengths>,
     ) -> Result<Self> {
         let (mode, Some(key)) = (key.mode(), key.key()) else { return Err(NOT_IN_PIECES) };
+        let executor = executor.into();
         let (state, lengths) = match (mode, lengths) {
             (Aead::Gcm, _) => {
                 gcm::check(nonce.len(), 16, 0)?;
@@ -71,8 +76,7 @@ impl AeadStream {
             }
             _ => return Err(NOT_IN_PIECES),
         };
-        let (key, phase) = (key.clone(), Phase::Aad);
-        Ok(AeadStream { executor, direction, key, state, lengths, aad: 0, data: 0, phase })
+        Ok(Pieces { executor, key: key.clone(), state, lengths, aad: 0, data: 0, phase: Phase::Aad })
     }
 
     /// Runs a step whose failure ends the message.
@@ -98,8 +102,7 @@ impl AeadStream {
         Ok(())
     }
 
-    /// Processes the next bytes; the output has the same length. Decrypted bytes are unauthenticated until
-    /// [`verify`](AeadStream::verify).
+    /// Processes the next bytes; the output has the same length. Decrypted bytes are not authenticated before `finish`.
     ///
     /// # Errors
     /// [`Error::OutputLength`]; [`Error::TooLong`] beyond the limit of GCM, 2^36 - 32 bytes; [`Error::Order`] if the lengths
@@ -111,7 +114,7 @@ impl AeadStream {
     /// Processes the next bytes in place.
     ///
     /// # Errors
-    /// The errors of [`update`](AeadStream::update).
+    /// The errors of [`update`](Pieces::update).
     pub fn update_in_place(&mut self, data: &mut [u8]) -> Result<()> {
         self.update_data(HostData::InPlace(data))
     }
@@ -120,7 +123,7 @@ impl AeadStream {
         let total = self.data.saturating_add(data.len() as u64);
         check_data(self.lengths, self.aad, total)?;
         self.enter_data()?;
-        let direction = self.direction;
+        let direction = if SEALS { Direction::Encrypt } else { Direction::Decrypt };
         self.attempt(|state, executor| state.apply(executor, direction, data))?;
         self.data = total;
         Ok(())
@@ -135,26 +138,8 @@ impl AeadStream {
         Ok(())
     }
 
-    /// Ends an encryption, and writes its tag: 4, 8 or 12 to 16 bytes in GCM, the length that was set in CCM.
-    ///
-    /// # Errors
-    /// [`Error::TagLength`]; [`Error::Order`] if data are missing or for a decryption; errors of devices.
-    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
-        self.end(Direction::Encrypt, Tag::Write(tag))
-    }
-
-    /// Ends a decryption, and compares its tag in constant time.
-    ///
-    /// # Errors
-    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`]; [`Error::Order`] if data are missing
-    /// or for an encryption; errors of devices.
-    pub fn verify(self, tag: &[u8]) -> Result<()> {
-        self.end(Direction::Decrypt, Tag::Expect(tag))
-    }
-
-    fn end(mut self, direction: Direction, mut tag: Tag<'_>) -> Result<()> {
+    fn end(mut self, mut tag: Tag<'_>) -> Result<()> {
         check_tag(self.lengths, tag.len())?;
-        check_order(self.direction == direction, "an encryption is ended by finish, a decryption by verify")?;
         check_data(self.lengths, self.aad, self.data)?;
         let is_complete = self.lengths.is_none_or(|set| self.data == set.data);
         check_order(is_complete, "less data than the length that was set for CCM")?;
@@ -163,6 +148,27 @@ impl AeadStream {
         let computed = self.attempt(|state, executor| state.tag(executor, lengths.as_ref()))?;
         let status = gcm::settle(&mut tag, &computed);
         if status == Status::Done { Ok(()) } else { Err(Error::AuthenticationFailed) }
+    }
+}
+
+impl Sealer {
+    /// Ends the message, and writes its tag: 4, 8 or 12 to 16 bytes in GCM, the length that was set in CCM.
+    ///
+    /// # Errors
+    /// [`Error::TagLength`]; [`Error::Order`] if data are missing; errors of devices.
+    pub fn finish(self, tag: &mut [u8]) -> Result<()> {
+        self.end(Tag::Write(tag))
+    }
+}
+
+impl Opener {
+    /// Ends the message, and compares its tag in constant time.
+    ///
+    /// # Errors
+    /// [`Error::AuthenticationFailed`]: discard the decrypted data. [`Error::TagLength`]; [`Error::Order`] if data are missing;
+    /// errors of devices.
+    pub fn finish(self, tag: &[u8]) -> Result<()> {
+        self.end(Tag::Expect(tag))
     }
 }
 
@@ -189,6 +195,6 @@ fn check_tag(lengths: Option<MessageLengths>, got: usize) -> Result<()> {
     }
 }
 
-fn check_order(is_right: bool, what: &'static str) -> Result<()> {
+pub(super) fn check_order(is_right: bool, what: &'static str) -> Result<()> {
     if is_right { Ok(()) } else { Err(Error::Order { what }) }
 }

@@ -7,6 +7,7 @@ use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Result};
 use zeroize::Zeroizing;
 
+use super::aead::check_order;
 use crate::executor::Executor;
 use crate::incremental::{BlockBuffer, Hold, Planned, SliceIo, StreamState};
 use crate::{Cipher, CipherKey, Direction, Message, xts};
@@ -85,7 +86,7 @@ impl CipherStream {
     /// maximum length. In these two cases nothing is changed. [`Error::Order`] after the end, and errors of devices.
     pub fn update(&mut self, input: &[u8], output: &mut [u8]) -> Result<usize> {
         self.check_open()?;
-        let hold = self.hold();
+        let hold = Hold::of(self.cipher, self.padding == Padding::Pkcs7, self.direction);
         let needed = match &self.state {
             State::Blocks(buffer) => {
                 if self.cipher == Cipher::Xts {
@@ -184,10 +185,10 @@ impl CipherStream {
     pub fn seek(&mut self, iv: &Block, position: u64) -> Result<()> {
         match self.cipher {
             Cipher::Ctr => {
-                let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position / 16));
+                let counter = u128::from_be_bytes(*iv).wrapping_add(u128::from(position.div_ceil(16)));
                 let mut state = StreamState::ctr(Pass::Ctr, counter.to_be_bytes());
                 let mut executor = Planned::new(&*self.executor, self.key.data());
-                state.skip(&mut executor, (position % 16) as usize)?;
+                state.resume(&mut executor, (position % 16) as usize)?;
                 self.state = State::Stream(state);
             }
             Cipher::Xts if position.is_multiple_of(16) => {
@@ -203,15 +204,7 @@ impl CipherStream {
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.finished {
-            Err(Error::Order { what: "the message has ended or failed: start another one" })
-        } else {
-            Ok(())
-        }
-    }
-
-    fn hold(&self) -> Hold {
-        Hold::of(self.cipher, self.padding == Padding::Pkcs7, self.direction)
+        check_order(!self.finished, "the message has ended or failed: start another one")
     }
 }
 

@@ -1,12 +1,11 @@
-//! Incremental CMAC. For GMAC, use [`super::AeadStream`] without data: the CPU may then compute GHASH for a device that lacks it.
+//! Incremental CMAC. For GMAC, use [`super::Sealer`] without data: the CPU may then compute GHASH for a device that lacks it.
 
 use std::sync::Arc;
-
-use subtle::ConstantTimeEq;
 
 use crate::cmac::{self, CmacMessage};
 use crate::executor::Executor;
 use crate::incremental::{Mac, Planned};
+use lockstep_core::gcm::tags_match;
 use lockstep_core::work::Pass;
 use lockstep_core::{Block, Error, Key, Result};
 
@@ -53,10 +52,6 @@ impl CmacStream {
             return Err(Error::TagLength { mode: "CMAC", expected: "4 to 16", got: expected.len() });
         }
         let mac = self.finish()?;
-        if bool::from(expected.ct_eq(&mac[..expected.len()])) {
-            Ok(())
-        } else {
-            Err(Error::AuthenticationFailed)
-        }
+        if tags_match(&mac, expected) { Ok(()) } else { Err(Error::AuthenticationFailed) }
     }
 }

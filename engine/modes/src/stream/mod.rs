@@ -1,12 +1,12 @@
 //! The incremental modes: init, updates with pieces of any length, final, and seek if the mode supports it.
 //!
-//! The output of an incremental decryption is not authenticated before the end of the message. The output of [`AeadStream`]
+//! The output of an incremental decryption is not authenticated before the end of the message. The output of [`Opener`]
 //! must not be used before the tag has been verified.
 
 mod aead;
 mod cipher;
 mod mac;
 
-pub use aead::{AeadStream, MessageLengths};
+pub use aead::{MessageLengths, Opener, Pieces, Sealer};
 pub use cipher::{CipherStream, Padding};
 pub use mac::CmacStream;

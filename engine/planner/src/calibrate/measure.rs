@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::Clock;
 use crate::candidates::DeviceEntry;
 use crate::timing::{Point, Shape, Timing};
-use lockstep_core::backend::{DeviceBuffer, DeviceId};
+use lockstep_core::backend::DeviceBuffer;
 use lockstep_core::data::Data;
 use lockstep_core::work::{AeadMessage, FusedAead, Operation, Pass, Segment, Status, Tag, Task, Tweak};
 use lockstep_core::{Block, Error, Key, KeySize, Result};
@@ -139,12 +139,6 @@ pub(super) struct Subject<'p> {
     pub(super) place: Place,
 }
 
-impl Subject<'_> {
-    fn device(&self) -> DeviceId {
-        self.entry.device.id()
-    }
-}
-
 /// The clock, and a buffer for the data that the measured work processes.
 pub(super) struct Bench<'c> {
     clock: &'c dyn Clock,
@@ -211,7 +205,7 @@ impl<'c> Bench<'c> {
             // The device has failed, and the CPU has repeated the work.
             if failures() != failed {
                 let reason = "it failed while it was being measured".into();
-                return Err(Error::DeviceFailed { device: subject.device(), reason });
+                return Err(Error::DeviceFailed { device: subject.entry.device.id(), reason });
             }
             shortest = shortest.min(ns);
             all += ns;
@@ -241,7 +235,7 @@ impl<'b, 'p> Runner<'b, 'p> {
     fn new(bench: &'b mut Bench<'_>, subject: Subject<'p>, shape: Shape) -> Result<Runner<'b, 'p>> {
         if bench.host.len() < shape.bytes {
             let no_memory = |_| Error::DeviceFailed {
-                device: subject.device(),
+                device: subject.entry.device.id(),
                 reason: "no memory to measure with".into(),
             };
             let more = shape.bytes - bench.host.len();
@@ -305,7 +299,7 @@ impl<'b, 'p> Runner<'b, 'p> {
         (self.subject.run)(Task::Fused(fused, &mut messages))?;
         match messages.iter().all(|message| message.status == Status::Done) {
             true => Ok(()),
-            false => Err(Error::WrongResult { device: self.subject.device() }),
+            false => Err(Error::WrongResult { device: self.subject.entry.device.id() }),
         }
     }
 }

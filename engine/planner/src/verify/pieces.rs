@@ -181,7 +181,14 @@ pub(super) fn compare(
         let mut data = Zeroizing::new(read[before..].to_vec());
         mask(index, &mut data);
         if piece.is_partial_block_of_ocb() {
-            process_partial_block(verifier, piece, &ocb[index], &mut data)?;
+            // The block is XORed with its encrypted offset (RFC 7253, sections 4.2 and 4.3: Pad).
+            let Offsets { masks, offset } = &ocb[index];
+            let mut pad = Zeroizing::new(masks.offset(offset, piece.number as u64));
+            xor(&mut pad, &masks.star);
+            let (state, place) = (&mut [0; 16], Data::in_place(&mut *pad));
+            let segment = Segment { key: piece.key, tweak: None, state, data: place };
+            verifier.trusted.run_pass(Pass::EcbEncrypt, &mut [segment])?;
+            data.iter_mut().zip(&*pad).for_each(|(byte, pad)| *byte ^= pad);
         }
         again.push(data);
         found.push(&written[before..]);
@@ -205,20 +212,4 @@ pub(super) fn compare(
     let pairs = pieces.iter().zip(again.iter().zip(found));
     let different = pairs.filter(|(_, (again, found))| again[..] != **found);
     Ok(different.map(|(piece, (_, found))| (piece.message, found.iter().all(|&byte| byte == 0))).collect())
-}
-
-/// Encrypts or decrypts a partial block of OCB3: XORs it with its encrypted offset (RFC 7253, sections 4.2 and 4.3: Pad).
-fn process_partial_block(
-    verifier: &Verifier<'_>,
-    piece: &Piece<'_>,
-    Offsets { masks, offset }: &Offsets,
-    data: &mut [u8],
-) -> Result<()> {
-    let mut pad = Zeroizing::new(masks.offset(offset, piece.number as u64));
-    xor(&mut pad, &masks.star);
-    let (key, place) = (piece.key, Data::in_place(&mut *pad));
-    let segment = Segment { key, tweak: None, state: &mut [0; 16], data: place };
-    verifier.trusted.run_pass(Pass::EcbEncrypt, &mut [segment])?;
-    data.iter_mut().zip(&*pad).for_each(|(byte, pad)| *byte ^= pad);
-    Ok(())
 }

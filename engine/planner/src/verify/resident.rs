@@ -37,27 +37,12 @@ pub(super) enum Waits {
     Later,
 }
 
-/// Bytes that have already been read.
-struct Read(Zeroizing<Vec<u8>>);
-
-impl Read {
-    /// Reads parts of page-locked memory.
-    fn of(slices: &[PinnedSlice]) -> Read {
-        // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
-        let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
-        slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
-        Read(all)
-    }
-}
-
-impl Fetch for Read {
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    fn wait(self: Box<Self>) -> Result<Zeroizing<Vec<u8>>> {
-        Ok(self.0)
-    }
+/// Reads parts of page-locked memory.
+fn read(slices: &[PinnedSlice]) -> Box<dyn Fetch> {
+    // The vector gets its full capacity at the start, because a vector that grows leaves copies in freed memory.
+    let mut all = Zeroizing::new(Vec::with_capacity(slices.iter().map(PinnedSlice::len).sum()));
+    slices.iter().for_each(|slice| all.extend_from_slice(&slice.buffer().lock()[slice.range()]));
+    Box::new(all)
 }
 
 /// Work that was started, and the samples by which its results are verified.
@@ -96,27 +81,23 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
         true => wanted(&verifier, &all)?,
         false => Vec::new(),
     };
-    let (mut device, mut pinned) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
-    for piece in &pieces {
-        let range = piece.range();
-        match &handles[piece.message] {
-            Data::Device { from, to, .. } => {
-                device.0.push(from.slice(range.clone()));
-                device.1.push(to.slice(range));
-            }
-            Data::Pinned { from, to, .. } => {
-                pinned.0.push(from.slice(range.clone()));
-                pinned.1.push(to.slice(range));
-            }
-            Data::Host(_) => unreachable!("only empty data are in host memory"),
-        }
-    }
+    // The inputs and outputs of all pieces, if they are in memory of one kind.
+    let on_device = pieces.iter().map(|piece| match &handles[piece.message] {
+        Data::Device { from, to, .. } => Some((from.slice(piece.range()), to.slice(piece.range()))),
+        _ => None,
+    });
+    let on_device: Option<(Vec<_>, Vec<_>)> = on_device.collect();
+    let pinned = pieces.iter().map(|piece| match &handles[piece.message] {
+        Data::Pinned { from, to, .. } => Some((from.slice(piece.range()), to.slice(piece.range()))),
+        _ => None,
+    });
+    let pinned: Option<(Vec<_>, Vec<_>)> = pinned.collect();
     let task = Task::from(all);
-    let (input, completion, output): (Box<dyn Fetch>, _, Box<dyn Fetch>) = match memory {
-        Some(memory) if !device.0.is_empty() && pinned.0.is_empty() => {
-            let input = memory.fetch(&device.0, stream)?;
+    let (input, completion, output) = match (memory.filter(|_| !pieces.is_empty()), on_device, pinned) {
+        (Some(memory), Some((from, to)), _) => {
+            let input = memory.fetch(&from, stream)?;
             let completion = submit(task)?;
-            match memory.fetch(&device.1, stream) {
+            match memory.fetch(&to, stream) {
                 Ok(output) => (input, completion, output),
                 Err(error) => {
                     // The work has started, but its results cannot be verified.
@@ -126,10 +107,10 @@ pub(super) fn start<'w, 'd: 'w, 'p: 'w>(
                 }
             }
         }
-        Some(_) if device.0.is_empty() && !pinned.0.is_empty() && waits == Waits::Now => {
-            let input = Read::of(&pinned.0);
+        (Some(_), _, Some((from, to))) if waits == Waits::Now => {
+            let input = read(&from);
             submit(task)?.wait()?;
-            (Box::new(input), Completion::Done, Box::new(Read::of(&pinned.1)))
+            (input, Completion::Done, read(&to))
         }
         _ => return Ok(Started { verifier, completion: submit(task)?, samples: None }),
     };

@@ -60,7 +60,7 @@ impl StreamKey {
     }
 
     fn duplicate(&self) -> PyResult<StreamKey> {
-        Ok(StreamKey { key: self.key.clone(), inline: self.inline.duplicate().ok_or_else(out_of_memory)? })
+        Ok(StreamKey { key: self.key.clone(), inline: self.inline.clone() })
     }
 
     /// Writes the keystream from a block on, on the calling thread.

@@ -58,7 +58,7 @@ impl Allocation {
 
     /// True if it is memory of this device of the engine.
     pub(crate) fn is_of(&self, engine: &Engine, device: DeviceId) -> bool {
-        self.slice.device() == device && Arc::ptr_eq(self.engine.planner(), engine.planner())
+        self.slice.device() == device && std::ptr::eq(self.engine.planner(), engine.planner())
     }
 }
 

@@ -128,13 +128,7 @@ fn crypt(
     iv: &mut [u8; 16],
     data: &mut [u8],
 ) -> lockstep::hazmat::Result<()> {
-    cipher.one(
-        &**engine.planner(),
-        direction,
-        &CipherKey::new(cipher, key.bytes())?,
-        iv,
-        Data::in_place(data),
-    )
+    cipher.one(engine.planner(), direction, &CipherKey::new(cipher, key.bytes())?, iv, Data::in_place(data))
 }
 
 /// The OpenGL device of this name, or the first GPU.

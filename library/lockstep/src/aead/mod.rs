@@ -69,13 +69,11 @@
 
 mod batch;
 mod caller;
-pub(crate) mod incremental;
 mod key;
 mod small;
 
 pub use batch::{HostMessage, open, run, run_on_host, seal};
 pub use caller::{Caller, CallingThread, INLINE_LIMIT};
-pub use incremental::Sealer;
 pub use key::Key;
 pub use lockstep_core::data::{Data, HostData};
 pub use lockstep_core::work::{Status, Tag};
@@ -83,3 +81,32 @@ pub use lockstep_core::{Error, Result};
 pub use lockstep_modes::Direction;
 pub use lockstep_modes::aead::{Aead, AeadKey, Lengths, Message, Row};
 pub use lockstep_modes::stream::MessageLengths;
+/// Encrypts a message in pieces: associated data first, then data, in any split, then the tag. GCM does not need to know the
+/// lengths in advance; CCM does. The other modes process a message in one call.
+///
+/// ```
+/// use lockstep::Engine;
+/// use lockstep::aead::{Aead, Key, Sealer};
+/// use lockstep::hazmat::Opener;
+///
+/// # fn main() -> lockstep::aead::Result<()> {
+/// # let engine = Engine::new().unwrap();
+/// let (mut secret, mut random) = ([0; 32], [0; 12]);
+/// getrandom::fill(&mut secret).unwrap();
+/// getrandom::fill(&mut random).unwrap();
+/// let key = Key::new(Aead::Gcm, &secret)?;
+/// let (mut sealed, mut plain, mut tag) = ([0; 5], [0; 5], [0; 16]);
+/// let mut sealer = Sealer::new(&engine, &key, &random, None)?;
+/// sealer.aad(b"header")?;
+/// sealer.update(b"he", &mut sealed[..2])?;
+/// sealer.update(b"llo", &mut sealed[2..])?;
+/// sealer.finish(&mut tag)?;
+/// let mut opener = Opener::new(&engine, &key, &random, None)?;
+/// opener.aad(b"header")?;
+/// opener.update(&sealed, &mut plain)?;
+/// opener.finish(&tag)?;
+/// assert_eq!(&plain, b"hello");
+/// # Ok(())
+/// # }
+/// ```
+pub use lockstep_modes::stream::Sealer;

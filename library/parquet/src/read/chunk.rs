@@ -274,7 +274,7 @@ impl<S: ReadAt> PlainView<S> {
             modules.push(EncryptedModule::on_host(protection(Kind::Gcm, true), first, header)?);
             modules.push(EncryptedModule::on_host(protection(self.pages, false), second, body)?);
         }
-        if let Some(index) = modules::open(&**self.engine.planner(), &mut modules)? {
+        if let Some(index) = modules::open(self.engine.planner(), &mut modules)? {
             let module = chunk.describe(&pages[index / 2], index % 2 == 0);
             return Err(Error::NotAuthentic(module));
         }

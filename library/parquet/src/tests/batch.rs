@@ -79,7 +79,7 @@ impl Setting {
                 EncryptedModule::on_host(protection, &self.file[range.clone()], output).unwrap()
             })
             .collect();
-        let outcome = decrypt_modules(&**self.engine.planner(), &mut modules);
+        let outcome = decrypt_modules(self.engine.planner(), &mut modules);
         let statuses = modules.iter().map(EncryptedModule::status).collect();
         (outcome, statuses, outputs)
     }

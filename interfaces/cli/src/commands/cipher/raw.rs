@@ -2,13 +2,13 @@
 //! nothing is decrypted before the tag has been checked.
 
 use lockstep::Engine;
-use lockstep::aead::{self, Aead, AeadKey};
+use lockstep::aead::{self, Aead, AeadKey, Sealer};
 use lockstep::hazmat::data::Data;
 use lockstep::hazmat::mode::cbc_cts::{self, Variant};
 use lockstep::hazmat::mode::hctr2::{self, Hctr2Key};
 use lockstep::hazmat::mode::key_wrap::{self, Icv};
 use lockstep::hazmat::mode::{Cipher, CipherKey, Direction};
-use lockstep::hazmat::stream::{AeadStream, CipherStream, CmacStream, Padding};
+use lockstep::hazmat::stream::{CipherStream, CmacStream, Padding};
 use lockstep::hazmat::{self, Block, Key};
 use zeroize::Zeroizing;
 
@@ -66,7 +66,7 @@ impl Raw<'_> {
         let padding = if self.args.no_padding { Padding::None } else { Padding::Pkcs7 };
         let key = CipherKey::new(cipher, &self.key)?;
         let mut stream =
-            CipherStream::new(self.engine.planner().clone(), cipher, self.direction(), padding, key, &iv)?;
+            CipherStream::new((&self.engine).into(), cipher, self.direction(), padding, key, &iv)?;
         let mut processed = Zeroizing::new(vec![0; PIECE + 64]);
         let total = self.input.for_each_piece(PIECE, report, |piece| {
             let done = if cipher.is_stream() {
@@ -88,7 +88,7 @@ impl Raw<'_> {
 
     /// Writes the CMAC of the input in hex.
     fn cmac(&self, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        let mut stream = CmacStream::new(self.engine.planner().clone(), Key::new(&self.key)?);
+        let mut stream = CmacStream::new((&self.engine).into(), Key::new(&self.key)?);
         let total = self.input.for_each_piece(PIECE, report, |piece| Ok(stream.update(piece)?))?;
         self.write_mac(&stream.finish()?, output)?;
         Ok(total)
@@ -97,8 +97,8 @@ impl Raw<'_> {
     /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
     /// data, and only the tag is written, in hex.
     fn gcm(&self, is_mac: bool, output: &mut Writer, report: Report<'_>) -> Result<u64> {
-        let (planner, key) = (self.engine.planner().clone(), AeadKey::new(Aead::Gcm, &self.key)?);
-        let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &self.iv, None)?;
+        let key = AeadKey::new(Aead::Gcm, &self.key)?;
+        let mut stream = Sealer::new(&self.engine, &key, &self.iv, None)?;
         self.aad.iter().try_for_each(|aad| stream.aad(aad))?;
         let total = self.input.for_each_piece(PIECE, report, |piece| {
             if is_mac {

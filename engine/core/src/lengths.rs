@@ -1,8 +1,8 @@
-//! The lengths that a mode allows for its nonces and tags.
+//! The lengths that a mode allows for its nonces, tags and data.
 
 use std::ops::RangeInclusive;
 
-use lockstep_core::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Permitted lengths in bytes.
 #[derive(Debug, Clone, Copy)]
@@ -45,5 +45,17 @@ impl Lengths {
     }
 }
 
+/// Nonces of 96 bits.
+pub const NONCES_OF_12: Lengths = Lengths { ranges: &[12..=12], words: "12" };
 /// Tags of a whole block.
-pub(crate) const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
+pub const FULL_TAGS: Lengths = Lengths { ranges: &[16..=16], words: "16" };
+/// Tags of any number of bytes of a block.
+pub const ALL_TAGS: Lengths = Lengths { ranges: &[1..=16], words: "1 to 16" };
+
+/// Checks that a message has at most `limit` bytes of `what`.
+///
+/// # Errors
+/// [`Error::TooLong`].
+pub fn check_limit(mode: &'static str, what: &'static str, got: u64, limit: u64) -> Result<()> {
+    if got <= limit { Ok(()) } else { Err(Error::TooLong { mode, what, limit }) }
+}
