@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+
 use super::cipher::{block, public, xor_blocks};
-use super::{Prover, block_of, modes, tasks};
+use super::{Prover, block_of, modes, prove, tasks};
 use crate::cases::tasks::PASSES;
 use crate::cases::{Buffer, Extent, Group, KERNELS, Operation};
 use crate::image::Image;
@@ -63,11 +65,29 @@ fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &known[0], &swapped, result))
 }
 
+/// A program without one of the AES rounds of the encryption of a block.
+fn finds_faulty_program(image: &Arc<Image>) -> Result<bool, Stop> {
+    let mut prover = prover(image, Operation::Block)?;
+    modes::prove_serial(&mut prover)?;
+    let decoded = |address| {
+        image.code_at(address).map(|code| Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode())
+    };
+    let is_round = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Aesenc | Mnemonic::Vaesenc);
+    let Some(round) = prover.session.machine.visited().filter_map(decoded).find(is_round) else {
+        return Ok(false);
+    };
+    const NOP: u8 = 0x90;
+    let faulty = image.with_code(round.ip(), &vec![NOP; round.len()]);
+    let outcome = prove(&Arc::new(faulty), prover.group, prover.extent);
+    Ok(prover.outcome.failures.is_empty() && !outcome.failures.is_empty())
+}
+
 /// The names of the controls that the proofs do not refute.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
-    let controls: [(&str, Control); 3] = [
+    let controls: [(&str, Control); 4] = [
         ("proof_control_rare", finds_rare_fault),
+        ("a program without an AES round", finds_faulty_program),
         ("a wrong definition of AES", finds_wrong_definition),
         ("a wrong order of blocks of GHASH", finds_wrong_order),
     ];
