@@ -153,7 +153,7 @@ fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) ->
         for _ in 0..threads {
             scope.spawn(|| {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = cases::run(image, *group, extent, MOST_STEPS);
+                    let outcome = cases::run(image, *group, extent, MOST_STEPS, None);
                     let mut total = total.lock().expect("no thread panics");
                     total.baselines.push(Baseline::new(*group, &outcome));
                     total.add(outcome, known);

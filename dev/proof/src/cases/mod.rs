@@ -17,7 +17,7 @@ use lockstep_reference::Block;
 
 use crate::contracts;
 use crate::image::Image;
-use crate::machine::{Finding, Program, Stop};
+use crate::machine::{Change, Finding, Program, Stop};
 use crate::semantics;
 use crate::taint::Taint;
 pub use session::{Buffer, Session};
@@ -245,10 +245,16 @@ fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
     counter
 }
 
-/// Runs the operation of a group with each length. A run stops after `most_steps` instructions.
-pub fn run(image: &Arc<Image>, group: Group, extent: Extent, most_steps: u64) -> Outcome {
+/// Runs the operation of a group with each length. A run stops after `most_steps` instructions. With a change, the findings are its effects.
+pub fn run(
+    image: &Arc<Image>,
+    group: Group,
+    extent: Extent,
+    most_steps: u64,
+    change: Option<Change>,
+) -> Outcome {
     let mut program = Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer);
-    program.most_steps = most_steps;
+    (program.most_steps, program.change) = (most_steps, change);
     let program = Rc::new(program);
     let mut outcome = Outcome::default();
     match Session::new(&program, group.kernel) {

@@ -114,10 +114,17 @@ impl<D: Domain> Session<D> {
 
     fn not_zero(&self, function: &str, result: u64) -> Result<u64, Stop> {
         // A bool has 8 bits; the rest of the register has no meaning.
-        if result & 0xff == 0 && result < 1 << 32 {
+        let size = if result < 1 << 32 { 1 } else { 8 };
+        if self.is_result_changed(size) || result & 0xff == 0 && size == 1 {
             return Err(self.machine.stop(format!("{function} reports a failure")));
         }
         Ok(result)
+    }
+
+    /// True if a change of the program, whose effect the run shows, has an effect on the lowest bytes of the result of a function.
+    fn is_result_changed(&self, size: usize) -> bool {
+        let result = self.machine.register(iced_x86::Register::RAX);
+        self.machine.follows_change() && result[..size].iter().any(|byte| D::secret(*byte) != 0)
     }
 
     /// The bytes of a buffer.
@@ -129,6 +136,9 @@ impl<D: Domain> Session<D> {
 impl Session {
     /// Adds a buffer of secret bytes.
     pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
+        if self.machine.follows_change() {
+            return self.public(buffer, bytes, is_writable);
+        }
         self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
     }
 
@@ -182,7 +192,9 @@ impl Session {
 
     /// Compares the values of a buffer with the expected ones. The call need not write all bytes of the buffer.
     pub fn check_values(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
-        if self.values(buffer) != expected {
+        let is_changed =
+            self.machine.follows_change() && self.bytes(buffer).iter().any(|byte| Taint::secret(*byte) != 0);
+        if is_changed || self.values(buffer) != expected {
             self.found(Kind::Result, format!("{what} differs from that of the reference implementation"));
         }
     }
@@ -194,8 +206,24 @@ impl Session {
             1;
     }
 
+    /// Calls a function whose result is the verdict on a tag, and checks the verdict.
+    ///
+    /// # Errors
+    /// If the run cannot go on.
+    pub fn check_verdict(&mut self, function: &str, arguments: &[u64], expected: bool) -> Result<(), Stop> {
+        let verdict = self.call(function, arguments)? & 0xff == 1;
+        if verdict != expected || self.is_result_changed(1) {
+            let detail = if expected { "the right tag is refused" } else { "a wrong tag is accepted" };
+            self.found(Kind::Result, detail.into());
+        }
+        Ok(())
+    }
+
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.
     pub fn check_heap(&mut self) {
+        if self.machine.follows_change() {
+            return;
+        }
         let secret = |region: &&Region<Taint>| region.bytes().iter().any(|byte| Taint::secret(*byte) != 0);
         let blocks = self.machine.memory.regions().iter().filter(|region| region.role == Role::Heap);
         let count = blocks.filter(secret).count();
