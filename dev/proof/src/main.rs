@@ -28,8 +28,7 @@ const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [-
   --uncovered   print the functions with instructions that no run has executed
   --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
                      instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
-                     finding, unless the change is known to have no effect. With --short: only fewer lengths, and a failure if this
-                     is so for more than a fifth of the copies
+                     finding, unless the change has no effect in any run or is in the list. With --short: only fewer lengths
   --seed NUMBER      the seed of the changes (1)
   --equivalent LIST  a list of changes that are known to have no effect
 
@@ -180,10 +179,6 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
     }
 }
 
-/// With `--short`, one in this number of mutants may survive without an explanation: a change of a kernel changes the mutants, and their
-/// explanations are written afterwards.
-const MOST_SURVIVORS: usize = 5;
-
 /// Proves equality of groups on all processors. Prints the first failure of each group, and returns the number of groups with a failure or
 /// without a run.
 fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent) -> usize {
@@ -277,9 +272,8 @@ fn prove(options: &Options) -> Result<bool, String> {
         let (file, seed) = (Path::new(&options.file), options.seed.unwrap_or(1));
         let plan = Plan { file, number: *number, seed, extent, known, equivalent };
         let survivors = mutants::run(&image, baselines, &plan)?;
-        let most = if options.is_short { number / MOST_SURVIVORS } else { 0 };
-        println!("{number} mutants, {survivors} of which survive and are not explained; at most {most} may");
-        are_refuted = survivors <= most;
+        println!("{number} mutants, {survivors} of which survive and are not explained");
+        are_refuted = survivors == 0;
     }
     Ok(new + unequal == 0 && stale.is_empty() && are_refuted)
 }

@@ -69,8 +69,8 @@ pub enum Verdict {
     NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
-    /// Nothing refutes it.
-    Survived,
+    /// Nothing refutes it, although it has this effect.
+    Survived(String),
 }
 
 /// The parts of the kernels, which have equally many mutants. Names of functions contain these texts; the first that fits counts.
@@ -199,7 +199,7 @@ fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Pla
     match effect {
         None => Verdict::NoEffect,
         Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
-        Some(_) => Verdict::Survived,
+        Some(effect) => Verdict::Survived(effect),
     }
 }
 
@@ -218,7 +218,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
             }
             Verdict::NoEffect => count.without_effect += 1,
             Verdict::Listed => count.listed += 1,
-            Verdict::Survived => {}
+            Verdict::Survived(_) => {}
         }
         println!("{verdict}: {}", survivors::description(image, mutant));
         print!("{}", survivors::context(image, mutant));
@@ -231,7 +231,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
     let findings: Vec<String> =
         findings.iter().map(|(finding, count)| format!("{finding} ({count})")).collect();
     println!("mutants refuted, by the first finding: {}", findings.join(", "));
-    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived)).count()
+    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived(_))).count()
 }
 
 /// Numbers of mutants of a kind.
@@ -249,7 +249,7 @@ impl fmt::Display for Verdict {
             Verdict::Refuted(finding) => finding,
             Verdict::NoEffect => "no effect in any run",
             Verdict::Listed => "in the list",
-            Verdict::Survived => "SURVIVED",
+            Verdict::Survived(effect) => return write!(f, "SURVIVED with an effect ({effect})"),
         })
     }
 }

@@ -80,7 +80,7 @@ impl<D: Domain> Session<D> {
 
     /// Adds a buffer of public bytes.
     pub fn public(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        self.buffer(buffer, bytes.iter().map(|byte| D::constant(*byte)).collect(), is_writable)
+        self.buffer(buffer, self.publics(bytes), is_writable)
     }
 
     /// Adds a structure of public numbers of 8 bytes.
@@ -94,21 +94,40 @@ impl<D: Domain> Session<D> {
         self.machine.memory.remove(buffer.address());
     }
 
-    /// Calls a function, and returns the value of RAX.
+    /// Bytes without a secret.
+    pub fn publics(&self, bytes: &[u8]) -> Vec<D::Byte> {
+        bytes.iter().map(|byte| D::constant(*byte)).collect()
+    }
+
+    /// Adds the input and the output of a call, and returns both addresses: one buffer in place, or two.
+    pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[D::Byte], in_place: bool) -> (u64, u64) {
+        if in_place {
+            let address = self.buffer(output, bytes.to_vec(), true);
+            return (address, address);
+        }
+        let from = self.buffer(input, bytes.to_vec(), false);
+        (from, self.public(output, &vec![0xee; bytes.len()], true))
+    }
+
+    /// Calls a function, searches for secrets that it leaves behind, and returns the value of RAX. This value is public: an address, or a
+    /// verdict.
     ///
     /// # Errors
     /// If the run cannot go on.
-    pub fn invoke(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
         self.machine.clear_scratch();
-        self.machine.call(function, arguments)
+        let result = self.machine.call(function, arguments)?;
+        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
+        self.machine.find_left(&results);
+        Ok(result)
     }
 
     /// Calls a function whose result is the address of a new object, or a bool that is true.
     ///
     /// # Errors
     /// If the run cannot go on, or if the result is zero.
-    pub fn invoke_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.invoke(function, arguments)?;
+    pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
+        let result = self.call(function, arguments)?;
         self.not_zero(function, result)
     }
 
@@ -134,44 +153,16 @@ impl<D: Domain> Session<D> {
 }
 
 impl Session {
+    /// Secret bytes. In runs that show the effect of a change, nothing is secret.
+    pub fn secrets(&self, bytes: &[u8]) -> Vec<Tainted> {
+        let follows_change = self.machine.follows_change();
+        let secret = |byte: &u8| if follows_change { Taint::constant(*byte) } else { Tainted::secret(*byte) };
+        bytes.iter().map(secret).collect()
+    }
+
     /// Adds a buffer of secret bytes.
     pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        if self.machine.follows_change() {
-            return self.public(buffer, bytes, is_writable);
-        }
-        self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
-    }
-
-    /// Adds the input and the output of a call, and returns both addresses. In place, they are one secret buffer. Out of place, the input
-    /// is a secret, read-only buffer, and the output is another buffer.
-    pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[u8], in_place: bool) -> (u64, u64) {
-        if in_place {
-            let address = self.secret(output, bytes, true);
-            return (address, address);
-        }
-        let from = self.secret(input, bytes, false);
-        (from, self.public(output, &vec![0xee; bytes.len()], true))
-    }
-
-    /// Calls a function, searches for secrets that it leaves behind, and returns the value of RAX. This value is public: an address, or a
-    /// verdict.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.invoke(function, arguments)?;
-        let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
-        self.machine.find_left(&results);
-        Ok(result)
-    }
-
-    /// Calls a function whose result is the address of a new object, or a bool that is true.
-    ///
-    /// # Errors
-    /// If the run cannot go on, or if the result is zero.
-    pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.call(function, arguments)?;
-        self.not_zero(function, result)
+        self.buffer(buffer, self.secrets(bytes), is_writable)
     }
 
     /// The values of the bytes of a buffer.
@@ -206,17 +197,12 @@ impl Session {
             1;
     }
 
-    /// Calls a function whose result is the verdict on a tag, and checks the verdict.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub fn check_verdict(&mut self, function: &str, arguments: &[u64], expected: bool) -> Result<(), Stop> {
-        let verdict = self.call(function, arguments)? & 0xff == 1;
+    /// Checks the verdict on a task or a tag, which the last call has returned.
+    pub fn check_verdict(&mut self, verdict: bool, expected: bool) {
         if verdict != expected || self.is_result_changed(1) {
-            let detail = if expected { "the right tag is refused" } else { "a wrong tag is accepted" };
+            let detail = if expected { "a right message is refused" } else { "a wrong tag is accepted" };
             self.found(Kind::Result, detail.into());
         }
-        Ok(())
     }
 
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.
