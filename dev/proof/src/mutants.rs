@@ -6,23 +6,21 @@
 
 mod change;
 mod effects;
-mod random;
 mod survivors;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use crate::cases::{self, Extent, Group, Outcome};
 use crate::image::{self, Image};
 use crate::known::Known;
 use crate::machine::Change;
+use crate::parallel;
+use crate::random::Random;
 use change::Changer;
 pub use change::{Kind, Mutant};
-use random::Random;
 pub use survivors::{Equivalence, parse};
 
 /// What the runs of a group do without a change.
@@ -80,7 +78,7 @@ const PARTS: [&str; 3] = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockst
 fn choose(image: &Image, baselines: &[Baseline], number: usize, seed: u64) -> Vec<Mutant> {
     let mut parts = visited_by_part(image, baselines);
     parts.retain(|part| !part.is_empty());
-    let (mut random, mut changer) = (Random::new(seed), Changer::new(image));
+    let (mut random, mut changer) = (Random(seed), Changer::new(image));
     let mut mutants: Vec<Mutant> = Vec::new();
     while mutants.len() < number && !parts.is_empty() {
         let part = &parts[mutants.len() % parts.len()];
@@ -167,17 +165,10 @@ pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) ->
     baselines.sort_by_cached_key(|baseline| (baseline.steps, baseline.group.to_string()));
     let baselines = &baselines[..];
     let mutants = choose(image, baselines, plan.number, plan.seed);
-    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = judge(image, baselines, mutant, plan);
-                    verdicts.lock().expect("no thread panics").push((mutant, verdict));
-                }
-            });
-        }
+    let verdicts = Mutex::new(Vec::new());
+    parallel::for_each(&mutants, |mutant| {
+        let verdict = judge(image, baselines, mutant, plan);
+        verdicts.lock().expect("no thread panics").push((mutant, verdict));
     });
     let verdicts = verdicts.into_inner().expect("no thread panics");
     let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::cases::Kernel;
 use crate::machine::{Finding, Kind, Machine, Program, Stop};
 use crate::memory::{Region, Role};
+use crate::random::Random;
 use crate::taint::{Taint, Tainted};
 use crate::value::Domain;
 
@@ -38,16 +39,12 @@ pub struct Session<D: Domain = Taint> {
     pub results: Vec<Vec<u8>>,
 }
 
-/// Pseudo-random bytes (SplitMix64).
+/// Pseudo-random bytes.
 pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
-    let word = |index: usize| {
-        let start = (seed as u64) << 32 | index as u64;
-        let mut x = (start + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ x >> 31).to_le_bytes()
-    };
-    (0..len).map(|place| word(place / 8)[place % 8]).collect()
+    let mut random = Random((seed as u64) << 32);
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+    bytes.truncate(len);
+    bytes
 }
 
 impl<D: Domain> Session<D> {

@@ -8,9 +8,9 @@ use iced_x86::{
 };
 
 use super::effects::{Effects, is_same_operation};
-use super::random::Random;
 use crate::image::Image;
 use crate::machine::{Change, text};
+use crate::random::Random;
 use crate::semantics;
 use crate::taint::Taint;
 

@@ -3,9 +3,7 @@ use std::rc::Rc;
 use iced_x86::Register;
 
 use super::change::{Changer, decode};
-use super::random::Random;
 use super::*;
-use crate::image::{Segment, Symbol};
 use crate::machine::{Machine, Program};
 use crate::taint::Taint;
 use crate::value::Domain;
@@ -13,23 +11,14 @@ use crate::{contracts, semantics};
 
 const START: u64 = 0x1000;
 
-/// A program that consists of one function.
 fn image(code: &[u8]) -> Image {
-    let segment = Segment { address: START, bytes: code.to_vec(), is_writable: false, is_code: true };
-    let symbol = Symbol { address: START, size: code.len() as u64, name: "f".into(), is_function: true };
-    Image {
-        segments: vec![segment],
-        symbols: vec![symbol],
-        functions: BTreeMap::from([("f".into(), START)]),
-        imports: BTreeMap::new(),
-        verdict: None,
-    }
+    Image::of_function(START, code)
 }
 
 /// True if the removal of the instruction at an offset has an effect on RAX, on a branch or on an address.
 fn removal_has_effect(code: &[u8], offset: u64) -> bool {
     let image = Arc::new(image(code));
-    let mutant = Changer::new(&image).change(Kind::Dropped, START + offset, &mut Random::new(1)).unwrap();
+    let mutant = Changer::new(&image).change(Kind::Dropped, START + offset, &mut Random(1)).unwrap();
     assert!(mutant.after().is_empty());
     let mut program = Program::<Taint>::new(image, semantics::of, contracts::answer);
     program.change = Some(mutant.change());
@@ -85,7 +74,7 @@ fn changes_are_reproducible_and_keep_the_length() {
     let image = image(&code);
     let places: Vec<u64> = decode(&code, START).iter().map(|i| i.ip()).collect();
     let changes = |seed| {
-        let (mut changer, mut random) = (Changer::new(&image), Random::new(seed));
+        let (mut changer, mut random) = (Changer::new(&image), Random(seed));
         let mut found = Vec::new();
         for kind in Kind::ALL {
             for place in (0..40).map(|index| places[index % 4]) {
@@ -115,7 +104,7 @@ fn instructions_that_do_not_depend_on_each_other_are_not_exchanged() {
     let code = [0x89, 0x07, 0x89, 0x4f, 0x04, 0x89, 0x57, 0x06, 0xc3];
     let image = image(&code);
     let exchanged =
-        |offset| Changer::new(&image).change(Kind::Order, START + offset, &mut Random::new(1)).is_some();
+        |offset| Changer::new(&image).change(Kind::Order, START + offset, &mut Random(1)).is_some();
     assert_eq!([exchanged(0), exchanged(2)], [false, true]);
 }
 
@@ -123,7 +112,7 @@ fn instructions_that_do_not_depend_on_each_other_are_not_exchanged() {
 fn a_line_of_the_list_may_name_the_instruction_before() {
     // cmp ecx,11; jb +1; nop; ret
     let image = image(&[0x83, 0xf9, 0x0b, 0x72, 0x01, 0x90, 0xc3]);
-    let mutant = Changer::new(&image).change(Kind::Dropped, START + 3, &mut Random::new(1)).unwrap();
+    let mutant = Changer::new(&image).change(Kind::Dropped, START + 3, &mut Random(1)).unwrap();
     for (previous, describes) in [("cmp e*,0Bh", true), ("cmp e*,0Dh", false)] {
         let list = parse(&format!("dropped: f: jb * -> nothing after {previous}")).unwrap();
         assert_eq!(list[0].describes(&image, &mutant), describes, "{previous}");
