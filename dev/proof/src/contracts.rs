@@ -154,7 +154,7 @@ fn free<D: Domain>(m: &mut Machine<D>, address: u64) -> Step {
         return Err(m.stop(format!("{address:#x} is freed, which is no block")));
     };
     let secret = block.bytes().iter().position(|byte| D::secret(*byte) != 0);
-    if let Some(place) = secret {
+    if let Some(place) = secret.filter(|_| !m.follows_change()) {
         let count = block.bytes().iter().filter(|byte| D::secret(**byte) != 0).count();
         let writer = u64::from(block.writers()[place]);
         let size = block.bytes().len();

@@ -70,6 +70,19 @@ impl Image {
         Image::parse(&data).map_err(|error| format!("{}: {error}", path.display()))
     }
 
+    /// A program that consists of one function with the name `f`.
+    pub fn of_function(address: u64, code: &[u8]) -> Image {
+        let segment = Segment { address, bytes: code.to_vec(), is_writable: false, is_code: true };
+        let symbol = Symbol { address, size: code.len() as u64, name: "f".into(), is_function: true };
+        Image {
+            segments: vec![segment],
+            symbols: vec![symbol],
+            functions: BTreeMap::from([("f".into(), address)]),
+            imports: BTreeMap::new(),
+            verdict: None,
+        }
+    }
+
     fn parse(data: &[u8]) -> Result<Image, String> {
         let file = elf_file(data)?;
         if file.architecture() != object::Architecture::X86_64 {

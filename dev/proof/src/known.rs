@@ -3,17 +3,14 @@
 
 use crate::machine::Finding;
 
-/// A line of the list: the kind of a finding, the maximum number of bytes, and the start and the end of the name of the function.
+/// A line of the list: the kind of a finding, the maximum number of bytes, and the name of the function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Known {
     /// The text of the line.
     pub line: String,
     kind: String,
     most: usize,
-    start: String,
-    end: String,
-    /// True if `start` is the whole name.
-    is_exact: bool,
+    name: String,
 }
 
 impl Known {
@@ -29,21 +26,36 @@ impl Known {
     }
 
     fn matches(&self, kind: &str, name: &str) -> bool {
-        let rest = name.strip_prefix(self.start.as_str());
-        kind == self.kind
-            && rest
-                .is_some_and(|rest| if self.is_exact { rest.is_empty() } else { rest.ends_with(&self.end) })
+        kind == self.kind && matches(&self.name, name)
     }
 }
 
+/// True if a text has the form of a pattern, in which `*` stands for any text.
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(place) = rest.find(part) else { return false };
+        rest = &rest[place + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// The lines of a list without empty lines and lines that start with `#`, which are reasons.
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
 /// Reads the list. A line is `kind: function`, or `kind, at most N bytes: function` for secrets that are left behind. `*` stands for
-/// any text of a name, once. Lines that start with `#` are reasons.
+/// any text of a name. Lines that start with `#` are reasons.
 ///
 /// # Errors
 /// A message for a line of another form.
 pub fn parse(text: &str) -> Result<Vec<Known>, String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
+    lines(text)
         .map(|line| {
             let (kind, function) =
                 line.split_once(": ").ok_or_else(|| format!("not `kind: function`: {line}"))?;
@@ -54,16 +66,7 @@ pub fn parse(text: &str) -> Result<Vec<Known>, String> {
                 }
                 None => (kind, 0),
             };
-            let (start, end) = function.split_once('*').unwrap_or((function, ""));
-            let is_exact = !function.contains('*');
-            Ok(Known {
-                line: line.into(),
-                kind: kind.into(),
-                most,
-                start: start.into(),
-                end: end.into(),
-                is_exact,
-            })
+            Ok(Known { line: line.into(), kind: kind.into(), most, name: function.into() })
         })
         .collect()
 }

@@ -16,6 +16,7 @@
 //! | [`coverage`] | instructions of kernels that no case has executed |
 //! | [`known`] | the list of known findings |
 //! | [`mutants`] | random changes of single instructions, which the analysis must refute |
+//! | [`parallel`], [`random`] | threads; reproducible numbers |
 
 pub mod aes;
 pub mod cases;
@@ -27,6 +28,8 @@ pub mod known;
 pub mod machine;
 pub mod memory;
 pub mod mutants;
+pub mod parallel;
+pub mod random;
 pub mod semantics;
 pub mod symbols;
 pub mod taint;

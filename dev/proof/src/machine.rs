@@ -1,5 +1,6 @@
 //! The machine: registers, flags and memory of x86-64, and the loop that executes instructions.
 
+mod change;
 mod remains;
 
 use std::array::from_fn;
@@ -10,6 +11,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register, RflagsBits};
+
+pub use change::Change;
 
 use crate::image::Image;
 use crate::memory::{Denied, Memory, Region, Role, Writer};
@@ -130,6 +133,8 @@ pub struct Program<D: Domain> {
     pub image: Arc<Image>,
     /// Maximum number of instructions of a run.
     pub most_steps: u64,
+    /// A change whose effect the runs show.
+    pub change: Option<Change>,
     /// The table of instructions.
     semantics: fn(Mnemonic) -> Option<Run<D>>,
     /// Answers the call of an imported function.
@@ -149,7 +154,7 @@ impl<D: Domain> Program<D> {
         let decoded = code
             .map(|segment| (segment.address, segment.bytes.iter().map(|_| OnceCell::new()).collect()))
             .collect();
-        Program { image, most_steps: MOST_STEPS, semantics, imports, decoded }
+        Program { image, most_steps: MOST_STEPS, change: None, semantics, imports, decoded }
     }
 
     /// The addresses of all instructions that have been executed.
@@ -298,6 +303,11 @@ impl<D: Domain> Machine<D> {
         &self.program.image
     }
 
+    /// The addresses of all instructions that runs of the program have executed.
+    pub fn visited(&self) -> impl Iterator<Item = u64> {
+        self.program.visited()
+    }
+
     /// Calls an exported function with at most six arguments, and returns the value of RAX.
     ///
     /// # Errors
@@ -356,15 +366,21 @@ impl<D: Domain> Machine<D> {
         let Some(decoded) = program.decoded(self.at) else {
             return (program.imports)(self);
         };
-        let instruction = &decoded.instruction;
         self.writer = self.at as Writer;
-        self.next = instruction.next_ip();
-        let Some(run) = decoded.run else {
+        if let Some(change) = program.change.as_ref().filter(|change| change.contains(self.at)) {
+            return self.step_both(program, change);
+        }
+        self.next = decoded.instruction.next_ip();
+        self.execute_one(&decoded.instruction, decoded.run, decoded.undefined)
+    }
+
+    fn execute_one(&mut self, instruction: &Instruction, run: Option<Run<D>>, undefined: u32) -> Step {
+        let Some(run) = run else {
             return Err(self.stop(format!("the instruction `{}` has no semantics", text(instruction))));
         };
         run(self, instruction)?;
-        if decoded.undefined != 0 {
-            self.undefine(decoded.undefined);
+        if undefined != 0 {
+            self.undefine(undefined);
         }
         Ok(())
     }
@@ -510,7 +526,7 @@ impl<D: Domain> Machine<D> {
         if (STACK_END - STACK as u64..self.lowest).contains(&address) {
             self.lowest = address;
         }
-        if bytes.len() == 1 && self.is_verdict() {
+        if bytes.len() == 1 && self.is_verdict() && !self.follows_change() {
             let verdict = D::constant(D::value(bytes[0]));
             return self.memory.write(address, &[verdict], self.writer).map_err(|denied| self.deny(&denied));
         }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use lockstep_proof::cases::{self, Extent, Group, Outcome, controls};
 use lockstep_proof::coverage;
@@ -14,6 +12,7 @@ use lockstep_proof::image::Image;
 use lockstep_proof::known::{self, Known};
 use lockstep_proof::machine::{Finding, Kind, MOST_STEPS};
 use lockstep_proof::mutants::{self, Baseline, Equivalence, Plan};
+use lockstep_proof::parallel;
 
 const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [--list] [--equality]
                    [--uncovered]
@@ -28,8 +27,7 @@ const USAGE: &str = "usage: prove FILE [--short] [--only TEXT] [--known LIST] [-
   --uncovered   print the functions with instructions that no run has executed
   --mutants NUMBER   after the analysis with fewer lengths, also analyse as many copies of FILE, each with one random change of an
                      instruction. Copies without a finding are analysed with all lengths, too. It is a failure if a copy has no
-                     finding, unless the change is known to have no effect. With --short: only fewer lengths, and a failure if this
-                     is so for more than a fifth of the copies
+                     finding, unless the change has no effect in any run or is in the list. With --short: only fewer lengths
   --seed NUMBER      the seed of the changes (1)
   --equivalent LIST  a list of changes that are known to have no effect
 
@@ -57,20 +55,10 @@ fn options() -> Result<Options, String> {
         match argument.as_str() {
             "--short" => options.is_short = true,
             "--only" => options.only = value()?,
-            "--known" => {
-                let path = value()?;
-                let text =
-                    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
-                options.known = known::parse(&text).map_err(|error| format!("{path}: {error}"))?;
-            }
+            "--known" => options.known = list(&value()?, known::parse)?,
             "--mutants" => options.mutants = number(&value()?)?,
             "--seed" => options.seed = Some(number(&value()?)?),
-            "--equivalent" => {
-                let path = value()?;
-                let text =
-                    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {path}: {error}"))?;
-                options.equivalent = mutants::parse(&text).map_err(|error| format!("{path}: {error}"))?;
-            }
+            "--equivalent" => options.equivalent = list(&value()?, mutants::parse)?,
             "--list" => options.lists = true,
             "--equality" => options.skips_taint = true,
             "--uncovered" => options.shows_uncovered = true,
@@ -86,6 +74,12 @@ fn options() -> Result<Options, String> {
         return Err("--equality does not analyse mutants".into());
     }
     Ok(options)
+}
+
+/// Reads a list from a file.
+fn list<T>(path: &str, parse: fn(&str) -> Result<Vec<T>, String>) -> Result<Vec<T>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    parse(&text).map_err(|error| format!("{path}: {error}"))
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
@@ -147,19 +141,12 @@ impl Total {
 
 /// Runs groups on all processors.
 fn run(image: &Arc<Image>, groups: &[Group], extent: Extent, known: &[Known]) -> Total {
-    let (next, total) = (AtomicUsize::new(0), Mutex::new(Total::default()));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = cases::run(image, *group, extent, MOST_STEPS);
-                    let mut total = total.lock().expect("no thread panics");
-                    total.baselines.push(Baseline::new(*group, &outcome));
-                    total.add(outcome, known);
-                }
-            });
-        }
+    let total = Mutex::new(Total::default());
+    parallel::for_each(groups, |group| {
+        let outcome = cases::run(image, *group, extent, MOST_STEPS, None);
+        let mut total = total.lock().expect("no thread panics");
+        total.baselines.push(Baseline::new(*group, &outcome));
+        total.add(outcome, known);
     });
     total.into_inner().expect("no thread panics")
 }
@@ -180,35 +167,21 @@ fn report_coverage(image: &Image, outcome: &Outcome, shows_functions: bool) {
     }
 }
 
-/// With `--short`, one in this number of mutants may survive without an explanation: a change of a kernel changes the mutants, and their
-/// explanations are written afterwards.
-const MOST_SURVIVORS: usize = 5;
-
 /// Proves equality of groups on all processors. Prints the first failure of each group, and returns the number of groups with a failure or
 /// without a run.
 fn prove_equality(image: &Arc<Image>, groups: &[Group], extent: Extent) -> usize {
-    let (next, total) = (AtomicUsize::new(0), Mutex::new((0, 0)));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let equality::Outcome { runs, failures } = equality::prove(image, *group, extent);
-                    if let Some(first) = failures.first() {
-                        println!(
-                            "FOUND: not equal in {} of {runs} runs\n    first run: {first}",
-                            failures.len()
-                        );
-                    }
-                    if runs == 0 {
-                        println!("FOUND: no run: {group}");
-                    }
-                    let has_failed = runs == 0 || !failures.is_empty();
-                    let mut total = total.lock().expect("no thread panics");
-                    (total.0, total.1) = (total.0 + runs, total.1 + usize::from(has_failed));
-                }
-            });
+    let total = Mutex::new((0, 0));
+    parallel::for_each(groups, |group| {
+        let equality::Outcome { runs, failures } = equality::prove(image, *group, extent);
+        if let Some(first) = failures.first() {
+            println!("FOUND: not equal in {} of {runs} runs\n    first run: {first}", failures.len());
         }
+        if runs == 0 {
+            println!("FOUND: no run: {group}");
+        }
+        let has_failed = runs == 0 || !failures.is_empty();
+        let mut total = total.lock().expect("no thread panics");
+        (total.0, total.1) = (total.0 + runs, total.1 + usize::from(has_failed));
     });
     let (runs, failed) = total.into_inner().expect("no thread panics");
     println!(
@@ -277,9 +250,8 @@ fn prove(options: &Options) -> Result<bool, String> {
         let (file, seed) = (Path::new(&options.file), options.seed.unwrap_or(1));
         let plan = Plan { file, number: *number, seed, extent, known, equivalent };
         let survivors = mutants::run(&image, baselines, &plan)?;
-        let most = if options.is_short { number / MOST_SURVIVORS } else { 0 };
-        println!("{number} mutants, {survivors} of which survive and are not explained; at most {most} may");
-        are_refuted = survivors <= most;
+        println!("{number} mutants, {survivors} of which survive and are not explained");
+        are_refuted = survivors == 0;
     }
     Ok(new + unequal == 0 && stale.is_empty() && are_refuted)
 }

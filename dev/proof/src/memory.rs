@@ -163,6 +163,18 @@ impl<D: Domain> Memory<D> {
     }
 }
 
+impl<D: Domain> Memory<D> {
+    /// Applies a function to the bytes of each region that differs in a copy of this memory.
+    pub fn combine(&mut self, other: &Memory<D>, mut function: impl FnMut(&mut [D::Byte], &[D::Byte])) {
+        for (region, other) in self.regions.iter_mut().zip(&other.regions) {
+            if !Rc::ptr_eq(&region.bytes, &other.bytes) {
+                let bytes: &mut Vec<D::Byte> = Rc::make_mut(&mut region.bytes);
+                function(bytes, &other.bytes);
+            }
+        }
+    }
+}
+
 impl<D: Domain> Default for Memory<D> {
     fn default() -> Self {
         Memory::new()

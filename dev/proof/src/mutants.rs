@@ -5,24 +5,22 @@
 //! instruction are run, the shortest first, and up to the first finding that is not known.
 
 mod change;
-mod dead;
-mod random;
+mod effects;
 mod survivors;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 
 use crate::cases::{self, Extent, Group, Outcome};
 use crate::image::{self, Image};
 use crate::known::Known;
+use crate::machine::Change;
+use crate::parallel;
+use crate::random::Random;
 use change::Changer;
 pub use change::{Kind, Mutant};
-pub use dead::Reason;
-use random::Random;
 pub use survivors::{Equivalence, parse};
 
 /// What the runs of a group do without a change.
@@ -65,12 +63,12 @@ pub struct Plan<'a> {
 pub enum Verdict {
     /// The first finding.
     Refuted(String),
-    /// No run can refute it, for this reason.
-    Equivalent(Reason),
+    /// No run can refute it: what it changes reaches no result, no branch and no address in any run.
+    NoEffect,
     /// A line of the list of equivalent mutants describes it.
     Listed,
-    /// Nothing refutes it.
-    Survived,
+    /// Nothing refutes it, although it has this effect.
+    Survived(String),
 }
 
 /// The parts of the kernels, which have equally many mutants. Names of functions contain these texts; the first that fits counts.
@@ -80,7 +78,7 @@ const PARTS: [&str; 3] = ["lockstep_cpu::vectors", "lockstep_cpu::soft", "lockst
 fn choose(image: &Image, baselines: &[Baseline], number: usize, seed: u64) -> Vec<Mutant> {
     let mut parts = visited_by_part(image, baselines);
     parts.retain(|part| !part.is_empty());
-    let (mut random, mut changer) = (Random::new(seed), Changer::new(image));
+    let (mut random, mut changer) = (Random(seed), Changer::new(image));
     let mut mutants: Vec<Mutant> = Vec::new();
     while mutants.len() < number && !parts.is_empty() {
         let part = &parts[mutants.len() % parts.len()];
@@ -107,13 +105,14 @@ fn visited_by_part(image: &Image, baselines: &[Baseline]) -> Vec<Vec<u64>> {
     parts
 }
 
-/// Runs the groups that execute the changed instruction on a program with the change, in the order of the slice. Returns the first finding.
+/// Runs the groups that execute the changed instruction, in the order of the slice, and returns the first finding: on a program with the change,
+/// or on the original to show effects of the change.
 fn refute(
-    changed: &Arc<Image>,
+    program: &Arc<Image>,
     baselines: &[Baseline],
     mutant: &Mutant,
     extent: Extent,
-    known: &[Known],
+    (known, change): (&[Known], Option<&Change>),
 ) -> Option<String> {
     let executes = |baseline: &&Baseline| {
         mutant.before.iter().any(|instruction| baseline.visited.binary_search(&instruction.ip()).is_ok())
@@ -122,7 +121,7 @@ fn refute(
         // With all lengths, runs take more instructions.
         let longer = if extent == Extent::Full { 8 } else { 2 };
         let limit = longer * baseline.most_steps + MARGIN;
-        first_finding(&cases::run(changed, baseline.group, extent, limit), known)
+        first_finding(&cases::run(program, baseline.group, extent, limit, change.cloned()), known)
     })
 }
 
@@ -139,7 +138,7 @@ fn check_file(baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Resul
     std::fs::write(&path, data).map_err(io_error)?;
     let image = Image::read(&path);
     std::fs::remove_file(&path).map_err(io_error)?;
-    let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, plan.known);
+    let finding = refute(&Arc::new(image?), baselines, mutant, Extent::Short, (plan.known, None));
     finding.map(|_| ()).ok_or_else(|| format!("a mutant in a file is not refuted: {}", mutant.text()))
 }
 
@@ -162,21 +161,14 @@ fn first_finding(outcome: &Outcome, known: &[Known]) -> Option<String> {
 ///
 /// # Errors
 /// A message if a refuted mutant is not refuted when it is read from a file.
-pub fn run(image: &Image, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Result<usize, String> {
+pub fn run(image: &Arc<Image>, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Result<usize, String> {
     baselines.sort_by_cached_key(|baseline| (baseline.steps, baseline.group.to_string()));
     let baselines = &baselines[..];
     let mutants = choose(image, baselines, plan.number, plan.seed);
-    let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some(mutant) = mutants.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = judge(image, baselines, mutant, plan);
-                    verdicts.lock().expect("no thread panics").push((mutant, verdict));
-                }
-            });
-        }
+    let verdicts = Mutex::new(Vec::new());
+    parallel::for_each(&mutants, |mutant| {
+        let verdict = judge(image, baselines, mutant, plan);
+        verdicts.lock().expect("no thread panics").push((mutant, verdict));
     });
     let verdicts = verdicts.into_inner().expect("no thread panics");
     let refuted = verdicts.iter().find(|(_, verdict)| matches!(verdict, Verdict::Refuted(_)));
@@ -184,25 +176,21 @@ pub fn run(image: &Image, mut baselines: Vec<Baseline>, plan: &Plan<'_>) -> Resu
     Ok(summarise(image, &verdicts))
 }
 
-/// Tries to refute a mutant.
-fn judge(image: &Image, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
+/// Tries to refute a mutant. If no run refutes it, searches for its effect in the same runs.
+fn judge(image: &Arc<Image>, baselines: &[Baseline], mutant: &Mutant, plan: &Plan<'_>) -> Verdict {
     let extents =
         if plan.extent == Extent::Full { &[Extent::Short, Extent::Full][..] } else { &[Extent::Short] };
     let changed = Arc::new(image.with_code(mutant.address, &mutant.code));
-    let reason = dead::reason(image, mutant);
     for extent in extents {
-        if let Some(finding) = refute(&changed, baselines, mutant, *extent, plan.known) {
+        if let Some(finding) = refute(&changed, baselines, mutant, *extent, (plan.known, None)) {
             return Verdict::Refuted(finding);
         }
-        // The analysis of liveness covers all lengths. The other reasons also depend on runs or on arguments.
-        if reason == Some(Reason::Dead) {
-            break;
-        }
     }
-    match reason {
-        Some(reason) => Verdict::Equivalent(reason),
-        None if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
-        None => Verdict::Survived,
+    let effect = refute(image, baselines, mutant, plan.extent, (&[], Some(&mutant.change())));
+    match effect {
+        None => Verdict::NoEffect,
+        Some(_) if plan.equivalent.iter().any(|line| line.describes(image, mutant)) => Verdict::Listed,
+        Some(effect) => Verdict::Survived(effect),
     }
 }
 
@@ -219,23 +207,22 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
                 *findings.entry(finding).or_default() += 1;
                 continue;
             }
-            Verdict::Equivalent(Reason::Dead) => count.dead += 1,
-            Verdict::Equivalent(Reason::Check) => count.checks += 1,
+            Verdict::NoEffect => count.without_effect += 1,
             Verdict::Listed => count.listed += 1,
-            Verdict::Survived => {}
+            Verdict::Survived(_) => {}
         }
         println!("{verdict}: {}", survivors::description(image, mutant));
         print!("{}", survivors::context(image, mutant));
     }
-    for (kind, Count { all, refuted, dead, checks, listed }) in &kinds {
+    for (kind, Count { all, refuted, without_effect, listed }) in &kinds {
         println!(
-            "mutants, {kind}: {refuted} of {all} refuted; equivalent: {dead} dead, {checks} only in checks, {listed} in the list"
+            "mutants, {kind}: {refuted} of {all} refuted, {without_effect} without effect in all runs, {listed} in the list"
         );
     }
     let findings: Vec<String> =
         findings.iter().map(|(finding, count)| format!("{finding} ({count})")).collect();
     println!("mutants refuted, by the first finding: {}", findings.join(", "));
-    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived)).count()
+    verdicts.iter().filter(|(_, verdict)| matches!(verdict, Verdict::Survived(_))).count()
 }
 
 /// Numbers of mutants of a kind.
@@ -243,8 +230,7 @@ fn summarise(image: &Image, verdicts: &[(&Mutant, Verdict)]) -> usize {
 struct Count {
     all: usize,
     refuted: usize,
-    dead: usize,
-    checks: usize,
+    without_effect: usize,
     listed: usize,
 }
 
@@ -252,12 +238,9 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Verdict::Refuted(finding) => finding,
-            Verdict::Equivalent(Reason::Dead) => "equivalent, since its effects are dead",
-            Verdict::Equivalent(Reason::Check) => {
-                "equivalent, since it changes only a check that never fails"
-            }
-            Verdict::Listed => "equivalent, in the list",
-            Verdict::Survived => "SURVIVED",
+            Verdict::NoEffect => "no effect in any run",
+            Verdict::Listed => "in the list",
+            Verdict::Survived(effect) => return write!(f, "SURVIVED with an effect ({effect})"),
         })
     }
 }

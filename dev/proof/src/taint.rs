@@ -144,6 +144,10 @@ impl Domain for Taint {
         Tainted { value, secret: if secret == 0 { 0 } else { 0xff } }
     }
 
+    fn marked(&mut self, x: Tainted, y: Tainted) -> Tainted {
+        Tainted { value: x.value, secret: x.secret | y.secret | x.value ^ y.value }
+    }
+
     fn or(&mut self, x: Tainted, y: Tainted) -> Tainted {
         // A public one determines the result.
         let secret = x.secret & (y.secret | !y.value) | y.secret & !x.value;

@@ -95,6 +95,11 @@ pub trait Domain: Clone + Default {
     /// `secret` is the mask of the bits that may depend on secrets.
     fn opaque(&mut self, value: u8, secret: u8) -> Self::Byte;
 
+    /// `x`, with all bits marked as secret that differ in `y`.
+    fn marked(&mut self, x: Self::Byte, y: Self::Byte) -> Self::Byte {
+        if x == y { x } else { self.opaque(Self::value(x), 0xff) }
+    }
+
     /// The bits of `x` OR those of `y`.
     fn or(&mut self, x: Self::Byte, y: Self::Byte) -> Self::Byte {
         let both = self.and(x, y);

@@ -38,6 +38,14 @@ pub extern "C" fn proof_control_register(secret: &[u8; 16], _: &mut [u8; 16]) {
     };
 }
 
+/// Leaves a secret in a register that functions preserve. A function with a prologue would restore the register.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub extern "C" fn proof_control_preserved(secret: &[u8; 16], _: &mut [u8; 16]) {
+    std::arch::naked_asm!("mov rbx, [rdi]", "ret")
+}
+
 /// Leaves a secret on the stack.
 #[unsafe(no_mangle)]
 pub extern "C" fn proof_control_stack(secret: &[u8; 16], _: &mut [u8; 16]) {

@@ -1,306 +1,331 @@
-//! Incremental GCM and OCB3, and GCM of whole messages.
+//! Incremental GCM and OCB3, and GCM of whole messages: one sequence of calls for both domains, and the runs with secret values.
 
 use lockstep_reference::{Aes, gcm, ocb};
 
 use super::session::{Buffer, Session, sample};
 use super::{Extent, Group, Operation, Outcome, lengths};
-use crate::machine::{Kind, Stop};
+use crate::machine::Stop;
+use crate::taint::Tainted;
+use crate::value::Domain;
 
 const KEY: Buffer = Buffer(16);
 const IV: Buffer = Buffer(17);
 const AAD: Buffer = Buffer(18);
-const TAG: Buffer = Buffer(19);
+pub(crate) const TAG: Buffer = Buffer(19);
 const INPUT: Buffer = Buffer(20);
-const OUTPUT: Buffer = Buffer(21);
+pub(crate) const OUTPUT: Buffer = Buffer(21);
 const MESSAGE: Buffer = Buffer(1);
 
-/// A way to process a message.
-#[derive(Clone, Copy)]
-struct Form {
-    in_place: bool,
-    /// True if the tag to compare with is wrong.
-    is_forged: bool,
+/// A message, and how it is processed.
+#[derive(Clone)]
+pub(crate) struct Message<B> {
+    pub(crate) operation: Operation,
+    pub(crate) in_place: bool,
     /// True if a copy of the object continues the message after the additional data.
-    is_copied: bool,
-    /// True if the object has processed another message before, which was not completed.
-    is_reused: bool,
-    iv_len: usize,
-    /// Number of bytes of the tag of OCB3 in a decryption.
-    tag_len: usize,
+    pub(crate) is_copied: bool,
+    pub(crate) iv: Vec<B>,
+    pub(crate) aad: Vec<B>,
+    pub(crate) data: Vec<B>,
+    pub(crate) tag_len: usize,
+    /// Numbers of bytes of the first of two pieces of the additional data, and of the data of GCM.
+    pub(crate) pieces: [usize; 2],
 }
 
-/// The ways in which the message with this index is processed.
-fn forms(operation: Operation, index: usize) -> Vec<Form> {
-    let plain = Form {
-        in_place: true,
-        is_forged: false,
-        is_copied: false,
-        is_reused: false,
-        iv_len: 12,
-        tag_len: 16,
-    };
-    let (is_ocb, opens) = (matches!(operation, Operation::Ocb(_)), !encrypts(operation));
+impl Operation {
+    /// True if an AEAD seals, false if it opens.
+    pub(crate) fn encrypts(self) -> bool {
+        matches!(self, Operation::Gcm(true) | Operation::GcmMessage(true) | Operation::Ocb(true))
+    }
+
+    /// True for OCB3.
+    pub(crate) fn is_ocb(self) -> bool {
+        matches!(self, Operation::Ocb(_))
+    }
+
+    /// True for GCM of whole messages.
+    pub(crate) fn is_whole(self) -> bool {
+        matches!(self, Operation::GcmMessage(_))
+    }
+
+    /// The maximum length of data and the lengths near which kernels change their method.
+    pub(crate) fn aead_lengths(self, kernel: super::Kernel) -> (usize, [usize; 3]) {
+        let ((from, step), wide) = (kernel.gcm, kernel.step);
+        match self.is_ocb() {
+            true => (3 * wide + 48, [wide, 2 * wide, 3 * wide]),
+            false => (from + 2 * step + 48, [step, from, from + step]),
+        }
+    }
+
+    /// Calls a function of an AEAD by the end of its name.
+    fn call<D: Domain>(self, session: &mut Session<D>, name: &str, arguments: &[u64]) -> Result<(), Stop> {
+        match self.is_ocb() {
+            true => session.call(&format!("proof_ocb_{name}"), arguments)?,
+            // The functions of GCM return false on an error.
+            false => session.call_well(&format!("proof_gcm_{name}"), arguments)?,
+        };
+        Ok(())
+    }
+}
+
+/// The lengths of the additional data, the first pieces, the IVs and the tags to compare with of the message with this index. The lengths change
+/// with the length of the data, so that no additional runs are needed. The longest additional data have more than eight blocks.
+pub(crate) fn parameters(operation: Operation, index: usize) -> (usize, [usize; 2], usize, usize) {
+    let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
+    // First pieces that are not whole blocks.
+    let pieces = [[0, 7, 0, 19][index % 4], [0, 1, 16, 37, 0, 0, 0][index % 7]];
     // If the length of the IV is not 12 bytes, GCM computes the first counter block with the key, so the counter is secret.
     let iv_len = match operation {
         Operation::Gcm(_) => [12, 1, 16, 60][index % 4],
         Operation::Ocb(_) => [12, 1, 15][index % 3],
         _ => 12,
     };
-    let tag_len = if is_ocb && opens { [16, 8, 1, 12][index % 4] } else { 16 };
-    let is_copied = index % 8 == 1 && !matches!(operation, Operation::GcmMessage(_));
-    let is_reused = index % 4 == 2;
-    let mut forms = vec![plain, Form { in_place: false, is_copied, is_reused, iv_len, tag_len, ..plain }];
-    if opens && index.is_multiple_of(4) {
-        forms.push(Form { is_forged: true, in_place: index.is_multiple_of(8), ..plain });
-    }
-    forms
+    let tag_len = if operation.is_ocb() && !operation.encrypts() { [16, 8, 1, 12][index % 4] } else { 16 };
+    (aad_len, pieces, iv_len, tag_len)
 }
 
-fn encrypts(operation: Operation) -> bool {
-    match operation {
-        Operation::Gcm(encrypts) | Operation::GcmMessage(encrypts) | Operation::Ocb(encrypts) => encrypts,
-        _ => unreachable!("an AEAD"),
-    }
+/// Makes the object of an AEAD with a key.
+pub(crate) fn new_object<D: Domain>(
+    session: &mut Session<D>,
+    operation: Operation,
+    key: Vec<D::Byte>,
+) -> Result<u64, Stop> {
+    let (kernel, len) = (session.kernel, key.len() as u64);
+    let key = session.buffer(KEY, key, false);
+    let object = if operation.is_ocb() {
+        let place = session.call_well("proof_ocb_place", &[])?;
+        session.call_well("proof_ocb_set", &[place, kernel, key, len])?;
+        place
+    } else {
+        session.call_well("proof_gcm_new", &[kernel, key, len])?
+    };
+    session.remove(KEY);
+    Ok(object)
 }
 
-/// A message: input and output, additional data, IV and tag.
-struct Message {
-    form: Form,
-    is_ocb: bool,
-    encrypts: bool,
-    iv: Vec<u8>,
-    aad: Vec<u8>,
-    input: Vec<u8>,
+/// The starts and lengths of one piece or of two.
+fn pieces(first: usize, len: usize) -> impl Iterator<Item = (u64, u64)> {
+    let (first, len) = (first.min(len) as u64, len as u64);
+    [(0, first), (first, len - first)].into_iter().skip(usize::from(first == 0))
+}
+
+/// Starts a message, and processes its additional data and its data. Returns the object that ends the message: a copy, if there is one.
+pub(crate) fn update<D: Domain>(
+    session: &mut Session<D>,
+    object: u64,
+    message: &Message<D::Byte>,
+) -> Result<u64, Stop> {
+    let Message { operation, iv, aad, data, .. } = message;
+    if operation.is_whole() {
+        return Ok(object);
+    }
+    let iv_place = session.buffer(IV, iv.clone(), false);
+    let aad_place = session.buffer(AAD, aad.clone(), false);
+    let (from, to) = session.data(INPUT, OUTPUT, data, message.in_place);
+    let mut start = vec![object, u64::from(operation.encrypts()), iv_place, iv.len() as u64];
+    start.extend(operation.is_ocb().then_some(message.tag_len as u64));
+    operation.call(session, "start", &start)?;
+    for (start, len) in pieces(message.pieces[0], aad.len()) {
+        operation.call(session, "aad", &[object, aad_place + start, len])?;
+    }
+    let object = match (message.is_copied, operation.is_ocb()) {
+        (false, _) => object,
+        (true, false) => session.call_well("proof_gcm_copy", &[object])?,
+        (true, true) => {
+            let copy = session.call_well("proof_ocb_place", &[])?;
+            session.call_well("proof_ocb_copy", &[copy, object])?;
+            copy
+        }
+    };
+    if !operation.is_ocb() {
+        for (start, len) in pieces(message.pieces[1], data.len()) {
+            operation.call(session, "update", &[object, from + start, to + start, len])?;
+        }
+        return Ok(object);
+    }
+    let (whole, rest) = (data.len() as u64 / 16 * 16, data.len() as u64 % 16);
+    operation.call(session, "blocks", &[object, from, to, whole])?;
+    if rest > 0 {
+        operation.call(session, "last", &[object, from + whole, to + whole, rest])?;
+    }
+    Ok(object)
+}
+
+/// Ends a message, or processes a whole message. Without a tag to compare with, the tag is written. Returns the verdict.
+pub(crate) fn finish<D: Domain>(
+    session: &mut Session<D>,
+    object: u64,
+    message: &Message<D::Byte>,
+    expected: Option<&[D::Byte]>,
+) -> Result<bool, Stop> {
+    let Message { operation, iv, aad, data, .. } = message;
+    let tag = match expected {
+        Some(tag) => session.buffer(TAG, tag.to_vec(), false),
+        None => session.public(TAG, &[0xee; 16], true),
+    };
+    let verdict = if operation.is_whole() {
+        let iv = session.buffer(IV, iv.clone(), false);
+        let aad_place = session.buffer(AAD, aad.clone(), false);
+        let (from, to) = session.data(INPUT, OUTPUT, data, message.in_place);
+        let (aad_len, len) = (aad.len() as u64, data.len() as u64);
+        let parts = [iv, aad_place, aad_len, from, to, len, tag, u64::from(operation.encrypts())];
+        let structure = session.structure(MESSAGE, &parts);
+        session.call("proof_gcm_message", &[object, structure])?
+    } else if operation.encrypts() {
+        operation.call(session, "seal", &[object, tag])?;
+        1
+    } else if operation.is_ocb() {
+        session.call("proof_ocb_open", &[object, tag, message.tag_len as u64])?
+    } else {
+        session.call("proof_gcm_open", &[object, tag])?
+    };
+    Ok(verdict & 0xff == 1)
+}
+
+/// A message with its result by the reference implementation.
+struct Case {
+    message: Message<Tainted>,
     output: Vec<u8>,
     tag: Vec<u8>,
+    /// The byte of the tag to compare with that is wrong.
+    wrong_byte: Option<usize>,
+    /// True if the object has processed another message before, which was not completed.
+    is_reused: bool,
+    description: String,
 }
 
-impl Message {
-    /// A message of `len` bytes, and its result by the reference implementation.
-    fn new(group: Group, aes: &Aes, len: usize, aad_len: usize, form: Form) -> Message {
-        let encrypts = encrypts(group.operation);
-        let (iv, aad, plaintext) = (sample(form.iv_len, 7), sample(aad_len, 8), sample(len, 3));
-        let is_ocb = matches!(group.operation, Operation::Ocb(_));
-        let (ciphertext, tag) = if is_ocb {
-            ocb::seal(aes, &iv, &aad, &plaintext, form.tag_len)
+/// The message with an index of a group in all ways in which it is processed.
+fn cases(session: &Session, group: Group, aes: &Aes, index: usize, len: usize) -> Vec<Case> {
+    let operation = group.operation;
+    let (aad_len, pieces, iv_len, tag_len) = parameters(operation, index);
+    let case = |in_place: bool, is_plain: bool, wrong_byte: Option<usize>| {
+        let (iv_len, tag_len) = if is_plain { (12, 16) } else { (iv_len, tag_len) };
+        let is_copied = !is_plain && index % 8 == 1 && !operation.is_whole();
+        let is_reused = !is_plain && index % 4 == 2 && !operation.is_whole();
+        let (iv, aad, plaintext) = (sample(iv_len, 7), sample(aad_len, 8), sample(len, 3));
+        let (ciphertext, tag) = if operation.is_ocb() {
+            ocb::seal(aes, &iv, &aad, &plaintext, tag_len)
         } else {
             let (ciphertext, tag) = gcm::seal(aes, &iv, &aad, &plaintext);
             (ciphertext, tag.to_vec())
         };
-        let (input, output) = if encrypts { (plaintext, ciphertext) } else { (ciphertext, plaintext) };
-        Message { form, is_ocb, encrypts, iv, aad, input, output, tag }
+        let (input, output) =
+            if operation.encrypts() { (plaintext, ciphertext) } else { (ciphertext, plaintext) };
+        let lens = format!("{len} bytes, IV of {iv_len} bytes, tag of {tag_len} bytes");
+        let place = if in_place { "in place" } else { "not in place" };
+        let copied = if is_copied { ", by a copy" } else { "" };
+        let reused = if is_reused { ", after another message" } else { "" };
+        let forged = if wrong_byte.is_some() { ", a wrong tag" } else { "" };
+        let description = format!("{group}, {lens}, {place}{copied}{reused}{forged}");
+        let (aad, data) = (session.secrets(&aad), session.secrets(&input));
+        let iv = session.publics(&iv);
+        let message = Message { operation, in_place, is_copied, iv, aad, data, tag_len, pieces };
+        Case { message, output, tag, wrong_byte, is_reused, description }
+    };
+    let mut cases = vec![case(true, true, None), case(false, false, None)];
+    if !operation.encrypts() && index.is_multiple_of(4) {
+        // A comparison by two numbers of 64 bits may ignore one of them.
+        let in_place = index.is_multiple_of(8);
+        cases.push(case(in_place, true, Some(if in_place { 15 } else { 0 })));
     }
+    cases
 }
 
 /// Runs the AEAD of a group with each length.
 pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
-    let key = sample(group.key_len, 5);
+    let (operation, key) = (group.operation, sample(group.key_len, 5));
     let aes = Aes::new(&key);
     let mut keyed = session.clone();
-    let bytes = keyed.secret(KEY, &key, false);
-    let is_ocb = matches!(group.operation, Operation::Ocb(_));
-    let made =
-        if is_ocb { new_ocb(&mut keyed, bytes, key.len()) } else { new_gcm(&mut keyed, bytes, key.len()) };
-    keyed.remove(KEY);
+    let made = new_object(&mut keyed, operation, session.secrets(&key));
     outcome.add(&keyed, made.clone(), format!("{group}: set-up"));
     let Ok(object) = made else { return };
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
-    let (from, step) = group.kernel.gcm;
-    let most = if is_ocb { 3 * group.kernel.step + 48 } else { from + 2 * step + 48 };
+    let (most, _) = operation.aead_lengths(group.kernel);
     for (index, len) in lengths(group.kernel, extent, 1, most).into_iter().enumerate() {
-        // The length of the additional data changes with the length of the data, so that no additional run is needed. The longest have more
-        // than eight blocks.
-        let aad_len = [0, 13, 16, 45, 140, 300][index % 6];
-        for form in forms(group.operation, index) {
+        for case in cases(session, group, &aes, index, len) {
             let mut session = keyed.clone();
-            let message = Message::new(group, &aes, len, aad_len, form);
-            run_message(&mut session, group, (object, &message, index), outcome);
+            let result = process(&mut session, object, &case);
+            outcome.add(&session, result, case.description);
         }
     }
-    let result = end(&mut keyed, object, &key, is_ocb);
+    if !operation.is_ocb() {
+        let mut session = keyed.clone();
+        let result = run_with_new_key(&mut session, group, (object, &aes), most);
+        outcome.add(&session, result, format!("{group}, {most} bytes, a new key and a second message"));
+    }
+    // The object is dropped during a message.
+    let result =
+        abandon(&mut keyed, object, operation).and_then(|()| drop_objects(&mut keyed, operation, &[object]));
     outcome.add(&keyed, result, format!("{group}: end of the key"));
 }
 
-fn run_message(
-    session: &mut Session,
-    group: Group,
-    (object, message, index): (u64, &Message, usize),
-    outcome: &mut Outcome,
-) {
-    session.results = if message.encrypts {
-        vec![message.output.clone(), message.tag.clone()]
+/// Processes a message, and checks its results.
+fn process(session: &mut Session, object: u64, case: &Case) -> Result<(), Stop> {
+    let Case { message, output, tag, wrong_byte, .. } = case;
+    let operation = message.operation;
+    session.results = if operation.encrypts() {
+        vec![output.clone(), tag.clone()]
     } else {
-        vec![message.input.clone()]
+        vec![message.data.iter().map(|byte| crate::taint::Taint::value(*byte)).collect()]
     };
-    let result = match group.operation {
-        Operation::Gcm(_) => incremental_gcm(session, object, message, index),
-        Operation::GcmMessage(_) => whole_gcm(session, object, message),
-        _ => incremental_ocb(session, object, message),
-    };
-    if result.is_ok() {
-        session.check(OUTPUT, "the output", &message.output);
-        if message.encrypts {
-            session.check(TAG, "the tag", &message.tag);
-        }
+    if case.is_reused {
+        abandon(session, object, operation)?;
     }
-    let Form { in_place, is_forged, is_copied, is_reused, iv_len, tag_len } = message.form;
-    let place = if in_place { "in place" } else { "not in place" };
-    let forged = if is_forged { ", a wrong tag" } else { "" };
-    let copied = if is_copied { ", by a copy" } else { "" };
-    let reused = if is_reused { ", after another message" } else { "" };
-    let len = message.input.len();
-    let lens = format!("{len} bytes, IV of {iv_len} bytes, tag of {tag_len} bytes");
-    outcome.add(session, result, format!("{group}, {lens}, {place}{copied}{reused}{forged}"));
+    let last = update(session, object, message)?;
+    let mut expected = session.publics(tag);
+    if let Some(place) = *wrong_byte {
+        expected[place] = session.publics(&[tag[place] ^ 0x40])[0];
+    }
+    let verdict = finish(session, last, message, (!operation.encrypts()).then_some(&expected))?;
+    if operation.is_whole() || !operation.encrypts() {
+        session.check_verdict(verdict, wrong_byte.is_none());
+    }
+    if message.is_copied {
+        drop_objects(session, operation, &[last, object])?;
+    }
+    session.check(OUTPUT, "the output", output);
+    if operation.encrypts() {
+        session.check(TAG, "the tag", tag);
+    }
+    Ok(())
 }
 
-/// Sets the key of GCM once more, and drops the object.
-fn end(session: &mut Session, object: u64, key: &[u8], is_ocb: bool) -> Result<(), Stop> {
-    if !is_ocb {
-        let bytes = session.secret(KEY, key, false);
-        session.call_well("proof_gcm_set_key", &[object, bytes, key.len() as u64])?;
-        session.remove(KEY);
+/// Drops all objects.
+fn drop_objects(session: &mut Session, operation: Operation, objects: &[u64]) -> Result<(), Stop> {
+    for object in objects {
+        session.call(if operation.is_ocb() { "proof_ocb_drop" } else { "proof_gcm_drop" }, &[*object])?;
     }
-    session.call(if is_ocb { "proof_ocb_drop" } else { "proof_gcm_drop" }, &[object])?;
     session.check_heap();
     Ok(())
 }
 
-fn new_gcm(session: &mut Session, key: u64, len: usize) -> Result<u64, Stop> {
-    let kernel = session.kernel;
-    session.call_well("proof_gcm_new", &[kernel, key, len as u64])
+/// Processes one of the longest messages, sets another key of GCM, and processes another one.
+fn run_with_new_key(
+    session: &mut Session,
+    group: Group,
+    (object, aes): (u64, &Aes),
+    len: usize,
+) -> Result<(), Stop> {
+    process(session, object, &cases(session, group, aes, 3, len)[0])?;
+    let other = sample(group.key_len, 6);
+    let bytes = session.secret(KEY, &other, false);
+    session.call_well("proof_gcm_set_key", &[object, bytes, other.len() as u64])?;
+    session.remove(KEY);
+    process(session, object, &cases(session, group, &Aes::new(&other), 3, len)[0])
 }
 
-fn new_ocb(session: &mut Session, key: u64, len: usize) -> Result<u64, Stop> {
-    let (place, kernel) = (session.call_well("proof_ocb_place", &[])?, session.kernel);
-    session.call_well("proof_ocb_set", &[place, kernel, key, len as u64])?;
-    Ok(place)
-}
-
-/// The place of a tag: it is written, or it is public and compared.
-fn tag_place(session: &mut Session, message: &Message) -> u64 {
-    if message.encrypts {
-        return session.public(TAG, &[0xee; 16], true);
-    }
-    let mut tag = message.tag.clone();
-    if let Some(last) = tag.last_mut().filter(|_| message.form.is_forged) {
-        *last ^= 0x40;
-    }
-    session.public(TAG, &tag, false)
-}
-
-/// The verdict on a right tag must be true, and that on a wrong tag false.
-fn check_verdict(session: &mut Session, message: &Message, result: u64) {
-    if (result & 0xff == 1) == message.form.is_forged {
-        let verdict =
-            if message.form.is_forged { "a wrong tag is accepted" } else { "the right tag is refused" };
-        session.found(Kind::Result, verdict.into());
-    }
-}
-
-/// Lengths of the first of two pieces: none, and some that are not whole blocks.
-fn first_piece(index: usize, len: usize) -> usize {
-    [0, 1, 16, 37, 0, 0, 0][index % 7].min(len)
-}
-
-/// Number of bytes of the data and of the additional data of a message that is not completed: not whole blocks.
-const ABANDONED: u64 = 21;
-
-/// Starts a message that is not completed.
-fn abandon(session: &mut Session, object: u64, message: &Message) -> Result<(), Stop> {
-    let iv = session.public(IV, &[0x5d; 12], false);
-    let data = session.secret(OUTPUT, &sample(ABANDONED as usize, 11), true);
-    if message.is_ocb {
-        session.call("proof_ocb_start", &[object, u64::from(message.encrypts), iv, 12, 16])?;
-        session.call("proof_ocb_aad", &[object, data, ABANDONED])?;
-        session.call("proof_ocb_blocks", &[object, data, data, 16])?;
-        session.call("proof_ocb_last", &[object, data + 16, data + 16, ABANDONED - 16])?;
-        return Ok(());
-    }
-    session.call_well("proof_gcm_start", &[object, u64::from(message.encrypts), iv, 12])?;
-    session.call_well("proof_gcm_aad", &[object, data, ABANDONED])?;
-    session.call_well("proof_gcm_update", &[object, data, data, ABANDONED])?;
-    Ok(())
-}
-
-fn incremental_gcm(session: &mut Session, gcm: u64, message: &Message, index: usize) -> Result<(), Stop> {
-    if message.form.is_reused {
-        abandon(session, gcm, message)?;
-    }
-    let iv = session.public(IV, &message.iv, false);
-    let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.form.in_place);
-    session.call_well("proof_gcm_start", &[gcm, u64::from(message.encrypts), iv, message.iv.len() as u64])?;
-    session.call_well("proof_gcm_aad", &[gcm, aad, message.aad.len() as u64])?;
-    let original = gcm;
-    let gcm = if message.form.is_copied { session.call_well("proof_gcm_copy", &[gcm])? } else { gcm };
-    let (first, len) = (first_piece(index, message.input.len()) as u64, message.input.len() as u64);
-    if first > 0 {
-        session.call_well("proof_gcm_update", &[gcm, from, to, first])?;
-    }
-    session.call_well("proof_gcm_update", &[gcm, from + first, to + first, len - first])?;
-    let tag = tag_place(session, message);
-    if message.encrypts {
-        session.call_well("proof_gcm_seal", &[gcm, tag])?;
-    } else {
-        let verdict = session.call("proof_gcm_open", &[gcm, tag])?;
-        check_verdict(session, message, verdict);
-    }
-    if message.form.is_copied {
-        for object in [gcm, original] {
-            session.call("proof_gcm_drop", &[object])?;
-        }
-        session.check_heap();
-    }
-    Ok(())
-}
-
-fn whole_gcm(session: &mut Session, gcm: u64, message: &Message) -> Result<(), Stop> {
-    let iv = session.public(IV, &message.iv, false);
-    let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, message.form.in_place);
-    let tag = tag_place(session, message);
-    let (aad_len, len) = (message.aad.len() as u64, message.input.len() as u64);
-    let parts = [iv, aad, aad_len, from, to, len, tag, u64::from(message.encrypts)];
-    let structure = session.structure(MESSAGE, &parts);
-    let verdict = session.call("proof_gcm_message", &[gcm, structure])?;
-    check_verdict(session, message, verdict);
-    Ok(())
-}
-
-fn incremental_ocb(session: &mut Session, ocb: u64, message: &Message) -> Result<(), Stop> {
-    if message.form.is_reused {
-        abandon(session, ocb, message)?;
-    }
-    let Form { in_place, is_copied, tag_len, .. } = message.form;
-    let iv = session.public(IV, &message.iv, false);
-    let aad = session.secret(AAD, &message.aad, false);
-    let (from, to) = session.data(INPUT, OUTPUT, &message.input, in_place);
-    let iv_len = message.iv.len() as u64;
-    session.call("proof_ocb_start", &[ocb, u64::from(message.encrypts), iv, iv_len, tag_len as u64])?;
-    session.call("proof_ocb_aad", &[ocb, aad, message.aad.len() as u64])?;
-    let original = ocb;
-    let ocb = if is_copied { session.call_well("proof_ocb_place", &[])? } else { original };
-    if is_copied {
-        session.call_well("proof_ocb_copy", &[ocb, original])?;
-    }
-    let len = message.input.len() as u64;
-    let (whole, rest) = (len / 16 * 16, len % 16);
-    session.call("proof_ocb_blocks", &[ocb, from, to, whole])?;
-    if rest > 0 {
-        session.call("proof_ocb_last", &[ocb, from + whole, to + whole, rest])?;
-    }
-    let tag = tag_place(session, message);
-    if message.encrypts {
-        session.call("proof_ocb_seal", &[ocb, tag])?;
-    } else {
-        let verdict = session.call("proof_ocb_open", &[ocb, tag, tag_len as u64])?;
-        check_verdict(session, message, verdict);
-    }
-    if is_copied {
-        for object in [ocb, original] {
-            session.call("proof_ocb_drop", &[object])?;
-        }
-        session.check_heap();
-    }
+/// Starts a message with data that are not whole blocks, and does not complete it.
+fn abandon(session: &mut Session, object: u64, operation: Operation) -> Result<(), Stop> {
+    let bytes = session.secrets(&sample(21, 11));
+    let message = Message {
+        operation,
+        in_place: true,
+        is_copied: false,
+        iv: session.publics(&[0x5d; 12]),
+        aad: bytes.clone(),
+        data: bytes,
+        tag_len: 16,
+        pieces: [0, 0],
+    };
+    update(session, object, &message)?;
     Ok(())
 }

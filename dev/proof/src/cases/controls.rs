@@ -11,11 +11,13 @@ use crate::semantics;
 use crate::taint::Taint;
 
 /// The controls, each with the kind of finding that the analysis must report.
-const CONTROLS: [(&str, Kind); 12] = [
+const CONTROLS: [(&str, Kind); 14] = [
     ("proof_control_branch", Kind::Branch),
     ("proof_control_address", Kind::Address),
     ("proof_control_time", Kind::Time),
     ("proof_control_register", Kind::Register),
+    ("proof_control_preserved", Kind::Preserved),
+    ("proof_control_preserved", Kind::Register),
     ("proof_control_stack", Kind::Stack),
     ("proof_control_heap", Kind::Heap),
     ("proof_control_read", Kind::Access),

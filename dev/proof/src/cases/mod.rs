@@ -3,7 +3,7 @@
 //!
 //! A [`Group`] is a kernel, a key size and an operation. It sets its keys once, and runs the operation with each length.
 
-mod aead;
+pub(crate) mod aead;
 pub mod controls;
 pub(crate) mod modes;
 pub(crate) mod session;
@@ -13,11 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use lockstep_reference::Block;
-
 use crate::contracts;
 use crate::image::Image;
-use crate::machine::{Finding, Program, Stop};
+use crate::machine::{Change, Finding, Program, Stop};
 use crate::semantics;
 use crate::taint::Taint;
 pub use session::{Buffer, Session};
@@ -69,12 +67,6 @@ pub enum Operation {
     Key,
     /// A mode of a key, by its index in `modes::MODES`.
     Mode(usize),
-    /// Encryption of one block.
-    Block,
-    /// CBC-MAC.
-    CbcMac,
-    /// XTS of a data unit.
-    XtsUnit(bool),
     /// Incremental GCM.
     Gcm(bool),
     /// GCM of a whole message.
@@ -90,15 +82,11 @@ pub enum Operation {
 impl Operation {
     /// All operations.
     pub fn all() -> Vec<Operation> {
-        let mut all = vec![Operation::Key, Operation::Block, Operation::CbcMac];
-        all.extend((0..modes::MODES.len()).map(Operation::Mode));
+        let mut all = vec![Operation::Key];
+        let is_function = |index: &usize| !modes::MODES[*index].function.is_empty();
+        all.extend((0..modes::MODES.len()).filter(is_function).map(Operation::Mode));
         for encrypts in [true, false] {
-            all.extend([
-                Operation::XtsUnit(encrypts),
-                Operation::Gcm(encrypts),
-                Operation::GcmMessage(encrypts),
-            ]);
-            all.push(Operation::Ocb(encrypts));
+            all.extend([Operation::Gcm, Operation::GcmMessage, Operation::Ocb].map(|make| make(encrypts)));
         }
         all.extend((0..tasks::PASSES.len()).map(Operation::Pass));
         all.extend((0..tasks::FUSED.len()).map(Operation::Fused));
@@ -112,9 +100,6 @@ impl std::fmt::Display for Operation {
         match self {
             Operation::Key => f.write_str("key"),
             Operation::Mode(index) => f.write_str(modes::MODES[*index].name),
-            Operation::Block => f.write_str("block"),
-            Operation::CbcMac => f.write_str("CBC-MAC"),
-            Operation::XtsUnit(encrypts) => write!(f, "XTS unit {}", direction(*encrypts)),
             Operation::Gcm(encrypts) => write!(f, "GCM {}", direction(*encrypts)),
             Operation::GcmMessage(encrypts) => write!(f, "GCM message {}", direction(*encrypts)),
             Operation::Ocb(encrypts) => write!(f, "OCB3 {}", direction(*encrypts)),
@@ -155,7 +140,7 @@ pub fn groups() -> Vec<Group> {
 }
 
 impl Operation {
-    fn takes_hash_key(self) -> bool {
+    pub(crate) fn takes_hash_key(self) -> bool {
         matches!(self, Operation::Pass(index) if tasks::PASSES[index].name == "Polyval")
     }
 }
@@ -218,47 +203,23 @@ fn lengths(kernel: Kernel, extent: Extent, unit: usize, most: usize) -> Vec<usiz
     (0..=most).step_by(unit).filter(|len| extent == Extent::Full || is_short(len)).collect()
 }
 
-/// The last 16 bytes of a chaining state and the data after it.
-fn last_block(state: &Block, data: &[u8]) -> Block {
-    *[state, data].concat().last_chunk().expect("16 bytes")
-}
-
-/// The XOR of the last blocks of input and output; the state if there are none.
-fn last_difference(state: &Block, input: &[u8], output: &[u8]) -> Block {
-    let Some((input, output)) = input.last_chunk::<16>().zip(output.last_chunk::<16>()) else {
-        return *state;
-    };
-    std::array::from_fn(|place| input[place] ^ output[place])
-}
-
-/// A counter in the last `width` bytes of a block, increased by the number of blocks of the data, including a partial one.
-fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
-    let mut counter = *counter;
-    for _ in 0..len.div_ceil(16) {
-        for byte in counter[16 - width..].iter_mut().rev() {
-            *byte = byte.wrapping_add(1);
-            if *byte != 0 {
-                break;
-            }
-        }
-    }
-    counter
-}
-
-/// Runs the operation of a group with each length. A run stops after `most_steps` instructions.
-pub fn run(image: &Arc<Image>, group: Group, extent: Extent, most_steps: u64) -> Outcome {
+/// Runs the operation of a group with each length. A run stops after `most_steps` instructions. With a change, the findings are its effects.
+pub fn run(
+    image: &Arc<Image>,
+    group: Group,
+    extent: Extent,
+    most_steps: u64,
+    change: Option<Change>,
+) -> Outcome {
     let mut program = Program::<Taint>::new(Arc::clone(image), semantics::of, contracts::answer);
-    program.most_steps = most_steps;
+    (program.most_steps, program.change) = (most_steps, change);
     let program = Rc::new(program);
     let mut outcome = Outcome::default();
     match Session::new(&program, group.kernel) {
         Ok(session) => match group.operation {
-            Operation::Key
-            | Operation::Block
-            | Operation::CbcMac
-            | Operation::Mode(_)
-            | Operation::XtsUnit(_) => {
-                modes::run(&session, group, extent, &mut outcome);
+            Operation::Key => modes::run_key(&session, group, &mut outcome),
+            Operation::Mode(index) => {
+                modes::run(&session, group, extent, &modes::MODES[index], &mut outcome);
             }
             Operation::Gcm(_) | Operation::GcmMessage(_) | Operation::Ocb(_) => {
                 aead::run(&session, group, extent, &mut outcome);

@@ -1,96 +1,281 @@
-//! Cases of the modes that need only one key.
+//! The modes of a key: one table and one call of each mode for both domains, and the runs with secret values.
 
-use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ofb, xts};
+use lockstep_reference::{Aes, Block, cbc, cbc_mac, cfb, ctr, ecb, ghash, ofb, pcbc, polyval, xts};
 
 use super::session::{Buffer, Session, sample};
-use super::{Extent, Group, Operation, Outcome, counter_after, last_block, last_difference, lengths};
+use super::{Extent, Group, Outcome, lengths};
 use crate::machine::Stop;
+use crate::value::Domain;
 
-/// A mode that needs only one key.
+/// A mode.
 pub(crate) struct Mode {
     pub(crate) name: &'static str,
+    /// The function of the harness; empty if only tasks have the mode.
     pub(crate) function: &'static str,
-    /// Whether the mode has a chaining register, and whether the register is secret.
-    pub(crate) register: Register,
+    pub(crate) form: Form,
+    /// True if the chaining register is secret.
+    has_secret_register: bool,
+    pub(crate) next: Next,
     /// Lengths are multiples of this number of bytes.
     pub(crate) unit: usize,
-    /// The maximum length in bytes. 0 means two steps of the kernel and every length of the rest.
+    /// The maximum length in bytes if each block depends on the block before. 0 means three steps of the kernel.
     pub(crate) most: usize,
-    /// The result of the reference implementation.
-    expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,
+    /// The result of the reference implementation for a key, a chaining register and data: the output or, for [`Form::Read`] and
+    /// [`Form::Block`], the register.
+    pub(crate) expected: fn(&[u8], &Block, &[u8]) -> Vec<u8>,
 }
 
-/// The chaining register of a mode.
+/// What a function takes besides the key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Register {
-    None,
-    /// An IV or a counter, which is public.
-    Public,
-    /// A tweak, which depends on the key, or the keystream of OFB.
-    Secret,
+pub(crate) enum Form {
+    /// Input and output.
+    Data,
+    /// A chaining register, input and output.
+    Chained,
+    /// A chaining register and input.
+    Read,
+    /// A block in place.
+    Block,
+    /// A second key, the number of a data unit, a place for the tweak after the data, input and output.
+    Unit,
 }
 
-/// The modes, with the functions of the harness.
-pub(crate) const MODES: [Mode; 15] = {
-    const fn mode(
-        name: &'static str,
-        function: &'static str,
-        register: Register,
-        (unit, most): (usize, usize),
-        expected: fn(&Aes, &Block, &[u8]) -> Vec<u8>,
-    ) -> Mode {
-        Mode { name, function, register, unit, most, expected }
+/// The chaining register after the data.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    None,
+    /// The counter in the last bytes, of which there are as many, counts blocks.
+    Counter(usize),
+    /// The last block of ciphertext.
+    Ciphertext,
+    /// The XOR of the last blocks of input and output.
+    Difference,
+    /// The tweak of the next block.
+    Tweak,
+    /// The result.
+    Result,
+}
+
+impl Mode {
+    /// True if the mode encrypts; otherwise it decrypts or has no direction.
+    pub(crate) fn encrypts(&self) -> bool {
+        self.name.ends_with("encryption")
     }
-    use Register::{None, Public, Secret};
+
+    /// True if each block depends on the block before.
+    pub(crate) fn is_serial(&self) -> bool {
+        self.most > 0
+    }
+}
+
+/// The modes.
+pub(crate) const MODES: [Mode; 24] = {
+    use Form::{Chained, Data, Read, Unit};
+    use Next::{Ciphertext, Counter, Difference, Tweak};
+    type Expected = fn(&[u8], &Block, &[u8]) -> Vec<u8>;
+    const fn mode(
+        (name, function): (&'static str, &'static str),
+        (form, has_secret_register, next): (Form, bool, Next),
+        (unit, most): (usize, usize),
+        expected: Expected,
+    ) -> Mode {
+        Mode { name, function, form, has_secret_register, next, unit, most, expected }
+    }
+    let (ecb, xts, unit) = ((Data, false, Next::None), (Chained, true, Tweak), (Unit, false, Tweak));
+    let (chained, tag, hash) =
+        ((Chained, false, Ciphertext), (Read, true, Next::Result), (Chained, true, Difference));
     let (blocks, bytes) = ((16, 0), (1, 0));
     [
-        mode("ECB encryption", "proof_ecb_encrypt", None, blocks, |aes, _, data| ecb::encrypt(aes, data)),
-        mode("ECB decryption", "proof_ecb_decrypt", None, blocks, |aes, _, data| ecb::decrypt(aes, data)),
-        mode("CTR", "proof_ctr", Public, bytes, ctr::apply),
-        mode("CTR32", "proof_ctr32", Public, bytes, ctr::apply32),
-        mode("CBC encryption", "proof_cbc_encrypt", Public, (16, 160), cbc::encrypt),
-        mode("CBC decryption", "proof_cbc_decrypt", Public, blocks, cbc::decrypt),
-        mode("CFB128 encryption", "proof_cfb128_encrypt", Public, (16, 160), cfb::encrypt128),
-        mode("CFB128 decryption", "proof_cfb128_decrypt", Public, blocks, cfb::decrypt128),
-        mode("CFB8 encryption", "proof_cfb8_encrypt", Public, (1, 40), cfb::encrypt8),
-        mode("CFB8 decryption", "proof_cfb8_decrypt", Public, (1, 40), cfb::decrypt8),
-        mode("CFB1 encryption", "proof_cfb1_encrypt", Public, (1, 6), |aes, iv, data| {
-            cfb::encrypt1(aes, iv, data, 8 * data.len())
+        mode(("block", "proof_block"), (Form::Block, true, Next::Result), (16, 16), |key, block, _| {
+            Aes::new(key).encrypt(*block).to_vec()
         }),
-        mode("CFB1 decryption", "proof_cfb1_decrypt", Public, (1, 6), |aes, iv, data| {
-            cfb::decrypt1(aes, iv, data, 8 * data.len())
+        mode(("CBC-MAC", "proof_cbc_mac"), tag, (16, 160), |key, state, data| {
+            cbc_mac::update(&Aes::new(key), *state, data).to_vec()
         }),
-        mode("OFB", "proof_ofb", Secret, (16, 160), ofb::apply),
-        mode("XTS encryption", "proof_xts_encrypt", Secret, blocks, |aes, tweak, data| {
-            xts_blocks(|block| aes.encrypt(block), tweak, data)
+        mode(("ECB encryption", "proof_ecb_encrypt"), ecb, blocks, |key, _, data| {
+            ecb::encrypt(&Aes::new(key), data)
         }),
-        mode("XTS decryption", "proof_xts_decrypt", Secret, blocks, |aes, tweak, data| {
-            xts_blocks(|block| aes.decrypt(block), tweak, data)
+        mode(("ECB decryption", "proof_ecb_decrypt"), ecb, blocks, |key, _, data| {
+            ecb::decrypt(&Aes::new(key), data)
+        }),
+        mode(("CTR", "proof_ctr"), (Chained, false, Counter(16)), bytes, |key, counter, data| {
+            ctr::apply(&Aes::new(key), counter, data)
+        }),
+        mode(("CTR32", "proof_ctr32"), (Chained, false, Counter(4)), bytes, |key, counter, data| {
+            ctr::apply32(&Aes::new(key), counter, data)
+        }),
+        mode(("CBC encryption", "proof_cbc_encrypt"), chained, (16, 160), |key, iv, data| {
+            cbc::encrypt(&Aes::new(key), iv, data)
+        }),
+        mode(("CBC decryption", "proof_cbc_decrypt"), chained, blocks, |key, iv, data| {
+            cbc::decrypt(&Aes::new(key), iv, data)
+        }),
+        mode(("CFB128 encryption", "proof_cfb128_encrypt"), chained, (16, 160), |key, iv, data| {
+            cfb::encrypt128(&Aes::new(key), iv, data)
+        }),
+        mode(("CFB128 decryption", "proof_cfb128_decrypt"), chained, blocks, |key, iv, data| {
+            cfb::decrypt128(&Aes::new(key), iv, data)
+        }),
+        mode(("CFB8 encryption", "proof_cfb8_encrypt"), chained, (1, 40), |key, iv, data| {
+            cfb::encrypt8(&Aes::new(key), iv, data)
+        }),
+        mode(("CFB8 decryption", "proof_cfb8_decrypt"), chained, (1, 40), |key, iv, data| {
+            cfb::decrypt8(&Aes::new(key), iv, data)
+        }),
+        mode(("CFB1 encryption", "proof_cfb1_encrypt"), chained, (1, 6), |key, iv, data| {
+            cfb::encrypt1(&Aes::new(key), iv, data, 8 * data.len())
+        }),
+        mode(("CFB1 decryption", "proof_cfb1_decrypt"), chained, (1, 6), |key, iv, data| {
+            cfb::decrypt1(&Aes::new(key), iv, data, 8 * data.len())
+        }),
+        mode(("OFB", "proof_ofb"), hash, (16, 160), |key, iv, data| ofb::apply(&Aes::new(key), iv, data)),
+        mode(("XTS encryption", "proof_xts_encrypt"), xts, blocks, |key, tweak, data| {
+            xts_blocks(key, true, tweak, data)
+        }),
+        mode(("XTS decryption", "proof_xts_decrypt"), xts, blocks, |key, tweak, data| {
+            xts_blocks(key, false, tweak, data)
+        }),
+        mode(("XTS unit encryption", "proof_xts_unit"), unit, blocks, |key, tweak, data| {
+            xts_blocks(key, true, tweak, data)
+        }),
+        mode(("XTS unit decryption", "proof_xts_unit"), unit, blocks, |key, tweak, data| {
+            xts_blocks(key, false, tweak, data)
+        }),
+        mode(("CTR of GCM-SIV", ""), (Chained, false, Next::None), bytes, ctr_little32),
+        mode(("PCBC encryption", ""), hash, (16, 160), |key, iv, data| {
+            pcbc::encrypt(&Aes::new(key), iv, data)
+        }),
+        mode(("PCBC decryption", ""), hash, (16, 160), |key, iv, data| {
+            pcbc::decrypt(&Aes::new(key), iv, data)
+        }),
+        mode(("GHASH", ""), tag, blocks, |key, state, data| {
+            ghash::update(&Aes::new(key).encrypt([0; 16]), *state, data).to_vec()
+        }),
+        mode(("POLYVAL", ""), tag, blocks, |key, state, data| {
+            polyval::update(key.try_into().expect("a hash key"), *state, data).to_vec()
         }),
     ]
 };
 
 /// XTS of whole blocks from an encrypted tweak.
-fn xts_blocks(cipher: impl Fn(Block) -> Block, tweak: &Block, data: &[u8]) -> Vec<u8> {
-    let mut tweak = *tweak;
-    let mut result = Vec::with_capacity(data.len());
-    for block in data.as_chunks::<16>().0 {
+fn xts_blocks(key: &[u8], encrypts: bool, tweak: &Block, data: &[u8]) -> Vec<u8> {
+    let (aes, mut tweak) = (Aes::new(key), *tweak);
+    let each = |block: &Block| {
         let masked: Block = std::array::from_fn(|i| block[i] ^ tweak[i]);
-        let computed = cipher(masked);
-        result.extend((0..16).map(|i| computed[i] ^ tweak[i]));
+        let computed = if encrypts { aes.encrypt(masked) } else { aes.decrypt(masked) };
+        let result: Block = std::array::from_fn(|i| computed[i] ^ tweak[i]);
         tweak = xts::mul_alpha(tweak);
+        result
+    };
+    data.as_chunks().0.iter().flat_map(each).collect()
+}
+
+/// CTR of GCM-SIV (RFC 8452, section 4).
+fn ctr_little32(key: &[u8], counter: &Block, data: &[u8]) -> Vec<u8> {
+    let (aes, mut counter) = (Aes::new(key), *counter);
+    let mut result = Vec::with_capacity(data.len());
+    for chunk in data.chunks(16) {
+        let keystream = aes.encrypt(counter);
+        result.extend(chunk.iter().zip(keystream).map(|(byte, mask)| byte ^ mask));
+        let (low, _) = counter.split_first_chunk_mut::<4>().expect("16 bytes");
+        *low = u32::from_le_bytes(*low).wrapping_add(1).to_le_bytes();
     }
     result
 }
 
+/// The chaining register of a mode after the data.
+pub(super) fn next_register(mode: &Mode, register: &Block, input: &[u8], output: &[u8]) -> Option<Block> {
+    let last = |bytes: &[u8]| *[register, bytes].concat().last_chunk().expect("16 bytes");
+    Some(match mode.next {
+        Next::None => return None,
+        Next::Counter(width) => counter_after(register, input.len(), width),
+        Next::Ciphertext => last(if mode.encrypts() { output } else { input }),
+        Next::Difference => last(&input.iter().zip(output).map(|(x, y)| x ^ y).collect::<Vec<_>>()),
+        Next::Tweak => tweak_after(*register, input.len()),
+        Next::Result => *output.first_chunk().expect("16 bytes"),
+    })
+}
+
+/// The tweak of the block after `len` bytes.
+fn tweak_after(tweak: Block, len: usize) -> Block {
+    (0..len / 16).fold(tweak, |tweak, _| xts::mul_alpha(tweak))
+}
+
+/// A counter in the last `width` bytes of a block, increased by the number of blocks of the data, including a partial one.
+fn counter_after(counter: &Block, len: usize, width: usize) -> Block {
+    let mut counter = *counter;
+    for _ in 0..len.div_ceil(16) {
+        for byte in counter[16 - width..].iter_mut().rev() {
+            *byte = byte.wrapping_add(1);
+            if *byte != 0 {
+                break;
+            }
+        }
+    }
+    counter
+}
+
 /// The buffers of a call, by their numbers.
 const KEY: Buffer = Buffer(16);
-const TWEAK_KEY: Buffer = Buffer(17);
-const REGISTER: Buffer = Buffer(18);
+pub(crate) const REGISTER: Buffer = Buffer(18);
 const NUMBER: Buffer = Buffer(19);
 const INPUT: Buffer = Buffer(20);
-const OUTPUT: Buffer = Buffer(21);
+pub(crate) const OUTPUT: Buffer = Buffer(21);
 const UNIT: Buffer = Buffer(1);
+
+/// Makes a key in its place. Returns the address of the key.
+pub(crate) fn set_key<D: Domain>(session: &mut Session<D>, key: Vec<D::Byte>) -> Result<u64, Stop> {
+    let (kernel, len) = (session.kernel, key.len() as u64);
+    let place = session.call_well("proof_key_place", &[])?;
+    let bytes = session.buffer(KEY, key, false);
+    session.call_well("proof_key_set", &[place, kernel, bytes, len])?;
+    session.remove(KEY);
+    Ok(place)
+}
+
+/// Processes data with a mode. `keys` are the addresses of the key and of the tweak key. `register` has the chaining register, a block, or the
+/// number of a data unit.
+pub(crate) fn call<D: Domain>(
+    session: &mut Session<D>,
+    mode: &Mode,
+    keys: [u64; 2],
+    register: Vec<D::Byte>,
+    (data, in_place): (&[D::Byte], bool),
+) -> Result<(), Stop> {
+    let mut arguments = vec![keys[0]];
+    match mode.form {
+        Form::Data => {}
+        Form::Unit => {
+            let number = session.buffer(NUMBER, register, false);
+            let after = session.public(REGISTER, &[0xee; 16], true);
+            arguments[0] =
+                session.structure(UNIT, &[keys[0], keys[1], number, after, u64::from(mode.encrypts())]);
+        }
+        _ => arguments.push(session.buffer(REGISTER, register, true)),
+    }
+    let len = data.len() as u64;
+    match mode.form {
+        Form::Block => {}
+        Form::Read => arguments.extend([session.buffer(INPUT, data.to_vec(), false), len]),
+        _ => {
+            let (from, to) = session.data(INPUT, OUTPUT, data, in_place);
+            arguments.extend([from, to, len]);
+        }
+    }
+    session.call(mode.function, &arguments)?;
+    Ok(())
+}
+
+/// The lengths of a mode, and whether it runs in place and with another output.
+pub(crate) fn ranges(mode: &Mode, step: usize) -> (std::ops::RangeInclusive<usize>, &'static [bool]) {
+    match mode.form {
+        Form::Block => (0..=0, &[true]),
+        Form::Read => (0..=mode.most, &[true]),
+        Form::Unit => (16..=3 * step + 48, &[true, false]),
+        _ if mode.is_serial() => (0..=mode.most, &[true, false]),
+        _ => (0..=3 * step + 48, &[true, false]),
+    }
+}
 
 /// Counters that do not wrap in a run, that wrap at 32 bits, and that wrap at 64 and 128 bits.
 const COUNTERS: [Block; 3] = {
@@ -101,194 +286,87 @@ const COUNTERS: [Block; 3] = {
     counters
 };
 
-/// Makes a key in its place. Returns the address of the key.
-fn set_key(session: &mut Session, buffer: Buffer, key: &[u8]) -> Result<u64, Stop> {
-    let place = session.call_well("proof_key_place", &[])?;
-    let bytes = session.secret(buffer, key, false);
-    let kernel = session.kernel;
-    session.call_well("proof_key_set", &[place, kernel, bytes, key.len() as u64])?;
-    session.remove(buffer);
-    Ok(place)
+/// Copies a key and drops both keys. Advances a tweak by numbers of blocks.
+pub(super) fn run_key(session: &Session, group: Group, outcome: &mut Outcome) {
+    let mut session = session.clone();
+    let mut run = || -> Result<(), Stop> {
+        let key = session.secrets(&sample(group.key_len, 5));
+        let key = set_key(&mut session, key)?;
+        let copy = session.call_well("proof_key_place", &[])?;
+        session.call_well("proof_key_copy", &[copy, key])?;
+        for key in [key, copy] {
+            session.call("proof_key_drop", &[key])?;
+        }
+        for blocks in [0, 1, 7, 8, 64, 129, 300] {
+            let tweak: Block = sample(16, 9).try_into().expect("16 bytes");
+            let place = session.secret(REGISTER, &tweak, true);
+            session.call("proof_advance_tweak", &[place, blocks])?;
+            session.check_values(REGISTER, "the tweak", &tweak_after(tweak, 16 * blocks as usize));
+        }
+        session.check_heap();
+        Ok(())
+    };
+    let result = run();
+    outcome.add(&session, result, format!("{group}"));
 }
 
-/// Runs the modes of a key.
-pub(super) fn run(session: &Session, group: Group, extent: Extent, outcome: &mut Outcome) {
-    let key = sample(group.key_len, 5);
+/// Runs a mode of a key with each length.
+pub(super) fn run(session: &Session, group: Group, extent: Extent, mode: &Mode, outcome: &mut Outcome) {
+    let (key, tweak_key) = (sample(group.key_len, 5), sample(group.key_len, 9));
     let mut keyed = session.clone();
-    let made = set_key(&mut keyed, KEY, &key);
-    let Ok(place) = made else {
-        outcome.add(&keyed, made.map(|_| ()), format!("{group}: set-up"));
+    let mut set = |key: &[u8]| {
+        let key = keyed.secrets(key);
+        set_key(&mut keyed, key)
+    };
+    let made = set(&key).and_then(|place| {
+        let tweak_key = if mode.form == Form::Unit { set(&tweak_key)? } else { 0 };
+        Ok([place, tweak_key])
+    });
+    let Ok(keys) = made else {
+        outcome.add(&keyed, made, format!("{group}: set-up"));
         return;
     };
-    if group.operation == Operation::Key {
-        let result = run_key(&mut keyed, place);
-        if result.is_ok() {
-            keyed.check_heap();
-        }
-        outcome.add(&keyed, result, format!("{group}"));
-        return;
-    }
     (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
-    let aes = Aes::new(&key);
-    match group.operation {
-        Operation::Mode(index) => run_mode(&keyed, group, extent, (&MODES[index], place, &aes), outcome),
-        Operation::XtsUnit(encrypts) => run_units(&keyed, group, extent, (encrypts, place, &aes), outcome),
-        _ => {
-            for len in (0..=if group.operation == Operation::Block { 16 } else { 160 }).step_by(16) {
-                let mut session = keyed.clone();
-                let result = run_serial(&mut session, group, (place, &aes), len);
-                outcome.add(&session, result, format!("{group}, {len} bytes"));
-            }
-        }
-    }
-}
-
-/// Copies a key and drops both keys. Advances a tweak by numbers of blocks.
-fn run_key(session: &mut Session, key: u64) -> Result<(), Stop> {
-    let copy = session.call_well("proof_key_place", &[])?;
-    session.call_well("proof_key_copy", &[copy, key])?;
-    for key in [key, copy] {
-        session.call("proof_key_drop", &[key])?;
-    }
-    for blocks in [0, 1, 7, 8, 64, 129, 300] {
-        let tweak: Block = sample(16, 9).try_into().expect("16 bytes");
-        let place = session.secret(REGISTER, &tweak, true);
-        session.call("proof_advance_tweak", &[place, blocks])?;
-        session.check_values(REGISTER, "the tweak", &tweak_after(tweak, 16 * blocks as usize));
-    }
-    Ok(())
-}
-
-/// The chaining register after a mode.
-fn next_register(mode: &str, register: &Block, input: &[u8], output: &[u8]) -> Option<Block> {
-    match mode {
-        "CTR" => Some(counter_after(register, input.len(), 16)),
-        "CTR32" => Some(counter_after(register, input.len(), 4)),
-        "OFB" => Some(last_difference(register, input, output)),
-        "XTS encryption" | "XTS decryption" => Some(tweak_after(*register, input.len())),
-        "ECB encryption" | "ECB decryption" => None,
-        // CBC and CFB: the last 16 bytes of ciphertext.
-        _ if mode.ends_with("decryption") => Some(last_block(register, input)),
-        _ => Some(last_block(register, output)),
-    }
-}
-
-/// The tweak of the block after `len` bytes.
-fn tweak_after(tweak: Block, len: usize) -> Block {
-    (0..len / 16).fold(tweak, |tweak, _| xts::mul_alpha(tweak))
-}
-
-fn run_mode(
-    keyed: &Session,
-    group: Group,
-    extent: Extent,
-    (mode, key, aes): (&Mode, u64, &Aes),
-    outcome: &mut Outcome,
-) {
-    let most = if mode.most > 0 { mode.most } else { 2 * group.kernel.step + group.kernel.step + 48 };
-    let is_counter = mode.name.starts_with("CTR");
-    for len in lengths(group.kernel, extent, mode.unit, most) {
-        for in_place in [true, false] {
-            let counters = if is_counter && (extent == Extent::Full || in_place) {
-                &COUNTERS[..]
-            } else {
-                &COUNTERS[..1]
-            };
-            for counter in counters {
+    let (range, places) = ranges(mode, group.kernel.step);
+    let lens = lengths(group.kernel, extent, mode.unit, *range.end());
+    let is_counter = matches!(mode.next, Next::Counter(_));
+    for len in lens.into_iter().filter(|len| range.contains(len)) {
+        for in_place in places {
+            let has_all = is_counter && (extent == Extent::Full || *in_place);
+            for counter in &COUNTERS[..if has_all { COUNTERS.len() } else { 1 }] {
                 let mut session = keyed.clone();
                 let data = sample(len, 3);
-                let (from, to) = session.data(INPUT, OUTPUT, &data, in_place);
-                let mut arguments = vec![key];
-                match mode.register {
-                    Register::None => {}
-                    Register::Public => arguments.push(session.public(REGISTER, counter, true)),
-                    Register::Secret => arguments.push(session.secret(REGISTER, counter, true)),
-                }
-                arguments.extend([from, to, len as u64]);
-                let expected = (mode.expected)(aes, counter, &data);
-                let next = next_register(mode.name, counter, &data, &expected);
+                let register = if mode.has_secret_register {
+                    session.secrets(counter)
+                } else {
+                    session.publics(counter)
+                };
+                // The tweak of a data unit is the encrypted number of the unit.
+                let start =
+                    if mode.form == Form::Unit { Aes::new(&tweak_key).encrypt(*counter) } else { *counter };
+                let expected = (mode.expected)(&key, &start, &data);
+                let next = next_register(mode, &start, &data, &expected);
                 if mode.name.ends_with("decryption") {
-                    session.results = vec![data];
-                } else if mode.name.ends_with("encryption") {
+                    session.results = vec![data.clone()];
+                } else if mode.encrypts() {
                     session.results = vec![expected.clone()];
                 }
-                let result = session.call(mode.function, &arguments);
+                let secrets = session.secrets(&data);
+                let result = call(&mut session, mode, keys, register, (&secrets, *in_place));
                 if result.is_ok() {
-                    session.check(OUTPUT, "the output", &expected);
-                    if let Some(next) = next {
-                        session.check_values(REGISTER, "the chaining register", &next);
+                    if !matches!(mode.form, Form::Read | Form::Block) {
+                        session.check(OUTPUT, "the output", &expected);
+                    }
+                    match next {
+                        Some(next) if mode.form == Form::Unit => session.check(REGISTER, "the tweak", &next),
+                        Some(next) => session.check_values(REGISTER, "the chaining register", &next),
+                        None => {}
                     }
                 }
-                let place = if in_place { "in place" } else { "not in place" };
-                outcome.add(
-                    &session,
-                    result,
-                    format!("{group}, {len} bytes, {place}, counter {counter:02x?}"),
-                );
+                let place = if *in_place { "in place" } else { "not in place" };
+                let run = format!("{group}, {len} bytes, {place}, counter {counter:02x?}");
+                outcome.add(&session, result, run);
             }
         }
     }
-}
-
-/// XTS units, whose tweak is computed by the kernel.
-fn run_units(
-    keyed: &Session,
-    group: Group,
-    extent: Extent,
-    (encrypts, key, aes): (bool, u64, &Aes),
-    outcome: &mut Outcome,
-) {
-    let tweak_bytes = sample(group.key_len, 9);
-    let mut keyed = keyed.clone();
-    let made = set_key(&mut keyed, TWEAK_KEY, &tweak_bytes);
-    let Ok(tweak_key) = made else {
-        outcome.add(&keyed, made.map(|_| ()), format!("{group}: set-up"));
-        return;
-    };
-    (keyed.machine.steps, keyed.machine.findings) = (0, Default::default());
-    let tweak_aes = Aes::new(&tweak_bytes);
-    let number: Block = COUNTERS[0];
-    for len in
-        lengths(group.kernel, extent, 16, 3 * group.kernel.step + 48).into_iter().filter(|len| *len > 0)
-    {
-        for in_place in [true, false] {
-            let mut session = keyed.clone();
-            let data = sample(len, 3);
-            let (from, to) = session.data(INPUT, OUTPUT, &data, in_place);
-            let number_place = session.public(NUMBER, &number, false);
-            let after = session.public(REGISTER, &[0xee; 16], true);
-            let unit = session.structure(UNIT, &[key, tweak_key, number_place, after, u64::from(encrypts)]);
-            let tweak = tweak_aes.encrypt(number);
-            let expected = if encrypts {
-                xts_blocks(|block| aes.encrypt(block), &tweak, &data)
-            } else {
-                xts_blocks(|block| aes.decrypt(block), &tweak, &data)
-            };
-            session.results = vec![if encrypts { expected.clone() } else { data }];
-            let result = session.call("proof_xts_unit", &[unit, from, to, len as u64]);
-            if result.is_ok() {
-                session.check(OUTPUT, "the output", &expected);
-                session.check(REGISTER, "the tweak after the data", &tweak_after(tweak, len));
-            }
-            let place = if in_place { "in place" } else { "not in place" };
-            outcome.add(&session, result, format!("{group}, {len} bytes, {place}"));
-        }
-    }
-}
-
-/// Runs the encryption of one block, or CBC-MAC.
-fn run_serial(session: &mut Session, group: Group, (key, aes): (u64, &Aes), len: usize) -> Result<(), Stop> {
-    if group.operation == Operation::Block {
-        let block: Block = sample(16, 3).try_into().expect("16 bytes");
-        let address = session.secret(OUTPUT, &block, true);
-        session.call("proof_block", &[key, address])?;
-        session.check(OUTPUT, "the block", &aes.encrypt(block));
-        return Ok(());
-    }
-    let data = sample(len, 3);
-    let address = session.secret(INPUT, &data, false);
-    let state = session.secret(REGISTER, &COUNTERS[0], true);
-    session.call("proof_cbc_mac", &[key, state, address, len as u64])?;
-    session.check_values(REGISTER, "the MAC", &cbc_mac::update(aes, COUNTERS[0], &data));
-    Ok(())
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::cases::Kernel;
 use crate::machine::{Finding, Kind, Machine, Program, Stop};
 use crate::memory::{Region, Role};
+use crate::random::Random;
 use crate::taint::{Taint, Tainted};
 use crate::value::Domain;
 
@@ -38,16 +39,12 @@ pub struct Session<D: Domain = Taint> {
     pub results: Vec<Vec<u8>>,
 }
 
-/// Pseudo-random bytes (SplitMix64).
+/// Pseudo-random bytes.
 pub(super) fn sample(len: usize, seed: usize) -> Vec<u8> {
-    let word = |index: usize| {
-        let start = (seed as u64) << 32 | index as u64;
-        let mut x = (start + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ x >> 31).to_le_bytes()
-    };
-    (0..len).map(|place| word(place / 8)[place % 8]).collect()
+    let mut random = Random((seed as u64) << 32);
+    let mut bytes: Vec<u8> = (0..len.div_ceil(8)).flat_map(|_| random.next().to_le_bytes()).collect();
+    bytes.truncate(len);
+    bytes
 }
 
 impl<D: Domain> Session<D> {
@@ -80,7 +77,7 @@ impl<D: Domain> Session<D> {
 
     /// Adds a buffer of public bytes.
     pub fn public(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        self.buffer(buffer, bytes.iter().map(|byte| D::constant(*byte)).collect(), is_writable)
+        self.buffer(buffer, self.publics(bytes), is_writable)
     }
 
     /// Adds a structure of public numbers of 8 bytes.
@@ -94,52 +91,18 @@ impl<D: Domain> Session<D> {
         self.machine.memory.remove(buffer.address());
     }
 
-    /// Calls a function, and returns the value of RAX.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub fn invoke(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        self.machine.clear_scratch();
-        self.machine.call(function, arguments)
+    /// Bytes without a secret.
+    pub fn publics(&self, bytes: &[u8]) -> Vec<D::Byte> {
+        bytes.iter().map(|byte| D::constant(*byte)).collect()
     }
 
-    /// Calls a function whose result is the address of a new object, or a bool that is true.
-    ///
-    /// # Errors
-    /// If the run cannot go on, or if the result is zero.
-    pub fn invoke_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.invoke(function, arguments)?;
-        self.not_zero(function, result)
-    }
-
-    fn not_zero(&self, function: &str, result: u64) -> Result<u64, Stop> {
-        // A bool has 8 bits; the rest of the register has no meaning.
-        if result & 0xff == 0 && result < 1 << 32 {
-            return Err(self.machine.stop(format!("{function} reports a failure")));
-        }
-        Ok(result)
-    }
-
-    /// The bytes of a buffer.
-    pub fn bytes(&self, buffer: Buffer) -> &[D::Byte] {
-        self.machine.memory.region(buffer.address()).map_or(&[], Region::bytes)
-    }
-}
-
-impl Session {
-    /// Adds a buffer of secret bytes.
-    pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
-        self.buffer(buffer, bytes.iter().map(|byte| Tainted::secret(*byte)).collect(), is_writable)
-    }
-
-    /// Adds the input and the output of a call, and returns both addresses. In place, they are one secret buffer. Out of place, the input
-    /// is a secret, read-only buffer, and the output is another buffer.
-    pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[u8], in_place: bool) -> (u64, u64) {
+    /// Adds the input and the output of a call, and returns both addresses: one buffer in place, or two.
+    pub fn data(&mut self, input: Buffer, output: Buffer, bytes: &[D::Byte], in_place: bool) -> (u64, u64) {
         if in_place {
-            let address = self.secret(output, bytes, true);
+            let address = self.buffer(output, bytes.to_vec(), true);
             return (address, address);
         }
-        let from = self.secret(input, bytes, false);
+        let from = self.buffer(input, bytes.to_vec(), false);
         (from, self.public(output, &vec![0xee; bytes.len()], true))
     }
 
@@ -149,7 +112,8 @@ impl Session {
     /// # Errors
     /// If the run cannot go on.
     pub fn call(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
-        let result = self.invoke(function, arguments)?;
+        self.machine.clear_scratch();
+        let result = self.machine.call(function, arguments)?;
         let results: Vec<&[u8]> = self.results.iter().map(Vec::as_slice).collect();
         self.machine.find_left(&results);
         Ok(result)
@@ -162,6 +126,40 @@ impl Session {
     pub fn call_well(&mut self, function: &str, arguments: &[u64]) -> Result<u64, Stop> {
         let result = self.call(function, arguments)?;
         self.not_zero(function, result)
+    }
+
+    fn not_zero(&self, function: &str, result: u64) -> Result<u64, Stop> {
+        // A bool has 8 bits; the rest of the register has no meaning.
+        let size = if result < 1 << 32 { 1 } else { 8 };
+        if self.is_result_changed(size) || result & 0xff == 0 && size == 1 {
+            return Err(self.machine.stop(format!("{function} reports a failure")));
+        }
+        Ok(result)
+    }
+
+    /// True if a change of the program, whose effect the run shows, has an effect on the lowest bytes of the result of a function.
+    fn is_result_changed(&self, size: usize) -> bool {
+        let result = self.machine.register(iced_x86::Register::RAX);
+        self.machine.follows_change() && result[..size].iter().any(|byte| D::secret(*byte) != 0)
+    }
+
+    /// The bytes of a buffer.
+    pub fn bytes(&self, buffer: Buffer) -> &[D::Byte] {
+        self.machine.memory.region(buffer.address()).map_or(&[], Region::bytes)
+    }
+}
+
+impl Session {
+    /// Secret bytes. In runs that show the effect of a change, nothing is secret.
+    pub fn secrets(&self, bytes: &[u8]) -> Vec<Tainted> {
+        let follows_change = self.machine.follows_change();
+        let secret = |byte: &u8| if follows_change { Taint::constant(*byte) } else { Tainted::secret(*byte) };
+        bytes.iter().map(secret).collect()
+    }
+
+    /// Adds a buffer of secret bytes.
+    pub fn secret(&mut self, buffer: Buffer, bytes: &[u8], is_writable: bool) -> u64 {
+        self.buffer(buffer, self.secrets(bytes), is_writable)
     }
 
     /// The values of the bytes of a buffer.
@@ -182,7 +180,9 @@ impl Session {
 
     /// Compares the values of a buffer with the expected ones. The call need not write all bytes of the buffer.
     pub fn check_values(&mut self, buffer: Buffer, what: &str, expected: &[u8]) {
-        if self.values(buffer) != expected {
+        let is_changed =
+            self.machine.follows_change() && self.bytes(buffer).iter().any(|byte| Taint::secret(*byte) != 0);
+        if is_changed || self.values(buffer) != expected {
             self.found(Kind::Result, format!("{what} differs from that of the reference implementation"));
         }
     }
@@ -194,8 +194,19 @@ impl Session {
             1;
     }
 
+    /// Checks the verdict on a task or a tag, which the last call has returned.
+    pub fn check_verdict(&mut self, verdict: bool, expected: bool) {
+        if verdict != expected || self.is_result_changed(1) {
+            let detail = if expected { "a right message is refused" } else { "a wrong tag is accepted" };
+            self.found(Kind::Result, detail.into());
+        }
+    }
+
     /// Checks that no block of the allocator holds a secret, after everything has been dropped.
     pub fn check_heap(&mut self) {
+        if self.machine.follows_change() {
+            return;
+        }
         let secret = |region: &&Region<Taint>| region.bytes().iter().any(|byte| Taint::secret(*byte) != 0);
         let blocks = self.machine.memory.regions().iter().filter(|region| region.role == Role::Heap);
         let count = blocks.filter(secret).count();

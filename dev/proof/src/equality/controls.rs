@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+
 use super::cipher::{block, public, xor_blocks};
-use super::{Prover, block_of, modes, tasks};
+use super::{Prover, block_of, modes, prove, tasks};
+use crate::cases::modes::{MODES, set_key};
 use crate::cases::tasks::PASSES;
 use crate::cases::{Buffer, Extent, Group, KERNELS, Operation};
 use crate::image::Image;
@@ -11,9 +14,16 @@ use crate::machine::Stop;
 use crate::symbols::{ONE, Symbol};
 use crate::value::Domain;
 
-const KEY: Buffer = Buffer(16);
 const SECRET: Buffer = Buffer(20);
 const RESULT: Buffer = Buffer(21);
+
+/// The encryption of a block, by its index in the list of modes.
+const BLOCK: usize = 0;
+
+fn block_mode() -> Operation {
+    assert_eq!(MODES[BLOCK].name, "block");
+    Operation::Mode(BLOCK)
+}
 
 fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
     let kernel = KERNELS.into_iter().find(|kernel| kernel.name == "cpu/aesni").expect("a kernel of the list");
@@ -22,23 +32,23 @@ fn prover(image: &Arc<Image>, operation: Operation) -> Result<Prover, Stop> {
 
 /// A function of the harness whose result is wrong in one byte, and only for one in 65,536 secrets.
 fn finds_rare_fault(image: &Arc<Image>) -> Result<bool, Stop> {
-    let mut session = prover(image, Operation::Block)?.session;
+    let mut session = prover(image, block_mode())?.session;
     let mut symbols = session.machine.domain.clone();
     let secret = symbols.inputs(16);
     let arguments =
         [session.buffer(SECRET, secret.clone(), false), session.public(RESULT, &[0xee; 16], true)];
-    session.invoke("proof_control_rare", &arguments)?;
+    session.call("proof_control_rare", &arguments)?;
     let mut is_right = |place: &usize| session.bytes(RESULT)[*place] == symbols.not(secret[*place]);
     Ok((0..16).filter(|place| !is_right(place)).eq([5]))
 }
 
 /// A definition of AES that is wrong in one bit, and only for one key of 2^128.
 fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
-    let Prover { mut session, symbols, key, cipher, .. } = prover(image, Operation::Block)?;
-    let place = modes::set_key(&mut session, KEY, &key)?;
+    let Prover { mut session, symbols, key, cipher, .. } = prover(image, block_mode())?;
+    let place = set_key(&mut session, key.clone())?;
     let input = symbols.inputs(16);
     let address = session.buffer(RESULT, input.clone(), true);
-    session.invoke("proof_block", &[place, address])?;
+    session.call("proof_block", &[place, address])?;
     let right = cipher.encrypt(&input);
     let mut table = symbols.table();
     let is_that_key = key.as_flattened().iter().fold(ONE, |all, bit| table.and(all, *bit));
@@ -52,22 +62,39 @@ fn finds_wrong_definition(image: &Arc<Image>) -> Result<bool, Stop> {
 /// A definition of GHASH with two blocks in the wrong order.
 fn finds_wrong_order(image: &Arc<Image>) -> Result<bool, Stop> {
     let pass = PASSES.iter().position(|pass| pass.name == "Ghash").expect("a pass of the list");
-    let mut prover = prover(image, Operation::Pass(pass))?;
-    let mut known = Vec::new();
-    tasks::inputs(&mut prover, &[160], &mut known);
+    let prover = prover(image, Operation::Pass(pass))?;
+    let messages = tasks::messages(&prover, &[160], &mut Vec::new());
     let mut session = prover.session.clone();
-    let differences = tasks::prove_pass(&prover, &mut session, pass, &known, &[160], false)?;
-    let mut swapped: Vec<Symbol> = known[0].data.clone();
+    let differences = tasks::prove_pass(&prover, &mut session, &PASSES[pass], &messages, false)?;
+    let mut swapped: Vec<Symbol> = messages[0].data.clone();
     swapped[16..48].rotate_left(16);
     let result = block_of(&session, crate::cases::tasks::buffer(2, 0));
-    Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &known[0], &swapped, result))
+    Ok(differences.is_empty() && !tasks::is_hash_right(&prover, true, &messages[0], &swapped, result))
+}
+
+/// A program without one of the AES rounds of the encryption of a block.
+fn finds_faulty_program(image: &Arc<Image>) -> Result<bool, Stop> {
+    let mut prover = prover(image, block_mode())?;
+    modes::prove(&mut prover, BLOCK)?;
+    let decoded = |address| {
+        image.code_at(address).map(|code| Decoder::with_ip(64, code, address, DecoderOptions::NONE).decode())
+    };
+    let is_round = |i: &Instruction| matches!(i.mnemonic(), Mnemonic::Aesenc | Mnemonic::Vaesenc);
+    let Some(round) = prover.session.machine.visited().filter_map(decoded).find(is_round) else {
+        return Ok(false);
+    };
+    const NOP: u8 = 0x90;
+    let faulty = image.with_code(round.ip(), &vec![NOP; round.len()]);
+    let outcome = prove(&Arc::new(faulty), prover.group, prover.extent);
+    Ok(prover.outcome.failures.is_empty() && !outcome.failures.is_empty())
 }
 
 /// The names of the controls that the proofs do not refute.
 pub fn missed(image: &Arc<Image>) -> Vec<&'static str> {
     type Control = fn(&Arc<Image>) -> Result<bool, Stop>;
-    let controls: [(&str, Control); 3] = [
+    let controls: [(&str, Control); 4] = [
         ("proof_control_rare", finds_rare_fault),
+        ("a program without an AES round", finds_faulty_program),
         ("a wrong definition of AES", finds_wrong_definition),
         ("a wrong order of blocks of GHASH", finds_wrong_order),
     ];

@@ -15,7 +15,7 @@ pub(super) enum Aead {
 }
 
 /// A message and its result.
-pub(super) struct Message<'a> {
+pub(super) struct Sealed<'a> {
     pub(super) aead: Aead,
     pub(super) cipher: &'a Cipher,
     pub(super) key_len: usize,
@@ -35,7 +35,7 @@ fn lengths_block(aad: usize, data: usize, is_big: bool) -> Block {
     block(&public(&[bytes(aad), bytes(data)].concat()))
 }
 
-impl Message<'_> {
+impl Sealed<'_> {
     fn symbols(&self) -> &Symbols {
         self.cipher.symbols()
     }

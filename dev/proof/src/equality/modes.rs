@@ -1,19 +1,11 @@
 //! Modes that need only one key.
 
 use super::cipher::{Block, Cipher, Counter, block, public, times_alpha, xor, xor_blocks};
-use super::{Differences, Prover, block_of, compare, lengths, place_data};
-use crate::cases::modes::{MODES, Register};
-use crate::cases::{Buffer, Extent, Operation, Session};
+use super::{Differences, Prover, compare, lengths};
+use crate::cases::Extent;
+use crate::cases::modes::{Form, MODES, Mode, Next, OUTPUT, REGISTER, call, ranges, set_key};
 use crate::machine::Stop;
-use crate::symbols::{Symbol, Symbols};
-
-const KEY: Buffer = Buffer(16);
-const TWEAK_KEY: Buffer = Buffer(17);
-const REGISTER: Buffer = Buffer(18);
-const NUMBER: Buffer = Buffer(19);
-const INPUT: Buffer = Buffer(20);
-const OUTPUT: Buffer = Buffer(21);
-const UNIT: Buffer = Buffer(1);
+use crate::symbols::Symbol;
 
 /// Counters that do not wrap in a run, that wrap at 2^32 after three blocks, at 2^64 after six, and at 2^128 after five.
 const COUNTERS: [u128; 4] = [
@@ -23,95 +15,86 @@ const COUNTERS: [u128; 4] = [
     u128::MAX - 4,
 ];
 
-/// True if each block depends on the block before.
-pub(super) fn is_serial(mode: usize) -> bool {
-    MODES[mode].most > 0
-}
-
 /// The output of a mode, and its chaining register after the data. Both are those of the standard.
 pub(super) fn expected(
     cipher: &Cipher,
-    mode: &str,
+    mode: &Mode,
     register: &Block,
     data: &[Symbol],
-) -> (Vec<Symbol>, Block) {
-    let symbols = cipher.symbols();
-    let encrypts = mode.ends_with("encryption");
-    let output = match mode {
-        "CTR" => cipher.ctr(register, Counter::Whole, data),
-        "CTR32" => cipher.ctr(register, Counter::Last32, data),
-        "OFB" => cipher.ofb(register, data),
-        _ => match mode.split(' ').next() {
-            Some("ECB") => cipher.ecb(data, encrypts),
-            Some("CBC") => cipher.cbc(register, data, encrypts),
-            Some("CFB128") => cipher.cfb(register, data, 16, encrypts),
-            Some("CFB8") => cipher.cfb(register, data, 1, encrypts),
-            Some("XTS") => cipher.xts(register, data, encrypts),
-            _ => unreachable!("a mode of the list"),
-        },
+) -> (Vec<Symbol>, Option<Block>) {
+    let (symbols, encrypts, blocks) = (cipher.symbols(), mode.encrypts(), data.len().div_ceil(16));
+    let output = match mode.name.split(' ').next() {
+        _ if mode.name == "CTR of GCM-SIV" => cipher.ctr(register, Counter::First32, data),
+        Some("block") => cipher.encrypt(register).to_vec(),
+        Some("CBC-MAC") => {
+            let add = |state, block: &Block| cipher.encrypt(&xor_blocks(symbols, &state, block));
+            data.as_chunks().0.iter().fold(*register, add).to_vec()
+        }
+        Some("ECB") => cipher.ecb(data, encrypts),
+        Some("CTR") => cipher.ctr(register, Counter::Whole, data),
+        Some("CTR32") => cipher.ctr(register, Counter::Last32, data),
+        Some("CBC") => cipher.cbc(register, data, encrypts),
+        Some("CFB128") => cipher.cfb(register, data, 16, encrypts),
+        Some("CFB8") => cipher.cfb(register, data, 1, encrypts),
+        Some("OFB") => cipher.ofb(register, data),
+        Some("PCBC") => cipher.pcbc(register, data, encrypts),
+        Some("XTS") => cipher.xts(register, data, encrypts),
+        _ => unreachable!("a mode of the list"),
     };
-    let blocks = data.len().div_ceil(16);
-    let next = match mode {
-        "CTR" => Counter::Whole.after(symbols, register, blocks),
-        "CTR32" => Counter::Last32.after(symbols, register, blocks),
-        "OFB" => last_block(register, &xor(symbols, data, &output)),
-        _ if mode.starts_with("ECB") => *register,
-        _ if mode.starts_with("XTS") => (0..blocks).fold(*register, |tweak, _| times_alpha(symbols, &tweak)),
-        // The last 16 bytes of ciphertext.
-        _ => last_block(register, if encrypts { &output } else { data }),
+    // The last 16 bytes of a register and the bytes after it.
+    let last = |bytes: &[Symbol]| *[register, bytes].concat().last_chunk().expect("16 bytes");
+    let next = match mode.next {
+        Next::None => return (output, None),
+        Next::Counter(16) => Counter::Whole.after(symbols, register, blocks),
+        Next::Counter(_) => Counter::Last32.after(symbols, register, blocks),
+        Next::Ciphertext => last(if encrypts { &output } else { data }),
+        Next::Difference => last(&xor(symbols, data, &output)),
+        Next::Tweak => (0..blocks).fold(*register, |tweak, _| times_alpha(symbols, &tweak)),
+        Next::Result => block(&output),
     };
-    (output, next)
-}
-
-/// The last 16 bytes of a register and the bytes after it.
-pub(super) fn last_block(register: &Block, bytes: &[Symbol]) -> Block {
-    *[register, bytes].concat().last_chunk().expect("16 bytes")
-}
-
-/// Makes a key in its place, and returns the address of the key.
-pub(super) fn set_key(session: &mut Session<Symbols>, buffer: Buffer, key: &[Symbol]) -> Result<u64, Stop> {
-    let place = session.invoke_well("proof_key_place", &[])?;
-    let bytes = session.buffer(buffer, key.to_vec(), false);
-    let kernel = session.kernel;
-    session.invoke_well("proof_key_set", &[place, kernel, bytes, key.len() as u64])?;
-    session.remove(buffer);
-    Ok(place)
+    (output, Some(next))
 }
 
 /// Proves a mode for each length.
 pub(super) fn prove(prover: &mut Prover, mode: usize) -> Result<(), Stop> {
-    let mode = &MODES[mode];
+    let (mode, extent) = (&MODES[mode], prover.extent);
     let key = prover.key.clone();
-    let place = set_key(&mut prover.session, KEY, &key)?;
-    let step = prover.group.kernel.step;
-    let most = if mode.most > 0 { mode.most } else { 3 * step + 48 };
-    let register = block(&prover.symbols.inputs(16));
+    let place = set_key(&mut prover.session, key)?;
+    let symbol = block(&prover.symbols.inputs(16));
     let counters = COUNTERS.map(|counter| block(&public(&counter.to_be_bytes())));
-    let registers = if mode.name.starts_with("CTR") { &counters[..] } else { &[register][..] };
-    for (number, len) in lengths(prover.extent, mode.unit, most, &[step, 2 * step]).into_iter().enumerate() {
+    let registers = if matches!(mode.next, Next::Counter(_)) { &counters[..] } else { &[symbol][..] };
+    // The tweak of a data unit is the encrypted number of the unit.
+    let (mut tweak_key, mut unit) = (0, None);
+    if mode.form == Form::Unit {
+        let bytes = prover.symbols.inputs(prover.group.key_len);
+        tweak_key = set_key(&mut prover.session, bytes.clone())?;
+        unit = Some(Cipher::new(&prover.symbols, &bytes).encrypt(&symbol));
+    }
+    let step = prover.group.kernel.step;
+    let (range, places) = ranges(mode, step);
+    let lens = lengths(extent, mode.unit, *range.end(), &[step, 2 * step]);
+    for (number, len) in lens.into_iter().filter(|len| range.contains(len)).enumerate() {
         for (index, register) in registers.iter().enumerate() {
-            for in_place in [true, false] {
+            for in_place in places.iter().copied() {
                 // CTR runs with the first counter and with one of the other three. A proof of CTR, and a short proof
                 // of any mode, runs either in place or out of place.
                 let is_left_out = index > 0 && index != 1 + number % 3;
-                let is_one_place = registers.len() > 1 || prover.extent == Extent::Short;
-                if is_left_out || is_one_place && in_place != (number + index).is_multiple_of(2) {
+                let is_one_place = registers.len() > 1 || extent == Extent::Short;
+                let is_chosen = places.len() == 1 || in_place == (number + index).is_multiple_of(2);
+                if is_left_out || is_one_place && !is_chosen {
                     continue;
                 }
                 let data = prover.data(len);
                 let mut session = prover.session.clone();
                 let mut run = || -> Differences {
-                    let (from, to) = place_data(&mut session, INPUT, OUTPUT, &data, in_place);
-                    let mut arguments = vec![place];
-                    if mode.register != Register::None {
-                        arguments.push(session.buffer(REGISTER, register.to_vec(), true));
-                    }
-                    arguments.extend([from, to, len as u64]);
-                    session.invoke(mode.function, &arguments)?;
-                    let (output, next) = expected(&prover.cipher, mode.name, register, &data);
+                    call(&mut session, mode, [place, tweak_key], register.to_vec(), (&data, in_place))?;
+                    let start = unit.as_ref().unwrap_or(register);
+                    let (output, next) = expected(&prover.cipher, mode, start, &data);
                     let mut differences = Vec::new();
-                    compare(&mut differences, &session, OUTPUT, "the output", &output);
-                    if mode.register != Register::None {
+                    if !matches!(mode.form, Form::Read | Form::Block) {
+                        compare(&mut differences, &session, OUTPUT, "the output", &output);
+                    }
+                    if let Some(next) = next {
                         compare(&mut differences, &session, REGISTER, "the chaining register", &next);
                     }
                     Ok(differences)
@@ -120,74 +103,6 @@ pub(super) fn prove(prover: &mut Prover, mode: usize) -> Result<(), Stop> {
                 prover.add(&format!("{len} bytes, register {index}, in place: {in_place}"), result);
             }
         }
-    }
-    Ok(())
-}
-
-/// Proves XTS of whole data units, whose number is a symbol.
-pub(super) fn prove_units(prover: &mut Prover, encrypts: bool) -> Result<(), Stop> {
-    let (key, tweak_bytes) = (prover.key.clone(), prover.symbols.inputs(prover.group.key_len));
-    let place = set_key(&mut prover.session, KEY, &key)?;
-    let tweak_key = set_key(&mut prover.session, TWEAK_KEY, &tweak_bytes)?;
-    let tweak_cipher = Cipher::new(&prover.symbols, &tweak_bytes);
-    let number = prover.symbols.inputs(16);
-    let tweak = tweak_cipher.encrypt(&number);
-    let step = prover.group.kernel.step;
-    for len in lengths(prover.extent, 16, 3 * step + 48, &[step, 2 * step]).into_iter().filter(|len| *len > 0)
-    {
-        for in_place in [true, false] {
-            let data = prover.data(len);
-            let mut session = prover.session.clone();
-            let mut run = || -> Differences {
-                let (from, to) = place_data(&mut session, INPUT, OUTPUT, &data, in_place);
-                let number_place = session.buffer(NUMBER, number.clone(), false);
-                let after = session.public(REGISTER, &[0xee; 16], true);
-                let parts = [place, tweak_key, number_place, after, u64::from(encrypts)];
-                let unit = session.structure(UNIT, &parts);
-                session.invoke("proof_xts_unit", &[unit, from, to, len as u64])?;
-                let name = if encrypts { "XTS encryption" } else { "XTS decryption" };
-                let (output, next) = expected(&prover.cipher, name, &tweak, &data);
-                let mut differences = Vec::new();
-                compare(&mut differences, &session, OUTPUT, "the output", &output);
-                compare(&mut differences, &session, REGISTER, "the tweak after the data", &next);
-                Ok(differences)
-            };
-            let result = run();
-            prover.add(&format!("{len} bytes, in place: {in_place}"), result);
-        }
-    }
-    Ok(())
-}
-
-/// Proves the encryption of one block, or CBC-MAC.
-pub(super) fn prove_serial(prover: &mut Prover) -> Result<(), Stop> {
-    let key = prover.key.clone();
-    let place = set_key(&mut prover.session, KEY, &key)?;
-    let state = block(&prover.symbols.inputs(16));
-    let is_block = prover.group.operation == Operation::Block;
-    for len in (0..=if is_block { 0 } else { 160 }).step_by(16) {
-        let data = prover.data(len);
-        let mut session = prover.session.clone();
-        let mut run = || -> Differences {
-            let register = session.buffer(REGISTER, state.to_vec(), true);
-            if is_block {
-                session.invoke("proof_block", &[place, register])?;
-            } else {
-                let from = session.buffer(INPUT, data.clone(), false);
-                session.invoke("proof_cbc_mac", &[place, register, from, len as u64])?;
-            }
-            let add = |state: Block, block: &Block| {
-                prover.cipher.encrypt(&xor_blocks(&prover.symbols, &state, block))
-            };
-            let expected = match is_block {
-                true => prover.cipher.encrypt(&state),
-                false => data.as_chunks().0.iter().fold(state, add),
-            };
-            let is_equal = block_of(&session, REGISTER) == expected;
-            Ok(if is_equal { Vec::new() } else { vec!["the block".to_string()] })
-        };
-        let result = run();
-        prover.add(&format!("{len} bytes"), result);
     }
     Ok(())
 }

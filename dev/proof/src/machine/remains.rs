@@ -53,6 +53,9 @@ impl<D: Domain> Machine<D> {
     /// Adds a finding for each function that has left secret bytes in registers, on the stack or in static variables. Copies of at least
     /// four bytes of a public result are not reported.
     pub fn find_left(&mut self, results: &[&[u8]]) {
+        if self.follows_change() || !D::HAS_VALUES {
+            return;
+        }
         let mut left: BTreeMap<(Kind, Writer, String), usize> = BTreeMap::new();
         let mut depths: BTreeMap<String, usize> = BTreeMap::new();
         let secrets = |bytes: &[D::Byte]| secret_places::<D>(bytes, results).len();

@@ -1,23 +1,11 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::image::{Segment, Symbol};
 use crate::taint::Taint;
 use crate::{contracts, semantics};
 
 /// The kinds of the findings when a function is called.
 fn findings(code: &[u8]) -> Vec<Kind> {
-    const START: u64 = 0x1000;
-    let segment = Segment { address: START, bytes: code.to_vec(), is_writable: false, is_code: true };
-    let symbol = Symbol { address: START, size: code.len() as u64, name: "f".into(), is_function: true };
-    let image = Image {
-        segments: vec![segment],
-        symbols: vec![symbol],
-        functions: BTreeMap::from([("f".into(), START)]),
-        imports: BTreeMap::new(),
-        verdict: None,
-    };
-    let program = Program::<Taint>::new(Arc::new(image), semantics::of, contracts::answer);
+    let program =
+        Program::<Taint>::new(Arc::new(Image::of_function(0x1000, code)), semantics::of, contracts::answer);
     let mut machine = Machine::new(Rc::new(program));
     machine.clear_scratch();
     machine.call("f", &[]).expect("the function returns");

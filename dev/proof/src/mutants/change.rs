@@ -7,10 +7,10 @@ use iced_x86::{
     Register,
 };
 
-use super::dead::{self, Effects};
-use super::random::Random;
+use super::effects::{Effects, is_same_operation};
 use crate::image::Image;
-use crate::machine::text;
+use crate::machine::{Change, text};
+use crate::random::Random;
 use crate::semantics;
 use crate::taint::Taint;
 
@@ -60,6 +60,11 @@ pub struct Mutant {
 }
 
 impl Mutant {
+    /// The change, for an analysis of its effect.
+    pub(super) fn change(&self) -> Change {
+        Change { before: self.before.clone(), after: decode(&self.code, self.address) }
+    }
+
     /// The instructions after the change, without those that fill space.
     pub fn after(&self) -> Vec<Instruction> {
         decode(&self.code, self.address).into_iter().filter(|i| i.mnemonic() != Mnemonic::Nop).collect()
@@ -161,7 +166,7 @@ impl<'a> Changer<'a> {
                 && form_of_other.op_count() == count
                 && (0..count).all(|operand| form_of_other.op_kind(operand) == form.op_kind(operand))
                 && other.flow_control() == code.flow_control()
-                && !dead::is_same_operation(other.mnemonic(), code.mnemonic())
+                && !is_same_operation(other.mnemonic(), code.mnemonic())
         };
         let alike: Vec<Code> = self.codes.iter().filter(is_alike).copied().collect();
         let mut changed = *instruction;
@@ -173,10 +178,7 @@ impl<'a> Changer<'a> {
     fn exchanged(&mut self, first: &Instruction, second: &Instruction) -> Option<Vec<u8>> {
         let is_plain =
             |i: &Instruction| i.flow_control() == FlowControl::Next && i.mnemonic() != Mnemonic::Nop;
-        if !is_plain(first)
-            || !is_plain(second)
-            || Effects::of(first).conflict(&Effects::of(second)) == Some(0)
-        {
+        if !is_plain(first) || !is_plain(second) || !Effects::of(first).conflict(&Effects::of(second)) {
             return None;
         }
         let mut code = self.encoded(second, first.ip())?;

@@ -3,6 +3,7 @@
 use super::Mutant;
 use super::change::decode;
 use crate::image::Image;
+use crate::known::{lines, matches};
 use crate::machine::text;
 
 /// A line of the list. ` after ` and another pattern may follow, for the instruction before those that are changed.
@@ -54,8 +55,7 @@ pub(super) fn context(image: &Image, mutant: &Mutant) -> String {
 /// # Errors
 /// A message for a line without a kind, a function and instructions.
 pub fn parse(text: &str) -> Result<Vec<Equivalence>, String> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines
+    lines(text)
         .map(|line| {
             if line.split(": ").count() < 3 || !line.contains(" -> ") {
                 return Err(format!("not `kind: function: before -> after`: {line}"));
@@ -63,20 +63,6 @@ pub fn parse(text: &str) -> Result<Vec<Equivalence>, String> {
             Ok(Equivalence { line: line.into() })
         })
         .collect()
-}
-
-/// True if a text has the form of a pattern, in which `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
-        let Some(place) = rest.find(part) else { return false };
-        rest = &rest[place + part.len()..];
-    }
-    rest.ends_with(last)
 }
 
 #[cfg(test)]

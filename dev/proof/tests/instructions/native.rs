@@ -8,10 +8,12 @@ use iced_x86::{Code, CpuidFeature};
 
 use crate::state::State;
 
-global_asm!(
-    // fn lockstep_proof_execute(state: *mut State, code: *const u8). The offsets are those of `State`. The upper halves of the
-    // vectors are neither loaded nor stored.
-    "lockstep_proof_execute:",
+/// Defines fn(state: *mut State, code: *const u8) for vectors of one size, with the moves of vectors and masks. The offsets are those of
+/// `State`.
+macro_rules! execute {
+    ($name:literal, $vector:literal, $store_vector:literal, [$($load:literal)?], [$($store:literal)?]) => {
+        global_asm!(
+    concat!($name, ":"),
     "push rbx",
     "push rbp",
     "push r12",
@@ -21,8 +23,9 @@ global_asm!(
     "push rdi",
     "push rsi",
     ".irp reg, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
-    "vmovdqu ymm\\reg, [rdi + 128 + 64 * \\reg]",
+    concat!($vector, "\\reg, [rdi + 128 + 64 * \\reg]"),
     ".endr",
+    $(".irp reg, 0, 1, 2, 3, 4, 5, 6, 7", $load, ".endr",)?
     "push qword ptr [rdi + 1280]",
     "popfq",
     "mov rax, [rdi]",
@@ -63,8 +66,9 @@ global_asm!(
     "pop rcx",
     "mov [rax + 1280], rcx",
     ".irp reg, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15",
-    "vmovdqu [rax + 128 + 64 * \\reg], ymm\\reg",
+    concat!($store_vector, "\\reg"),
     ".endr",
+    $(".irp reg, 0, 1, 2, 3, 4, 5, 6, 7", $store, ".endr",)?
     "vzeroupper",
     "cld",
     "pop rsi",
@@ -76,10 +80,22 @@ global_asm!(
     "pop rbp",
     "pop rbx",
     "ret",
+        );
+    };
+}
+
+execute!("lockstep_proof_execute", "vmovdqu ymm", "vmovdqu [rax + 128 + 64 * \\reg], ymm", [], []);
+execute!(
+    "lockstep_proof_execute_wide",
+    "vmovdqu64 zmm",
+    "vmovdqu64 [rax + 128 + 64 * \\reg], zmm",
+    ["kmovq k\\reg, [rdi + 1216 + 8 * \\reg]"],
+    ["kmovq [rax + 1216 + 8 * \\reg], k\\reg"]
 );
 
 unsafe extern "C" {
     fn lockstep_proof_execute(state: *mut State, code: *const u8);
+    fn lockstep_proof_execute_wide(state: *mut State, code: *const u8);
     fn mmap(
         address: *mut c_void,
         len: usize,
@@ -110,9 +126,19 @@ impl Page {
         unsafe {
             std::ptr::copy_nonoverlapping(code.as_ptr(), self.0, code.len());
             self.0.add(code.len()).write(RET);
-            lockstep_proof_execute(state, self.0);
+            if is_wide() {
+                lockstep_proof_execute_wide(state, self.0)
+            } else {
+                lockstep_proof_execute(state, self.0)
+            }
         }
     }
+}
+
+/// True if the processor has vectors of 512 bits and masks. Otherwise, the upper halves of vectors and the masks are neither loaded nor
+/// stored.
+pub(crate) fn is_wide() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
 /// True if the processor has the instruction. Features that are not in this list count as missing.
@@ -141,6 +167,10 @@ pub(crate) fn has(code: Code) -> bool {
         CpuidFeature::BMI2 => is_x86_feature_detected!("bmi2"),
         CpuidFeature::LZCNT => is_x86_feature_detected!("lzcnt"),
         CpuidFeature::POPCNT => is_x86_feature_detected!("popcnt"),
+        CpuidFeature::AVX512F => is_wide(),
+        CpuidFeature::AVX512BW => is_wide(),
+        CpuidFeature::AVX512VL => is_x86_feature_detected!("avx512vl"),
+        CpuidFeature::AVX512DQ => is_x86_feature_detected!("avx512dq"),
         CpuidFeature::MOVBE => is_x86_feature_detected!("movbe"),
         _ => false,
     })

@@ -1,12 +1,11 @@
 //! The state before and after one instruction.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use iced_x86::Register;
 use lockstep_proof::contracts;
-use lockstep_proof::image::{Image, Segment, Symbol};
+use lockstep_proof::image::Image;
 use lockstep_proof::machine::{Flags, Machine, Program, Stop};
 use lockstep_proof::memory::{Region, Role};
 use lockstep_proof::semantics;
@@ -86,15 +85,7 @@ impl Random {
 /// A machine with one instruction, in the state `state` whose secret bits are those of `secret`.
 pub(crate) fn machine(code: &[u8], state: &State, secret: &State) -> Machine<Taint> {
     const CODE: u64 = 0x1000;
-    let segment = Segment { address: CODE, bytes: code.to_vec(), is_writable: false, is_code: true };
-    let symbol = Symbol { address: CODE, size: 0, name: "test".into(), is_function: true };
-    let image = Image {
-        segments: vec![segment],
-        symbols: vec![symbol],
-        functions: BTreeMap::new(),
-        imports: BTreeMap::new(),
-        verdict: None,
-    };
+    let image = Image::of_function(CODE, code);
     let mut machine = Machine::new(Rc::new(Program::new(Arc::new(image), semantics::of, contracts::answer)));
     let join = |values: &[u8], secrets: &[u8]| -> Vec<Tainted> {
         values

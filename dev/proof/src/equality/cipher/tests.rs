@@ -1,7 +1,7 @@
 use lockstep_reference::{Aes, cbc, cfb, ctr, ecb, ocb, ofb, pcbc, xts};
 
 use super::*;
-use crate::equality::definition::{Aead, Message};
+use crate::equality::definition::{Aead, Sealed};
 
 fn sample(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|i| (i as u8).wrapping_mul(167) ^ (i >> 3) as u8 ^ seed.wrapping_mul(91)).collect()
@@ -58,7 +58,7 @@ fn the_definition_of_ocb_is_that_of_the_reference() {
         let [iv, aad, plaintext, ciphertext, mut tag] =
             [nonce, aad, plaintext, ciphertext, tag].map(|part| public(&part));
         let differences = |tag: &[Symbol]| {
-            Message {
+            Sealed {
                 aead: Aead::Ocb,
                 cipher: &cipher,
                 key_len: 16,

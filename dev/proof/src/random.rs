@@ -1,16 +1,12 @@
 //! A reproducible source of random numbers.
 
-/// SplitMix64.
-pub(super) struct Random(u64);
+/// SplitMix64, with its state, which starts as the seed.
+pub struct Random(pub u64);
 
 impl Random {
-    /// The numbers of a seed.
-    pub(super) fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
     /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "the numbers do not end")]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +15,7 @@ impl Random {
     }
 
     /// A number below a bound, which is not zero. The bias of the remainder does not matter for bounds far below 2^64.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }
