@@ -71,8 +71,8 @@ fn grains() -> String {
         canvas.words((left, 18), title);
         for round in 0..3 {
             let y = 32 + round * 60;
-            for word in 0..4 {
-                let fill = if panel == 0 { BLOCKS[word] } else { BLOCKS[0] };
+            for (word, colour) in BLOCKS.into_iter().enumerate() {
+                let fill = if panel == 0 { colour } else { BLOCKS[0] };
                 canvas.cell((left + word * (WORD.0 + 6), y), WORD, fill, &format!("word {word}"));
             }
             if panel == 0 && round < 2 {
@@ -125,12 +125,12 @@ fn tables() -> String {
         (10, 18),
         "256 threads copy the 1024 words of the T-boxes: thread i copies word i of each table.",
     );
-    for row in 0..4 {
+    for (row, colour) in BLOCKS.into_iter().enumerate() {
         let y = 36 + row * (CELL.1 + 6);
         canvas.words((10, y + 16), &format!("T{row}"));
         for warp in 0..8 {
             let threads = format!("{} to {}", 32 * warp, 32 * warp + 31);
-            canvas.cell((50 + warp * (CELL.0 + 2), y), CELL, BLOCKS[row], &threads);
+            canvas.cell((50 + warp * (CELL.0 + 2), y), CELL, colour, &threads);
         }
     }
     canvas.words(
