@@ -1,12 +1,14 @@
 //! Reproduced papers, one module each: their tables compared with new measurements, on a device or in a simulator.
 #![forbid(unsafe_code)]
 
+mod canvas;
 pub mod cell;
 pub mod cuda;
 mod data;
 pub mod g80;
 pub mod geforce;
 mod memory;
+mod mistake;
 pub mod opengl;
 mod pipes;
 pub mod qpu;

@@ -32,8 +32,11 @@ pub(crate) fn range(
 ) -> Result<Range<usize>, String> {
     let start = from as usize;
     let end = start.checked_add(bytes).filter(|end| *end <= size);
-    let outside =
-        || format!("{bytes} bytes from {text} ({from:#x}) do not fit: the {memory} has {size} bytes");
+    let outside = || {
+        // A label is shown with its address.
+        let address = if number(text).is_some() { String::new() } else { format!(" ({from:#x})") };
+        format!("{bytes} bytes from {text}{address} do not fit: the {memory} has {size} bytes")
+    };
     Ok(start..end.ok_or_else(outside)?)
 }
 

@@ -2,6 +2,7 @@
 
 use lockstep_qpu::compiler::scheduled::{self, Hints};
 use lockstep_qpu::compiler::{Code, CompileError, Special, sequential};
+use lockstep_qpu::kernels::naive::galois_multiply;
 use lockstep_qpu::lang::{Expression, Float, Int, Kernel, element, qpu, rotate, uniform};
 use lockstep_qpu::sim::{Event, Machine, Observer, Program, Vector};
 
@@ -66,40 +67,19 @@ fn shifts_by_variables() {
     );
 }
 
-fn times(byte: u32, number: u32) -> u32 {
-    let mut product = 0;
-    for bit in 0..4 {
-        if number >> bit & 1 == 1 {
-            let mut term = byte << bit;
-            for high in (8..12).rev() {
-                if term >> high & 1 == 1 {
-                    term ^= 0x11b << (high - 8);
-                }
-            }
-            product ^= term;
-        }
-    }
-    product
-}
-
-/// Computes products by loops with conditions in them.
+/// Products in the field of AES, computed with assignments under conditions.
 #[test]
 fn products_in_the_field_of_aes() {
+    let times = |byte: u32, number: u32| {
+        let doubled = byte << 1 ^ if byte & 0x80 == 0 { 0 } else { 0x11b };
+        [0, byte, doubled, doubled ^ byte][number as usize]
+    };
     check(
         |k| {
-            let lane = k.var((element() << 4) + 7);
-            let left = k.var::<Int>(14);
-            let product = k.var::<Int>(0);
-            for _ in 0..4 {
-                k.where_((left & 1).is(1), |k| k.set(product, product ^ lane));
-                let before = k.var(lane);
-                k.set(lane, lane << 1);
-                k.where_((before & 0x80).is(0x80), |k| k.set(lane, lane ^ 0x11b));
-                k.set(left, left >> 1);
-            }
-            product
+            let (number, byte) = (k.var(element() & 3), k.var((element() << 4) + 7));
+            galois_multiply(k, number, byte)
         },
-        |index| times((index << 4) + 7, 14),
+        |index| times((index << 4) + 7, index & 3),
     );
 }
 

@@ -106,8 +106,8 @@ fn programs_for_qpus_are_assembled_and_run() {
     folder.run(budget).failed(2, "still running after 40 clocks");
     // The message contains the name of the file, the line, and the rule that is broken or the fault.
     for (name, source, expected) in [
-        ("name.qasm", "nop\nfrob r0\n", "name.qasm:2: "),
-        ("label.qasm", "brr -, :nowhere\n", "label.qasm:1: unknown label `nowhere`"),
+        ("name.qasm", "nop\nfrob r0\n", "name.qasm:2:1: "),
+        ("label.qasm", "brr -, :nowhere\n", "label.qasm:1:9: unknown label `nowhere`"),
         (
             "hazard.qasm",
             "mov ra0, 1\nmov r0, ra0\n",
@@ -172,7 +172,7 @@ fn qpu_programs_have_data(folder: &Folder) {
     assert_eq!(folder.read("round-key"), [0x62, 0x63, 0x63, 0x63]);
     with(&["--uniforms", "0=qpu"]).failed(2, "data.qasm:");
     with(&["--memory", "0xffffc=words"])
-        .failed(2, "8 bytes from 0xffffc (0xffffc) do not fit: the memory has 1048576 bytes");
+        .failed(2, "8 bytes from 0xffffc do not fit: the memory has 1048576 bytes");
     with(&["--memory", "start=words"]).failed(2, "start is no address: expected a number of 32 bits");
     with(&["--uniforms", "1=1"]).failed(2, "uniforms of QPU 1: the run has 1 QPUs, from 0 on");
     with(&["--uniforms", "0=1", "--uniforms", "0=2"]).failed(2, "uniforms of 0 are given twice");
@@ -377,14 +377,22 @@ fn programs_are_assembled_and_run() {
     folder.run(["lab", "cell", "asm", "--run", "loop.s"]).failed(2, "still running after");
     folder.write("far.s", "brz $3,elsewhere\n");
     folder.run(["lab", "cell", "asm", "far.s"]).failed(2, "far.s:1");
-    // The message contains the name of the file, the line, and what is wrong with it.
+    // The message contains the name of the file, the line, the column, and what is wrong there.
     for (name, source, expected) in [
-        ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2: unknown instruction `frob`: expected"),
-        ("register.s", "nop\nxor $3,$4,$200\n", "register.s:2: `$200` is no register: expected $0 to $127"),
-        ("label.s", "br nowhere\n", "label.s:1: unknown symbol `nowhere`: expected a label"),
-        ("range.s", "nop\nil $3,40000\n", "range.s:2: `il`: 40000 is out of range, expected -32768 to 32767"),
-        ("large.s", "nop\n.data\n.space 262140\n", "large.s:3: .data ends at 262156"),
-        ("open.s", "nop\n/* never\n", "open.s:2: a comment is not closed"),
+        ("mnemonic.s", "nop\nfrob $3\n", "mnemonic.s:2:1: unknown instruction `frob`: expected"),
+        (
+            "register.s",
+            "nop\nxor $3,$4,$200\n",
+            "register.s:2:11: `$200` is no register: expected $0 to $127",
+        ),
+        ("label.s", "br nowhere\n", "label.s:1:4: unknown symbol `nowhere`: expected a label"),
+        (
+            "range.s",
+            "nop\nil $3,40000\n",
+            "range.s:2:1: `il`: 40000 is out of range, expected -32768 to 32767",
+        ),
+        ("large.s", "nop\n.data\n.space 262140\n", "large.s:3:1: .data ends at 262156"),
+        ("open.s", "nop\n/* never\n", "open.s:2:1: a comment is not closed"),
     ] {
         folder.write(name, source);
         folder.run(["lab", "cell", "asm", name]).failed(2, expected);
@@ -433,7 +441,7 @@ fn programs_have_data(folder: &Folder) {
     assert_eq!(folder.read("after"), [&sum[..], &[0xff; 16]].concat());
     assert_eq!(folder.read("main-after"), [&sum[..], &[0; 48]].concat());
     let with = |more: &[&'static str]| folder.run([&run[..], more].concat());
-    with(&["--memory", "0x3fff0=data"]).failed(2, "32 bytes from 0x3fff0 (0x3fff0) do not fit");
+    with(&["--memory", "0x3fff0=data"]).failed(2, "32 bytes from 0x3fff0 do not fit");
     with(&["--memory", "nowhere=data"]).failed(2, "nowhere is no label of the program");
     with(&["--memory", "0=missing"]).failed(2, "missing");
     with(&["--round-keys", "0x2000=data", "--memory", "0x1000=data", "--main", "main"]).succeeded();

@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 use super::Error;
 use super::report::number;
 
+/// A sequence of programs. Each program differs from the one before it in one idea.
+struct Sequence {
+    first: Loop,
+    ideas: &'static [Idea],
+}
+
 /// An idea.
 struct Idea {
     words: &'static str,
@@ -17,7 +23,6 @@ struct Idea {
     whose: &'static str,
     /// The program in which the effect is measured.
     program: &'static str,
-    without: Loop,
     with: Loop,
 }
 
@@ -48,6 +53,11 @@ const fn paper(columns: Columns) -> Way {
     Way::Columns(Substitution::Selections, columns)
 }
 
+/// The paper's MixColumns with the fewest instructions of the even pipe, and one of our versions of SubBytes.
+const fn ours(substitution: Substitution) -> Way {
+    Way::Columns(substitution, Columns::FewestEven)
+}
+
 const fn tables(balanced: bool) -> Loop {
     ctr(Way::PublishedTables { balanced }, 1)
 }
@@ -56,98 +66,65 @@ const fn plain(hints: Hints) -> Loop {
     ctr(Way::Plain(hints), 1)
 }
 
-static IDEAS: [Idea; 13] = [
-    Idea {
-        words: "hints for the branches of both loops",
-        whose: PAPER,
-        program: "CTR0",
-        without: plain(Hints::None),
-        with: plain(Hints::Fixed),
+const fn idea(words: &'static str, whose: &'static str, program: &'static str, with: Loop) -> Idea {
+    Idea { words, whose, program, with }
+}
+
+static SEQUENCES: [Sequence; 5] = [
+    Sequence {
+        first: plain(Hints::None),
+        ideas: &[
+            idea("hints for the branches of both loops", PAPER, "CTR0", plain(Hints::Fixed)),
+            idea("a table of hints, also for the last round", PAPER, "CTR0 with hints", plain(Hints::Table)),
+        ],
     },
-    Idea {
-        words: "a table of hints, also for the last round",
-        whose: PAPER,
-        program: "CTR0 with hints",
-        without: plain(Hints::Fixed),
-        with: plain(Hints::Table),
+    Sequence {
+        first: ctr(paper(Columns::Direct), 1),
+        ideas: &[
+            idea(
+                "MixColumns adds two rows first (version 2)",
+                PAPER,
+                "CTR, 1 block",
+                ctr(paper(Columns::Rows), 1),
+            ),
+            idea("2 blocks in flight", PAPER, "CTR, version 2", ctr(paper(Columns::Rows), 2)),
+            idea("4 blocks in flight instead of 2", PAPER, "CTR, version 2", ctr(paper(Columns::Rows), 4)),
+            idea(
+                "reduction by instructions of the odd pipe",
+                PAPER,
+                "CTR, 4 blocks",
+                ctr(paper(Columns::FewEven), 4),
+            ),
+            idea(
+                "the mask by `gbb` and `fsmb`, for one of four blocks",
+                PAPER,
+                "CTR, 4 blocks",
+                ctr(paper(Columns::FewestEven), 4),
+            ),
+            idea("overlapping iterations", OURS, "CTR4", four(paper(Columns::FewestEven))),
+            idea(
+                "SubBytes adds two lookups instead of a selection",
+                OURS,
+                "CTR4, overlapping",
+                four(ours(Substitution::Lookup)),
+            ),
+            idea(
+                "masks of SubBytes by either pipe",
+                OURS,
+                "CTR4, overlapping",
+                four(ours(Substitution::LookupBalanced)),
+            ),
+        ],
     },
-    Idea {
-        words: "MixColumns adds two rows first (version 2)",
-        whose: PAPER,
-        program: "CTR, 1 block",
-        without: ctr(paper(Columns::Direct), 1),
-        with: ctr(paper(Columns::Rows), 1),
+    Sequence {
+        first: cbc(paper(Columns::Rows)),
+        ideas: &[idea("MixColumns for feedback", PAPER, "CBC, version 2", cbc(paper(Columns::Feedback)))],
     },
-    Idea {
-        words: "2 blocks in flight",
-        whose: PAPER,
-        program: "CTR, version 2",
-        without: ctr(paper(Columns::Rows), 1),
-        with: ctr(paper(Columns::Rows), 2),
+    Sequence {
+        first: cbc(Way::Columns(Substitution::Lookup, Columns::Feedback)),
+        ideas: &[idea("Lockstep's MixColumns", OURS, "CBC2, our SubBytes", cbc(Way::Lookup))],
     },
-    Idea {
-        words: "4 blocks in flight instead of 2",
-        whose: PAPER,
-        program: "CTR, version 2",
-        without: ctr(paper(Columns::Rows), 2),
-        with: ctr(paper(Columns::Rows), 4),
-    },
-    Idea {
-        words: "reduction by instructions of the odd pipe",
-        whose: PAPER,
-        program: "CTR, 4 blocks",
-        without: ctr(paper(Columns::Rows), 4),
-        with: ctr(paper(Columns::FewEven), 4),
-    },
-    Idea {
-        words: "the mask by `gbb` and `fsmb`, for one of four blocks",
-        whose: PAPER,
-        program: "CTR, 4 blocks",
-        without: ctr(paper(Columns::FewEven), 4),
-        with: ctr(paper(Columns::FewestEven), 4),
-    },
-    Idea {
-        words: "overlapping iterations",
-        whose: OURS,
-        program: "CTR4",
-        without: ctr(paper(Columns::FewestEven), 4),
-        with: four(paper(Columns::FewestEven)),
-    },
-    Idea {
-        words: "SubBytes adds two lookups instead of a selection",
-        whose: OURS,
-        program: "CTR4, overlapping",
-        without: four(paper(Columns::FewestEven)),
-        with: four(Way::Columns(Substitution::Lookup, Columns::FewestEven)),
-    },
-    Idea {
-        words: "masks of SubBytes by either pipe",
-        whose: OURS,
-        program: "CTR4, overlapping",
-        without: four(Way::Columns(Substitution::Lookup, Columns::FewestEven)),
-        with: four(Way::Columns(Substitution::LookupBalanced, Columns::FewestEven)),
-    },
-    Idea {
-        words: "MixColumns for feedback",
-        whose: PAPER,
-        program: "CBC, version 2",
-        without: cbc(paper(Columns::Rows)),
-        with: cbc(paper(Columns::Feedback)),
-    },
-    Idea {
-        words: "Lockstep's MixColumns",
-        whose: OURS,
-        program: "CBC2, our SubBytes",
-        without: cbc(Way::Columns(Substitution::Lookup, Columns::Feedback)),
-        with: cbc(Way::Lookup),
-    },
-    Idea {
-        words: "addresses by both pipes",
-        whose: PAPER,
-        program: "Tab1",
-        without: tables(false),
-        with: tables(true),
-    },
+    Sequence { first: tables(false), ideas: &[idea("addresses by both pipes", PAPER, "Tab1", tables(true))] },
 ];
 
 /// Measures the effects of all ideas.
@@ -156,7 +133,16 @@ static IDEAS: [Idea; 13] = [
 /// [`Error::Kernel`] if a kernel does not run, which is a bug.
 pub(super) fn measure() -> Result<Vec<Effect>, Error> {
     let block = |of| clocks(of, Effort::Full).map(|clocks| clocks.block[0]).map_err(Error::Kernel);
-    IDEAS.iter().map(|idea| Ok(Effect { idea, clocks: [block(idea.without)?, block(idea.with)?] })).collect()
+    let mut effects = Vec::new();
+    for Sequence { first, ideas } in &SEQUENCES {
+        let mut without = block(*first)?;
+        for idea in *ideas {
+            let with = block(idea.with)?;
+            effects.push(Effect { idea, clocks: [without, with] });
+            without = with;
+        }
+    }
+    Ok(effects)
 }
 
 /// Makes a table of the effects.

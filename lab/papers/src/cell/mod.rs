@@ -14,7 +14,6 @@ mod variants;
 mod window;
 
 use lockstep_core::work::{Operation, Pass};
-use lockstep_spu::asm::AsmError;
 use lockstep_spu::kernels::{KERNELS, Loop, Mode, Named, PUBLISHED, Refused};
 use lockstep_spu::sim::Fault;
 
@@ -52,8 +51,17 @@ pub enum Error {
     #[error("{0}")]
     Kernel(String),
     /// A program cannot be assembled.
-    #[error("{0}")]
-    Assembly(#[from] AsmError),
+    #[error("{file}:{line}:{column}: {message}")]
+    Assembly {
+        /// The name of the file.
+        file: String,
+        /// The number of the line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// The mistake, and what was expected.
+        message: String,
+    },
     /// The data of a program cannot be placed.
     #[error("{0}")]
     Setup(String),

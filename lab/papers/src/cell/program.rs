@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use lockstep_spu::asm::{Image, assemble};
+use lockstep_spu::asm::{AsmError, Image, assemble};
 use lockstep_spu::isa::{Inst, LOCAL_STORE, Reg};
 use lockstep_spu::sim::{Machine, Summary, Trace};
 use zeroize::Zeroize;
@@ -11,13 +11,14 @@ use zeroize::Zeroize;
 use super::Error;
 use super::window::{Both, Window};
 use crate::memory;
+use crate::mistake::column;
 
 /// Assembles a program and returns a listing: addresses, words and instructions.
 ///
 /// # Errors
-/// [`Error::Assembly`] with file and line.
+/// [`Error::Assembly`] with file, line and column.
 pub fn listing(file: &str, source: &str) -> Result<String, Error> {
-    let image = assemble(file, source)?;
+    let image = assembled(file, source)?;
     let mut labels: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
     for (label, at) in &image.symbols {
         labels.entry(*at).or_default().push(label);
@@ -30,6 +31,14 @@ pub fn listing(file: &str, source: &str) -> Result<String, Error> {
         text += &format!("{at:#07x}  {}  {shown}\n", word(&image, at));
     }
     Ok(text)
+}
+
+/// Assembles a program.
+fn assembled(file: &str, source: &str) -> Result<Image, Error> {
+    assemble(file, source).map_err(|AsmError { file, line, message }| {
+        let column = column(source, line, &message);
+        Error::Assembly { file, line, column, message }
+    })
 }
 
 /// Formats the bytes of a word in hexadecimal. The last word of the data may be incomplete.
@@ -110,7 +119,7 @@ fn value(image: &Image, text: &str) -> Result<u128, Error> {
 /// # Errors
 /// [`Error::Assembly`], [`Error::Setup`], or [`Error::Fault`] with file and address.
 pub fn run(file: &str, source: &str, mut setup: Setup, shown: u64, budget: u64) -> Result<Finished, Error> {
-    let image = assemble(file, source)?;
+    let image = assembled(file, source)?;
     let mut machine = Machine::new();
     machine.load(&image);
     for (start, bytes) in &setup.memory {

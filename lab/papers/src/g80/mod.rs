@@ -7,6 +7,7 @@
 //! ([`model`]). [`rows`] compares all other figures, [`hypotheses`] tests explanations, and [`variants`] changes the assumptions.
 
 pub mod boards;
+mod figures;
 pub mod hypotheses;
 pub mod model;
 pub mod multiprocessor;

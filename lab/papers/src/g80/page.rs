@@ -1,10 +1,10 @@
 //! Generates the documentation page from a template and the results.
 
 use super::Results;
+use super::figures::{GOOD, NAIVE, passes};
 use super::hypotheses::line_errors;
 use super::multiprocessor::ISSUE;
 use super::rows::Row;
-use super::rules::{HALF_WARP, shared_passes};
 use super::variants::MANY_INSTRUCTIONS;
 use super::{plots, report};
 use crate::Page;
@@ -50,10 +50,6 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
     let number = |value: f64, decimals: usize| format!("{value:.decimals$}");
     let worst = results.table_1.iter().map(|row| row.percent().abs()).fold(0.0, f64::max);
     let line = line_errors().as_flattened().iter().map(|error| error.abs()).fold(0.0, f64::max);
-    let layout = |of: fn(u64) -> u64| {
-        let addresses: Vec<u64> = (0..HALF_WARP as u64).map(|thread| 4 * of(thread)).collect();
-        shared_passes(&addresses)
-    };
     // The percentage by which the rate of the 8800 GT is lower at 32 MB than at 128 MB.
     let less = |of: fn(&Row) -> f64| 100.0 * (1.0 - of(&results.table_1[2]) / of(&results.table_1[3]));
     let [a1, a2, a3, a4] = [0, 1, 2, 3].map(|at| results.thesis[at].thesis);
@@ -65,9 +61,9 @@ fn values(results: &Results) -> Vec<(&'static str, String)> {
         ("instructions", results.fit.instructions.to_string()),
         ("call", number(1e6 * results.fit.call, 0)),
         ("clock", number(results.fit.clock, 3)),
-        ("naive", layout(|thread| 4 * thread).to_string()),
-        ("good", layout(|thread| thread).to_string()),
-        ("naive_percent", number(100.0 * more_clocks(results, layout(|thread| 4 * thread)), 0)),
+        ("naive", passes(NAIVE).to_string()),
+        ("good", passes(GOOD).to_string()),
+        ("naive_percent", number(100.0 * more_clocks(results, passes(NAIVE)), 0)),
         ("nominal_rate", number(results.nominal[3].model, 0)),
         ("paper_less", number(less(|row| row.paper), 1)),
         ("model_less", number(less(|row| row.model), 1)),

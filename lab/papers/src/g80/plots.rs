@@ -3,18 +3,18 @@
 use lockstep_report::bars::{Bar, Bars};
 use lockstep_report::plot::{self, Line, Plot, Scale};
 
-use super::Results;
 use super::boards::{Board, GS, GT};
 use super::model::{FIGURE_SIZES, table_1};
 use super::program::KERNELS;
 use super::rows::{GROWTH, Row, Status, size};
 use super::thesis;
+use super::{Results, figures};
 use crate::cuda::paper::{BREAK_EVEN, FIGURE_7, SIZES};
 
 /// The names and the SVG of all pictures.
 pub(super) fn all(results: &Results) -> Vec<(String, String)> {
     let [first, second] = [0, 1].map(|at| by_threads(results, at).svg());
-    [
+    let plots = [
         ("figure-7-32kb", first),
         ("figure-7-128kb", second),
         ("figure-5", by_size(results, 0, &GS, BREAK_EVEN[0]).svg()),
@@ -22,9 +22,8 @@ pub(super) fn all(results: &Results) -> Vec<(String, String)> {
         ("table-1", bars_of_table_1(&results.table_1)),
         ("steps", steps(results).svg()),
         ("thesis", bars_of_thesis(&results.thesis)),
-    ]
-    .map(|(name, svg)| (format!("{name}.svg"), svg))
-    .into()
+    ];
+    plots.into_iter().chain(figures::all()).map(|(name, svg)| (format!("{name}.svg"), svg)).collect()
 }
 
 fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {

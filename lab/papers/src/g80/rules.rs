@@ -4,7 +4,7 @@
 pub const HALF_WARP: usize = 16;
 
 /// The number of banks of shared memory. Successive words of 32 bits are in successive banks.
-const BANKS: u32 = 16;
+pub const BANKS: u32 = 16;
 
 /// The minimum size of a transaction of global memory, in bytes.
 pub const TRANSACTION: u64 = 32;

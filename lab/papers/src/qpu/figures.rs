@@ -1,62 +1,17 @@
 //! Pictures of the layouts and of the parts of the chip that the thesis's figures show.
 
-use std::fmt::Write;
-
 use lockstep_qpu::sim::QPUS;
 
-/// The colours of the four blocks of a vector.
-const BLOCKS: [&str; 4] = ["#a6c8e8", "#f6c99f", "#b9dfb0", "#dcc3e8"];
-const EMPTY: &str = "#eeeeee";
-const PART: &str = "#dce6f0";
-const MARKED: &str = "#f28e2b";
+use crate::canvas::{BLOCKS, Canvas, EMPTY, MARKED, PART};
 
 /// The number of elements of a vector, and the number of bytes of an element.
 const ELEMENTS: usize = 16;
 const BYTES: usize = 4;
 
 /// The names and the SVG of the pictures.
-pub(super) fn all() -> [(String, String); 3] {
-    [("layout.svg", layouts()), ("chip.svg", chip()), ("vpm.svg", vpm())]
+pub(super) fn all() -> [(String, String); 4] {
+    [("layout.svg", layouts()), ("chip.svg", chip()), ("vpm.svg", vpm()), ("round.svg", round())]
         .map(|(name, svg)| (name.into(), svg))
-}
-
-/// A picture under construction.
-struct Canvas {
-    width: usize,
-    height: usize,
-    body: String,
-}
-
-impl Canvas {
-    fn new(width: usize, height: usize) -> Canvas {
-        Canvas { width, height, body: String::new() }
-    }
-
-    fn cell(&mut self, (x, y): (usize, usize), (width, height): (usize, usize), fill: &str, words: &str) {
-        // Writing to a string cannot fail.
-        let _ = write!(
-            self.body,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\" stroke=\"#666\" stroke-width=\"0.6\"/>"
-        );
-        if !words.is_empty() {
-            let (x, y) = (x + width / 2, y + height / 2 + 4);
-            let _ = write!(self.body, "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\">{words}</text>");
-        }
-        self.body.push('\n');
-    }
-
-    fn words(&mut self, (x, y): (usize, usize), words: &str) {
-        let _ = writeln!(self.body, "<text x=\"{x}\" y=\"{y}\">{words}</text>");
-    }
-
-    fn svg(self, title: &str) -> String {
-        let Canvas { width, height, body } = self;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\"\n  \
-             font-family=\"sans-serif\" font-size=\"11\">\n<title>{title}</title>\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n{body}</svg>\n"
-        )
-    }
 }
 
 /// A byte of the blocks, by its block, row and column. `None` if no byte of the blocks is at the place.
@@ -166,4 +121,36 @@ fn vpm() -> String {
     }
     canvas.words((30, 284), "A vector of a QPU is a row or a column of 16 words. QPULib stores columns: X is the number of the QPU.");
     canvas.svg("Vectors in the VPM")
+}
+
+/// The four steps of a round of AES (FIPS 197, section 5.1). A cell has the row and the column that its byte had before the round.
+fn round() -> String {
+    const CELL: (usize, usize) = (40, 24);
+    const STEP: usize = 176;
+    const TOP: usize = 50;
+    let steps = ["state", "SubBytes", "ShiftRows", "MixColumns", "AddRoundKey"];
+    let mut canvas = Canvas::new(10 + steps.len() * STEP, 195);
+    canvas.words((10, 18), "A round of AES. A colour is a column of the state before the round.");
+    for (number, words) in steps.into_iter().enumerate() {
+        let left = 10 + number * STEP;
+        canvas.words((left, TOP - 8), words);
+        for row in 0..4 {
+            for column in 0..4 {
+                // ShiftRows moves row r to the left by r columns.
+                let from = if number < 2 { column } else { (column + row) % 4 };
+                let byte = format!("{row},{from}");
+                let (fill, words) = match number {
+                    0 => (BLOCKS[from], byte),
+                    1 | 2 => (BLOCKS[from], format!("S {byte}")),
+                    3 => (EMPTY, format!("m{row},{column}")),
+                    _ => (EMPTY, "m + k".into()),
+                };
+                let at = (left + column * CELL.0, TOP + row * CELL.1);
+                canvas.cell(at, CELL, fill, &words);
+            }
+        }
+    }
+    canvas.words((10, 166), "S is the S-box. m is the sum of the four bytes of the column after ShiftRows, times 2, 3, 1 and 1 in GF(2^8), from the row of m on downwards");
+    canvas.words((10, 182), "and then from the top. k is the byte of the round key at the same place. The last round has no MixColumns.");
+    canvas.svg("The steps of a round of AES")
 }

@@ -10,7 +10,7 @@ use super::Error;
 use super::appendix::{FirstKernel, Times, milliseconds};
 use super::kernels::Named;
 use super::model::{CLOCK_HZ, HOST_BYTE, HOST_CALL, HOST_LONG_CALL, LONG_CALL, Lengths, kernel_seconds};
-use super::paper::{self, TABLE_5_1, TABLE_7_1, TABLE_7_2, TRANSFER_VECTORS, VECTORS};
+use super::paper::{self, TABLE_5_1, TABLE_7_1, TABLE_7_2, TABLE_7_3, TABLE_7_4, TRANSFER_VECTORS, VECTORS};
 use super::programs::{
     Access, Multiplication, clocks_of_turn, instructions, multiplication, products, products_by_bits, sums,
 };
@@ -52,21 +52,38 @@ fn of_errors(before: f64, after: f64) -> Verdict {
     }
 }
 
-/// The explanations that the model tests. The arguments are tables that the model has computed.
+/// The tables by the number of QPUs, by the model.
+pub(super) struct Tables<'t> {
+    pub(super) sums: &'t Times<2>,
+    pub(super) products: &'t Times<2>,
+    pub(super) multiplications: &'t Times<3>,
+    pub(super) first: &'t [FirstKernel],
+}
+
+/// The explanations that the model tests.
 ///
 /// # Errors
 /// [`Error::Kernel`] if a program does not run, which is a bug.
-pub(super) fn all(
-    table_7_1: &Times<2>,
-    table_7_2: &Times<2>,
-    first: &[FirstKernel],
-) -> Result<Vec<Hypothesis>, Error> {
+pub(super) fn all(tables: &Tables<'_>) -> Result<Vec<Hypothesis>, Error> {
+    let Tables { sums, products, multiplications, first } = tables;
+    let waits: Vec<[f64; 1]> = first.iter().map(|row| [row.milliseconds[1]]).collect();
+    let thesis_waits = TABLE_7_4.map(|thesis| [thesis]);
     let calls = Calls::measure()?;
-    let mut all = vec![calls.long_calls(), calls.copies()];
-    all.push(fixed_cost(table_7_2));
-    all.push(instruction_cache(table_7_2)?);
-    all.extend(of_transfers(table_7_1, table_7_2)?);
-    all.push(counted(table_7_2)?);
+    let mut all = vec![calls.long_calls(), calls.copies(), calls.fixed_cost()];
+    const ODD: &str = "the rows with an odd number of QPUs";
+    all.push(fixed_cost("7.1", ODD, &TABLE_7_1, *sums));
+    all.push(fixed_cost("7.2", ODD, &TABLE_7_2, *products));
+    all.push(fixed_cost("7.3", ODD, &TABLE_7_3, *multiplications));
+    all.push(fixed_cost("7.4", ODD, &thesis_waits, &waits));
+    all.push(instruction_cache(&calls, products)?);
+    all.extend(of_transfers(sums, products)?);
+    all.push(counted(products)?);
+    let ahead = Length::of("7.2, ahead", TRANSFER_VECTORS, &TABLE_7_2, *products, 1);
+    all.extend([ahead.hypothesis(), ahead.blocking(products)]);
+    for (name, column) in [("7.3, exchanged", 1), ("7.3, small", 2)] {
+        all.push(Length::of(name, VECTORS, &TABLE_7_3, *multiplications, column).hypothesis());
+    }
+    all.push(Length::of("7.4", VECTORS, &thesis_waits, &waits, 0).hypothesis());
     all.push(texture_latency(first)?);
     Ok(all)
 }
@@ -131,7 +148,19 @@ impl Calls {
         }
     }
 
-    /// For the rows in which 12 QPUs are slower than in the model, tests whether the QPUs or the host are the cause.
+    /// A further fixed cost, tested with the rows of 12 QPUs in which the model is too fast.
+    fn fixed_cost(&self) -> Hypothesis {
+        let (thesis, model): (Vec<_>, Vec<_>) =
+            self.middle().map(|row| ([1e3 * row.thesis], [1e3 * row.model(true)])).unzip();
+        fixed_cost("5.1", "the rows with 16 KiB, 256 KiB and 4 MiB", &thesis, &model)
+    }
+
+    /// The rows of 12 QPUs from 16 KiB to 16 MiB, in which the model is too fast.
+    fn middle(&self) -> impl Iterator<Item = &Row> {
+        self.twelve.iter().filter(|row| (1 << 14..=1 << 24).contains(&row.bytes))
+    }
+
+    /// Tests whether the QPUs or the host are the cause in the rows in which 12 QPUs are slower than in the model.
     fn copies(&self) -> Hypothesis {
         let sizes = [1 << 14, 1 << 16, 1 << 18];
         let of = |rows: &[Row]| {
@@ -160,60 +189,154 @@ impl Calls {
     }
 }
 
-/// Differences of Table 7.2 in milliseconds: the thesis minus the model.
-fn differences(model: &Times<2>, column: usize) -> Vec<f64> {
-    TABLE_7_2.iter().zip(model).map(|(thesis, model)| thesis[column] - model[column]).collect()
-}
-
-/// Tests whether a fixed cost for both columns, fitted to the rows with an odd number of QPUs, predicts the other rows.
-fn fixed_cost(model: &Times<2>) -> Hypothesis {
-    let odd: Vec<f64> =
-        [0, 1].into_iter().flat_map(|column| differences(model, column).into_iter().step_by(2)).collect();
-    let fitted = odd.iter().sum::<f64>() / odd.len() as f64;
-    let errors = [0.0, fitted].map(|cost| {
-        let even = TABLE_7_2.iter().zip(model).skip(1).step_by(2);
-        error(even.flat_map(|(thesis, model)| [0, 1].map(|column| (model[column] + cost, thesis[column]))))
-    });
-    let range = |column| {
-        let all = differences(model, column);
-        let least = all.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        format!("{least:.0} to {most:.0}")
+/// A fixed cost for all columns of a table, fitted to every second row from the first one on (`fitted_rows`), predicts the other rows.
+/// The times are in milliseconds.
+fn fixed_cost<const COLUMNS: usize>(
+    tables: &'static str,
+    fitted_rows: &str,
+    thesis: &[[f64; COLUMNS]],
+    model: &[[f64; COLUMNS]],
+) -> Hypothesis {
+    // Pairs of the model and the thesis.
+    let rows = |first: usize| {
+        let rows = model.iter().zip(thesis).skip(first).step_by(2);
+        rows.flat_map(|(model, thesis)| model.iter().copied().zip(thesis.iter().copied())).collect::<Vec<_>>()
     };
+    let (fit, predicted) = (rows(0), rows(1));
+    let cost = fit.iter().map(|(model, thesis)| thesis - model).sum::<f64>() / fit.len() as f64;
+    let [before, after] =
+        [0.0, cost].map(|cost| error(predicted.iter().map(|(model, thesis)| (model + cost, *thesis))));
     Hypothesis {
         words: "a call has a fixed cost that the model lacks",
-        tables: "7.2",
-        verdict: of_errors(errors[0], errors[1]),
-        reason: format!(
-            "The differences are {} ms with blocking access, and {} ms ahead. A cost of {fitted:.0} ms, fitted to the rows with an odd \
-             number of QPUs, changes the mean difference of the other rows from {:.1} to {:.1} %.",
-            range(0),
-            range(1),
-            errors[0],
-            errors[1]
-        ),
+        tables,
+        verdict: if cost < 0.0 { Verdict::Refuted } else { of_errors(before, after) },
+        reason: if cost < 0.0 {
+            format!("Fitted to {fitted_rows}, the cost is negative: {cost:.1} ms.")
+        } else {
+            format!(
+                "A cost of {cost:.1} ms, fitted to {fitted_rows}, changes the mean difference of the other rows from {before:.1} to \
+                 {after:.1} %."
+            )
+        },
     }
 }
 
-fn instruction_cache(model: &Times<2>) -> Result<Hypothesis, Error> {
-    let mut words = 0;
+fn instruction_cache(calls: &Calls, products_model: &Times<2>) -> Result<Hypothesis, Error> {
+    let mut small = 0;
     for access in [Access::Blocking, Access::Ahead] {
-        words = words.max(instructions(&sums(access))?).max(instructions(&products(access))?);
+        small = small.max(instructions(&sums(access))?).max(instructions(&products(access))?);
     }
     for of in [Multiplication::Any, Multiplication::Exchanged, Multiplication::Small] {
-        words = words.max(instructions(&multiplication(of))?);
+        small = small.max(instructions(&multiplication(of))?);
     }
-    let most = [0, 1].into_iter().flat_map(|column| differences(model, column)).fold(0.0, f64::max);
-    let each = 1e3 * most / words.div_ceil(LINE) as f64;
+    let words = |launch| Ok::<_, Error>(Named::of(launch).words(128)?.len());
+    let packed = words(Launch::Packed { decrypts: false })?;
+    let naive = words(Launch::Naive { decrypts: false })?;
+    let table_7_2 = TABLE_7_2.as_flattened().iter().zip(products_model.as_flattened());
+    let most = |differences: &mut dyn Iterator<Item = f64>| differences.fold(0.0, f64::max);
+    let most_7_2 = most(&mut table_7_2.map(|(thesis, model)| thesis - model));
+    let most_5_1 = most(&mut calls.middle().map(|row| 1e3 * (row.thesis - row.model(true))));
+    // Microseconds of a miss, if each line is missed once.
+    let each = |milliseconds: f64, words: usize| 1e3 * milliseconds / words.div_ceil(LINE) as f64;
+    let fits = [small, packed, naive].iter().all(|words| *words <= CACHED_INSTRUCTIONS);
     Ok(Hypothesis {
         words: "instruction-cache misses",
-        tables: "7.1 to 7.3",
-        verdict: if words <= CACHED_INSTRUCTIONS { Verdict::Refuted } else { Verdict::Open },
+        tables: "5.1, 7.1 to 7.4",
+        verdict: if fits { Verdict::Refuted } else { Verdict::Open },
         reason: format!(
-            "The programs have at most {words} instructions, and the cache holds {CACHED_INSTRUCTIONS}, so each line is missed once in a \
-             call. For the largest difference of Table 7.2, {most:.0} ms, a miss would have to take {each:.0} us."
+            "The programs of Tables 7.1 to 7.3 have at most {small} instructions, the kernel of Table 5.1 has {packed}, and the first \
+             kernel {naive}. The cache holds {CACHED_INSTRUCTIONS}, so each line is missed once in a call. For the largest differences, \
+             {most_7_2:.0} ms in Table 7.2 and {most_5_1:.0} ms in Table 5.1, a miss would have to take {:.0} and {:.0} us. In Table 7.4 \
+             the model is too slow, and misses would make it slower.",
+            each(most_7_2, small),
+            each(most_5_1, packed)
         ),
     })
+}
+
+/// A program that is longer or shorter than the model's by a number of instructions, which is fitted to the rows with an odd number of
+/// QPUs. The times are in milliseconds.
+struct Length {
+    tables: &'static str,
+    thesis: Vec<f64>,
+    model: Vec<f64>,
+    /// Instructions for a vector that the measured program has in addition to those of the model's program.
+    instructions: f64,
+    /// The time of these instructions with one QPU.
+    more: f64,
+    /// The shortest time that the DMA engines allow.
+    least: f64,
+}
+
+impl Length {
+    fn of<const COLUMNS: usize>(
+        tables: &'static str,
+        vectors: u32,
+        thesis: &[[f64; COLUMNS]],
+        model: &[[f64; COLUMNS]],
+        column: usize,
+    ) -> Length {
+        let [thesis, model] =
+            [thesis, model].map(|rows| rows.iter().map(|row| row[column]).collect::<Vec<_>>());
+        let one = model[0];
+        // If the program alone determines the time, 12 QPUs are 12 times as fast as one.
+        let least = if model[11] > 1.01 * one / 12.0 { model[11] } else { 0.0 };
+        // Least squares, where the program determines the time: the time of n QPUs is that of one QPU, divided by n.
+        let odd = (1..).zip(&thesis).step_by(2).map(|(qpus, time)| (f64::from(qpus), time));
+        let by_program = odd.filter(|(qpus, _)| one / qpus > least);
+        let (products, squares) = by_program.fold((0.0, 0.0), |(products, squares), (qpus, time)| {
+            (products + time / qpus, squares + 1.0 / (qpus * qpus))
+        });
+        let instruction = CLOCKS_PER_INSTRUCTION as f64 * f64::from(vectors) / CLOCK_HZ * 1e3;
+        let instructions = ((products / squares - one) / instruction).round();
+        Length { tables, thesis, model, instructions, more: instructions * instruction, least }
+    }
+
+    fn words(&self) -> String {
+        let how = if self.instructions < 0.0 { "fewer" } else { "more" };
+        format!("{:.0} {how} instructions for a vector", self.instructions.abs())
+    }
+
+    fn hypothesis(&self) -> Hypothesis {
+        let even = || (1..).zip(self.model.iter().zip(&self.thesis)).skip(1).step_by(2);
+        let before = error(even().map(|(_, (model, thesis))| (*model, *thesis)));
+        let after = error(even().map(|(qpus, (_, thesis))| {
+            let time = (self.model[0] + self.more) / f64::from(qpus);
+            (time.max(self.least), *thesis)
+        }));
+        Hypothesis {
+            words: "the measured program has another number of instructions, or waits for as many clocks",
+            tables: self.tables,
+            verdict: of_errors(before, after),
+            reason: format!(
+                "{}, fitted to the rows with an odd number of QPUs, change the mean difference of the other rows from {before:.1} to \
+                 {after:.1} %.",
+                self.words()
+            ),
+        }
+    }
+
+    /// Applies the number of instructions, which is fitted to the other column, to the column *blocking* of Table 7.2.
+    fn blocking(&self, model: &Times<2>) -> Hypothesis {
+        let least = model[11][0];
+        let rows = (1..).zip(model.iter().zip(&TABLE_7_2)).filter(|(_, (model, _))| model[0] > 1.01 * least);
+        let pairs: Vec<(f64, f64, f64)> = rows
+            .map(|(qpus, (model, thesis))| (model[0], model[0] + self.more / f64::from(qpus), thesis[0]))
+            .collect();
+        let before = error(pairs.iter().map(|(before, _, thesis)| (*before, *thesis)));
+        let after = error(pairs.iter().map(|(_, after, thesis)| (*after, *thesis)));
+        Hypothesis {
+            words: "the program with blocking access has the same additional instructions",
+            tables: "7.2, blocking",
+            verdict: of_errors(before, after),
+            reason: format!(
+                "{}, fitted to the column *ahead*, change the mean difference of the column *blocking* from {before:.1} to {after:.1} % \
+                 with 1 to {} QPUs. With more QPUs, the DMA engine determines the time.",
+                self.words(),
+                pairs.len()
+            ),
+        }
+    }
 }
 
 /// Explanations of the times of blocking access with one QPU.
@@ -282,7 +405,7 @@ fn counted(model: &Times<2>) -> Result<Hypothesis, Error> {
 /// Tests whether a shorter latency of texture units, fitted to Table 7.4, agrees with the kernel of Table 5.1.
 fn texture_latency(first: &[FirstKernel]) -> Result<Hypothesis, Error> {
     let [instructions, _] = first[0].clocks;
-    let thesis = paper::TABLE_7_4[0] * 1e-3 * CLOCK_HZ / f64::from(VECTORS);
+    let thesis = TABLE_7_4[0] * 1e-3 * CLOCK_HZ / f64::from(VECTORS);
     let naive = Named::of(Launch::Naive { decrypts: false });
     let packed = Named::of(Launch::Packed { decrypts: false });
     let none = naive.clocks_with_latency(1, 0)?;

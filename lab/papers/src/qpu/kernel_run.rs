@@ -256,7 +256,9 @@ fn value(kind: Type, name: &str, data: &Data) -> Result<u32, Error> {
         setup(format!("the parameter `{name}` of `kernel` has no value: give --set {name}=NUMBER"))
     })?;
     let value = match kind {
-        Type::Vector(Element::Float) => text.parse::<f32>().ok().map(f32::to_bits),
+        Type::Vector(Element::Float) => {
+            text.parse::<f32>().ok().filter(|value| value.is_finite()).map(f32::to_bits)
+        }
         _ => crate::memory::word(text),
     };
     value.ok_or_else(|| setup(format!("--set {name}: `{}` is no {kind}", printable(text))))

@@ -65,7 +65,7 @@ pub enum Error {
     /// A kernel cannot be compiled or stops with a fault.
     #[error("{0}")]
     Kernel(String),
-    /// A program cannot be assembled, or has an instruction with an undefined result.
+    /// A program has an instruction with an undefined result, or fails while it runs.
     #[error("{file}:{line}: {message}")]
     Program {
         /// The name of the file.
@@ -75,7 +75,7 @@ pub enum Error {
         /// The mistake, or the rule that the instruction breaks.
         message: String,
     },
-    /// A mistake in the text of a kernel.
+    /// A mistake in the text of a kernel or of a program.
     #[error("{file}:{line}:{column}: {message}")]
     Text {
         /// The name of the file.

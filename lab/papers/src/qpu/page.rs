@@ -147,6 +147,7 @@ fn values(report: &Report) -> Vec<(&'static str, String)> {
         ("packed_12", clocks(packed(false), 128, 12)),
         ("packed_decrypt", clocks(packed(true), 128, 12)),
         ("blocking_difference", format!("{:.0}", blocking)),
+        ("table_7_2_open", format!("{:.0}", paper::TABLE_7_2[11][0])),
         ("naive_waits", format!("{:.0}", report.first_kernel()[0].clocks[1])),
         ("naive_instructions", format!("{:.0}", report.first_kernel()[0].clocks[0])),
         ("packed_turn_1", format!("{:.0}", one.clocks_of_turn)),

@@ -51,38 +51,36 @@ fn by_bytes(title: &str) -> Plot {
 
 fn encryption(report: &Report) -> Plot {
     let mut plot = by_bytes("Table 5.1: encryption");
-    let model = |of: fn(&Rates) -> f64| {
-        report.encryption().iter().map(move |(row, rates)| (row.bytes as f64, of(rates)))
-    };
-    let thesis = || paper::TABLE_5_1.iter().map(|row| (row.bytes as f64, row));
-    plot.lines = vec![
-        line("thesis: kernel", thesis().map(|(bytes, row)| (bytes, row.kernel))),
-        line("model: kernel", model(|rates| rates.kernel)),
-        line("thesis: 12 QPUs", thesis().map(|(bytes, row)| (bytes, row.twelve))),
-        line("model: 12 QPUs", model(|rates| rates.twelve)),
-        line("thesis: 1 QPU", thesis().filter_map(|(bytes, row)| Some((bytes, row.one?)))),
-        line("model: 1 QPU", model(|rates| rates.one)),
-        line("thesis: OpenSSL", thesis().filter_map(|(bytes, row)| Some((bytes, row.openssl?)))),
-        line("qpu/bitslice: kernel", model(|rates| rates.bitslice)),
-    ];
+    let thesis = paper::TABLE_5_1.iter().map(|row| (row.bytes as f64, row.kernel));
+    let model = report.encryption().iter().map(|(row, rates)| (row.bytes as f64, rates.kernel));
+    plot.lines = vec![line("thesis: kernel", thesis), line("model: kernel", model)];
+    let thesis = paper::TABLE_5_1.map(|row| (row.bytes, [Some(row.twelve), row.one, row.openssl]));
+    let model = report.encryption().iter().map(|(row, rates)| (row.bytes, *rates));
+    with_copies(&mut plot, &thesis, &model.collect::<Vec<_>>());
     plot
 }
 
 fn decryption(report: &Report) -> Plot {
     let mut plot = by_bytes("Table 5.2: decryption");
-    let model = |of: fn(&Rates) -> f64| {
-        report.decryption().iter().map(move |(row, rates)| (row.bytes as f64, of(rates)))
-    };
-    let thesis = || paper::TABLE_5_2.iter().map(|row| (row.bytes as f64, row));
-    plot.lines = vec![
-        line("thesis: 12 QPUs", thesis().map(|(bytes, row)| (bytes, row.twelve))),
-        line("model: 12 QPUs", model(|rates| rates.twelve)),
-        line("thesis: 1 QPU", thesis().filter_map(|(bytes, row)| Some((bytes, row.one?)))),
-        line("model: 1 QPU", model(|rates| rates.one)),
-        line("thesis: OpenSSL", thesis().filter_map(|(bytes, row)| Some((bytes, row.openssl?)))),
-        line("qpu/bitslice: kernel", model(|rates| rates.bitslice)),
-    ];
+    let thesis = paper::TABLE_5_2.map(|row| (row.bytes, [Some(row.twelve), row.one, row.openssl]));
+    let model = report.decryption().iter().map(|(row, rates)| (row.bytes, *rates));
+    with_copies(&mut plot, &thesis, &model.collect::<Vec<_>>());
     plot
+}
+
+/// Adds the lines that both tables have. `thesis` has the rates of 12 QPUs, of one QPU and of OpenSSL for each number of bytes.
+fn with_copies(plot: &mut Plot, thesis: &[(u64, [Option<f64>; 3])], model: &[(u64, Rates)]) {
+    let thesis =
+        |column: usize| thesis.iter().filter_map(move |(bytes, rates)| Some((*bytes as f64, rates[column]?)));
+    let model = |of: fn(&Rates) -> f64| model.iter().map(move |(bytes, rates)| (*bytes as f64, of(rates)));
+    plot.lines.extend([
+        line("thesis: 12 QPUs", thesis(0)),
+        line("model: 12 QPUs", model(|rates| rates.twelve)),
+        line("thesis: 1 QPU", thesis(1)),
+        line("model: 1 QPU", model(|rates| rates.one)),
+        line("thesis: OpenSSL", thesis(2)),
+        line("qpu/bitslice: kernel", model(|rates| rates.bitslice)),
+    ]);
 }
 
 /// Times by the number of QPUs. `model` may have no rows.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lockstep_qpu::asm::{self, assemble};
+use lockstep_qpu::asm::{self, AsmError, assemble};
 use lockstep_qpu::isa::{BranchCondition, INSTRUCTION_BYTES, Instruction, Signal};
 use lockstep_qpu::sim::{Counters, Event, Fault, Hazards, Machine, Program, Run};
 
@@ -11,6 +11,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::Error;
 use super::window::{Recorded, Window};
 use crate::memory;
+use crate::mistake::column;
 
 /// Bytes of the memory of a program.
 pub const MEMORY_BYTES: usize = 1 << 20;
@@ -22,7 +23,7 @@ const AFTER_END: u32 = 2;
 /// Assembles a program and returns a listing: addresses, words and instructions.
 ///
 /// # Errors
-/// [`Error::Program`] with file and line: of a mistake, or of an instruction whose result is undefined.
+/// [`Error::Text`] of a mistake; [`Error::Program`] of an instruction whose result is undefined.
 pub fn listing(file: &str, source: &str) -> Result<String, Error> {
     let program = checked(file, source)?;
     Ok(lockstep_qpu::isa::disassemble(&program.words()))
@@ -188,7 +189,10 @@ pub(super) fn printable(message: &str) -> String {
 /// Assembles a program, and checks its instructions in the order of the text.
 fn checked(file: &str, source: &str) -> Result<asm::Program, Error> {
     let error = |line, message| Error::Program { file: file.into(), line, message };
-    let program = assemble(source).map_err(|mistake| error(mistake.line, printable(&mistake.message)))?;
+    let program = assemble(source).map_err(|AsmError { line, message }| {
+        let column = column(source, line, &message);
+        Error::Text { file: file.into(), line, column, message: printable(&message) }
+    })?;
     let mut hazards = Hazards::new();
     // The number of instructions that still run before execution continues at another address or ends.
     let mut until_end: Option<u32> = None;
@@ -242,13 +246,13 @@ pub(super) fn totals(run: &Run) -> String {
         ("clocks of waiting for semaphores and the mutex", synchronization_clocks),
         ("clocks after the end, while other QPUs ran", idle_clocks),
         ("instruction lines in the instruction cache", instruction_hits),
-        ("instruction lines that were not", instruction_misses),
+        ("instruction lines that were not in the instruction cache", instruction_misses),
         ("uniforms in the uniforms cache", uniform_hits),
-        ("uniforms that were not", uniform_misses),
+        ("uniforms that were not in the uniforms cache", uniform_misses),
         ("quads of requests to texture units", texture_quads),
         ("lines that were not in the cache of a texture unit", texture_misses),
         ("lines in the cache of level 2", l2_hits),
-        ("lines that were not", l2_misses),
+        ("lines that were not in the cache of level 2", l2_misses),
         ("DMA loads", dma_loads),
         ("DMA stores", dma_stores),
     ];

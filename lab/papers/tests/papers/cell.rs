@@ -190,7 +190,7 @@ fn programs_are_listed_and_run() {
     assert!(text.starts_with("a.s: 3 instructions in 4 cycles, then stop 0x7\n"), "{text}");
     assert!(text.contains("shufb $4,$3,$3,$3"), "{text}");
     let error = cell::listing("a.s", "nop\n frob $3\n").unwrap_err().to_string();
-    assert!(error.starts_with("a.s:2: "), "{error}");
+    assert!(error.starts_with("a.s:2:2: "), "{error}");
     let error = cell::run("a.s", "again: br again\n", Setup::default(), 10, 1000).err().unwrap().to_string();
     assert!(error.starts_with("a.s: 0x00000: ") && error.contains("1000 cycles"), "{error}");
 }
@@ -256,7 +256,7 @@ fn programs_read_and_write_data() {
     assert!(finished.text.contains("lost to channel"), "{}", finished.text);
     let refused = |setup| cell::run("sum.s", source, setup, 10, 10_000).err().unwrap().to_string();
     assert_eq!(refused(setup("data", "rooms")), "rooms is no label of the program and no number of 32 bits");
-    assert!(refused(setup("0x3fff8", "room")).contains("16 bytes from 0x3fff8 (0x3fff8) do not fit"));
+    assert!(refused(setup("0x3fff8", "room")).contains("16 bytes from 0x3fff8 do not fit"));
     assert!(refused(setup("data", "0x100000000")).contains("no number of 32 bits"));
     assert!(finished.memory("0x3fff0", 17).is_err());
 }

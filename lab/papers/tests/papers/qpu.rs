@@ -107,11 +107,20 @@ fn explanations_are_tested_by_figures() {
     let expected = [
         ("5.1, 5.2", "in part"),
         ("5.1", "refuted"),
+        ("5.1", "refuted"),
+        ("7.1", "refuted"),
         ("7.2", "refuted"),
-        ("7.1 to 7.3", "refuted"),
+        ("7.3", "refuted"),
+        ("7.4", "refuted"),
+        ("5.1, 7.1 to 7.4", "refuted"),
         ("7.1, 7.2", "refuted"),
         ("7.1, 7.2", "refuted"),
         ("7.2", "in part"),
+        ("7.2, ahead", "confirmed"),
+        ("7.2, blocking", "confirmed"),
+        ("7.3, exchanged", "confirmed"),
+        ("7.3, small", "confirmed"),
+        ("7.4", "confirmed"),
         ("7.4", "refuted"),
     ];
     assert_eq!(found, expected, "{:#?}", QPU_REPORT.hypotheses());
@@ -263,7 +272,7 @@ fn programs_with_mistakes_are_refused() {
     let listed = |source: &str| qpu::listing("a.qasm", source).unwrap_err().to_string();
     let run =
         |source: &str| qpu::run("a.qasm", source, &Setup::default(), 1, 10, 1000).err().unwrap().to_string();
-    assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2"));
+    assert_eq!(listed("nop\nfrob r0\n").split(": ").next(), Some("a.qasm:2:1"));
     // Names in the source may have any length and any characters. Messages shorten them and escape control characters.
     assert!(listed(&format!("mov r0, {}\n", "1".repeat(100_000))).len() < 300);
     assert!(listed("frob\u{1b}\u{0}\n").chars().all(|letter| !letter.is_control()));

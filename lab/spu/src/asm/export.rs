@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Image;
-use crate::isa::{Format, Inst};
+use crate::isa::{Format, Inst, Op};
 
 impl Image {
     /// Returns the content of the local store from address 0.
@@ -79,6 +79,8 @@ impl Image {
             (_, Some(to), Some(branch)) => {
                 format!("{mnemonic} {},{}", label(branch, to_branch), label(to, inst.imm))
             }
+            // The target is a distance, because the GNU assembler would leave a call of a label to the linker.
+            (_, Some(_), None) if inst.op == Op::Brsl => format!("{mnemonic} {},{}", inst.rt, inst.imm * 4),
             (Format::Branch, Some(to), None) => format!("{mnemonic} {}", label(to, inst.imm)),
             (_, Some(to), None) => format!("{mnemonic} {},{}", inst.rt, label(to, inst.imm)),
             _ => inst.to_string(),

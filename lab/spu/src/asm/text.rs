@@ -253,6 +253,7 @@ impl Program {
             let (got, least, most) = (operands.len(), counts.start(), counts.end());
             match counts.contains(&got) {
                 true => Ok(()),
+                false if *most == usize::MAX => Err(format!(".{name} has no operands: expected a number")),
                 false if least == most => Err(format!(".{name} has {got} operands: expected {least}")),
                 false => Err(format!(".{name} has {got} operands: expected {least} to {most}")),
             }
@@ -309,6 +310,7 @@ impl Program {
                 }
             }
             "octa" => {
+                need(1..=usize::MAX)?;
                 for operand in operands {
                     let value = match operand.strip_prefix('-') {
                         Some(digits) => number(digits)?.wrapping_neg(),
@@ -324,6 +326,7 @@ impl Program {
                     "quad" => 8,
                     _ => 4,
                 };
+                need(1..=usize::MAX)?;
                 for operand in operands {
                     self.add(line, size, Item::Data(size, operand.clone()))?;
                 }

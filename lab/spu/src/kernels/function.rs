@@ -7,14 +7,10 @@
 //! not such a multiple. For CBC, the result is the last ciphertext block. `$0` has the return address and `$1` the stack pointer. A
 //! function may change `$2` to `$79`. It saves the registers from `$80` on that it uses in its stack frame.
 
-use super::{Compiled, Loop, Mode, Parameter, Way};
+use super::{Compiled, Loop, Mode, Parameter, Way, r};
 use crate::asm::{AsmError, Assembler, Image};
 use crate::isa::{Inst, Op, Reg};
 use crate::schedule::Effort;
-
-const fn r(number: u8) -> Reg {
-    Reg::new(number)
-}
 
 const LINK: Reg = r(0);
 const STACK: Reg = r(1);
@@ -103,6 +99,12 @@ fn wrapped(compiled: &Compiled, name: &str, group: u32) -> Result<Image, AsmErro
     asm.bind(none);
     asm.ori(RESULT, STATE, 0);
     asm.bi(LINK);
+    // The end is a multiple of 16, as in a section of the GNU assembler.
+    asm.align_pair();
+    if !asm.here().is_multiple_of(16) {
+        asm.nop();
+        asm.align_pair();
+    }
     let wrapper = asm.finish()?;
     end_at(&mut body, end);
     Ok(joined(body, wrapper, start))

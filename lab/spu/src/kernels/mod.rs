@@ -32,8 +32,13 @@ use tables::{InverseTables, Tables};
 use vperm::Vperm;
 use zeroize::Zeroizing;
 
+use crate::isa::Reg;
 use crate::schedule::{Effort, Program, compile};
 use crate::sim::{Fault, LOCAL_STORE, Machine, Observer, Run, Silent};
+
+const fn r(number: u8) -> Reg {
+    Reg::new(number)
+}
 
 /// The implementation of the cipher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

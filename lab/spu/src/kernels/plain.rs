@@ -6,13 +6,10 @@
 use super::field::sbox;
 use super::modes::Parameter;
 use super::permutation::SHIFT_ROWS;
+use super::r;
 use crate::asm::{Assembler, Label};
 use crate::isa::Reg;
 use crate::schedule::Program;
-
-const fn r(number: u8) -> Reg {
-    Reg::new(number)
-}
 
 const STATE: Reg = r(3);
 const COUNTER: Reg = r(4);

@@ -269,6 +269,10 @@ impl Parser {
         if self.is("(") {
             return Ok(StatementKind::Call(name, self.arguments()?));
         }
+        if matches!(self.token(), Token::Name(_)) {
+            let message = format!("unknown type `{}`: expected Int, Float, Char or Ptr<...>", name.text);
+            return Err(name.at.mistake(message));
+        }
         if !self.is("=") {
             return self.unexpected(&format!("`=` or `(` after `{}`", name.text));
         }
