@@ -33,6 +33,7 @@ pub enum Data<'a> {
 
 impl<'a> Data<'a> {
     /// Host memory, in place.
+    #[inline]
     pub fn in_place(data: &'a mut [u8]) -> Self {
         Data::Host(HostData::InPlace(data))
     }
@@ -41,6 +42,7 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length.
+    #[inline]
     pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
         HostData::copy(from, to).map(Data::Host)
     }
@@ -80,6 +82,7 @@ impl<'a> Data<'a> {
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Data::Host(data) => data.len(),
@@ -94,6 +97,7 @@ impl<'a> Data<'a> {
     }
 
     /// The only device that can access the data; `None` for host memory.
+    #[inline]
     pub fn device(&self) -> Option<DeviceId> {
         match self {
             Data::Device { from, .. } => Some(from.device),
@@ -135,6 +139,7 @@ impl<'a> Data<'a> {
     }
 
     /// A shorter-lived handle on the same data.
+    #[inline]
     pub fn reborrow(&mut self) -> Data<'_> {
         match self {
             Data::Host(data) => Data::Host(data.reborrow()),

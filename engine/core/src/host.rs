@@ -35,12 +35,14 @@ impl<'a> HostData<'a> {
     ///
     /// # Errors
     /// [`Error::OutputLength`] if the two differ in length.
+    #[inline]
     pub fn copy(from: &'a [u8], to: &'a mut [u8]) -> Result<Self> {
         check_lengths(from.len(), to.len())?;
         Ok(HostData::Copy { from, to })
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.input().len()
     }
@@ -51,6 +53,7 @@ impl<'a> HostData<'a> {
     }
 
     /// The input. For data in place, this is the result after the work is done.
+    #[inline]
     pub fn input(&self) -> &[u8] {
         match self {
             HostData::InPlace(data) => data,
@@ -59,6 +62,7 @@ impl<'a> HostData<'a> {
     }
 
     /// The output; empty if the data are read-only.
+    #[inline]
     pub fn output(&mut self) -> &mut [u8] {
         match self {
             HostData::InPlace(data) => data,
@@ -68,6 +72,7 @@ impl<'a> HostData<'a> {
     }
 
     /// A shorter-lived handle on the same data.
+    #[inline]
     pub fn reborrow(&mut self) -> HostData<'_> {
         match self {
             HostData::InPlace(data) => HostData::InPlace(data),
@@ -94,6 +99,7 @@ impl<'a> HostData<'a> {
     ///
     /// # Panics
     /// If the data are read-only.
+    #[inline]
     pub fn into_span(self) -> Span<'a> {
         match self {
             HostData::InPlace(data) => Span::in_place(data),
@@ -135,6 +141,7 @@ impl std::fmt::Debug for HostData<'_> {
 ///
 /// # Errors
 /// [`Error::OutputLength`] if not.
+#[inline]
 pub fn check_lengths(from: usize, to: usize) -> Result<()> {
     if from == to { Ok(()) } else { Err(Error::OutputLength { needed: from, got: to }) }
 }

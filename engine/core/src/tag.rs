@@ -18,6 +18,7 @@ impl std::fmt::Debug for Tag<'_> {
 
 impl Tag<'_> {
     /// A shorter-lived handle on the same tag.
+    #[inline]
     pub fn reborrow(&mut self) -> Tag<'_> {
         match self {
             Tag::Write(tag) => Tag::Write(tag),
@@ -26,6 +27,7 @@ impl Tag<'_> {
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Tag::Write(tag) => tag.len(),

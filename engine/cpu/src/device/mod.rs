@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use lockstep_core::backend::{Backend, Completion, Cost, Device, DeviceId, Discovery, KernelId, KernelInfo};
 use lockstep_core::stack;
-use lockstep_core::work::{Operation, Pass, Task, Work};
+use lockstep_core::work::{Operation, Task, Work};
 use lockstep_core::{KeySize, Result};
 
 pub use crate::host::CPU;
@@ -144,20 +144,16 @@ pub(crate) fn run(kernel: AnyKernel, task: &mut Task<'_, '_>, threads: usize) ->
     outcome
 }
 
-/// Overwrites the stack that a task has used: serial passes leave their registers and texts there. `make prove` shows which secrets lie
-/// deeper, and that fused AEADs of kernels with AES instructions leave none. The expansion of a key is not included, since
-/// [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
+/// Overwrites the stack that a task has used. Serial passes leave their registers and texts there, and so does `cpu/soft`. `make prove`
+/// shows which secrets lie deeper, and that parallel passes and fused AEADs of kernels with AES instructions leave none. The expansion of a
+/// key is not included, since [`Key::prepared`](lockstep_core::Key::prepared) wipes the stack itself.
 fn wipe_stack_of(kernel: AnyKernel, task: &Task<'_, '_>) {
-    use Pass::{CbcDecrypt, Cfb128Decrypt, Ctr, Ctr32, CtrLittle32, EcbDecrypt, EcbEncrypt};
     match task {
         // A step of many messages has their keys and blocks on the stack.
         Task::Pass(pass, segments) if pass.is_serial() && segments.len() > 4 => stack::wipe::<8>(),
-        Task::Pass(EcbEncrypt | EcbDecrypt | Ctr | Ctr32 | CtrLittle32 | CbcDecrypt | Cfb128Decrypt, _) => {
-            stack::wipe::<2>()
-        }
-        Task::Pass(..) => stack::wipe::<4>(),
-        Task::Fused(..) if matches!(kernel, AnyKernel::Soft(_)) => stack::wipe::<4>(),
-        Task::Fused(..) | Task::Table(..) => {}
+        Task::Pass(pass, _) if pass.is_serial() => stack::wipe::<4>(),
+        _ if matches!(kernel, AnyKernel::Soft(_)) => stack::wipe::<4>(),
+        _ => {}
     }
 }
 

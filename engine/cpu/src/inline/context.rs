@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::slice::from_mut;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use lockstep_core::gcm::{settle, tags_match};
+use lockstep_core::gcm::tags_match;
 use lockstep_core::work::{Status, Tag};
 
 use crate::kernel::boxed::{self, Aligned, Shared};
@@ -221,18 +221,9 @@ impl<K: Kernel> Context for Gcm<K> {
 
     fn message(&mut self, iv: &[u8], aad: &[u8], data: Span<'_>, tag: &mut Tag<'_>) -> bool {
         let _entry = Entry::of(self.keys.kernel);
-        let lengths = (aad.len() as u64, data.len() as u64);
         let (mut key, state) = self.parts();
         state.start(&mut key, iv);
-        state.aad(&mut key, aad);
-        if !data.is_empty() {
-            state.end_aad();
-            state.update(&mut key, matches!(tag, Tag::Write(_)), data, None);
-        }
-        // The right tag of a forged message is a secret.
-        let mut computed = Wiped::<1>::zero();
-        state.tag(&mut key, lengths, &mut computed[0]);
-        settle(tag, &computed[0]) == Status::Done
+        state.whole(&mut key, None, aad, data, tag) == Status::Done
     }
 
     fn duplicate(&self) -> Option<Box<dyn Context>> {

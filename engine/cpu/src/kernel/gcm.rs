@@ -1,7 +1,6 @@
 //! The parts of GCM's state that kernels read and advance.
 
-use zeroize::Zeroize;
-
+use super::wiped::Wiped;
 use super::{Block, Kernel};
 
 /// The powers of the hash key.
@@ -35,22 +34,16 @@ impl<'k, H> Powers<'k, H> {
     }
 }
 
-/// The counter of a GCM message. Replace the fields and not the value: the old value would be wiped byte by byte first.
+/// The counter of a GCM message.
 pub struct GcmCounter {
-    pub(crate) block: Block,
+    /// A counter that was derived with the hash key reveals the hash key.
+    pub(crate) block: Wiped<1>,
     /// True if the counter was not derived with the hash key. Branches may depend on the counter only in this case.
     #[cfg_attr(
         not(any(target_arch = "x86_64", target_arch = "aarch64")),
         allow(dead_code, reason = "only the fused loops of `vectors` have such branches")
     )]
     pub(crate) is_public: bool,
-}
-
-impl Drop for GcmCounter {
-    /// A counter that was derived with the hash key reveals the hash key.
-    fn drop(&mut self) {
-        self.block.zeroize();
-    }
 }
 
 /// The state of a message that [`Kernel::gcm_short`] uses.

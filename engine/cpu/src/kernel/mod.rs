@@ -176,25 +176,8 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
     /// it is multiplied by alpha for each block.
     fn xts(self, key: &Self::Schedule, encrypts: bool, tweak: &mut Block, data: Span<'_>);
 
-    /// [`Kernel::xts_unit`] calls [`Kernel::xts_unit_short`] for fewer bytes than this number, and other passes for more.
-    const XTS_UNIT_FROM: usize = 0;
-
-    /// [`Kernel::xts_unit`] of fewer than [`Kernel::XTS_UNIT_FROM`] bytes.
-    fn xts_unit_short(
-        self,
-        _key: &Self::Schedule,
-        _tweak_key: &Self::Schedule,
-        _encrypts: bool,
-        _number: &Block,
-        _after: Option<&mut Block>,
-        _data: Span<'_>,
-    ) {
-        unreachable!("XTS_UNIT_FROM is 0")
-    }
-
     /// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is
-    /// set to the tweak of the block that follows the data. Both keys have the same size.
-    #[inline]
+    /// set to the tweak of the block that follows the data.
     fn xts_unit(
         self,
         key: &Self::Schedule,
@@ -204,9 +187,6 @@ pub trait Kernel: Listed + Copy + Send + Sync + 'static {
         after: Option<&mut Block>,
         data: Span<'_>,
     ) {
-        if data.len() < Self::XTS_UNIT_FROM {
-            return self.xts_unit_short(key, tweak_key, encrypts, number, after, data);
-        }
         let mut tweak = Wiped::<1>::zero();
         tweak[0] = *number;
         self.encrypt_block(tweak_key, &mut tweak[0]);

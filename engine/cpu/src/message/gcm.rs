@@ -5,12 +5,12 @@
 //! are expanded in groups, in memory that is reused: the expansions of a group run interleaved, and so do the encryptions of its
 //! single blocks.
 
-use lockstep_core::gcm::lengths_block;
+use lockstep_core::gcm::{lengths_block, settle};
 use lockstep_core::ocb::xor;
-use lockstep_core::work::{AeadMessage, Tag};
+use lockstep_core::work::{AeadMessage, Status, Tag};
 
 use super::hash::{GROUP, Hash, MessageKey, PENDING, Places};
-use super::{finish, nonce};
+use super::{nonce, set_status};
 use crate::host::host;
 use crate::kernel::partial;
 use crate::kernel::prepared::{hash_key, is_prepared, schedule};
@@ -48,7 +48,7 @@ impl State {
     /// The state before the first message.
     #[inline]
     pub(crate) fn idle() -> State {
-        let counter = GcmCounter { block: [0; 16], is_public: false };
+        let counter = GcmCounter { block: Wiped::zero(), is_public: false };
         State { hash: Hash::new(), counter, lacks_mask: false, encrypted: Wiped::zero() }
     }
 
@@ -58,7 +58,7 @@ impl State {
         let State { hash, counter, lacks_mask, encrypted } = other;
         self.hash.copy_from(hash);
         self.encrypted.copy_from_slice(&encrypted[..]);
-        (self.counter.block, self.counter.is_public) = (counter.block, counter.is_public);
+        (self.counter.block[0], self.counter.is_public) = (counter.block[0], counter.is_public);
         self.lacks_mask = *lacks_mask;
     }
 
@@ -67,12 +67,12 @@ impl State {
     pub(crate) fn start<K: Kernel>(&mut self, key: &mut MessageKey<'_, K>, iv: &[u8]) {
         self.hash.clear();
         if let Ok(nonce) = <&[u8; 12]>::try_from(iv) {
-            (self.counter.block, self.counter.is_public) = (counter_block(nonce, 1), true);
+            (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, 1), true);
         } else {
             self.hash.absorb(key, iv);
             self.hash.pad();
             let lengths = (8 * iv.len() as u128).to_be_bytes();
-            self.counter.block = *self.hash.finish(key, &lengths);
+            self.counter.block[0] = *self.hash.finish(key, &lengths);
             self.counter.is_public = false;
             self.hash.clear();
         }
@@ -85,7 +85,7 @@ impl State {
         if std::mem::take(&mut self.lacks_mask) {
             let mask = &mut self.encrypted[MASK];
             *mask = [0; 16];
-            key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(mask));
+            key.kernel.ctr32(key.schedule, &mut self.counter.block[0], Span::in_place(mask));
         }
     }
 
@@ -95,14 +95,14 @@ impl State {
         let first = if std::mem::take(&mut self.lacks_mask) { MASK } else { KEYSTREAM };
         let blocks = &mut self.encrypted[first..];
         blocks.fill([0; 16]);
-        key.kernel.ctr32(key.schedule, &mut self.counter.block, Span::in_place(blocks.as_flattened_mut()));
+        key.kernel.ctr32(key.schedule, &mut self.counter.block[0], Span::in_place(blocks.as_flattened_mut()));
     }
 
     /// Starts a message with a nonce of 12 bytes, whose mask (the encrypted J0) is known.
     #[inline]
     pub(crate) fn start_masked(&mut self, nonce: &[u8; 12], mask: &Block) {
         self.hash.clear();
-        (self.counter.block, self.counter.is_public) = (counter_block(nonce, 2), true);
+        (self.counter.block[0], self.counter.is_public) = (counter_block(nonce, 2), true);
         self.encrypted[MASK] = *mask;
         self.lacks_mask = false;
     }
@@ -174,7 +174,7 @@ impl State {
             let (before, hash) = self.hash.take();
             let progress = Progress {
                 mask: std::mem::take(&mut self.lacks_mask).then_some(&mut self.encrypted[MASK]),
-                counter: &mut self.counter.block,
+                counter: &mut self.counter.block[0],
                 hash,
                 before,
             };
@@ -242,7 +242,7 @@ impl State {
                 let ciphertext = unsafe { std::slice::from_raw_parts(src, at) };
                 self.hash.absorb(key, ciphertext);
             }
-            ctr32(&mut self.counter.block, blocks, true);
+            ctr32(&mut self.counter.block[0], blocks, true);
             if encrypt {
                 // SAFETY: the span is valid for its length and was written by CTR; nothing else writes to it.
                 let ciphertext = unsafe { std::slice::from_raw_parts(dst, at) };
@@ -253,9 +253,37 @@ impl State {
         if !data.is_empty() {
             let keystream = &mut self.encrypted[KEYSTREAM];
             *keystream = [0; 16];
-            ctr32(&mut self.counter.block, Span::in_place(keystream), false);
+            ctr32(&mut self.counter.block[0], Span::in_place(keystream), false);
             self.last_block(key, encrypt, data);
         }
+    }
+
+    /// Processes the additional data and the data of a message that has been started: encrypts it and writes the tag, or decrypts it and
+    /// compares the tag. `keystream` is the keystream of the first block, if it is known.
+    #[inline]
+    pub(crate) fn whole<K: Kernel>(
+        &mut self,
+        key: &mut MessageKey<'_, K>,
+        keystream: Option<&Block>,
+        aad: &[u8],
+        data: Span<'_>,
+        tag: &mut Tag<'_>,
+    ) -> Status {
+        let lengths = (aad.len() as u64, data.len() as u64);
+        let encrypt = matches!(tag, Tag::Write(_));
+        self.aad(key, aad);
+        self.end_aad();
+        match keystream {
+            Some(keystream) if (1..=16).contains(&data.len()) => {
+                self.encrypted[KEYSTREAM] = *keystream;
+                self.last_block(key, encrypt, data);
+            }
+            _ => self.update(key, encrypt, data, None),
+        }
+        // The right tag of a forged message is a secret.
+        let mut computed = Wiped::<1>::zero();
+        self.tag(key, lengths, &mut computed[0]);
+        settle(tag, &computed[0])
     }
 
     /// Writes the tag. `aad` and `data` are the lengths in bytes.
@@ -313,12 +341,10 @@ pub(super) fn run<K: Kernel>(kernel: K, mut messages: &mut [AeadMessage<'_>]) {
 
 /// Processes a message whose key is expanded already or will be used again.
 fn cached<K: Kernel>(kernel: K, state: &mut State, message: &mut AeadMessage<'_>) {
-    let schedule = schedule(kernel, message.key);
-    let key = MessageKey { kernel, schedule, powers: Powers::All(hash_key(kernel, message.key)) };
-    let mut mask = Wiped::<1>::zero();
-    mask[0] = counter_block(nonce(message), 1);
-    kernel.encrypt_block(schedule, &mut mask[0]);
-    run_one(key, state, &mask[0], None, message);
+    let powers = Powers::All(hash_key(kernel, message.key));
+    let mut key = MessageKey { kernel, schedule: schedule(kernel, message.key), powers };
+    state.start(&mut key, message.nonce);
+    run_one(key, state, None, message);
 }
 
 /// Processes messages that each have their own key, at most [`GROUP`].
@@ -349,34 +375,19 @@ fn run_group<K: Kernel>(
         let (schedule, hash_key) = (&places.schedules[i], &mut places.hash_keys[i]);
         let key = MessageKey { kernel, schedule, powers: Powers::Some(hash_key) };
         let keystream = has_short.then_some(&blocks[2 * count + i]);
-        run_one(key, state, &blocks[count + i], keystream, message);
+        state.start_masked(nonce(message), &blocks[count + i]);
+        run_one(key, state, keystream, message);
     }
 }
 
-/// Processes a message. `mask` is the encrypted J0; `keystream` is the keystream of the first block, if it is known.
+/// Processes a message that has been started. `keystream` is the keystream of the first block, if it is known.
 fn run_one<K: Kernel>(
     mut key: MessageKey<'_, K>,
     state: &mut State,
-    mask: &Block,
     keystream: Option<&Block>,
     message: &mut AeadMessage<'_>,
 ) {
-    state.start_masked(nonce(message), mask);
-    let data = host(&mut message.data);
-    let len = data.len();
-    let encrypt = matches!(message.tag, Tag::Write(_));
-    state.aad(&mut key, message.aad);
-    state.end_aad();
-    let span = data.into_span();
-    match keystream {
-        Some(keystream) if (1..=16).contains(&len) => {
-            state.encrypted[KEYSTREAM] = *keystream;
-            state.last_block(&mut key, encrypt, span);
-        }
-        _ => state.update(&mut key, encrypt, span, None),
-    }
-    // The right tag of a forged message is a secret.
-    let mut computed = Wiped::<1>::zero();
-    state.tag(&mut key, (message.aad.len() as u64, len as u64), &mut computed[0]);
-    finish(message, &computed[0]);
+    let data = host(&mut message.data).into_span();
+    let status = state.whole(&mut key, keystream, message.aad, data, &mut message.tag);
+    set_status(message, status);
 }

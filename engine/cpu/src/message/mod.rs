@@ -70,8 +70,15 @@ fn nonce<'d>(message: &AeadMessage<'d>) -> &'d [u8; 12] {
 /// Writes or compares the tag; zeroes the output of a message with a wrong tag.
 #[inline]
 fn finish(message: &mut AeadMessage<'_>, computed: &Block) {
-    message.status = settle(&mut message.tag, computed);
-    if message.status != Status::Done {
+    let status = settle(&mut message.tag, computed);
+    set_status(message, status);
+}
+
+/// Sets the status; zeroes the output of a message with a wrong tag.
+#[inline]
+fn set_status(message: &mut AeadMessage<'_>, status: Status) {
+    message.status = status;
+    if status != Status::Done {
         host(&mut message.data).output().fill(0);
     }
 }

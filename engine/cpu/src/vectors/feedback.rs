@@ -2,7 +2,8 @@
 
 use super::cipher::{Extent, Keys, Pass, drive};
 use super::schedule::Schedule;
-use super::vector::{Single, Vector};
+use super::single_stream;
+use super::vector::Vector;
 use crate::kernel::{Block, Span};
 
 /// CBC, or CFB128 if CFB is set.
@@ -64,7 +65,7 @@ impl<V: Vector, const CFB: bool> Pass<V> for Feedback<V, CFB> {
 ///
 /// # Safety
 ///
-/// The same as for [`drive`], and for [`Vector`] with [`Single`] as the vector.
+/// The same as for [`drive`], and for [`Vector`] with `Single` as the vector.
 #[inline(always)]
 pub(super) unsafe fn decrypt<const CFB: bool, V: Vector, const FEW: bool>(
     schedule: &Schedule,
@@ -77,7 +78,7 @@ pub(super) unsafe fn decrypt<const CFB: bool, V: Vector, const FEW: bool>(
     // SAFETY: the caller guarantees the conditions of this function. The span is valid for its length, which is at least a
     // block; its last block is read before it is overwritten.
     unsafe {
-        let before = V::splat(Single::load(iv.as_ptr()));
+        let before = V::splat(single_stream::load_words(iv));
         *iv = data.src().add(data.len() - 16).cast::<Block>().read();
         drive::<V, _, FEW>(Feedback::<V, CFB> { keys: Keys::of::<CFB>(schedule), before }, data);
     }

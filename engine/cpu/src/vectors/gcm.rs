@@ -38,7 +38,7 @@ static OFFSETS: Offsets = {
 /// 32, as at the start of a message with a nonce of 12 bytes. Each vector of counters is then one exclusive or.
 #[inline(always)]
 fn is_aligned<V: Vector, const N: usize>(counter: &GcmCounter) -> bool {
-    V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[15] % 32 == 2
+    V::REGISTERS == 32 && V::BLOCKS * N == 32 && counter.is_public && counter.block[0][15] % 32 == 2
 }
 
 /// GHASH is set for GCM. Otherwise, the loop is that of GCM-SIV: the counter is little-endian, and the bytes of hashed blocks
@@ -147,7 +147,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                     round!(2 * I + 2);
                     if let Some(hashed) = hashed {
                         let texts = [text!(hashed, N - 1 - 2 * I), text!(hashed, N - 2 - 2 * I)];
-                        let power = |i: usize| Factor { whole: this.powers[i], ..(*hash_key).power((i + 1) * V::BLOCKS) };
+                        let power = |i: usize| Factor { whole: this.powers[i], ..(*hash_key).power(i + 1) };
                         sum = sum.plus(Sum::products(texts, [power(2 * I), power(2 * I + 1)]));
                     }
                 });
@@ -160,7 +160,7 @@ impl<V: Vector, const N: usize, const ALIGNED: bool, const GHASH: bool> Gcm<V, N
                         let number = N - $vector;
                         round!(number);
                         if let Some(hashed) = hashed {
-                            let power = (*hash_key).power(number * V::BLOCKS);
+                            let power = (*hash_key).power(number);
                             sum = sum.plus(Sum::product(text!(hashed, $vector), power));
                         }
                     }};
@@ -253,7 +253,7 @@ pub(super) unsafe fn crypt<
         };
         let mut powers = [stride; N];
         if V::REGISTERS == 32 {
-            for_each!(I < N => powers[I] = hash_key.power((I + 1) * V::BLOCKS).whole);
+            for_each!(I < N => powers[I] = hash_key.power(I + 1).whole);
         }
         let mut gcm = Gcm::<V, N, ALIGNED, GHASH> {
             keys: Keys::of::<true>(schedule),
@@ -301,7 +301,7 @@ pub(super) unsafe fn crypt_aligned<V: Vector, const N: usize, const ENCRYPTS: bo
     data: Span<'_>,
 ) {
     let (text, is_aligned) = (data.src(), is_aligned::<V, N>(counter));
-    let counter = &mut counter.block;
+    let counter = &mut counter.block[0];
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
         if is_aligned {

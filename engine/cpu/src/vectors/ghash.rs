@@ -25,17 +25,19 @@ const X_TO_128: u128 = 0xc200_0000_0000_0000_0000_0000_0000_0001;
 /// a cache line is forwarded slowly to a load.
 #[repr(C, align(64))]
 pub struct HashKey<P> {
-    /// The powers in descending order, so that consecutive blocks match consecutive powers. After them, the exclusive or of the two
-    /// halves of each power.
-    values: P,
+    /// The powers in descending order, so that consecutive blocks match consecutive powers.
+    powers: P,
+    /// The exclusive or of the two halves of the first power of each vector, in both halves. The loops multiply all places of a vector by
+    /// this power. Where each block has a power of its own, the sum is computed: these products are few.
+    sums: [RawBlock; 8],
     /// Number of vectors that have been computed, counted from the lowest powers: 0, 1, 2, 4 or 8. The others are zero. The number is
     /// raised before vectors are written: see [`HashKey::raise`].
     pub(super) made: usize,
 }
 
 impl<P> HashKey<P> {
-    /// Number of powers: each has a block, and half a block for the sum of its halves.
-    const POWERS: usize = size_of::<P>() / (16 + 8);
+    /// Number of powers in a vector.
+    const BLOCKS: usize = size_of::<P>() / size_of::<[RawBlock; 8]>();
 
     /// A key without powers, to be replaced by [`replace_key`].
     #[inline(always)]
@@ -44,16 +46,10 @@ impl<P> HashKey<P> {
         unsafe { zeroed() }
     }
 
-    /// The powers.
+    /// The powers from H^power on, in descending order.
     #[inline(always)]
-    fn powers_ptr(&self) -> *const RawBlock {
-        (&raw const self.values).cast()
-    }
-
-    /// The sums of the halves of the powers.
-    #[inline(always)]
-    fn sums_ptr(&self) -> *const u64 {
-        self.powers_ptr().wrapping_add(Self::POWERS).cast()
+    fn powers_from(&self, power: usize) -> *const RawBlock {
+        (&raw const self.powers).cast::<RawBlock>().wrapping_add(8 * Self::BLOCKS - power)
     }
 
     /// Vector `i`, counted from the vector of the lowest powers.
@@ -64,7 +60,7 @@ impl<P> HashKey<P> {
     #[inline(always)]
     unsafe fn vector<V: Vector<Powers = P>>(&self, i: usize) -> V {
         // SAFETY: the caller guarantees that the processor has the instructions, and the index.
-        unsafe { V::load(self.powers_ptr().add((7 - i) * V::BLOCKS).cast()) }
+        unsafe { V::load(self.powers_from((i + 1) * V::BLOCKS).cast()) }
     }
 
     /// Sets vector `i`, counted from the vector of the lowest powers.
@@ -72,12 +68,11 @@ impl<P> HashKey<P> {
     fn put<V: Vector<Powers = P>>(&mut self, i: usize, powers: V) {
         assert!(i < 8, "a key has eight vectors");
         debug_assert!(i < self.made, "a vector that is not counted is not erased");
-        let (at, values) = ((7 - i) * V::BLOCKS, (&raw mut self.values).cast::<RawBlock>());
-        // SAFETY: the index was checked, so that both places lie inside the values, which are borrowed exclusively. The key is aligned for
-        // the widest vectors.
+        // SAFETY: the index was checked, so that both places lie inside the key, which is borrowed exclusively. The key is aligned for the
+        // widest vectors.
         unsafe {
-            values.add(at).cast::<V>().write(powers);
-            Factor::of(powers).sum.store_low_halves(values.add(Self::POWERS).cast::<u64>().add(at));
+            (&raw mut self.powers).cast::<V>().add(7 - i).write(powers);
+            (&raw mut self.sums[7 - i]).cast::<Single>().write(Factor::of(powers.lowest()).sum);
         }
     }
 
@@ -90,19 +85,18 @@ impl<P> HashKey<P> {
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// A vector with H^power in each of its lanes of 128 bits.
+    /// A vector with H^(`vectors` * BLOCKS) in each of its places.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, `power` is at least 1 and at most [`Self::POWERS`].
+    /// The same as for [`Vector`]. In addition, `vectors` is at least 1 and at most 8.
     #[inline(always)]
-    pub(super) unsafe fn power<V: Vector>(&self, power: usize) -> Factor<V> {
-        let at = Self::POWERS - power;
+    pub(super) unsafe fn power<V: Vector<Powers = P>>(&self, vectors: usize) -> Factor<V> {
         // SAFETY: the caller guarantees the conditions of this function.
         unsafe {
             Factor {
-                whole: V::broadcast(self.powers_ptr().add(at)),
-                sum: V::broadcast_word(self.sums_ptr().add(at)),
+                whole: V::broadcast(self.powers_from(vectors * V::BLOCKS)),
+                sum: V::broadcast(self.sums.as_ptr().add(8 - vectors)),
             }
         }
     }
@@ -112,19 +106,19 @@ impl<P> HashKey<P> {
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in the
-    /// extent.
+    /// The same as for [`Vector`]. In addition, `power` is at most the number of powers and at least the number of blocks in
+    /// the extent.
     #[inline(always)]
     pub(super) unsafe fn powers_of<V: Vector>(&self, extent: Extent, power: usize) -> Factor<V> {
         // SAFETY: the caller guarantees the conditions of this function.
-        unsafe { Factor::of(extent.load(self.powers_ptr().add(Self::POWERS - power).cast())) }
+        unsafe { Factor::of(extent.load(self.powers_from(power).cast())) }
     }
 
     /// A vector of H^power and the next lower powers.
     ///
     /// # Safety
     ///
-    /// The same as for [`Vector`]. In addition, `power` is at most [`Self::POWERS`] and at least the number of blocks in a
+    /// The same as for [`Vector`]. In addition, `power` is at most the number of powers and at least the number of blocks in a
     /// vector.
     #[inline(always)]
     pub(super) unsafe fn powers<V: Vector>(&self, power: usize) -> Factor<V> {
@@ -135,12 +129,14 @@ impl<P> HashKey<P> {
 
 impl<P> Drop for HashKey<P> {
     fn drop(&mut self) {
-        let values = (&raw mut self.values).cast::<RawBlock>();
-        for at in Self::POWERS - self.made * Self::POWERS / 8..Self::POWERS {
-            // SAFETY: the power and the sum of its halves lie inside the values. Vectors may be zero.
+        let powers = (&raw mut self.powers).cast::<RawBlock>();
+        for vector in 8 - self.made..8 {
+            // SAFETY: the powers of the vector, and the sum, lie inside the key. Vectors may be zero.
             unsafe {
-                values.add(at).write_volatile(zeroed());
-                values.add(Self::POWERS).cast::<u64>().add(at).write_volatile(0);
+                for block in 0..Self::BLOCKS {
+                    powers.add(vector * Self::BLOCKS + block).write_volatile(zeroed());
+                }
+                (&raw mut self.sums[vector]).write_volatile(zeroed());
             }
         }
         compiler_fence(Ordering::SeqCst);
@@ -235,16 +231,19 @@ unsafe fn lowest_powers<V: Vector>(h: Single) -> V {
     unsafe {
         // H times x (RFC 8452, appendix A, mulX_POLYVAL).
         let first = h.doubled().xor(h.top_everywhere().and(Single::number(X_TO_128)));
-        let modulus = Single::numbers([MODULUS; 4]);
-        let mut lowest = [first; 4];
-        // Each power is the product of two powers of about half its exponent, so that the dependency chain is short.
-        for i in 1..V::BLOCKS {
-            let (a, b) = (lowest[i / 2], lowest[(i - 1) / 2]);
-            lowest[i] = Sum::product(a, Factor::of(b)).reduced(modulus);
-        }
-        // With constant indices, the powers stay in registers.
-        let from_last = |i: usize| lowest[V::BLOCKS.saturating_sub(1 + i)];
-        V::join([from_last(0), from_last(1), from_last(2), from_last(3)])
+        let zero = first.xor(first);
+        // The sum of two vectors: the compiler would store a vector of single blocks as several blocks, and several stores are not forwarded
+        // to one load.
+        let (a, b, known) = match V::BLOCKS {
+            1 => return V::splat(first),
+            2 => ([first, zero, zero, zero], [first, zero, zero, zero], [zero, first, zero, zero]),
+            _ => {
+                let square = Sum::product(first, Factor::of(first)).reduced(Single::numbers([MODULUS; 4]));
+                ([square, first, zero, zero], [square, square, zero, zero], [zero, zero, square, first])
+            }
+        };
+        let product = Sum::product(V::join(a), Factor::of(V::join(b)));
+        product.reduced(V::numbers([MODULUS; 4])).xor(V::join(known))
     }
 }
 
@@ -337,10 +336,10 @@ pub(super) unsafe fn hash<V: Vector, const GHASH: bool>(
             // they are not zeroed.
             let key = if V::REGISTERS < 32 { &*opaque(key) } else { key };
             let mut x: V = ordered::<V, GHASH>(V::load(ptr)).xor(hash);
-            let mut sum = Sum::product(x, key.power(N * V::BLOCKS));
+            let mut sum = Sum::product(x, key.power(N));
             for i in 1..N {
                 x = ordered::<V, GHASH>(V::load(ptr.add(i * V::BYTES)));
-                sum = sum.plus(Sum::product(x, key.power((N - i) * V::BLOCKS)));
+                sum = sum.plus(Sum::product(x, key.power(N - i)));
             }
             hash = sum.reduced(modulus);
             ptr = ptr.add(N * V::BYTES);

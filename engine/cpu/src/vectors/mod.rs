@@ -136,7 +136,7 @@ macro_rules! kernel {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// AES, carry-less multiplication and SSE 4.1: every x86-64 processor since about 2010.
-    aesni::AesNi = "cpu/aesni", Single([__m128i; 12]), chains: Single, 8 places, gcm: 6 vectors from 96 bytes,
+    aesni::AesNi = "cpu/aesni", Single([__m128i; 8]), chains: Single, 8 places, gcm: 6 vectors from 96 bytes,
     clear: crate::kernel::registers::clear_xmm, features: "aes,pclmulqdq,sse2,ssse3,sse4.1",
     is_x86_feature_detected: "aes", "pclmulqdq", "sse2", "ssse3", "sse4.1"
 }
@@ -144,7 +144,7 @@ kernel! {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 256 bits: Zen 3, Alder Lake and later.
-    vaes256::Vaes256 = "cpu/vaes256", Ymm([__m128i; 24]), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
+    vaes256::Vaes256 = "cpu/vaes256", Ymm([__m128i; 16]), chains: Ymm, 16 places, gcm: 6 vectors from 192 bytes,
     clear: crate::kernel::registers::clear_ymm, features: "aes,pclmulqdq,avx2,vaes,vpclmulqdq",
     is_x86_feature_detected: "aes", "pclmulqdq", "avx2", "vaes", "vpclmulqdq"
 }
@@ -152,7 +152,7 @@ kernel! {
 #[cfg(target_arch = "x86_64")]
 kernel! {
     /// VAES on 512 bits: Ice Lake, Zen 4 and later.
-    vaes512::Vaes512 = "cpu/vaes512", Zmm([__m128i; 48]), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
+    vaes512::Vaes512 = "cpu/vaes512", Zmm([__m128i; 32]), chains: Ymm, 16 places, gcm: 8 vectors from 2048 bytes,
     clear: crate::kernel::registers::clear_zmm,
     features: "aes,pclmulqdq,avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq", is_x86_feature_detected:
     "aes", "pclmulqdq", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "vpclmulqdq"
@@ -161,7 +161,7 @@ kernel! {
 #[cfg(target_arch = "aarch64")]
 kernel! {
     /// The AES instructions of Armv8 with PMULL.
-    armv8::Armv8 = "cpu/armv8", Single([uint8x16_t; 12]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
+    armv8::Armv8 = "cpu/armv8", Single([uint8x16_t; 8]), chains: Single, 8 places, gcm: 8 vectors from 128 bytes,
     features: "neon,aes", is_aarch64_feature_detected: "neon", "aes"
 }
 

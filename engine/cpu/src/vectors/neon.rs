@@ -16,7 +16,7 @@ use crate::kernel::{Block, partial};
 vector! {
     /// One block in a register of NEON.
     Single(uint8x16_t), blocks: 1, alpha: [1 2 3 4 5 6 7],
-    memory: vld1q_u8, vst1q_u8, splat: identity, word: splat_word, widen: identity, lowest: identity,
+    memory: vld1q_u8, vst1q_u8, splat: identity, widen: identity, lowest: identity,
     two: {
         xor: veorq_u8, and: vandq_u8,
         aesenc: aesenc, aesenclast: aesenclast, aesdec: aesdec, aesdeclast: aesdeclast,
@@ -64,13 +64,6 @@ intrinsics! {
     };
     inverse_mix_columns(key) = vaesimcq_u8(key);
     identity(a) = a;
-}
-
-/// The word in both halves.
-#[inline]
-#[target_feature(enable = "neon,aes")]
-fn splat_word(word: i64) -> uint8x16_t {
-    vreinterpretq_u8_s64(vdupq_n_s64(word))
 }
 
 /// # Safety of the unsafe functions

@@ -9,7 +9,7 @@ use crate::kernel::partial;
 vector! {
     /// One block in an xmm register.
     Single(__m128i), blocks: 1, alpha: [1 2 3 4 5 6 7],
-    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, word: _mm_set1_epi64x, widen: identity, lowest: identity,
+    memory: _mm_loadu_si128, _mm_storeu_si128, splat: identity, widen: identity, lowest: identity,
     two: {
         xor: _mm_xor_si128, and: _mm_and_si128,
         aesenc: _mm_aesenc_si128, aesenclast: _mm_aesenclast_si128,
@@ -27,7 +27,7 @@ vector! {
 vector! {
     /// Two blocks in a ymm register.
     Ymm(__m256i), blocks: 2, alpha: [2 4 6],
-    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256, word: _mm256_set1_epi64x,
+    memory: _mm256_loadu_si256, _mm256_storeu_si256, splat: _mm256_broadcastsi128_si256,
     widen: _mm256_zextsi128_si256, lowest: _mm256_castsi256_si128,
     two: {
         xor: _mm256_xor_si256, and: _mm256_and_si256,
@@ -91,12 +91,6 @@ vector! {
         }
 
         #[inline(always)]
-        unsafe fn store_low_halves(self, ptr: *mut u64) {
-            // SAFETY: the caller guarantees two words at `ptr`.
-            unsafe { ptr.cast::<Single>().write(self.lowest().low_halves(self.highest())) }
-        }
-
-        #[inline(always)]
         unsafe fn scatter(self, ptrs: *const *mut u8, offset: usize) {
             // SAFETY: the caller guarantees two pointers to valid blocks.
             unsafe {
@@ -110,7 +104,7 @@ vector! {
 vector! {
     /// Four blocks in a zmm register.
     Zmm(__m512i), blocks: 4, alpha: [4],
-    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4, word: _mm512_set1_epi64,
+    memory: _mm512_loadu_si512, _mm512_storeu_si512, splat: _mm512_broadcast_i32x4,
     widen: _mm512_zextsi128_si512, lowest: _mm512_castsi512_si128,
     two: {
         xor: _mm512_xor_si512, and: _mm512_and_si512,
@@ -176,15 +170,6 @@ vector! {
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: the mask keeps the store inside the bytes that the caller guarantees.
             unsafe { _mm512_mask_storeu_epi8(ptr.cast(), (1u64 << bytes) - 1, self.0) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_low_halves(self, ptr: *mut u64) {
-            // SAFETY: the caller guarantees four words at `ptr`.
-            unsafe {
-                self.lower_half().store_low_halves(ptr);
-                self.upper_half().store_low_halves(ptr.add(2));
-            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) const HIGH_LOW: i32 = 0x01;
 pub(super) trait Vector: Copy {
     /// The register type.
     type Raw: Copy;
-    /// Eight vectors of powers, and half as much space for the sums of their halves.
+    /// The blocks of eight vectors.
     type Powers;
     /// Blocks in a register.
     const BLOCKS: usize;
@@ -48,8 +48,6 @@ pub(super) trait Vector: Copy {
     unsafe fn load_bytes(ptr: *const u8, bytes: usize) -> Self;
     /// Loads the block at `ptr`, which is aligned, into every place.
     unsafe fn broadcast(ptr: *const RawBlock) -> Self;
-    /// Loads the word at `ptr`, which is aligned, into both halves of every place.
-    unsafe fn broadcast_word(ptr: *const u64) -> Self;
     /// A vector of the first numbers of `blocks`, each stored as a little-endian block; for constants.
     unsafe fn numbers(blocks: [u128; 4]) -> Self;
     /// A vector with the block in every place.
@@ -71,8 +69,6 @@ pub(super) trait Vector: Copy {
     }
     /// Writes the first `bytes` bytes, fewer than a vector.
     unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize);
-    /// Writes the low half of each block, one after another. If there are several blocks, `ptr` is aligned for a block.
-    unsafe fn store_low_halves(self, ptr: *mut u64);
     /// Writes block `i` to `ptrs[i] + offset`; only for vectors of at most two blocks.
     unsafe fn scatter(self, _ptrs: *const *mut u8, _offset: usize) {
         unreachable!("more blocks than two")
@@ -157,7 +153,7 @@ macro_rules! vector {
     (
         $(#[$doc:meta])*
         $name:ident($raw:ty), blocks: $blocks:literal, alpha: [$($power:literal)*],
-        memory: $load:ident, $store:ident, splat: $splat:ident, word: $word:ident, widen: $widen:ident, lowest: $lowest:ident,
+        memory: $load:ident, $store:ident, splat: $splat:ident, widen: $widen:ident, lowest: $lowest:ident,
         two: { $($two:ident: $two_op:ident,)* },
         clmul: $clmul:ident, shuffle_bytes: $shuffle:ident, shuffle_words: $words:ident,
         shifts: $left:ident, $right:ident, $left_bytes:ident, align: $align:ident,
@@ -172,7 +168,7 @@ macro_rules! vector {
 
         impl Vector for $name {
             type Raw = $raw;
-            type Powers = [RawBlock; 8 * $blocks + 4 * $blocks];
+            type Powers = [RawBlock; 8 * $blocks];
             const BLOCKS: usize = $blocks;
             const REGISTERS: usize = if $blocks == 4 || cfg!(target_arch = "aarch64") { 32 } else { 16 };
 
@@ -186,12 +182,6 @@ macro_rules! vector {
             unsafe fn broadcast(ptr: *const RawBlock) -> Self {
                 // SAFETY: the caller guarantees that the processor has the instruction, and an aligned block at `ptr`.
                 unsafe { Self::splat(Single(*ptr)) }
-            }
-
-            #[inline(always)]
-            unsafe fn broadcast_word(ptr: *const u64) -> Self {
-                // SAFETY: the caller guarantees that the processor has the instruction, and an aligned word at `ptr`.
-                unsafe { $name($word((*ptr).cast_signed())) }
             }
 
             #[inline(always)]
@@ -342,12 +332,6 @@ macro_rules! functions_of_one_block {
         unsafe fn store_bytes(self, ptr: *mut u8, bytes: usize) {
             // SAFETY: `bytes` is less than 16. The caller guarantees `ptr`.
             unsafe { partial::store(self.to_number(), ptr, bytes) }
-        }
-
-        #[inline(always)]
-        unsafe fn store_low_halves(self, ptr: *mut u64) {
-            // SAFETY: the caller guarantees a word at `ptr`.
-            unsafe { ptr.write(self.to_number() as u64) }
         }
 
         #[inline(always)]

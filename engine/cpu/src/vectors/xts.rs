@@ -13,7 +13,6 @@ use super::cipher::{Extent, Keys, Pass, drive, extra_rounds, for_each};
 use super::schedule::Schedule;
 use super::single_stream;
 use super::vector::{LOW, Single, Vector};
-use crate::kernel::tweak;
 use crate::kernel::{Block, Span};
 
 /// x^128 modulo the field polynomial.
@@ -200,7 +199,31 @@ impl<V: Vector, const ENCRYPTS: bool> Pass<V> for Xts<V, ENCRYPTS> {
     }
 }
 
-/// XTS under the data key, starting from an encrypted tweak.
+/// XTS under the data key, starting from an encrypted tweak. Returns the tweak of the block that follows the data.
+///
+/// # Safety
+///
+/// The same as for [`drive`], and for [`Vector`] with [`Single`] as the vector.
+#[inline(always)]
+unsafe fn from_tweak<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
+    schedule: &Schedule,
+    tweak: Single,
+    data: Span<'_>,
+) -> Single {
+    let blocks = data.len() / 16;
+    // SAFETY: the caller guarantees the conditions of this function.
+    unsafe {
+        let modulus = Single::numbers([MODULUS; 4]);
+        let times_alpha = |power| tweak.times_alpha(power, modulus);
+        let first = V::join([tweak, times_alpha(1), times_alpha(2), times_alpha(3)]);
+        let pass = Xts::<V, ENCRYPTS>::new(schedule, first).ready_for(data.len());
+        let tweaks = drive::<V, _, FEW>(pass, data).tweaks;
+        // After a partial vector, `tweaks` still holds the tweaks of that vector.
+        tweaks.lowest().times_alpha(blocks % V::BLOCKS, modulus)
+    }
+}
+
+/// XTS under the data key, starting from an encrypted tweak, which is replaced by the tweak of the block that follows the data.
 ///
 /// # Safety
 ///
@@ -211,47 +234,31 @@ pub(super) unsafe fn xts<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     register: &mut Block,
     data: Span<'_>,
 ) {
-    let blocks = data.len() / 16;
     // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let mut first = [Single::load(register.as_ptr()); 4];
-        let mut next = u128::from_le_bytes(*register);
-        for place in &mut first[1..V::BLOCKS] {
-            next = tweak::double(next);
-            *place = Single::number(next);
-        }
-        let pass = Xts::<V, ENCRYPTS>::new(schedule, V::join(first)).ready_for(data.len());
-        let tweaks = drive::<V, _, FEW>(pass, data).tweaks;
-        if V::BLOCKS == 1 {
-            return tweaks.lowest().store(register.as_mut_ptr());
-        }
-        let mut next = [0u128; 4];
-        tweaks.store((&raw mut next).cast());
-        // After a partial vector, `tweaks` still holds the tweaks of that vector.
-        *register = next[blocks % V::BLOCKS].to_le_bytes();
+        let next = from_tweak::<ENCRYPTS, V, FEW>(schedule, Single::load(register.as_ptr()), data);
+        next.store(register.as_mut_ptr());
     }
 }
 
-/// XTS of the whole blocks of a data unit, from the start of the unit, for less than [`SHORT`](super::cipher::SHORT) bytes.
-/// `number` is the number of the unit; `after` is set to the tweak of the block that follows the data.
-///
-/// The number is not copied first, because a vector load cannot be forwarded from a copy that two smaller stores made.
+/// XTS of the whole blocks of a data unit, from the start of the unit. `number` is the number of the unit; `after` is set to the tweak of
+/// the block that follows the data.
 ///
 /// # Safety
 ///
-/// The same as for [`Vector`], with [`Single`] as the vector.
+/// The same as for [`drive`], and for [`Vector`] with [`Single`] as the vector.
 #[inline(always)]
-pub(super) unsafe fn unit_short<const ENCRYPTS: bool>(
+pub(super) unsafe fn unit<const ENCRYPTS: bool, V: Vector, const FEW: bool>(
     schedule: &Schedule,
     tweak_schedule: &Schedule,
     number: &Block,
     after: Option<&mut Block>,
     data: Span<'_>,
 ) {
-    // SAFETY: the caller guarantees that the processor has the instructions.
+    // SAFETY: the caller guarantees the conditions of this function.
     unsafe {
-        let tweak = single_stream::encrypted(tweak_schedule, Single::load(number.as_ptr()));
-        let next = drive::<_, _, true>(Xts::<Single, ENCRYPTS>::new(schedule, tweak), data).tweaks;
+        let tweak = single_stream::encrypted(tweak_schedule, single_stream::load_words(number));
+        let next = from_tweak::<ENCRYPTS, V, FEW>(schedule, tweak, data);
         if let Some(after) = after {
             next.store(after.as_mut_ptr());
         }

@@ -4,14 +4,14 @@ use std::ptr::from_mut;
 use super::*;
 use crate::kernel::Kernel;
 
-/// The bytes of all powers of a hash key except the lowest vector of powers, followed by the sums of their halves.
+/// The bytes of all powers of a hash key except the vector of the lowest powers, followed by the sums of the halves of all powers except
+/// the first one.
 fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
-    let (powers, lowest) = (HashKey::<P>::POWERS, HashKey::<P>::POWERS / 8);
-    // SAFETY: both ranges lie inside the values, which are initialised.
+    // SAFETY: both ranges lie inside the key, whose fields are initialised.
     unsafe {
-        let blocks = std::slice::from_raw_parts(key.powers_ptr().cast::<u8>(), 16 * (powers - lowest));
-        let sums = std::slice::from_raw_parts(key.sums_ptr().cast::<u8>(), 8 * (powers - lowest));
-        [blocks, sums].concat()
+        let powers = std::slice::from_raw_parts((&raw const key.powers).cast::<u8>(), size_of::<P>() / 8 * 7);
+        let sums = std::slice::from_raw_parts(key.sums.as_ptr().cast::<u8>(), 16 * 7);
+        [powers, sums].concat()
     }
 }
 
@@ -20,8 +20,8 @@ fn higher_powers<P>(key: &HashKey<P>) -> Vec<u8> {
 fn interrupted<P, K: Kernel<HashKey = HashKey<P>>>(kernel: K) -> ManuallyDrop<HashKey<P>> {
     let mut key = ManuallyDrop::new(kernel.hash_key(&[5; 16]));
     assert_eq!(key.made, 8);
-    // SAFETY: the first three vectors of the highest powers lie inside the values.
-    unsafe { from_mut(&mut key.values).cast::<u8>().write_bytes(0, 3 * size_of::<P>() / 12) };
+    // SAFETY: the first three vectors of the highest powers lie inside the key.
+    unsafe { from_mut(&mut key.powers).cast::<u8>().write_bytes(0, size_of::<P>() / 8 * 3) };
     assert!(higher_powers(&key).iter().any(|byte| *byte != 0));
     key
 }
@@ -39,7 +39,10 @@ fn check<P, K: Kernel<HashKey = HashKey<P>>>(kernel: Option<K>) {
     // SAFETY: the key is not dropped again.
     unsafe { ManuallyDrop::drop(&mut dropped) };
     // SAFETY: the memory still belongs to `dropped`, and all its values are plain numbers.
-    let bytes = unsafe { std::slice::from_raw_parts((&raw const dropped).cast::<u8>(), size_of::<P>()) };
+    let bytes = unsafe {
+        let len = std::mem::offset_of!(HashKey<P>, made);
+        std::slice::from_raw_parts((&raw const dropped).cast::<u8>(), len)
+    };
     assert!(bytes.iter().all(|byte| *byte == 0), "{}", K::NAME);
 }
 
