@@ -5,8 +5,7 @@
 //! Çağdaş Çalık, of "A New Combinational Logic Minimization Technique with Applications to Cryptology" (SEA 2010). The
 //! inverse circuit has 121 gates; for the method see "A Small Depth-16 Circuit for the AES S-Box" (SEC 2012).
 //!
-//! The forward circuit is a list of gates, in the order of the paper. The inverse circuit has the gates of the paper too; its three
-//! products in GF(2^4) are calls of one function.
+//! Each circuit is one function: a list of gates, in the order of the papers.
 //!
 //! Both circuits omit the affine constant 0x63, and the key schedule includes it instead ([`AFFINE`]). This is possible
 //! because ShiftRows and MixColumns do not change the constant (each row of the MixColumns matrix sums to 1).
@@ -143,35 +142,6 @@ pub fn forward<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> 
     [s7, s6, s5, s4, s3, s2, s1, s0]
 }
 
-/// An element of GF(2^4), with the sums of its bits that products need.
-struct Nibble<W> {
-    bits: [W; 4],
-    /// The sum of the first two bits.
-    high: W,
-    /// The sum of the last two bits.
-    low: W,
-    even: W,
-    odd: W,
-    all: W,
-}
-
-impl<W: Copy + BitXor<Output = W> + BitAnd<Output = W>> Nibble<W> {
-    #[inline(always)]
-    fn new(bits: [W; 4]) -> Nibble<W> {
-        let (even, odd) = (bits[0] ^ bits[2], bits[1] ^ bits[3]);
-        Nibble { bits, high: bits[0] ^ bits[1], low: bits[2] ^ bits[3], even, odd, all: even ^ odd }
-    }
-
-    /// The product, by Karatsuba's method over GF(2^2): nine products of bits.
-    #[inline(always)]
-    fn times(&self, other: &Nibble<W>) -> [W; 4] {
-        let ([a0, a1, a2, a3], [b0, b1, b2, b3]) = (self.bits, other.bits);
-        let (high, low, odd) = (self.high & other.high, self.low & other.low, self.odd & other.odd);
-        let (even, all) = ((self.even & other.even) ^ odd, (self.all & other.all) ^ odd);
-        [a0 & b0 ^ high ^ all, a1 & b1 ^ high ^ even, a2 & b2 ^ low ^ all, a3 & b3 ^ low ^ even]
-    }
-}
-
 /// The inverse of [`forward`]: finds the `x` for which `S(x) ^ AFFINE` is the byte whose bit `i` is in plane `i`.
 #[inline(always)]
 pub fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> [W; 8] {
@@ -189,15 +159,45 @@ pub fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> 
     let y3 = y1 ^ rtl1;
     let rtl2 = u0 ^ u2;
     let y5 = u5 ^ rtl2;
-    let a = Nibble::new([y0, y1, y2, y3]);
-    let b = Nibble::new([y4, y5, y6, y7]);
+    let sa1 = y0 ^ y2;
+    let sa0 = y1 ^ y3;
+    let sb1 = y4 ^ y6;
+    let sb0 = y5 ^ y7;
+    let ah = y0 ^ y1;
+    let al = y2 ^ y3;
+    let aa = sa0 ^ sa1;
+    let bh = y4 ^ y5;
+    let bl = y6 ^ y7;
+    let bb = sb0 ^ sb1;
 
     // Inversion in GF(2^8) over GF(2^4).
-    let [ab0, ab1, ab2, ab3] = a.times(&b);
-    let cp1 = ab0 ^ a.odd ^ b.odd;
-    let cp2 = ab1 ^ a.even ^ b.even;
-    let cp3 = ab2 ^ a.low ^ b.low;
-    let cp4 = ab3 ^ y3 ^ y7;
+    let ab20 = sa0 ^ sb0;
+    let ab22 = al ^ bl;
+    let ab23 = y3 ^ y7;
+    let ab21 = sa1 ^ sb1;
+    let abcd1 = ah & bh;
+    let rr1 = y0 & y4;
+    let ph11 = ab20 ^ abcd1;
+    let t01 = y1 & y5;
+    let ph01 = t01 ^ abcd1;
+    let abcd2 = al & bl;
+    let r1 = y2 & y6;
+    let pl11 = ab22 ^ abcd2;
+    let r2 = y3 & y7;
+    let pl01 = r2 ^ abcd2;
+    let r3 = sa0 & sb0;
+    let vr1 = aa & bb;
+    let pr1 = vr1 ^ r3;
+    let wr1 = sa1 & sb1;
+    let qr1 = wr1 ^ r3;
+    let ab0 = ph11 ^ rr1;
+    let ab1 = ph01 ^ ab21;
+    let ab2 = pl11 ^ r1;
+    let ab3 = pl01 ^ qr1;
+    let cp1 = ab0 ^ pr1;
+    let cp2 = ab1 ^ qr1;
+    let cp3 = ab2 ^ pr1;
+    let cp4 = ab3 ^ ab23;
     let tinv1 = cp3 ^ cp4;
     let tinv2 = cp3 & cp1;
     let tinv3 = cp2 ^ tinv2;
@@ -215,11 +215,51 @@ pub fn inverse<W: Copy + BitXor<Output = W> + BitAnd<Output = W>>(x: [W; 8]) -> 
     let tinv12 = tinv1 & tinv11;
     let tinv13 = tinv1 ^ tinv2;
     let d3 = tinv12 ^ tinv13;
-    let d = Nibble::new([d3, d2, d1, d0]);
-    let [p0, p1, p2, p3] = d.times(&b);
-    let [p4, s7, p6, p7] = d.times(&a);
+    let sd1 = d1 ^ d3;
+    let sd0 = d0 ^ d2;
+    let dl = d0 ^ d1;
+    let dh = d2 ^ d3;
+    let dd = sd0 ^ sd1;
+    let abcd3 = dh & bh;
+    let rr2 = d3 & y4;
+    let t02 = d2 & y5;
+    let abcd4 = dl & bl;
+    let r4 = d1 & y6;
+    let r5 = d0 & y7;
+    let r6 = sd0 & sb0;
+    let vr2 = dd & bb;
+    let wr2 = sd1 & sb1;
+    let abcd5 = dh & ah;
+    let r7 = d3 & y0;
+    let r8 = d2 & y1;
+    let abcd6 = dl & al;
+    let r9 = d1 & y2;
+    let r10 = d0 & y3;
+    let r11 = sd0 & sa0;
+    let vr3 = dd & aa;
+    let wr3 = sd1 & sa1;
 
     // Bottom linear layer.
+    let ph12 = rr2 ^ abcd3;
+    let ph02 = t02 ^ abcd3;
+    let pl12 = r4 ^ abcd4;
+    let pl02 = r5 ^ abcd4;
+    let pr2 = vr2 ^ r6;
+    let qr2 = wr2 ^ r6;
+    let p0 = ph12 ^ pr2;
+    let p1 = ph02 ^ qr2;
+    let p2 = pl12 ^ pr2;
+    let p3 = pl02 ^ qr2;
+    let ph13 = r7 ^ abcd5;
+    let ph03 = r8 ^ abcd5;
+    let pl13 = r9 ^ abcd6;
+    let pl03 = r10 ^ abcd6;
+    let pr3 = vr3 ^ r11;
+    let qr3 = wr3 ^ r11;
+    let p4 = ph13 ^ pr3;
+    let s7 = ph03 ^ qr3;
+    let p6 = pl13 ^ pr3;
+    let p7 = pl03 ^ qr3;
     let s3 = p1 ^ p6;
     let s6 = p2 ^ p6;
     let s0 = p3 ^ p6;
