@@ -7,8 +7,8 @@ use lockstep_modes::stream::{AeadStream, MessageLengths};
 
 use crate::Engine;
 
-/// Encrypts a message in pieces: associated data first, then data, in any split, then the tag. GCM does not need to know the
-/// lengths in advance; CCM does. The other modes process a message in one call.
+/// Encrypts a message in pieces: first the associated data, then the data, each in pieces of any lengths. The tag is computed last.
+/// CCM needs the lengths in advance, and GCM does not. All other modes process a message in one call.
 ///
 /// ```
 /// use lockstep::Engine;

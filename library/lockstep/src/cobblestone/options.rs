@@ -23,7 +23,7 @@ pub struct Options<'a> {
 }
 
 impl Options<'_> {
-    /// True once the flag of [`Options::interrupt`] is true: for a caller's own work in the same call.
+    /// True once the flag of [`Options::interrupt`] is true. Functions that do other work in the same call can stop this work too.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }

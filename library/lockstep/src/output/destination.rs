@@ -40,7 +40,7 @@ impl Destination {
         Destination::find_in(folder, path, options, OnExisting::of(options))
     }
 
-    /// Like [`Destination::find`], in a folder that is already open.
+    /// Does the same as [`Destination::find`] in a folder that is already open.
     pub(super) fn find_in(
         folder: Folder,
         path: &Path,
@@ -191,7 +191,8 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 fn open_folder(path: &Path, folder: &Path) -> Result<Folder> {
     let explain = |error: Errno| {
         if shown::is_only_key(path.as_os_str().as_bytes()) {
-            // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
+            // The path is a key in base64 that contains a slash, so that its first part looks like a folder. The message must not
+            // show it.
             return error.into();
         }
         // The path of the folder, without trailing slashes.

@@ -1,5 +1,5 @@
-//! Names that a file system does not distinguish, for example because it ignores case, normalises Unicode or drops dots
-//! at the end: two inputs would then have the same output.
+//! Detection of names that a file system does not distinguish, for example because it ignores case, normalises Unicode or drops
+//! dots at the end. Two outputs with such names would be the same file.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ impl StoredNames {
         }
     }
 
-    /// The stored name of a file.
+    /// The name under which the folder stores the file with the identity `file`.
     fn name_of(&self, folder: &Folder, file: Id) -> Option<&OsStr> {
         let with_id = |name: &OsString| Some((id(&folder.look(name).ok()??), name.clone()));
         let by_id = self.by_id.get_or_init(|| self.names.iter().filter_map(with_id).collect());

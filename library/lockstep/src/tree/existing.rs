@@ -1,4 +1,5 @@
-//! The relation of an existing output to its input, and what their times show about changes of the input.
+//! The relation of an existing output to its input. The times of the two files show whether the input has changed since the output
+//! was created.
 
 use std::cmp::Ordering;
 use std::fs::{File, Metadata};
@@ -17,9 +18,9 @@ use crate::quoted::quoted;
 /// An input and its existing output.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    /// The input, at its start.
+    /// The input file. Its position is the start of the file.
     pub input: &'a File,
-    /// The output, at its start.
+    /// The output file. Its position is the start of the file.
     pub output: &'a File,
     /// Length of the input in bytes.
     pub input_len: u64,
@@ -27,8 +28,8 @@ pub struct Pair<'a> {
     pub output_len: u64,
     /// The output has the modification time of the input.
     has_same_time: bool,
-    /// The last change of the input's status, compared with the creation of the output. Each change of the content or
-    /// of the modification time also changes the status, and programs cannot set the time of this change.
+    /// The order of two times: the time of the last change of the input's status, and the time of the creation of the output. Each
+    /// change of the content or of the modification time also changes the status, and programs cannot set the time of this change.
     changed: Ordering,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Pair<'a> {
         Ok(Pair { input, output, input_len, output_len, has_same_time, changed })
     }
 
-    /// The relation of an output that was encrypted with a key and a context, without an envelope.
+    /// Returns the relation of an output that was encrypted with a key and a context, without an envelope, to its input.
     pub fn encrypted(&self, engine: &Engine, key: &FileKey, context: &[u8]) -> Existing {
         // `Reader::open` verifies the key, the context and the last chunk.
         match Reader::open(engine, key, context, self.output) {
@@ -61,7 +62,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The relation of an output that was decrypted.
+    /// Returns the relation of a decrypted output to its encrypted input.
     ///
     /// # Errors
     /// If a file cannot be read, or if the input cannot be an encrypted file.
@@ -83,8 +84,8 @@ impl<'a> Pair<'a> {
         Ok(Existing::UpToDate)
     }
 
-    /// The relation of an output that the operation has created. If the input changed at the time of the creation, the
-    /// output is outdated: it may have been created before the change.
+    /// Returns the relation of an output that is known to be created by this operation. If the input changed at the time at which
+    /// the output was created, the output counts as outdated: its creation may precede the change.
     pub fn own(&self, is_whole: bool) -> Existing {
         let is_current = is_whole && self.has_same_time && self.changed == Ordering::Less;
         if is_current { Existing::UpToDate } else { Existing::Outdated }

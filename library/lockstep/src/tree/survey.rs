@@ -136,13 +136,12 @@ impl Survey<'_> {
                     job.exists = true;
                     job.error = check_name(&path, id).err();
                 }
-                // The error affects only this file, for example if its name is too long or if a folder has no search
-                // permission.
+                // Only this file fails, for example because its name is too long or because a folder has no search permission.
                 Err(error) => job.error = Some(output_error(Error::file("look at", &path)(error), &path)),
             }
         }
         for place in &mut places {
-            // Other errors are reported when the folder is created.
+            // If the lookup fails, the later creation of the folder reports the error.
             let Ok(Some(stat)) = folder.look(place.path.file_name().unwrap_or_default()) else { continue };
             match check_name(&full(&place.path), id_of(&stat)) {
                 Ok(()) => place.exists = true,
@@ -150,7 +149,8 @@ impl Survey<'_> {
             }
         }
         if self.finds_leftovers && has_input {
-            // A skipped input may have an output: for example, a file that was replaced by a symbolic link.
+            // The output of a skipped input is not a leftover. An input may have an output and be skipped, for example because a
+            // symbolic link has replaced the input since the output was created.
             let encrypted = skipped.iter().filter_map(|path| path.file_name()).map(encrypted);
             let outputs = jobs.iter().map(|job| &*job.output).chain(places.iter().map(|place| &*place.path));
             let names = outputs.chain(skipped.iter().copied()).filter_map(Path::file_name);
