@@ -50,7 +50,8 @@ impl ReadAt for Source {
             Source::Callback(read_at, user, _) => (*read_at, user.0),
         };
         let Some(read_at) = read_at.filter(|_| !buffer.is_empty()) else { return Ok(()) };
-        // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
+        // SAFETY: by the contract of `ffi`, the callback takes its own argument, and writes at most as many bytes as the
+        // buffer has.
         match unsafe { read_at(user, offset, buffer.as_mut_ptr(), buffer.len()) } {
             0 => Ok(()),
             code => Err(io::Error::other(format!("the read callback returned {code}"))),

@@ -15,7 +15,7 @@ use crate::thrift::{Struct, Value};
 const MAX_PART: u64 = 1 << 30;
 
 impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
-    /// Writes the filters and indexes of all column chunks, and updates where they are.
+    /// Writes the filters and indexes of all column chunks, and updates their offsets and lengths in the footer.
     pub(super) fn filters_and_indexes(
         &mut self,
         footer: &mut Struct,
@@ -92,7 +92,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 
 /// An offset index with the page locations of the output.
 fn with_page_locations(index: &[u8], placement: &Placement, column: Column<'_>) -> Result<Vec<u8>> {
-    // The plain form of a file of parquet-java has bytes after its indexes.
+    // In the plain form of a file of parquet-java, other bytes follow each index.
     let mut index = Struct::read_module(index, "offset index")?;
     // Some writers omit the list of a column chunk without pages.
     if !index.has(offset_index::PAGE_LOCATIONS) {
