@@ -30,7 +30,8 @@ fn modes() -> impl Iterator<Item = (&'static str, Cipher, Option<Variant>)> {
     Cipher::ALL.into_iter().map(|cipher| (cipher.name(), cipher, None)).chain(stealing)
 }
 
-/// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
+/// Calls a function that processes `len` bytes with the planner. The thread is detached from the interpreter unless the data are
+/// short.
 fn run<T: Send>(
     py: Python<'_>,
     len: usize,
@@ -105,8 +106,8 @@ impl Transform for Call<'_> {
         if self.key.memory().overlaps(output) {
             return Err(overlap());
         }
-        // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key is apart from
-        // it and the initialization vector was copied.
+        // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key does not
+        // overlap the output and the initialization vector was copied.
         let data_and_output = unsafe { host_data(data, output) };
         self.run(py, data_and_output?)
     }

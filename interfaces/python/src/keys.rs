@@ -110,7 +110,7 @@ pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
         return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
     };
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
-    // The file is read by a second call: if a signal ends the first one while it opens a FIFO, nothing of the FIFO is read.
+    // A separate call reads the file: if a signal ends the call above while it opens a FIFO, no byte of the FIFO has been read.
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 

@@ -1,4 +1,4 @@
-//! A lock for work that calls Python, which can call the owner of the lock again.
+//! A lock for work that calls code of Python. This code can call the owner of the lock again on the same thread.
 
 use std::sync::Mutex;
 use std::thread::ThreadId;
@@ -41,7 +41,7 @@ impl<T> Turn<T> {
         self.check()?;
         let mut value = lock(&self.value);
         *lock(&self.user) = Some(std::thread::current().id());
-        // Dropped before the value is unlocked.
+        // Dropped before `value`, so that the user is cleared before the lock is released.
         let _end = End(&self.user);
         Ok(action(&mut value))
     }
