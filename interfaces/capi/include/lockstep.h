@@ -100,7 +100,8 @@
 // Ciphertext to plaintext.
 #define LOCKSTEP_DECRYPT 2
 
-// The verification that the environment variable LOCKSTEP_VERIFY sets; samples if the variable is not set.
+// The verification that the environment variable LOCKSTEP_VERIFY sets. If the variable is not set, LOCKSTEP_VERIFY_SAMPLE
+// applies.
 #define LOCKSTEP_VERIFY_DEFAULT 0
 
 // No verification of the results of devices.
@@ -310,7 +311,7 @@ typedef struct lockstep_message {
   size_t aad_count;
   // The data.
   const uint8_t *input;
-  // The result, of the same length: the same memory as the input, or separate memory.
+  // The result, which has the length of the data. Its memory is that of the input, or separate memory.
   uint8_t *output;
   // Bytes of the data.
   size_t len;
@@ -327,11 +328,11 @@ typedef struct lockstep_message {
 typedef struct lockstep_cipher_message {
   // The key. Messages may have the same key.
   const struct lockstep_cipher_key *key;
-  // The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
+  // The IV, counter or tweak, of 16 bytes. The call updates it as lockstep_cipher_encrypt does. NULL in ECB.
   uint8_t *iv;
   // The data.
   const uint8_t *input;
-  // The result, of the same length: the same memory as the input, or separate memory.
+  // The result, which has the length of the data. Its memory is that of the input, or separate memory.
   uint8_t *output;
   // Bytes of the data.
   size_t len;
@@ -355,11 +356,12 @@ typedef struct lockstep_device_table {
   size_t size;
   // The number of messages.
   size_t messages;
-  // Bytes of each AES key: 16, 24 or 32.
+  // The length of each AES key in bytes: 16, 24 or 32.
   size_t key_len;
-  // An upper bound of the lengths of messages in bytes. A longer message is refused.
+  // An upper bound of the lengths of messages in bytes. A longer message is not processed.
   size_t longest;
-  // Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
+  // Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
+  // key.
   struct lockstep_device_range keys;
   // 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
   // bytes that are not used.
@@ -451,11 +453,11 @@ typedef struct lockstep_parquet_column {
   const char *path;
   // The key.
   const uint8_t *key;
-  // Bytes of the key: 16, 24 or 32.
+  // The length of the key in bytes: 16, 24 or 32.
   size_t key_len;
   // Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
   const uint8_t *key_metadata;
-  // Bytes of the key metadata; 0 if there are none.
+  // The length of the key metadata in bytes; 0 if there are none.
   size_t key_metadata_len;
 } lockstep_parquet_column;
 
@@ -478,7 +480,7 @@ typedef struct lockstep_parquet_read_options {
   size_t size;
   // The footer key.
   const uint8_t *footer_key;
-  // Bytes of the footer key: 16, 24 or 32.
+  // The length of the footer key in bytes: 16, 24 or 32.
   size_t footer_key_len;
   // The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
   const struct lockstep_parquet_column *columns;
@@ -491,7 +493,7 @@ typedef struct lockstep_parquet_read_options {
   // The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
   // equal to this one.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
   // Not 0: read files whose modules have no associated data, as DuckDB writes them. An exchange of pages of such a file is
   // not detected.
@@ -522,11 +524,11 @@ typedef struct lockstep_parquet_policy {
   size_t size;
   // The footer key.
   const uint8_t *footer_key;
-  // Bytes of the footer key: 16, 24 or 32.
+  // The length of the footer key in bytes: 16, 24 or 32.
   size_t footer_key_len;
   // Key metadata that the writer stores in the file, so that readers can find the footer key.
   const uint8_t *footer_key_metadata;
-  // Bytes of the key metadata; 0 if there are none.
+  // The length of the key metadata in bytes; 0 if there are none.
   size_t footer_key_metadata_len;
   // The keys of columns.
   const struct lockstep_parquet_column *columns;
@@ -538,7 +540,7 @@ typedef struct lockstep_parquet_policy {
   size_t plain_column_count;
   // The AAD prefix, which identifies the file, so that an exchange of the file for another file is detected.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
   // LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
   int algorithm;
@@ -557,7 +559,7 @@ typedef struct lockstep_parquet_protection {
   // The AAD prefix that the caller expects, not a prefix that the file states. NULL if the file was written without a
   // prefix.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
   // The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
   uint8_t aad_file_unique[8];
@@ -583,11 +585,11 @@ typedef struct lockstep_parquet_module {
   struct lockstep_parquet_protection protection;
   // The module, from its length field on.
   const uint8_t *input;
-  // Bytes of the module with its length field.
+  // The length of the module with its length field, in bytes.
   size_t len;
   // The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
   uint8_t *output;
-  // Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+  // The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
   size_t output_len;
   // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
   // length field was wrong, and the output is zeroed.
@@ -1124,7 +1126,7 @@ int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
                                size_t room,
                                size_t *output_len);
 
-// Computes the CMAC (SP 800-38B) of data, which has 16 bytes. The key is of any mode except XTS. Compare a MAC by
+// Computes the CMAC (SP 800-38B) of data. The CMAC has 16 bytes. The key is of any mode except XTS. Compare a MAC by
 // lockstep_is_equal.
 //
 // Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine

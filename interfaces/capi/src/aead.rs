@@ -62,7 +62,7 @@ pub struct Message {
     pub aad_count: usize,
     /// The data.
     pub input: *const u8,
-    /// The result, of the same length: the same memory as the input, or separate memory.
+    /// The result, which has the length of the data. Its memory is that of the input, or separate memory.
     pub output: *mut u8,
     /// Bytes of the data.
     pub len: usize,

@@ -45,11 +45,11 @@ pub struct CipherKey {
 pub struct CipherMessage {
     /// The key. Messages may have the same key.
     pub key: *const CipherKey,
-    /// The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
+    /// The IV, counter or tweak, of 16 bytes. The call updates it as lockstep_cipher_encrypt does. NULL in ECB.
     pub iv: *mut u8,
     /// The data.
     pub input: *const u8,
-    /// The result, of the same length: the same memory as the input, or separate memory.
+    /// The result, which has the length of the data. Its memory is that of the input, or separate memory.
     pub output: *mut u8,
     /// Bytes of the data.
     pub len: usize,

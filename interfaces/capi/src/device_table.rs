@@ -24,11 +24,12 @@ pub struct DeviceTable {
     pub size: usize,
     /// The number of messages.
     pub messages: usize,
-    /// Bytes of each AES key: 16, 24 or 32.
+    /// The length of each AES key in bytes: 16, 24 or 32.
     pub key_len: usize,
-    /// An upper bound of the lengths of messages in bytes. A longer message is refused.
+    /// An upper bound of the lengths of messages in bytes. A longer message is not processed.
     pub longest: usize,
-    /// Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
+    /// Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
+    /// key.
     pub keys: DeviceRange,
     /// 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
     /// bytes that are not used.

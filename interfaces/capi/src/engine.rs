@@ -12,7 +12,8 @@ use lockstep::hazmat::{Result as CoreResult, shown};
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome, ensure};
 use crate::ffi;
 
-/// The verification that the environment variable LOCKSTEP_VERIFY sets; samples if the variable is not set.
+/// The verification that the environment variable LOCKSTEP_VERIFY sets. If the variable is not set, LOCKSTEP_VERIFY_SAMPLE
+/// applies.
 pub const LOCKSTEP_VERIFY_DEFAULT: c_int = 0;
 /// No verification of the results of devices.
 pub const LOCKSTEP_VERIFY_OFF: c_int = 1;

@@ -371,7 +371,7 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
         // SAFETY: zero bytes are valid for the type.
         return Ok(unsafe { known.assume_init() });
     }
-    // SAFETY: the contract of the module; the first member is the size.
+    // SAFETY: the contract of the module guarantees a valid pointer, and the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
     let name = T::NAME;
     let message = || format!("the member `size` of {name} is {size}: set it to sizeof({name})");

@@ -26,7 +26,7 @@ pub struct MacMessage {
     pub mac: *mut u8,
 }
 
-/// Computes the CMAC (SP 800-38B) of data, which has 16 bytes. The key is of any mode except XTS. Compare a MAC by
+/// Computes the CMAC (SP 800-38B) of data. The CMAC has 16 bytes. The key is of any mode except XTS. Compare a MAC by
 /// lockstep_is_equal.
 ///
 /// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine

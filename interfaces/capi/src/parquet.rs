@@ -49,11 +49,11 @@ pub struct ParquetColumn {
     pub path: *const c_char,
     /// The key.
     pub key: *const u8,
-    /// Bytes of the key: 16, 24 or 32.
+    /// The length of the key in bytes: 16, 24 or 32.
     pub key_len: usize,
     /// Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
     pub key_metadata: *const u8,
-    /// Bytes of the key metadata; 0 if there are none.
+    /// The length of the key metadata in bytes; 0 if there are none.
     pub key_metadata_len: usize,
 }
 
@@ -65,7 +65,7 @@ pub struct ParquetReadOptions {
     pub size: usize,
     /// The footer key.
     pub footer_key: *const u8,
-    /// Bytes of the footer key: 16, 24 or 32.
+    /// The length of the footer key in bytes: 16, 24 or 32.
     pub footer_key_len: usize,
     /// The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
     pub columns: *const ParquetColumn,
@@ -78,7 +78,7 @@ pub struct ParquetReadOptions {
     /// The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
     /// equal to this one.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
     /// Not 0: read files whose modules have no associated data, as DuckDB writes them. An exchange of pages of such a file is
     /// not detected.
@@ -114,11 +114,11 @@ pub struct ParquetPolicy {
     pub size: usize,
     /// The footer key.
     pub footer_key: *const u8,
-    /// Bytes of the footer key: 16, 24 or 32.
+    /// The length of the footer key in bytes: 16, 24 or 32.
     pub footer_key_len: usize,
     /// Key metadata that the writer stores in the file, so that readers can find the footer key.
     pub footer_key_metadata: *const u8,
-    /// Bytes of the key metadata; 0 if there are none.
+    /// The length of the key metadata in bytes; 0 if there are none.
     pub footer_key_metadata_len: usize,
     /// The keys of columns.
     pub columns: *const ParquetColumn,
@@ -130,7 +130,7 @@ pub struct ParquetPolicy {
     pub plain_column_count: usize,
     /// The AAD prefix, which identifies the file, so that an exchange of the file for another file is detected.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
     /// LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
     pub algorithm: c_int,

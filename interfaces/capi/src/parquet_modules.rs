@@ -51,7 +51,7 @@ pub struct ParquetProtection {
     /// The AAD prefix that the caller expects, not a prefix that the file states. NULL if the file was written without a
     /// prefix.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
     /// The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
     pub aad_file_unique: [u8; 8],
@@ -79,11 +79,11 @@ pub struct ParquetModule {
     pub protection: ParquetProtection,
     /// The module, from its length field on.
     pub input: *const u8,
-    /// Bytes of the module with its length field.
+    /// The length of the module with its length field, in bytes.
     pub len: usize,
     /// The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
     pub output: *mut u8,
-    /// Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+    /// The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
     pub output_len: usize,
     /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
     /// length field was wrong, and the output is zeroed.

@@ -38,7 +38,7 @@ pub struct BackendOptions {
 /// A function that makes a list of backends.
 pub type Backends = fn(&BackendOptions) -> Vec<Box<dyn Backend>>;
 
-/// The function that makes the backends that the program has registered, if it has registered any.
+/// The function that [`register`] has stored: it makes the registered backends. Empty if nothing was registered.
 static REGISTERED: OnceLock<Backends> = OnceLock::new();
 
 /// Adds backends to this crate's own backends, for all engines that the process builds afterwards. If a backend of this crate has the
@@ -59,8 +59,8 @@ fn registered(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     REGISTERED.get().map_or_else(Vec::new, |more| more(options))
 }
 
-/// The backends of this crate and the registered backends. If several backends can use the same GPU, `auto` prefers
-/// the first of these backends.
+/// Returns the backends of this crate and the registered backends. If several backends can use the same GPU, `auto` prefers the
+/// backend that is first in this list.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     let mut all = backends_of_crate(options);
     for backend in registered(options) {

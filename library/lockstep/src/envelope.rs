@@ -36,8 +36,8 @@ pub struct Envelope {
 pub enum Start {
     /// An envelope; the message follows.
     Envelope(Envelope),
-    /// A bare message. The value is the bytes of the message that have already been read. The rest follows in the
-    /// stream.
+    /// A bare message. The value is the bytes of the message that have already been read. The other bytes of the message follow in
+    /// the stream.
     Bare(Vec<u8>),
 }
 

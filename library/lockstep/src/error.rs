@@ -248,7 +248,7 @@ fn in_words(error: &io::Error) -> String {
     }
 }
 
-/// A copy of an error that several files share.
+/// Returns a copy of an error, for an error that is reported for several files.
 #[cfg(feature = "files")]
 pub(crate) fn copy(error: &io::Error) -> io::Error {
     let other = || io::Error::new(error.kind(), error.to_string());

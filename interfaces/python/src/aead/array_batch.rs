@@ -29,7 +29,7 @@ use crate::forks::detached;
 use crate::hazmat::direction;
 use crate::tensor::{Imported, Keep, Place, start_in_background};
 
-/// The bytes of a nonce of GCM.
+/// The length of a nonce of GCM in bytes.
 const NONCE: usize = 12;
 /// The alignment of arrays that a device reads in words of 16 bytes.
 const ALIGNMENT: u64 = 16;
@@ -45,7 +45,7 @@ struct Call {
     status: Imported,
     /// The messages, as ranges of the data.
     ranges: Vec<Range<usize>>,
-    /// The bytes of a key.
+    /// The length of a key in bytes.
     key_len: usize,
     /// The length of a nonce, and the distance from one nonce to the next, in bytes.
     nonce_len: usize,
@@ -148,7 +148,7 @@ fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec
     Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
 }
 
-/// The memory of an array that `check` has found on the device of the data.
+/// Returns the memory of an array. `check` has found that this memory is on the device of the data.
 fn on_device(array: &Imported) -> DeviceSlice {
     array.place.on_device().expect("`check` found the array on the device").clone()
 }

@@ -109,8 +109,8 @@ impl Transform for Call<'_> {
         done.map_err(|error| exception(direction, error))
     }
 
-    /// Nonce, associated data and tag pass through the host, and a wrong tag must raise an exception. So these calls wait for the end of
-    /// the work. `lockstep.tensor` has calls that do not wait.
+    /// The nonce, the associated data and the tag pass through the host, and a wrong tag must raise an exception. So a call of this
+    /// function waits for the end of the work. `lockstep.tensor` has calls that do not wait.
     fn on_device(
         &self,
         py: Python<'_>,

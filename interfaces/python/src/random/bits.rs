@@ -15,7 +15,7 @@ use super::{BLOCK, StreamKey, blocks};
 use crate::buffer::Input;
 use crate::error::ensure;
 
-/// The bytes of keystream that are made at once.
+/// The number of bytes of keystream that are computed at once.
 const BUFFER: usize = 4096;
 
 /// `bitgen_t` of numpy/random/bitgen.h. It is a part of numpy's stable C interface.

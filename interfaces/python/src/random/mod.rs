@@ -30,13 +30,13 @@ use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place};
 use words::Bounded;
 
-/// The bytes of a block.
+/// The number of bytes of a block.
 const BLOCK: usize = 16;
-/// The bytes that are encrypted at once on the calling thread. They fit into the nearest caches.
+/// The number of bytes that are encrypted at once on the calling thread. This many bytes fit into the nearest caches.
 const PIECE: usize = 32 << 10;
 /// Conversions are divided among threads that have at least this many bytes each.
 const THREAD_BYTES: usize = 1 << 20;
-/// Zeros, whose encryption is the keystream.
+/// Zeros. Their encryption in CTR mode is the keystream.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of blocks that this many bytes need.

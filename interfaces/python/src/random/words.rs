@@ -88,7 +88,7 @@ pub(super) struct Bounded {
     /// The largest integer.
     pub(super) last: u64,
     pub(super) low: i64,
-    /// The bytes of a result: 1, 2, 4 or 8.
+    /// The number of bytes of a result: 1, 2, 4 or 8.
     pub(super) result: usize,
 }
 

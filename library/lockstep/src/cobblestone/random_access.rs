@@ -346,7 +346,8 @@ fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     }
 }
 
-/// For programs that parse the plaintext, for example as an archive. Each call verifies the bytes that it returns.
+/// The trait `Read` is for programs that parse the plaintext, for example as an archive. Each call verifies the bytes that it
+/// returns.
 impl<S: ReadAt> Read for Reader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let chunk = chunk_of(self.position);

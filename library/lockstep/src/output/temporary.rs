@@ -19,9 +19,9 @@ use crate::folder::{Folder, id};
 const WHILE_WRITING: u32 = 0o600;
 /// Mask of the permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
-/// A temporary file that is not locked counts as abandoned if it was last modified at least this time ago. On some network file
-/// systems, a lock is visible only on the machine that holds it, so that a file of a process on another machine appears unlocked. A
-/// running process usually modifies its file more often than once in this time.
+/// A temporary file that is not locked counts as abandoned if its last modification was at least this long ago. On some network
+/// file systems, a lock is visible only on the machine that holds it, so that a file of a process on another machine appears
+/// unlocked. A running process usually modifies its file more often than once in this time.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The result of a trial.

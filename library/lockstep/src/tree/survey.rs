@@ -28,7 +28,7 @@ struct Content<'a> {
     has_input: bool,
 }
 
-/// A file that is not a leftover.
+/// A file that does not count as a leftover, because it is an input, a protected file or an output.
 enum Known<'a> {
     Input,
     /// A file that no output may replace, such as a key file, with its description and its path.
