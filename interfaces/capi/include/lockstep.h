@@ -363,8 +363,8 @@ typedef struct lockstep_device_table {
   // Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
   // key.
   struct lockstep_device_range keys;
-  // 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
-  // bytes that are not used.
+  // 16 bytes for each message. For a mode without authentication: the IV, which the call updates. For an authenticated
+  // mode: a nonce of 12 bytes, and 4 bytes that are not used.
   struct lockstep_device_range states;
   // The offset of each message.
   struct lockstep_device_range offsets;
@@ -449,7 +449,7 @@ typedef struct lockstep_mac_message {
 
 // The key of a column.
 typedef struct lockstep_parquet_column {
-  // The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
+  // The path of the column: its names from the root, joined by dots. The name of a group means all columns in the group.
   const char *path;
   // The key.
   const uint8_t *key;
@@ -461,12 +461,12 @@ typedef struct lockstep_parquet_column {
   size_t key_metadata_len;
 } lockstep_parquet_column;
 
-// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from
-// the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form that the
-// writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or
-// 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a
-// file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling
-// thread, one after the other.
+// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with the path `column` (its
+// names from the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form
+// that the writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of
+// 16, 24 or 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a
+// footer key, a file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on
+// the calling thread, one after the other.
 typedef int (*lockstep_parquet_key_fn)(void *user,
                                        const char *column,
                                        const uint8_t *key_metadata,
@@ -490,8 +490,8 @@ typedef struct lockstep_parquet_read_options {
   lockstep_parquet_key_fn find_key;
   // The first argument of `find_key`.
   void *find_key_user;
-  // The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
-  // equal to this one.
+  // The AAD prefix. It is required if the file was written with a prefix, even if the file stores the prefix. A stored prefix must
+  // be equal to this prefix.
   const uint8_t *aad_prefix;
   // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
@@ -534,7 +534,7 @@ typedef struct lockstep_parquet_policy {
   const struct lockstep_parquet_column *columns;
   // The number of elements of `columns`.
   size_t column_count;
-  // The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+  // The paths of columns that are not encrypted. The name of a group means all columns in the group.
   const char *const *plain_columns;
   // The number of elements of `plain_columns`.
   size_t plain_column_count;
@@ -609,8 +609,8 @@ typedef struct lockstep_parquet_device_module {
   int status;
 } lockstep_parquet_device_module;
 
-// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-// calls of one stream do not run at the same time, but they may run on any thread.
+// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end of the input, or a negative number for an
+// error. The calls of this callback for one stream do not overlap in time, but they may run on any thread.
 typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 
 // Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
@@ -870,8 +870,9 @@ int lockstep_device_download(const struct lockstep_device_buffer *buffer,
                              void *stream);
 
 // Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
-// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
-// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
+// associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
+// end.
 //
 // Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
 // devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
@@ -893,12 +894,12 @@ int lockstep_device_table_cipher(const struct lockstep_engine *engine,
                                  void *stream,
                                  struct lockstep_completion **completion);
 
-// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
-// the work.
+// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Also returns 0 on a thread that did not start the
+// work.
 int lockstep_completion_is_ready(const struct lockstep_completion *completion);
 
-// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
-// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+// Waits for work, and frees its completion, even if the work has failed. On a thread that did not start the work, nothing
+// happens, and the result is LOCKSTEP_ERROR_ORDER.
 //
 // Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 int lockstep_completion_wait(struct lockstep_completion *completion);
@@ -1188,7 +1189,7 @@ int lockstep_parquet_open(const struct lockstep_engine *engine,
 uint64_t lockstep_parquet_len(const struct lockstep_parquet_reader *reader);
 
 // Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
-// modules of which the range contains a byte are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+// modules from which bytes are read are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
 // read that starts at a column without a key; errors of devices.

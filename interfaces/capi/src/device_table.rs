@@ -31,8 +31,8 @@ pub struct DeviceTable {
     /// Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
     /// key.
     pub keys: DeviceRange,
-    /// 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
-    /// bytes that are not used.
+    /// 16 bytes for each message. For a mode without authentication: the IV, which the call updates. For an authenticated
+    /// mode: a nonce of 12 bytes, and 4 bytes that are not used.
     pub states: DeviceRange,
     /// The offset of each message.
     pub offsets: DeviceRange,
@@ -64,8 +64,9 @@ pub struct Completion {
 }
 
 /// Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
-/// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
-/// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+/// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
+/// associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
+/// end.
 ///
 /// Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
 /// devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
@@ -106,8 +107,8 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
     start(engine, operation, table, stream, completion)
 }
 
-/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
-/// the work.
+/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Also returns 0 on a thread that did not start the
+/// work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Completion) -> c_int {
     let mut is_ready = false;
@@ -121,8 +122,8 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
     c_int::from(is_ready)
 }
 
-/// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
-/// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+/// Waits for work, and frees its completion, even if the work has failed. On a thread that did not start the work, nothing
+/// happens, and the result is LOCKSTEP_ERROR_ORDER.
 ///
 /// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 #[unsafe(no_mangle)]

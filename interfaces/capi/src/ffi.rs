@@ -202,7 +202,7 @@ impl<'a> Call<'a> {
         Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
     }
 
-    /// A copy of an input that may start where the output starts. The copy is wiped on drop.
+    /// A copy of an input that may have the same address as the output. The copy is wiped on drop.
     pub(crate) unsafe fn copied_input(
         &mut self,
         from: *const u8,
@@ -361,8 +361,8 @@ fn is_size_of_options<T: Options>(size: usize) -> bool {
     }
 }
 
-/// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros. In
-/// a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
+/// Reads options. A null pointer means the defaults. A shorter structure, of an older header, is completed with zeros. In a
+/// longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
 /// member. Structures of options have no padding. If a later version put a member in the place of padding, the size of the
 /// structure would not change, and older programs would leave the member uninitialised.
 pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
@@ -433,7 +433,7 @@ impl MemoryRange {
         MemoryRange { start, end: start.saturating_add(len), is_written }
     }
 
-    /// True if the ranges overlap, and one of them is written.
+    /// True if the ranges overlap, and the call writes at least one of them.
     fn collides(&self, other: &MemoryRange) -> bool {
         (self.is_written || other.is_written) && self.start.max(other.start) < self.end.min(other.end)
     }

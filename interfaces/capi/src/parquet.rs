@@ -24,12 +24,12 @@ pub const LOCKSTEP_PARQUET_AES_GCM_CTR_V1: c_int = 1;
 /// Bytes of the longest key.
 const MAX_KEY: usize = 32;
 
-/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names from
-/// the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form that the
-/// writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or
-/// 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a
-/// file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling
-/// thread, one after the other.
+/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with the path `column` (its
+/// names from the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form
+/// that the writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of
+/// 16, 24 or 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a
+/// footer key, a file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on
+/// the calling thread, one after the other.
 pub type ParquetKeyFn = Option<
     unsafe extern "C-unwind" fn(
         user: *mut c_void,
@@ -45,7 +45,7 @@ pub type ParquetKeyFn = Option<
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetColumn {
-    /// The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
+    /// The path of the column: its names from the root, joined by dots. The name of a group means all columns in the group.
     pub path: *const c_char,
     /// The key.
     pub key: *const u8,
@@ -75,8 +75,8 @@ pub struct ParquetReadOptions {
     pub find_key: ParquetKeyFn,
     /// The first argument of `find_key`.
     pub find_key_user: *mut c_void,
-    /// The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
-    /// equal to this one.
+    /// The AAD prefix. It is required if the file was written with a prefix, even if the file stores the prefix. A stored prefix must
+    /// be equal to this prefix.
     pub aad_prefix: *const u8,
     /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
@@ -124,7 +124,7 @@ pub struct ParquetPolicy {
     pub columns: *const ParquetColumn,
     /// The number of elements of `columns`.
     pub column_count: usize,
-    /// The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+    /// The paths of columns that are not encrypted. The name of a group means all columns in the group.
     pub plain_columns: *const *const c_char,
     /// The number of elements of `plain_columns`.
     pub plain_column_count: usize,
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn lockstep_parquet_len(reader: *const ParquetReader) -> u
 }
 
 /// Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
-/// modules of which the range contains a byte are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+/// modules from which bytes are read are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
 /// read that starts at a column without a key; errors of devices.

@@ -12,8 +12,8 @@ use crate::error::Outcome;
 use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
-/// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-/// calls of one stream do not run at the same time, but they may run on any thread.
+/// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end of the input, or a negative number for an
+/// error. The calls of this callback for one stream do not overlap in time, but they may run on any thread.
 pub type ReadFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
 

@@ -71,8 +71,8 @@ impl Memory {
 /// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. If the object can change and has at most [`COPIED`]
 /// bytes, the bytes are a copy, which is wiped on drop.
 ///
-/// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
-/// contiguous.
+/// The conversion of an object to this type raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that
+/// is not contiguous.
 pub(crate) struct Input<'a> {
     /// The memory of the object.
     memory: Memory,
@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The bytes of an object, which is kept.
+    /// Returns the bytes of an object. The result keeps the object.
     ///
     /// # Errors
     /// See [`Input`].
@@ -255,7 +255,7 @@ impl Export {
     /// The memory of an object with a writable contiguous buffer.
     ///
     /// # Errors
-    /// `TypeError` for an object without a buffer or with a read-only one, `BufferError` for a buffer that is not contiguous.
+    /// `TypeError` for an object without a buffer or with a read-only buffer, `BufferError` for a buffer that is not contiguous.
     pub(crate) fn write(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
         self.export(object, ffi::PyBUF_WRITABLE).map_err(|refused| {
             match Export::new().export(object, ffi::PyBUF_SIMPLE) {
@@ -312,7 +312,7 @@ pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostDat
     if !is_apart && from != to {
         return Err(overlap());
     }
-    // SAFETY: guaranteed by the caller. If the two are the same memory, no slice of the input is made.
+    // SAFETY: the caller guarantees the conditions. If input and output are the same memory, no slice of the input is made.
     unsafe {
         let to = slice_mut(to);
         if is_apart { HostData::copy(slice(from), to).map_err(from_core) } else { Ok(HostData::InPlace(to)) }
@@ -344,7 +344,7 @@ pub(crate) unsafe fn slice<'a>(memory: Memory) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(memory.start, memory.len) }
 }
 
-/// The bytes of memory, to write to.
+/// Returns the bytes of memory as a slice for writing.
 ///
 /// # Safety
 /// The memory is initialised, and valid for reads and writes during `'a`, and nothing else in this crate refers to it. The documentation

@@ -129,7 +129,8 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
         PLANNED => return None,
         _ => {}
     }
-    // The lock is held until the store. Otherwise the result for an earlier selection could replace the result for a new one.
+    // The lock is held until the store. Otherwise the result for an earlier selection could replace the result for a newer
+    // selection.
     let mut current = lock(&CURRENT);
     // If the engine cannot be made, the caller requests it again and reports the error.
     let kernel = current.engine().ok()?.inline_kernel();
@@ -137,7 +138,7 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
     kernel
 }
 
-/// Makes a selection current; returns the earlier one.
+/// Makes a selection current; returns the earlier selection.
 fn replace(new: Current) -> Current {
     let mut current = lock(&CURRENT);
     SMALL.store(UNKNOWN, Ordering::Relaxed);
@@ -177,7 +178,8 @@ impl Drop for EarlierSelection {
     }
 }
 
-/// Makes the selection of `lockstep.use` current; returns the earlier one. The selection belongs to the process, not to the thread.
+/// Makes the selection of `lockstep.use` current; returns the earlier selection. The selection belongs to the process, not to the
+/// thread.
 ///
 /// # Errors
 /// `ValueError` for a device, a kernel or a number of threads that does not exist. The selection then does not change.

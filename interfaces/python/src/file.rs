@@ -312,7 +312,7 @@ pub(crate) fn encrypt_buffers(
 /// value exists.
 struct Shared(VecDeque<Memory>);
 
-// SAFETY: the memory is valid as long as the value exists, and is read atomically.
+// SAFETY: the memory is valid as long as this value exists, and every thread reads it atomically.
 unsafe impl Send for Shared {}
 
 impl Read for Shared {

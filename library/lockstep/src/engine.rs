@@ -163,8 +163,8 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
     found
 }
 
-/// The devices that do the work, and their planner. Clones share the same devices and planner. A program needs only one
-/// engine.
+/// The devices that encrypt and decrypt, and their planner. Clones of an engine share the devices and the planner. A program needs
+/// only one engine.
 #[derive(Clone)]
 pub struct Engine {
     planner: Arc<Planner>,

@@ -3,10 +3,10 @@
 //! **Two different modules never have equal associated data**, if their files have the same prefix. The prefix is given by the caller,
 //! and the identifier has exactly [`FILE_UNIQUE`] bytes, so neither length depends on the file. The reasons:
 //!
-//! 1. The type is at the offset `prefix.len() + FILE_UNIQUE` of both. If the associated data are equal, the types are equal, and so are the
-//!    identifiers before them.
+//! 1. In both associated data, the type is at the offset `prefix.len() + FILE_UNIQUE`. If the associated data are equal, the types are
+//!    therefore equal, and the identifiers before the types are equal too.
 //! 2. The type determines the number of ordinals, each of 2 bytes: none for a footer, three for data pages and their headers, and two
-//!    for all others. So the ordinals are at the same offsets in both, and are equal.
+//!    for all other modules. So the ordinals are at the same offsets in both associated data, and are equal.
 //! 3. In one file, two modules of the same type have different ordinals. The ordinals of columns and pages are their positions. A file in
 //!    which two row groups have the same ordinal is refused. A column chunk has at most one module of each type without
 //!    a page ordinal.

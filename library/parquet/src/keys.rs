@@ -19,7 +19,7 @@ pub trait KeySource: Sync {
     fn key(&self, column: Option<&str>, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
 
     /// The columns that must be encrypted with a key of their own: a file in which one of these columns is plain or missing is
-    /// refused. The name of a group stands for all columns in it.
+    /// refused. The name of a group means all columns in the group.
     fn expected_columns(&self) -> Vec<String> {
         Vec::new()
     }
@@ -44,7 +44,7 @@ impl Keys {
         self
     }
 
-    /// Adds the key of a column: its names from the root joined by dots. The name of a group stands for all columns in it.
+    /// Adds the key of a column: its names from the root joined by dots. The name of a group means all columns in the group.
     pub fn column(mut self, name: &str, key: &[u8]) -> Keys {
         self.columns.insert(name.into(), Zeroizing::new(key.to_vec()));
         self

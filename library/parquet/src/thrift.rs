@@ -165,13 +165,14 @@ impl Struct {
         Reader(self.encoded(id, kind::BINARY)?).binary().ok()
     }
 
-    /// A structure. None if there is no such field, or if it has another type.
+    /// Returns the structure in a field. None if the field does not exist or has another type.
     pub(crate) fn structure(&self, id: i16) -> Result<Option<Struct>> {
         let bytes = self.encoded(id, kind::STRUCT);
         bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
-    /// The elements of a list of structures; None if the field is not such a list. An empty list may have elements of any type.
+    /// Returns the elements of a list of structures; None if the field is not a list of structures. For an empty list, the type of
+    /// the elements is not checked.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
         let mut reader = Reader(self.encoded(id, kind::LIST)?);
         let (element, left) = reader.list_header().ok()?;
@@ -179,7 +180,7 @@ impl Struct {
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
-    /// Fails if there is no such list; `what` names it.
+    /// Fails if the field is not a list of structures; `what` is its name for the error.
     pub(crate) fn rewrite(
         &mut self,
         id: i16,
@@ -489,7 +490,7 @@ fn write_struct(out: &mut Vec<u8>, value: &Struct) {
     out.push(0);
 }
 
-/// Writes the fields of a structure, without its end; returns the number of the last one.
+/// Writes the fields of a structure, without its end; returns the number of the last field.
 fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
     let mut last = 0;
     for (id, value) in &value.fields {

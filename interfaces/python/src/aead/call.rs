@@ -91,8 +91,9 @@ impl Transform for Call<'_> {
         }
         let (from, to) = by_direction(direction, plain, body);
         let (key, caller, mut expected) = (cipher.key(), Attached::new(py)?, [0; TAG]);
-        // SAFETY: the output is an exported writable buffer, and the data are valid for reads. Body and tag are disjoint parts of one of
-        // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
+        // SAFETY: the output is an exported writable buffer, and the data are valid for reads. The body and the tag are disjoint parts
+        // of the sealed message, and the tag does not overlap the plaintext. No slice of the nonce or of the associated data overlaps
+        // the output.
         let done = unsafe {
             let data = host_data(from, to)?;
             check_nonce(cipher.mode(), header.nonce)?;

@@ -16,8 +16,8 @@ use crate::hazmat::direction;
 
 /// A batch is processed in parts of this many bytes.
 const PART: usize = 32 << 20;
-/// If one thread processes short messages, parts have this many bytes: the descriptions of the messages of a part then fit in
-/// the caches.
+/// The number of bytes of a part if one thread processes short messages. The descriptions of the messages of such a part fit in the
+/// caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
 /// The number of bytes that are added to the length of each message when parts are formed. The preparation of the key of a message
 /// takes as long as processing this number of bytes.
@@ -67,7 +67,8 @@ impl<'py> Objects<'py> {
 }
 
 impl<'py> Strings<'py> {
-    /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
+    /// Reads the strings of an argument. The argument is None, a buffer for all messages, a list, or a tuple of a buffer with rows
+    /// and the width of a row.
     ///
     /// # Errors
     /// Those of [`Input`]; `ValueError` if there is not one string for each of `count` messages.

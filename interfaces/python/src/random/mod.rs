@@ -153,7 +153,7 @@ pub(crate) struct Keystream {
 }
 
 impl Keystream {
-    /// Advances the position by a number of blocks; returns the earlier one.
+    /// Advances the position by a number of blocks; returns the earlier position.
     fn take(&self, count: u128) -> u128 {
         let mut position = lock(&self.position);
         let start = *position;

@@ -24,7 +24,7 @@ const THREADS: usize = 32;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The pool of this process. The child of a fork makes a new one.
+/// The pool of this process. The child of a fork makes its own pool.
 static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
 
 #[derive(Default)]

@@ -273,8 +273,8 @@ impl Imported {
             let len = view.num_bytes();
             let place = match id {
                 None => Place::Host(Memory { start, len }),
-                // SAFETY: the producer keeps the memory until the import is dropped, which is after all work on it. The user
-                // is responsible for the order of the accesses, as the documentation states.
+                // SAFETY: the producer keeps the memory until the import is dropped, and the import is dropped after all work on
+                // the memory. The user is responsible for the order of the accesses, as the documentation states.
                 Some(id) => Place::Device(unsafe { DeviceSlice::from_raw(id, start as u64, len) }),
             };
             (place, shape, item)

@@ -1,4 +1,4 @@
-//! Keys, and calls on one message.
+//! Keys, and the functions that process one message.
 
 use std::ops::Deref;
 
@@ -147,8 +147,9 @@ impl Key {
         self.run(caller, nonce, aad, HostData::InPlace(data), Tag::Expect(tag))
     }
 
-    /// Processes one message, in place or not. With [`Tag::Write`], encrypts the data and writes the tag to separate memory. With
-    /// [`Tag::Expect`], checks the tag and decrypts the data. The other functions call this one.
+    /// Processes one message, in place or from input to output. With [`Tag::Write`], encrypts the data and writes the tag to
+    /// separate memory. With [`Tag::Expect`], checks the tag and decrypts the data. All other functions that process a message call
+    /// this function.
     ///
     /// # Errors
     /// See [`Key`].

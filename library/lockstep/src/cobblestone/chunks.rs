@@ -16,7 +16,7 @@ pub(super) struct Piece {
     buffer: Zeroizing<Vec<u8>>,
     /// The number of the first chunk.
     pub(super) first: u64,
-    /// Bytes in the piece, with the tags. Only the last chunk of a message is shorter than the others.
+    /// Bytes in the piece, with the tags. Only the last chunk of a message is shorter than a full chunk.
     len: usize,
 }
 
@@ -129,8 +129,8 @@ impl Piece {
         (outcome, messages.iter().position(|message| message.status != Status::Done))
     }
 
-    /// Opens all chunks in place. On failure only the chunks before the first one that is not authentic remain in the
-    /// piece, and the others are zeroed.
+    /// Opens all chunks in place. On failure, only the chunks before the first chunk that is not authentic remain in the piece, and
+    /// all other chunks are zeroed.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the number of the first chunk that is not authentic.

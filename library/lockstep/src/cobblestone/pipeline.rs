@@ -67,7 +67,7 @@ pub(super) fn run<X: Default + Send>(
         workers.options.check_interrupt()?;
         read(slot)
     };
-    // The first piece is number 0. If it is the only one, the other workers are not needed.
+    // The first piece has the number 0. If it is the only piece, the calling thread processes it without other workers.
     let mut slot = new_slot();
     if read(&mut slot)? {
         process(&mut slot)?;
@@ -80,7 +80,8 @@ pub(super) fn run<X: Default + Send>(
         turns: (0..workers.count).map(|_| Condvar::new()).collect(),
         stopped: AtomicBool::new(false),
     };
-    // The worker that holds piece 0 is first in the list: no other worker can write before piece 0 is written.
+    // The worker that holds piece 0 is the first in the list, so that it runs even if no other thread starts: no worker can write
+    // before piece 0 is written.
     let slots = std::iter::once(Some(slot)).chain((1..workers.count).map(|_| None));
     at_once(slots.collect(), |first| match first {
         Some(slot) => shared.worker(slot, Some(0)),

@@ -198,8 +198,8 @@ impl<S: ReadAt> Reader<S> {
     }
 
     /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all
-    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes; the rest of
-    /// the buffers is unchanged. On failure all buffers are zeroed.
+    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes. If the message ends
+    /// before the buffers are full, the bytes after this number are unchanged. On failure all buffers are zeroed.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Interrupted`], [`Error::Core`].

@@ -29,7 +29,7 @@ pub(super) struct Destination {
     name: OsString,
     pub(super) options: OutputOptions,
     pub(super) existing: OnExisting,
-    /// The name refers to a device or a FIFO, or to a symbolic link to one.
+    /// The name refers to a device, to a FIFO, or to a symbolic link to a device or a FIFO.
     is_special: bool,
 }
 
@@ -78,7 +78,7 @@ impl Destination {
         }
         let failed = || Error::file("write to", &self.path);
         let file = File::from(self.folder.open_existing(&self.name).map_err(failed())?);
-        // The open file is checked again, since another process may have replaced the name meanwhile.
+        // The open file is checked again, since another process may have replaced the file since the first check.
         let kind = file_type(&fstat(&file).map_err(failed())?);
         let is_special = !matches!(kind, FileType::RegularFile | FileType::Directory);
         ensure(is_special, || self.refused("another process put something else in its place: try again"))?;

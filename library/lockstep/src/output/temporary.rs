@@ -161,8 +161,8 @@ fn lock(file: &File) -> bool {
 }
 
 /// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
-/// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
-/// not show the locks of other machines.
+/// modified more than an hour ago. Files of running processes are locked and are kept. The limit of an hour is for network file
+/// systems that do not show the locks of other machines.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.

@@ -108,9 +108,9 @@ fn status_time(file: &Metadata) -> (i64, i64) {
     (file.ctime(), file.ctime_nsec())
 }
 
-/// The time at which an output was created, which is before its input was read. Where a file system does not store this time, the
-/// result is the time of the last change of the status, which is later. The result is this time on macOS too, because a program
-/// there that sets the modification time back also sets the time of creation back.
+/// The time at which an output was created. The output is created before its input is read. If the file system does not store this
+/// time, the result is the later time of the last change of the status. This later time is also the result on macOS, because a
+/// program there that sets the modification time back also sets the time of creation back.
 fn creation(file: &Metadata) -> (i64, i64) {
     let created = if cfg!(target_vendor = "apple") { None } else { file.created().ok() };
     let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());

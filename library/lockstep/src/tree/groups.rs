@@ -1,6 +1,6 @@
-//! Many files with one key, for programs other than the command, which may use several machines: a [`Plan`] lists the
-//! files and assigns the outputs, and a [`Group`] processes some of the files, in this process or in another one that
-//! sees the same folders.
+//! Many files with one key, for programs other than the command, which may use several machines: a [`Plan`] lists the files and
+//! assigns the outputs, and a [`Group`] processes some of the files, in this process or in another process that has access to the
+//! same folders.
 //!
 //! Names, checks and comparisons are the same as in `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
 //! printed, and no signal is handled.
@@ -42,7 +42,7 @@ const COMMITMENT_AT: u64 = 24;
 pub enum IfExists {
     /// The plan fails.
     Refuse,
-    /// [`Group::process`] compares each of them with its input.
+    /// [`Group::process`] compares each existing output with its input.
     Resume,
     /// They are replaced.
     Replace,
@@ -223,7 +223,7 @@ impl Work<'_> {
             Ok(written?.0)
         };
         match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
-            // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
+            // The output exists. Another process may have created it after the plan was made, for example in an earlier attempt at
             // this file.
             Err(Error::Exists { .. }) => {}
             done => return done,

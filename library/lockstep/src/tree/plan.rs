@@ -111,8 +111,8 @@ pub(super) fn folder_refused() -> Error {
     failed("the folder of its output was not created")
 }
 
-/// Refuses inputs that share an output folder. For each of them, the outputs of the other would count as outputs without input, and
-/// could be deleted.
+/// Refuses inputs that share an output folder. In a shared folder, the outputs of one input would count as outputs without input
+/// for the other inputs, and could be deleted.
 fn check_unambiguous(inputs: &Inputs) -> Result<()> {
     let mut bases = HashSet::new();
     // The list has one place for each folder that the caller names, and one place for all files that the caller names.

@@ -226,7 +226,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The number of threads of the engine, unless the limit on open files permits fewer. Raises this limit as far as permitted.
+/// The number of threads of the engine, or fewer if the limit on open files requires it. First raises this limit to its permitted
+/// maximum.
 fn most_threads(engine: &Engine) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();

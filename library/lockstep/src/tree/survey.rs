@@ -47,9 +47,9 @@ struct Survey<'a> {
     leftovers: Leftovers,
 }
 
-/// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or
-/// have a name that the file system does not distinguish from another one, are moved to `inputs.failed`. Returns the leftovers
-/// if existing outputs of encryption may be kept, replaced or deleted.
+/// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or have a name
+/// that the file system does not distinguish from another name, are moved to `inputs.failed`. Returns the leftovers if existing
+/// outputs of encryption may be kept, replaced or deleted.
 ///
 /// # Errors
 /// If an output is an input or one of the protected files.

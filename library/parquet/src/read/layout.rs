@@ -101,7 +101,7 @@ struct Planner<'a, S> {
     opened: &'a Opened,
     /// The keys of columns found so far, by name and key metadata.
     found: BTreeMap<KeyName, Option<Arc<Key>>>,
-    /// The ordinals of the row groups so far.
+    /// The ordinals of the row groups that have been processed so far.
     ordinals: BTreeSet<i64>,
     /// True if the Bloom filters of encrypted columns may be plain.
     has_plain_filters: bool,

@@ -30,12 +30,11 @@ const COPIED: u64 = 16 << 20;
 /// Options for reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOptions<'a> {
-    /// The AAD prefix: required if the file was written with one. A prefix that the file stores is not used, but it must be equal to
-    /// this prefix.
+    /// The AAD prefix. It is required if the file was written with a prefix. A prefix that the file stores is not used, but it must
+    /// be equal to this prefix.
     pub aad_prefix: Option<&'a [u8]>,
-    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an
-    /// exchange of pages or columns that are encrypted with the same key is not detected. All columns of such a file are
-    /// taken as encrypted.
+    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an exchange of
+    /// pages or columns that are encrypted with the same key is not detected. All columns of the file are treated as encrypted.
     pub allows_missing_aad: bool,
     /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The format does
     /// not authenticate the algorithm in files with an encrypted footer. For such a file, this option therefore permits pages without
@@ -54,7 +53,7 @@ pub struct ReadOptions<'a> {
     pub allows_unauthenticated_footer: bool,
 }
 
-/// An encrypted Parquet file as a plain one. Threads can read it at the same time.
+/// A view that presents an encrypted Parquet file as a plain Parquet file. Several threads can read it at the same time.
 pub struct PlainView<S> {
     source: S,
     engine: Engine,
@@ -99,7 +98,7 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// Reads from an offset; returns the number of bytes, which is less than the length of the buffer only at the end of the view.
-    /// All modules that the range touches are checked before the call returns. The buffer is zeroed if this fails.
+    /// All modules from which bytes are read are checked before the call returns. The buffer is zeroed if this fails.
     ///
     /// # Errors
     /// [`Error::NotAuthentic`], [`Error::Malformed`]; [`Error::MissingKey`] for a read that starts at a column without a key; errors

@@ -27,7 +27,7 @@ pub(super) enum Placement {
     Pages(HashMap<i64, (i64, i32)>),
 }
 
-/// The encrypted pages of a chunk so far.
+/// The state of the encryption of a chunk: the key, and the positions of the pages that have been encrypted so far.
 struct Pages<'a> {
     key: &'a Key,
     by_offset: HashMap<i64, (i64, i32)>,

@@ -12,7 +12,7 @@ use crate::keys::module_key;
 
 /// The key of a column.
 pub struct ColumnKey {
-    /// The column: its names from the root joined by dots. The name of a group stands for all columns in it.
+    /// The column: its names from the root joined by dots. The name of a group means all columns in the group.
     pub path: String,
     /// The key, of 16, 24 or 32 bytes.
     pub key: Zeroizing<Vec<u8>>,
@@ -32,7 +32,7 @@ pub struct Policy {
     pub footer_key_metadata: Option<Vec<u8>>,
     /// Columns with keys of their own.
     pub columns: Vec<ColumnKey>,
-    /// Columns that are not encrypted. As in `columns`, a group stands for all columns in it.
+    /// Columns that are not encrypted. As in `columns`, the name of a group means all columns in the group.
     pub plain_columns: Vec<String>,
     /// Leave the footer plain, and sign it. Readers without keys then see the schema, and read the plain columns.
     pub plaintext_footer: bool,
