@@ -116,7 +116,8 @@
 // Success.
 #define LOCKSTEP_OK 0
 
-// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
+// The data are not authentic: the key, the nonce, the associated data or the tag is wrong, or the data were changed. No
+// plaintext is in the output.
 #define LOCKSTEP_ERROR_AUTHENTICATION 1
 
 // The message of the file format was encrypted with another key or another context.
@@ -514,7 +515,7 @@ typedef struct lockstep_parquet_read_options {
 } lockstep_parquet_read_options;
 
 // Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
-// Calls may run on any thread, and several calls at the same time.
+// Calls may run on any thread, and several calls may run at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
 // The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
@@ -578,8 +579,8 @@ typedef struct lockstep_parquet_protection {
   int16_t reserved;
 } lockstep_parquet_protection;
 
-// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
-// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+// A module in host memory. A module of GCM consists of a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag
+// of 16 bytes; a page of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
 typedef struct lockstep_parquet_module {
   // The protection of the module.
   struct lockstep_parquet_protection protection;
@@ -591,8 +592,8 @@ typedef struct lockstep_parquet_module {
   uint8_t *output;
   // The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
   size_t output_len;
-  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
-  // length field was wrong, and the output is zeroed.
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED means that the
+  // tag or the length field was wrong, and that the output is zeroed.
   int status;
 } lockstep_parquet_module;
 
@@ -872,7 +873,7 @@ int lockstep_device_download(const struct lockstep_device_buffer *buffer,
 // Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
 // LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
 // associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
-// end.
+// end of the work.
 //
 // Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
 // devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
@@ -884,7 +885,7 @@ int lockstep_device_table_aead(const struct lockstep_engine *engine,
                                struct lockstep_completion **completion);
 
 // Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
-// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+// `completion` is NULL, the call waits for the end of the work. In XTS a message is a data unit of whole blocks.
 //
 // Errors: those of lockstep_device_table_aead.
 int lockstep_device_table_cipher(const struct lockstep_engine *engine,
@@ -976,8 +977,8 @@ int lockstep_engine_device_name(const struct lockstep_engine *engine,
                                 char *name,
                                 size_t room);
 
-// Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
-// code, the result is "unknown error code".
+// Returns the text of an error code: what happened, and what to do. The text is constant. For any other number, the result
+// is "unknown error code".
 const char *lockstep_strerror(int code);
 
 // Returns the message of the last call that failed on this thread, in English and UTF-8: what happened, and what to do. The
@@ -1105,8 +1106,8 @@ int lockstep_key_unwrap(const struct lockstep_engine *engine,
                         size_t room,
                         size_t *output_len);
 
-// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
-// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
+// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is the length of the key, rounded up to a
+// multiple of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 int lockstep_key_wrap_padded(const struct lockstep_engine *engine,
                              const struct lockstep_cipher_key *key,
                              const uint8_t *input,

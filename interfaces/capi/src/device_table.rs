@@ -66,7 +66,7 @@ pub struct Completion {
 /// Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
 /// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
 /// associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
-/// end.
+/// end of the work.
 ///
 /// Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
 /// devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn lockstep_device_table_aead(
 }
 
 /// Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
-/// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+/// `completion` is NULL, the call waits for the end of the work. In XTS a message is a data unit of whole blocks.
 ///
 /// Errors: those of lockstep_device_table_aead.
 #[unsafe(no_mangle)]

@@ -7,7 +7,8 @@ use lockstep::hazmat::Error as CoreError;
 
 /// Success.
 pub const LOCKSTEP_OK: c_int = 0;
-/// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
+/// The data are not authentic: the key, the nonce, the associated data or the tag is wrong, or the data were changed. No
+/// plaintext is in the output.
 pub const LOCKSTEP_ERROR_AUTHENTICATION: c_int = 1;
 /// The message of the file format was encrypted with another key or another context.
 pub const LOCKSTEP_ERROR_WRONG_KEY: c_int = 2;
@@ -138,8 +139,8 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
-/// code, the result is "unknown error code".
+/// Returns the text of an error code: what happened, and what to do. The text is constant. For any other number, the result
+/// is "unknown error code".
 #[unsafe(no_mangle)]
 pub extern "C" fn lockstep_strerror(code: c_int) -> *const c_char {
     text(code).unwrap_or(c"unknown error code").as_ptr()
@@ -175,7 +176,7 @@ impl Failure {
         Failure { code, message: message.into() }
     }
 
-    /// An argument with a value that does not exist.
+    /// The failure for an argument with an undefined value.
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
         Failure::new(LOCKSTEP_ERROR_ARGUMENT, message)
     }

@@ -91,7 +91,7 @@ pub(crate) unsafe fn store<T: 'static>(
     })
 }
 
-/// Reads to a buffer of C by `work`, and stores the number of bytes.
+/// Calls `work`, which reads data into a buffer of C, and stores the number of bytes that it returns.
 pub(crate) unsafe fn read(
     (buffer, len): (*mut u8, usize),
     read: *mut usize,
@@ -198,7 +198,7 @@ impl<'a> Call<'a> {
         check_data(from, to, len)?;
         self.add(MemoryRange::input(from, to, len))?;
         self.add(MemoryRange::written(to, len))?;
-        // SAFETY: the contract of the module guarantees a valid pointer. The two are the same memory or disjoint.
+        // SAFETY: the contract of the module guarantees a valid pointer. `from` and `to` are the same memory or disjoint.
         Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
     }
 
@@ -377,8 +377,8 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
     let message = || format!("the member `size` of {name} is {size}: set it to sizeof({name})");
     ensure(is_size_of_options::<T>(size), || Failure::argument(message()))?;
     let shared = size.min(size_of::<T>());
-    // SAFETY: the source has `size` bytes by the contract of the module. The target has `size_of::<T>()`. Both are at least
-    // `shared`.
+    // SAFETY: the source has `size` bytes by the contract of the module, and the target has `size_of::<T>()` bytes. Neither
+    // is less than `shared`.
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
     // SAFETY: the source has `size` bytes.
     let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };

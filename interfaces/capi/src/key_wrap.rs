@@ -45,8 +45,8 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     run(Direction::Decrypt, Icv::KW, engine, key, (input, len), (output, room), output_len)
 }
 
-/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
-/// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
+/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is the length of the key, rounded up to a
+/// multiple of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_wrap_padded(
     engine: *const Engine,

@@ -70,8 +70,8 @@ pub struct ParquetProtection {
     pub reserved: i16,
 }
 
-/// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
-/// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+/// A module in host memory. A module of GCM consists of a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag
+/// of 16 bytes; a page of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetModule {
@@ -85,8 +85,8 @@ pub struct ParquetModule {
     pub output: *mut u8,
     /// The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
     pub output_len: usize,
-    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
-    /// length field was wrong, and the output is zeroed.
+    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED means that the
+    /// tag or the length field was wrong, and that the output is zeroed.
     pub status: c_int,
 }
 

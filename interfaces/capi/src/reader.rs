@@ -12,7 +12,7 @@ use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
-/// Calls may run on any thread, and several calls at the same time.
+/// Calls may run on any thread, and several calls may run at the same time.
 pub type ReadAtFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
 

@@ -76,7 +76,7 @@ impl NativePlan {
         self.0.without_input.iter().map(OsString::from).collect()
     }
 
-    /// Creates the output folder, and the folders in it.
+    /// Creates the output folder and its planned subfolders.
     fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.0.create_folders()).map_err(exception)
     }

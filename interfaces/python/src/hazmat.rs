@@ -135,8 +135,8 @@ impl Transform for Call<'_> {
     }
 }
 
-/// Encrypts or decrypts data with a raw mode into new `bytes`, or an array of another library into a new array of bytes, of that library
-/// and on the same device.
+/// Encrypts or decrypts data with a raw mode. The result is a new `bytes` object. If the data are an array of another library, the
+/// result is a new array of bytes of that library, on the same device.
 #[pyfunction]
 pub(crate) fn raw<'py>(
     py: Python<'py>,

@@ -71,7 +71,7 @@ pub(crate) fn parquet_modules<'py>(
     PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The memory of a module, and a new object for its plaintext.
+/// Finds the memory of a module, and makes a new object for its plaintext.
 fn import<'py>(
     page: &Bound<'py, PyAny>,
     kind: Kind,

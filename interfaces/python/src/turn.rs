@@ -32,8 +32,8 @@ impl<T> Turn<T> {
         Ok(())
     }
 
-    /// Calls a function with the value, when other threads have finished with it. The calling thread is detached from the
-    /// interpreter.
+    /// Waits until no other thread uses the value, and then calls a function with the value. The calling thread is detached from
+    /// the interpreter.
     ///
     /// # Errors
     /// Those of [`Turn::check`].

@@ -395,7 +395,7 @@ fn of_environment(name: &'static str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// True if the named device and the named kernel are found without a driver of hardware, or are certainly missing.
+/// True if it can be decided without a driver of hardware whether the named device and the named kernel exist.
 fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: &Selection) -> bool {
     let named = [device.as_ref().map(|it| it.backend()), kernel.as_ref().map(|it| it.backend())];
     let is_found_here = |backend: &dyn Backend| {

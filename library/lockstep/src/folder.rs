@@ -93,8 +93,8 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
-    /// under the umask. With `sync`, the names of new folders are put on stable storage.
+    /// Opens a folder below this folder. All missing folders of the path are created, with the permission bits `mode` under the
+    /// umask. With `sync`, the names of new folders are put on stable storage.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
         let mut folder = self.child(OsStr::new("."), TRAVERSE)?;
         for name in names(relative)? {

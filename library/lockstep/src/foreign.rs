@@ -127,7 +127,7 @@ fn is_newer(start: &[u8]) -> bool {
 /// True if the file begins with the first packet of an OpenPGP message (RFC 9580). This packet contains a session key that is
 /// encrypted to a public key (tag 1) or with a passphrase (tag 3).
 fn is_openpgp(start: &[u8]) -> bool {
-    // The index of the first byte after the tag and the length. The length has one or two bytes.
+    // `body` is the index of the first byte after the tag and the length of the packet. The length has one or two bytes.
     let body = match *start {
         [0x84, ..] | [0x8c, ..] | [0xc1, ..=191, ..] | [0xc3, ..=191, ..] => 2,
         [0x85, ..] | [0xc1, 192..=223, ..] => 3,

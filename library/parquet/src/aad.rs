@@ -114,7 +114,7 @@ impl Module {
     }
 }
 
-/// The types in the order of their numbers, with the number of their ordinals and their names.
+/// The types in the order of their numbers: each type with the number of its ordinals and with its name.
 const TABLE: [(Module, usize, &str); 10] = [
     (Module::Footer, 0, "footer"),
     (Module::ColumnMetaData, 2, "column metadata"),

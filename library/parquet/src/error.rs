@@ -42,7 +42,7 @@ pub enum Error {
         /// The columns of the file.
         known: String,
     },
-    /// Keys or a policy with a contradiction.
+    /// The keys or the policy contradict themselves.
     #[error("the settings are contradictory for column {column}: {what}")]
     Contradiction {
         /// The path of the column.

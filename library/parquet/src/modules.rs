@@ -1,7 +1,7 @@
-//! Encrypted modules (`Encryption.md`, section 5.1): a length of 4 bytes, a nonce of 12 bytes, ciphertext, and with GCM a tag of 16
-//! bytes. This module encrypts modules, and decrypts them in batches, in host memory or in memory of a device. The plain view uses
-//! these functions. Programs with their own Parquet decoder, such as readers on GPUs, find the modules of a file themselves, and
-//! call the public functions of this module.
+//! Encrypted modules (`Encryption.md`, section 5.1). A module consists of a length field of 4 bytes, a nonce of 12 bytes,
+//! ciphertext, and with GCM a tag of 16 bytes. This module encrypts modules, and decrypts them in batches, in host memory or in
+//! memory of a device. The plain view uses these functions. Programs with their own Parquet decoder, such as readers on GPUs, find
+//! the modules of a file themselves, and call the public functions of this module.
 
 use std::ops::Range;
 
@@ -30,9 +30,9 @@ pub const HEAD: usize = LENGTH + NONCE;
 /// The mode by which a module is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// GCM: a length of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
+    /// GCM: a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
     Gcm,
-    /// CTR: a length of 4 bytes, a nonce of 12 bytes, and ciphertext. Without a tag, changes are not detected.
+    /// CTR: a length field of 4 bytes, a nonce of 12 bytes, and ciphertext. Without a tag, changes are not detected.
     Ctr,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
 }
 
 /// Decrypts modules in one batch. The outputs of modules with a wrong length field or a wrong tag are zeroed; the other outputs are
-/// valid. [`EncryptedModule::status`] has the outcome of each module. CTR has no tag: changes are not detected.
+/// valid. [`EncryptedModule::status`] returns the outcome of each module. CTR has no tag: changes are not detected.
 ///
 /// The executor is the planner, or [`lockstep::hazmat::planner::OnStream`] for memory of a device.
 ///

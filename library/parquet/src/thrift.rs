@@ -71,7 +71,8 @@ pub(crate) struct Struct {
 }
 
 impl Struct {
-    /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
+    /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the end of the
+    /// structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
         Struct::read_only(bytes, |_| true)
     }

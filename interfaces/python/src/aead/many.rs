@@ -47,7 +47,7 @@ impl<'py> Objects<'py> {
         Objects { objects: list.to_tuple(), none_is_empty, kept: RefCell::default() }
     }
 
-    /// The bytes of the object with an index.
+    /// Returns the bytes of the object with this index.
     #[inline]
     fn get(&self, index: usize) -> PyResult<&[u8]> {
         let object = self.objects.get_borrowed_item(index)?;
@@ -235,7 +235,7 @@ pub(crate) fn many_in_list<'py>(
         };
         let (bytes, memory) = unfilled_bytes(py, len)?;
         outputs.push(Some(bytes));
-        // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
+        // SAFETY: the memory is initialised, and belongs to a new object of this function, to which nothing else has access yet.
         Ok(Some(batch.data(from, unsafe { slice_mut(memory) })))
     })?;
     let outputs = outputs.into_iter().zip(statuses);
@@ -251,9 +251,9 @@ pub(crate) enum Places {
     Offsets(Vec<usize>),
 }
 
-/// Encrypts or decrypts the messages in a buffer, which are at `places`: (number, length), or n + 1 offsets. The outputs follow each
-/// other in `output`. `statuses` has a byte for each message, which is set to 1 if the message is authentic. The outputs of messages
-/// that are not authentic are zeroed.
+/// Encrypts or decrypts the messages in a buffer. `places` gives their positions: (number, length), or n + 1 offsets for n messages.
+/// The outputs are stored one after the other in `output`. `statuses` has a byte for each message, which is set to 1 if the message
+/// is authentic. The outputs of messages that are not authentic are zeroed.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a batch")]
 pub(crate) fn many_in_buffer(

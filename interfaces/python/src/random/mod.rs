@@ -223,8 +223,8 @@ impl Keystream {
         })
     }
 
-    /// Fills an array of any type, on the host or on a device, with bytes. For an array on a device, the call returns when the work
-    /// is queued.
+    /// Fills an array of any type, on the host or on a device, with random bytes. For an array on a device, the call returns when
+    /// the work is queued.
     #[pyo3(signature = (array, stream=None))]
     fn fill(
         &self,

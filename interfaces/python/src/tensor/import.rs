@@ -139,7 +139,8 @@ pub(crate) fn array_size(
 }
 
 impl Imported {
-    /// The memory of an array, to read. The stream is the caller's: None, a number or an object, as `lockstep.tensor` documents.
+    /// Imports the memory of an array for reading. `stream` is the stream of the caller: None, a number or an object, as
+    /// `lockstep.tensor` documents.
     ///
     /// # Errors
     /// `TypeError` for an object that is not an array, `BufferError` for an array that is not contiguous, `ValueError` for a device

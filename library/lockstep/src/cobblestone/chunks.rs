@@ -47,8 +47,8 @@ impl Piece {
         &mut self.buffer
     }
 
-    /// Copies plaintext to offset `at` of the plaintext, up to the end of the chunk that contains this offset, and returns the
-    /// number of copied bytes. The piece must have room at `at`.
+    /// Copies plaintext to the piece, at the plaintext offset `at`, up to the end of the chunk that contains this offset, and
+    /// returns the number of copied bytes. The piece must have room at `at`.
     pub(super) fn copy_plain(&mut self, at: usize, bytes: &[u8]) -> usize {
         let (chunk, inside) = (at / CHUNK, at % CHUNK);
         let len = bytes.len().min(CHUNK - inside);

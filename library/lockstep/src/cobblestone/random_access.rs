@@ -317,7 +317,7 @@ fn len_of(part: &Part) -> usize {
     (part.end - part.start) as usize
 }
 
-/// The plaintext of the part. `piece` begins with the chunk of its first byte.
+/// Returns the plaintext of the part. `piece` begins with the chunk that contains the first byte of the part.
 fn plaintext<'p>(piece: &'p Piece, part: &Part) -> Vec<IoSlice<'p>> {
     piece.plaintext(inside(part.start), len_of(part))
 }

@@ -1,4 +1,4 @@
-//! The destination of an output file: a folder and a name in the folder, with all checks that are possible before any
+//! The destination of an output file: a folder and a name in the folder. This module makes all checks that are possible before any
 //! data are written.
 
 use std::ffi::{OsStr, OsString};

@@ -17,7 +17,8 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// Writes the first bytes of the slices, or skips them if they are blocks of zeros. Returns the number of bytes.
+    /// Writes the first bytes of the slices, or skips them if they are blocks of zeros. Returns the number of bytes that were
+    /// written or skipped.
     pub(super) fn write(&mut self, mut file: &File, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(start) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
         let slices = &slices[start..];

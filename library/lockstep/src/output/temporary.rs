@@ -95,7 +95,7 @@ fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) 
     }
 }
 
-/// The name of a file that is being written. On drop nothing of the file remains, unless it has its final name.
+/// The name of a file that is being written. On drop, the file is removed, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
     /// `None` while the file has no name.

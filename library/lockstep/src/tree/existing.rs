@@ -117,8 +117,8 @@ fn creation(file: &Metadata) -> (i64, i64) {
     since.map_or(status_time(file), |since| (since.as_secs().cast_signed(), since.subsec_nanos().into()))
 }
 
-/// True if the output has the modification time of the input. Some file systems store times only as whole seconds,
-/// others only in units of two seconds.
+/// True if the output has the modification time of the input. Some file systems store times only as whole seconds, and other file
+/// systems only in units of two seconds.
 fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
     let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());

@@ -76,7 +76,7 @@ impl Root {
     /// them.
     fn of_file(path: &Path) -> Root {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // The slash at the end means that a link is followed.
+        // The path gets a slash at its end, so that a symbolic link is followed.
         let path = parent.map(|parent| parent.join("")).unwrap_or_default();
         Root { path, id: None }
     }

@@ -13,7 +13,7 @@ use super::inputs::{MAX_DEPTH, MAX_PATH, decrypted};
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Id, id};
 
-/// Encrypted files in the output folder for which there is no input.
+/// The encrypted files in the output folder that have no input.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
     /// Paths below the output folder. The files had these identities before the run.

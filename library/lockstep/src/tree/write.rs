@@ -47,8 +47,9 @@ impl Writer<'_> {
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
         let folder = folder.map_err(Error::file("make the folder of", &path))?;
-        // The metadata are read before the content, and the output gets the modification time in these metadata. If the input
-        // changes later, the times of the input and the output differ, so that the output counts as outdated.
+        // The metadata are read before the content, so that a change of the input during the read is detected. If the input does
+        // not change, the output gets the modification time in these metadata. After a later change of the input, the times of the
+        // two files differ.
         let before = input.metadata().map_err(Error::file("look at", input_path))?;
         let (mode, sync, sparse) = (FileMode::of_input(input)?, self.sync, self.operation.sparse());
         let options = OutputOptions { mode, sync, sparse, regular_only: true, ..Default::default() };
@@ -67,8 +68,8 @@ impl Writer<'_> {
         let after = input.metadata().map_err(Error::file("look at", input_path))?;
         let has_changed = !existing::is_unchanged(&before, &after);
         if !has_changed {
-            // An error is ignored: on a file system without modification times, the output is created again by
-            // `--resume`.
+            // An error is ignored: on a file system without modification times, a later run with `--resume` creates the output
+            // again.
             let _ = before.modified().map(|modified| file.as_file().set_modified(modified));
         }
         let inspected = inspect(file.as_file(), plaintext)?;

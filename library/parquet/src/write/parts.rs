@@ -49,7 +49,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 
     /// The header and the bits of a Bloom filter.
     fn read_bloom_filter(&mut self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
-        /// A header takes fewer bytes than this.
+        /// An upper limit of the length of a header in bytes.
         const HEADER: u64 = 256;
         let available = self.limit.saturating_sub(start);
         let first =
