@@ -100,7 +100,8 @@
 // Ciphertext to plaintext.
 #define LOCKSTEP_DECRYPT 2
 
-// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
+// The verification that the environment variable LOCKSTEP_VERIFY sets. If the variable is not set, LOCKSTEP_VERIFY_SAMPLE
+// applies.
 #define LOCKSTEP_VERIFY_DEFAULT 0
 
 // No verification of the results of devices.
@@ -115,7 +116,8 @@
 // Success.
 #define LOCKSTEP_OK 0
 
-// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
+// The data are not authentic: the key, the nonce, the associated data or the tag is wrong, or the data were changed. No
+// plaintext is in the output.
 #define LOCKSTEP_ERROR_AUTHENTICATION 1
 
 // The message of the file format was encrypted with another key or another context.
@@ -124,7 +126,7 @@
 // The message of the file format was cut off.
 #define LOCKSTEP_ERROR_TRUNCATED 3
 
-// A pointer is null that must not be null.
+// A pointer that must not be null is null.
 #define LOCKSTEP_ERROR_NULL 4
 
 // Memory that a call writes overlaps other memory of the call.
@@ -214,7 +216,7 @@
 // An error that has no code of its own.
 #define LOCKSTEP_ERROR_OTHER 33
 
-// The file is not an intact Parquet file, or has something that is not supported.
+// The file is not an intact Parquet file, or uses a feature that is not supported.
 #define LOCKSTEP_ERROR_PARQUET 34
 
 // The Parquet file is not protected as the call requires: the file or a column is plain, or is already encrypted.
@@ -263,13 +265,14 @@
 // A key of a mode without authentication. It is wiped when it is freed. All threads may use it at the same time.
 typedef struct lockstep_cipher_key lockstep_cipher_key;
 
-// Started work of a device. Only the thread that has started the work may use this object.
+// Work that was started on a device. Only the thread that has started the work may use this object.
 typedef struct lockstep_completion lockstep_completion;
 
-// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
+// Memory of a device. All threads may use it at the same time; the caller must order calls that use the same bytes, if one
+// of them writes.
 typedef struct lockstep_device_buffer lockstep_device_buffer;
 
-// The devices that do the work. A program needs one engine. All threads may use it at the same time.
+// The devices that encrypt and decrypt. A program needs only one engine. All threads may use it at the same time.
 typedef struct lockstep_engine lockstep_engine;
 
 // A key of the file format. It is wiped when it is freed. All threads may use it at the same time.
@@ -309,7 +312,7 @@ typedef struct lockstep_message {
   size_t aad_count;
   // The data.
   const uint8_t *input;
-  // The result, of the same length: the same memory as the input, or separate memory.
+  // The result, which has the length of the data. Its memory is that of the input, or separate memory.
   uint8_t *output;
   // Bytes of the data.
   size_t len;
@@ -326,11 +329,11 @@ typedef struct lockstep_message {
 typedef struct lockstep_cipher_message {
   // The key. Messages may have the same key.
   const struct lockstep_cipher_key *key;
-  // The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
+  // The IV, counter or tweak, of 16 bytes. The call updates it as lockstep_cipher_encrypt does. NULL in ECB.
   uint8_t *iv;
   // The data.
   const uint8_t *input;
-  // The result, of the same length: the same memory as the input, or separate memory.
+  // The result, which has the length of the data. Its memory is that of the input, or separate memory.
   uint8_t *output;
   // Bytes of the data.
   size_t len;
@@ -354,14 +357,15 @@ typedef struct lockstep_device_table {
   size_t size;
   // The number of messages.
   size_t messages;
-  // Bytes of each AES key: 16, 24 or 32.
+  // The length of each AES key in bytes: 16, 24 or 32.
   size_t key_len;
-  // An upper bound of the lengths of messages in bytes. A longer message is refused.
+  // An upper bound of the lengths of messages in bytes. A longer message is not processed.
   size_t longest;
-  // Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
+  // Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
+  // key.
   struct lockstep_device_range keys;
-  // 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
-  // bytes that are not used.
+  // 16 bytes for each message. For a mode without authentication: the IV, which the call updates. For an authenticated
+  // mode: a nonce of 12 bytes, and 4 bytes that are not used.
   struct lockstep_device_range states;
   // The offset of each message.
   struct lockstep_device_range offsets;
@@ -373,8 +377,8 @@ typedef struct lockstep_device_table {
   struct lockstep_device_range to;
   // 16 bytes for each message: the tag, written or compared. Only for authenticated modes.
   struct lockstep_device_range tags;
-  // One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
-  // length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
+  // One byte for each message, written by the device: a number LOCKSTEP_STATUS_. The status of a message that is outside
+  // of the data, or whose length the mode does not accept, is LOCKSTEP_STATUS_PENDING.
   struct lockstep_device_range status;
 } lockstep_device_table;
 
@@ -382,30 +386,33 @@ typedef struct lockstep_device_table {
 typedef struct lockstep_engine_options {
   // sizeof(lockstep_engine_options)
   size_t size;
-  // The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
+  // The device, such as "cpu" or "cuda:0". If it is NULL, the environment variable LOCKSTEP_DEVICE applies or, if it is
+  // not set, "auto": the engine chooses.
   const char *device;
-  // The kernel, such as "cpu/vaes512". NULL: LOCKSTEP_KERNEL of the environment, or "auto".
+  // The kernel, such as "cpu/vaes512". If it is NULL, the environment variable LOCKSTEP_KERNEL applies or, if it is not
+  // set, "auto": the engine chooses.
   const char *kernel;
-  // The number of CPU threads, at most 1024. 0: LOCKSTEP_THREADS of the environment, or one for each processor.
+  // The number of CPU threads, at most 1024. If it is 0, the environment variable LOCKSTEP_THREADS applies or, if it is
+  // not set, there is one thread for each processor.
   uint32_t threads;
   // One of the numbers LOCKSTEP_VERIFY_.
   int verify;
 } lockstep_engine_options;
 
-// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input is
-// processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they may run on any
-// thread.
+// Receives the number of plaintext bytes that have been processed so far. A result other than 0 cancels the call before the
+// next piece of the input is processed; if there is no next piece, the call succeeds. The calls do not run at the same time,
+// but they may run on any thread.
 typedef int (*lockstep_progress_fn)(void *user, uint64_t bytes);
 
 // Options of files. Zeros are the defaults.
 typedef struct lockstep_file_options {
   // sizeof(lockstep_file_options)
   size_t size;
-  // Progress and cancellation, or NULL.
+  // The callback for progress and cancellation, or NULL.
   lockstep_progress_fn progress;
   // The first argument of the progress callback.
   void *progress_user;
-  // The maximum number of threads for this call; 0: the number of the engine.
+  // The maximum number of threads for this call. 0 means all threads of the engine.
   uint32_t threads;
   // Not 0: replace the output if it exists.
   int force;
@@ -414,8 +421,8 @@ typedef struct lockstep_file_options {
   // Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
   int no_holes;
   // For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
-  // `plaintext_len` of the summary is the number of bytes that were kept, 0 if there is no output. The beginning of a file never
-  // replaces an existing file.
+  // `plaintext_len` of the summary is the number of bytes that were kept; it is 0 if there is no output. An existing output is
+  // never replaced by an incomplete file.
   int partial;
   // Must be zero.
   uint32_t reserved;
@@ -443,24 +450,24 @@ typedef struct lockstep_mac_message {
 
 // The key of a column.
 typedef struct lockstep_parquet_column {
-  // The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
+  // The path of the column: its names from the root, joined by dots. The name of a group means all columns in the group.
   const char *path;
   // The key.
   const uint8_t *key;
-  // Bytes of the key: 16, 24 or 32.
+  // The length of the key in bytes: 16, 24 or 32.
   size_t key_len;
   // Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
   const uint8_t *key_metadata;
-  // Bytes of the key metadata; 0 if there are none.
+  // The length of the key metadata in bytes; 0 if there are none.
   size_t key_metadata_len;
 } lockstep_parquet_column;
 
-// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
-// from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
-// NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
-// bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a file
-// can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling thread,
-// one after the other.
+// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with the path `column` (its
+// names from the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form
+// that the writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of
+// 16, 24 or 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a
+// footer key, a file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on
+// the calling thread, one after the other.
 typedef int (*lockstep_parquet_key_fn)(void *user,
                                        const char *column,
                                        const uint8_t *key_metadata,
@@ -474,41 +481,41 @@ typedef struct lockstep_parquet_read_options {
   size_t size;
   // The footer key.
   const uint8_t *footer_key;
-  // Bytes of the footer key: 16, 24 or 32.
+  // The length of the footer key in bytes: 16, 24 or 32.
   size_t footer_key_len;
   // The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
   const struct lockstep_parquet_column *columns;
   // The number of elements of `columns`.
   size_t column_count;
-  // Finds keys, if none are given; otherwise NULL.
+  // A callback that finds keys, if no keys are given; otherwise NULL.
   lockstep_parquet_key_fn find_key;
   // The first argument of `find_key`.
   void *find_key_user;
-  // The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
-  // equal to this one.
+  // The AAD prefix. It is required if the file was written with a prefix, even if the file stores the prefix. A stored prefix must
+  // be equal to this prefix.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
-  // Not 0: read files whose modules have no associated data, as DuckDB writes them. Pages of such a file can be exchanged
-  // without notice.
+  // Not 0: read files whose modules have no associated data, as DuckDB writes them. An exchange of pages of such a file is
+  // not detected.
   int allow_missing_aad;
   // Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. Nothing authenticates the
-  // algorithm in a file with an encrypted footer: this permits pages without authentication in every file, whichever algorithm its
-  // writer has chosen.
+  // algorithm in a file with an encrypted footer. For such a file, this option therefore permits pages without authentication even
+  // if the writer chose LOCKSTEP_PARQUET_AES_GCM_V1.
   int allow_unauthenticated_pages;
   // Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
   // of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
-  // another order. Of a column of `columns`, the path, the physical type and the bytes of the pages are still authentic, and bound to
-  // each other and to the file. The schema states how the bytes are decoded (repetition, length of a fixed-length type, logical
-  // type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key` every column
-  // may have been replaced by a plain one. If there is a footer key, the signature is always checked.
+  // another order. For a column of `columns`, the path, the physical type and the bytes of the pages are still authentic, and bound
+  // to each other and to the file. The schema states how the bytes are decoded (repetition, length of a fixed-length type, logical
+  // type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key`, an attacker
+  // may have replaced every column by a plain column. If there is a footer key, the signature is always checked.
   int allow_unauthenticated_footer;
   // Must be zero.
   uint32_t reserved;
 } lockstep_parquet_read_options;
 
 // Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
-// Calls may run on any thread, and several calls at the same time.
+// Calls may run on any thread, and several calls may run at the same time.
 typedef int (*lockstep_read_at_fn)(void *user, uint64_t offset, uint8_t *buffer, size_t len);
 
 // The columns of a file that are encrypted, the keys, and the algorithm. Columns that are named neither in `columns` nor in
@@ -518,23 +525,23 @@ typedef struct lockstep_parquet_policy {
   size_t size;
   // The footer key.
   const uint8_t *footer_key;
-  // Bytes of the footer key: 16, 24 or 32.
+  // The length of the footer key in bytes: 16, 24 or 32.
   size_t footer_key_len;
   // Key metadata that the writer stores in the file, so that readers can find the footer key.
   const uint8_t *footer_key_metadata;
-  // Bytes of the key metadata; 0 if there are none.
+  // The length of the key metadata in bytes; 0 if there are none.
   size_t footer_key_metadata_len;
   // The keys of columns.
   const struct lockstep_parquet_column *columns;
   // The number of elements of `columns`.
   size_t column_count;
-  // The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+  // The paths of columns that are not encrypted. The name of a group means all columns in the group.
   const char *const *plain_columns;
   // The number of elements of `plain_columns`.
   size_t plain_column_count;
-  // The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
+  // The AAD prefix, which identifies the file, so that an exchange of the file for another file is detected.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
   // LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
   int algorithm;
@@ -550,9 +557,10 @@ typedef struct lockstep_parquet_policy {
 typedef struct lockstep_parquet_protection {
   // The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
   const struct lockstep_key *key;
-  // The AAD prefix that is expected, not one that the file states. NULL if the file was written without one.
+  // The AAD prefix that the caller expects, not a prefix that the file states. NULL if the file was written without a
+  // prefix.
   const uint8_t *aad_prefix;
-  // Bytes of the AAD prefix; 0 if there is none.
+  // The length of the AAD prefix in bytes; 0 if there is none.
   size_t aad_prefix_len;
   // The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
   uint8_t aad_file_unique[8];
@@ -565,27 +573,27 @@ typedef struct lockstep_parquet_protection {
   // The ordinal of the column in the row group, from 0 on. Zero for a footer.
   int16_t column;
   // The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
-  // the header of one.
+  // the header of a data page.
   int16_t page;
   // Must be zero.
   int16_t reserved;
 } lockstep_parquet_protection;
 
-// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
-// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+// A module in host memory. A module of GCM consists of a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag
+// of 16 bytes; a page of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
 typedef struct lockstep_parquet_module {
   // The protection of the module.
   struct lockstep_parquet_protection protection;
   // The module, from its length field on.
   const uint8_t *input;
-  // Bytes of the module with its length field.
+  // The length of the module with its length field, in bytes.
   size_t len;
   // The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
   uint8_t *output;
-  // Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+  // The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
   size_t output_len;
-  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
-  // length field was wrong, and the output is zeroed.
+  // The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED means that the
+  // tag or the length field was wrong, and that the output is zeroed.
   int status;
 } lockstep_parquet_module;
 
@@ -602,24 +610,25 @@ typedef struct lockstep_parquet_device_module {
   int status;
 } lockstep_parquet_device_module;
 
-// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-// calls of one stream do not run at the same time, but they may run on any thread.
+// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end of the input, or a negative number for an
+// error. The calls of this callback for one stream do not overlap in time, but they may run on any thread.
 typedef ptrdiff_t (*lockstep_read_fn)(void *user, uint8_t *buffer, size_t len);
 
 // Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
-// The calls of one stream do not run at the same time, but they may run on any thread, and at the same time as a read.
+// The calls of this callback for one stream do not overlap in time, but they may run on any thread, and at the same time as
+// a call of the callback that reads.
 typedef ptrdiff_t (*lockstep_write_fn)(void *user, const uint8_t *buffer, size_t len);
 
 // Options of a stream. Zeros are the defaults.
 typedef struct lockstep_stream_options {
   // sizeof(lockstep_stream_options)
   size_t size;
-  // Progress and cancellation, or NULL.
+  // The callback for progress and cancellation, or NULL.
   lockstep_progress_fn progress;
   // The first argument of the progress callback.
   void *progress_user;
-  // The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
-  // thread.
+  // The maximum number of threads for this call. 0 means all threads of the engine. With 1, all callbacks run on the
+  // calling thread.
   uint32_t threads;
   // Must be zero.
   uint32_t reserved;
@@ -642,7 +651,7 @@ void lockstep_key_free(struct lockstep_key *key);
 
 // Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
 // used twice with one key. In SIV and GCM-SIV, a repeated nonce only reveals whether messages are equal. In SIV, `aad` is a
-// single string, or no string if `aad_len` is 0; only a batch takes several strings.
+// single string, or no string if `aad_len` is 0. For several strings, use a batch.
 //
 // Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 int lockstep_aead_seal(const struct lockstep_engine *engine,
@@ -682,7 +691,7 @@ int lockstep_aead_seal_batch(const struct lockstep_engine *engine,
                              size_t count);
 
 // Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
-// zeroed; the other outputs are valid. `status` of each message has its outcome.
+// zeroed; the other outputs are valid. The call sets `status` of each message to its outcome.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
 int lockstep_aead_open_batch(const struct lockstep_engine *engine,
@@ -700,9 +709,9 @@ int lockstep_sealed_len(uint64_t len, uint64_t *sealed_len);
 int lockstep_opened_len(uint64_t sealed_len, uint64_t *len);
 
 // Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"). The salt is random, so the caller passes no
-// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output, which
-// needs lockstep_sealed_len bytes; the number of bytes written is stored. The output must not overlap the input. After an
-// error each byte of the output is zeroed or unchanged.
+// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output in
+// bytes: at least the length that lockstep_sealed_len stores. `output_len` receives the number of bytes that were written.
+// The output must not overlap the input. After an error each byte of the output is zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 int lockstep_seal(const struct lockstep_engine *engine,
@@ -715,9 +724,9 @@ int lockstep_seal(const struct lockstep_engine *engine,
                   size_t room,
                   size_t *output_len);
 
-// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
-// of bytes written is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
-// zeroed or unchanged.
+// Decrypts a message of the file format. `room` is the size of the output in bytes: at least the length that
+// lockstep_opened_len stores. `output_len` receives the number of bytes that were written. The output must not overlap the
+// input. After an error the output contains no plaintext: each byte is zeroed or unchanged.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
 // LOCKSTEP_ERROR_OVERLAP; errors of devices.
@@ -817,8 +826,9 @@ int lockstep_device_allocate(const struct lockstep_engine *engine,
 // primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
 //
 // The caller must guarantee two conditions that no library can check. The memory must stay allocated until all work on the
-// buffer has ended and the buffer is freed. Until then, other writes to the memory, and reads of what the work writes, must
-// be in the order of the stream of the work. A wrong pointer is undefined behaviour.
+// buffer has ended and the buffer is freed. Until then, other code may write to the memory, or read bytes that the work
+// writes, only on the stream of the work or after a synchronisation with this stream. A wrong pointer is undefined
+// behaviour.
 //
 // Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
 int lockstep_device_wrap(const struct lockstep_engine *engine,
@@ -839,8 +849,9 @@ size_t lockstep_device_buffer_len(const struct lockstep_device_buffer *buffer);
 // addresses. The host cannot read this address.
 void *lockstep_device_buffer_pointer(const struct lockstep_device_buffer *buffer);
 
-// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after earlier work on the stream, and the call
-// waits for its end. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after the earlier work on the stream, and the
+// call waits for the end of the copy. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for
+// its default stream.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
 int lockstep_device_upload(const struct lockstep_device_buffer *buffer,
@@ -849,8 +860,8 @@ int lockstep_device_upload(const struct lockstep_device_buffer *buffer,
                            size_t len,
                            void *stream);
 
-// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after earlier work on the stream, and the call
-// waits for its end.
+// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after the earlier work on the stream, and the
+// call waits for the end of the copy.
 //
 // Errors: those of lockstep_device_upload.
 int lockstep_device_download(const struct lockstep_device_buffer *buffer,
@@ -860,11 +871,12 @@ int lockstep_device_download(const struct lockstep_device_buffer *buffer,
                              void *stream);
 
 // Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
-// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
-// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
+// associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
+// end of the work.
 //
 // Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
-// devices. A wrong tag is not an error of the call: the status of its message shows it, and its output is zeroed.
+// devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
 int lockstep_device_table_aead(const struct lockstep_engine *engine,
                                int aead,
                                int direction,
@@ -873,7 +885,7 @@ int lockstep_device_table_aead(const struct lockstep_engine *engine,
                                struct lockstep_completion **completion);
 
 // Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
-// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+// `completion` is NULL, the call waits for the end of the work. In XTS a message is a data unit of whole blocks.
 //
 // Errors: those of lockstep_device_table_aead.
 int lockstep_device_table_cipher(const struct lockstep_engine *engine,
@@ -883,12 +895,12 @@ int lockstep_device_table_cipher(const struct lockstep_engine *engine,
                                  void *stream,
                                  struct lockstep_completion **completion);
 
-// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
-// the work.
+// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Also returns 0 on a thread that did not start the
+// work.
 int lockstep_completion_is_ready(const struct lockstep_completion *completion);
 
-// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
-// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+// Waits for work, and frees its completion, even if the work has failed. On a thread that did not start the work, nothing
+// happens, and the result is LOCKSTEP_ERROR_ORDER.
 //
 // Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 int lockstep_completion_wait(struct lockstep_completion *completion);
@@ -965,8 +977,8 @@ int lockstep_engine_device_name(const struct lockstep_engine *engine,
                                 char *name,
                                 size_t room);
 
-// Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
-// code, the result is "unknown error code".
+// Returns the text of an error code: what happened, and what to do. The text is constant. For any other number, the result
+// is "unknown error code".
 const char *lockstep_strerror(int code);
 
 // Returns the message of the last call that failed on this thread, in English and UTF-8: what happened, and what to do. The
@@ -1008,7 +1020,8 @@ int lockstep_decrypt_file(const struct lockstep_engine *engine,
 int lockstep_file_key_generate(int bits,
                                struct lockstep_file_key **key);
 
-// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
+// Makes a key from its 32 or 16 bytes, which must be uniformly random. They must not be a password or the hash of a
+// password.
 //
 // Errors: LOCKSTEP_ERROR_KEY.
 int lockstep_file_key_new(const uint8_t *bytes,
@@ -1025,7 +1038,8 @@ int lockstep_file_key_read(const char *path, struct lockstep_file_key **key);
 // Errors: LOCKSTEP_ERROR_EXISTS, LOCKSTEP_ERROR_FILE.
 int lockstep_file_key_write(const char *path, const struct lockstep_file_key *key);
 
-// Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
+// Copies the bytes of a key to `output`, which has `room` bytes. Stores the number of copied bytes: 32 or 16. Wipe the copy
+// after its use.
 //
 // Errors: LOCKSTEP_ERROR_OUTPUT.
 int lockstep_file_key_bytes(const struct lockstep_file_key *key,
@@ -1067,8 +1081,9 @@ int lockstep_hctr2_decrypt(const struct lockstep_engine *engine,
                            size_t len,
                            uint8_t *output);
 
-// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is
-// the size of the output; the number of bytes written is stored. The wrapping key is of any mode except XTS.
+// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result is 8 bytes longer than the
+// key. `room` is the size of the output in bytes. The call stores the number of bytes that it has written. The wrapping key
+// is of any mode except XTS.
 //
 // Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 // of devices.
@@ -1091,8 +1106,8 @@ int lockstep_key_unwrap(const struct lockstep_engine *engine,
                         size_t room,
                         size_t *output_len);
 
-// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
-// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
+// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is the length of the key, rounded up to a
+// multiple of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 int lockstep_key_wrap_padded(const struct lockstep_engine *engine,
                              const struct lockstep_cipher_key *key,
                              const uint8_t *input,
@@ -1101,7 +1116,8 @@ int lockstep_key_wrap_padded(const struct lockstep_engine *engine,
                              size_t room,
                              size_t *output_len);
 
-// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
+// Unwraps a key (KWP, RFC 5649). The output must have room for the unwrapped key, whose length is at most the length of the
+// input minus 8.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
@@ -1112,7 +1128,8 @@ int lockstep_key_unwrap_padded(const struct lockstep_engine *engine,
                                size_t room,
                                size_t *output_len);
 
-// Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
+// Computes the CMAC (SP 800-38B) of data. The CMAC has 16 bytes. The key is of any mode except XTS. Compare a MAC by
+// lockstep_is_equal.
 //
 // Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine
 // names lacks CBC-MAC; errors of devices.
@@ -1173,7 +1190,7 @@ int lockstep_parquet_open(const struct lockstep_engine *engine,
 uint64_t lockstep_parquet_len(const struct lockstep_parquet_reader *reader);
 
 // Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
-// modules that the range touches are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+// modules from which bytes are read are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
 // read that starts at a column without a key; errors of devices.
@@ -1211,7 +1228,7 @@ int lockstep_parquet_encrypt_file(const struct lockstep_engine *engine,
 
 // Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any
 // other modules. Each module may have its own key and belong to a different file. The output of each module that is not
-// authentic is zeroed; the other outputs are valid. `status` of each module has its outcome. Pages of
+// authentic is zeroed; the other outputs are valid. The call sets `status` of each module to its outcome. Pages of
 // LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag, so changes in them are not detected.
 //
 // Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
@@ -1222,10 +1239,10 @@ int lockstep_parquet_decrypt_modules(const struct lockstep_engine *engine,
                                      size_t count);
 
 // Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
-// nonces and tags are copied to the host; everything else stays on the device.
+// nonces and tags are copied to the host; the data stay on the device.
 //
-// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH for memory of several devices, or that overlaps
-// in part.
+// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH if the memory belongs to several devices, or if
+// an output overlaps other memory in part.
 int lockstep_parquet_device_decrypt_modules(const struct lockstep_engine *engine,
                                             struct lockstep_parquet_device_module *modules,
                                             size_t count,

@@ -62,7 +62,7 @@ pub struct Message {
     pub aad_count: usize,
     /// The data.
     pub input: *const u8,
-    /// The result, of the same length: the same memory as the input, or separate memory.
+    /// The result, which has the length of the data. Its memory is that of the input, or separate memory.
     pub output: *mut u8,
     /// Bytes of the data.
     pub len: usize,
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn lockstep_key_free(key: *mut Key) {
 
 /// Encrypts and authenticates a message. `output` has `len` bytes and is `input` or separate memory. A nonce must never be
 /// used twice with one key. In SIV and GCM-SIV, a repeated nonce only reveals whether messages are equal. In SIV, `aad` is a
-/// single string, or no string if `aad_len` is 0; only a batch takes several strings.
+/// single string, or no string if `aad_len` is 0. For several strings, use a batch.
 ///
 /// Errors: LOCKSTEP_ERROR_NONCE, LOCKSTEP_ERROR_TAG, LOCKSTEP_ERROR_TOO_LONG, LOCKSTEP_ERROR_OVERLAP; errors of devices.
 #[unsafe(no_mangle)]
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn lockstep_aead_seal_batch(
 }
 
 /// Checks and decrypts the messages of a batch, whose keys are of one mode. The output of each message with a wrong tag is
-/// zeroed; the other outputs are valid. `status` of each message has its outcome.
+/// zeroed; the other outputs are valid. The call sets `status` of each message to its outcome.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any tag was wrong. After any other error, all outputs are invalid.
 #[unsafe(no_mangle)]
@@ -227,7 +227,7 @@ fn check_modes(messages: &[AeadMessage<'_>]) -> Outcome<()> {
     Ok(())
 }
 
-/// Associated data as the library takes it: an empty string is no string.
+/// Converts associated data to the list of strings that the library takes. An empty string becomes an empty list.
 pub(crate) fn strings<'a>(aad: &'a &'a [u8]) -> &'a [&'a [u8]] {
     if aad.is_empty() { &[] } else { slice::from_ref(aad) }
 }
@@ -244,9 +244,9 @@ pub(crate) unsafe fn parts<'a>(
     Ok((&key.key, nonce, call.input(aad, aad_len, "the associated data")?))
 }
 
-/// Runs a call on an array of messages; `name` is the name of the array in error messages. `work` gets a copy of the array, so that
-/// writes of the call do not affect the messages, and adds their outcomes. Before, the statuses are set to LOCKSTEP_STATUS_PENDING: a
-/// status of an earlier call must not look like an outcome of this call.
+/// Runs a call on an array of messages; `name` is the name of the array in error messages. First, all statuses are set to
+/// LOCKSTEP_STATUS_PENDING, so that a status of an earlier call does not look like an outcome of this call. Then `work` gets a copy
+/// of the array, so that what the call writes cannot change the messages, and appends the outcome of each message.
 pub(crate) unsafe fn with_statuses<T: Copy>(
     (messages, count, name): (*mut T, usize, &str),
     status: fn(&mut T) -> &mut c_int,

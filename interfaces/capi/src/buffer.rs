@@ -1,4 +1,4 @@
-//! The file format in buffers.
+//! Encryption and decryption of buffers in the file format.
 
 use std::ffi::c_int;
 
@@ -26,9 +26,9 @@ pub unsafe extern "C" fn lockstep_opened_len(sealed_len: u64, len: *mut u64) -> 
 }
 
 /// Encrypts a buffer in the file format (C2SP chunked encryption, "Cobblestone"). The salt is random, so the caller passes no
-/// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output, which
-/// needs lockstep_sealed_len bytes; the number of bytes written is stored. The output must not overlap the input. After an
-/// error each byte of the output is zeroed or unchanged.
+/// nonce. The context is data about the message that both sides know; it may be empty. `room` is the size of the output in
+/// bytes: at least the length that lockstep_sealed_len stores. `output_len` receives the number of bytes that were written.
+/// The output must not overlap the input. After an error each byte of the output is zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP, LOCKSTEP_ERROR_RANDOM, LOCKSTEP_ERROR_TOO_LONG; errors of devices.
 #[unsafe(no_mangle)]
@@ -47,9 +47,9 @@ pub unsafe extern "C" fn lockstep_seal(
     run(engine, key, memory, lockstep::seal_into)
 }
 
-/// Decrypts a message of the file format. `room` is the size of the output, which needs lockstep_opened_len bytes; the number
-/// of bytes written is stored. The output must not overlap the input. After an error the output has no plaintext: each byte is
-/// zeroed or unchanged.
+/// Decrypts a message of the file format. `room` is the size of the output in bytes: at least the length that
+/// lockstep_opened_len stores. `output_len` receives the number of bytes that were written. The output must not overlap the
+/// input. After an error the output contains no plaintext: each byte is zeroed or unchanged.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_WRONG_KEY, LOCKSTEP_ERROR_TRUNCATED, LOCKSTEP_ERROR_OUTPUT,
 /// LOCKSTEP_ERROR_OVERLAP; errors of devices.

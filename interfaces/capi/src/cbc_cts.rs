@@ -70,17 +70,18 @@ unsafe fn run(
         let mut data = call.data(input, output, len)?;
         let iv = call.block(iv, "the IV")?;
         if len < 16 {
-            // A refused call does not change the output.
+            // This check precedes the copy below, because a refused call must not change the output.
             return Err(Error::DataLength { mode: "CBC-CTS", expected: "at least 16 bytes", got: len }.into());
         }
         let (engine, key) = (ffi::object(engine, "the engine")?, ffi::object(key, "the key")?.single()?);
         engine.run_mode(|executor| {
-            // The mode works in place. The engine has been checked: a refused call does not change the output.
+            // The mode works in place, so the input is copied to the output. All arguments have been checked before, because
+            // a refused call must not change the output.
             if let HostData::Copy { from, to, .. } = &mut data {
                 to.copy_from_slice(from);
             }
             let data = data.output();
-            // A copy of the input must not look like a result.
+            // After an error the output is zeroed, because the copy of the input must not look like a result.
             cbc_cts::run_in_place(executor, direction, key, variant, iv, data).inspect_err(|_| data.zeroize())
         })
     })

@@ -45,11 +45,11 @@ pub struct CipherKey {
 pub struct CipherMessage {
     /// The key. Messages may have the same key.
     pub key: *const CipherKey,
-    /// The IV, counter or tweak, of 16 bytes: updated as by lockstep_cipher_encrypt. NULL in ECB.
+    /// The IV, counter or tweak, of 16 bytes. The call updates it as lockstep_cipher_encrypt does. NULL in ECB.
     pub iv: *mut u8,
     /// The data.
     pub input: *const u8,
-    /// The result, of the same length: the same memory as the input, or separate memory.
+    /// The result, which has the length of the data. Its memory is that of the input, or separate memory.
     pub output: *mut u8,
     /// Bytes of the data.
     pub len: usize,
@@ -195,7 +195,8 @@ pub(crate) fn has_iv(cipher: Cipher) -> bool {
     cipher != Cipher::Ecb
 }
 
-/// Converts a message whose memory was checked by [`ranges`]. ECB takes a block that is not used as its IV.
+/// Converts a message whose memory was checked by [`ranges`]. ECB has no IV: its message gets `unused`, which the mode
+/// ignores.
 unsafe fn convert<'a>(
     cipher: Cipher,
     message: &CipherMessage,
@@ -208,7 +209,7 @@ unsafe fn convert<'a>(
 }
 
 impl CipherKey {
-    /// The AES key, for modes that take one.
+    /// Returns the AES key, for the modes that use one AES key. Fails for a key of XTS, which has two AES keys.
     pub(crate) fn single(&self) -> Outcome<&lockstep::hazmat::Key> {
         let message =
             "this is a pair of keys for XTS: make the key with another mode, such as LOCKSTEP_CIPHER_CTR";

@@ -14,11 +14,12 @@ use crate::engine::{Engine, free_with_engine};
 use crate::error::{Outcome, ensure};
 use crate::ffi;
 
-/// Memory of a device. All threads may use it at the same time; the caller orders work on the same bytes.
+/// Memory of a device. All threads may use it at the same time; the caller must order calls that use the same bytes, if one
+/// of them writes.
 pub struct DeviceBuffer {
     pub(crate) slice: DeviceSlice,
-    /// The allocation; `None` for memory of the caller. It stands before the engine so that it is dropped first. It is never locked:
-    /// the lock only makes it `Sync`.
+    /// The allocation; `None` for memory of the caller. This member is declared before the engine, so that it is dropped first. The
+    /// mutex is never locked: it only makes the type `Sync`.
     _owner: Option<Mutex<Box<dyn Owner>>>,
     engine: Engine,
 }
@@ -57,8 +58,9 @@ pub unsafe extern "C" fn lockstep_device_allocate(
 /// primary context: by cudaMalloc, or by a library such as PyTorch. The engine does not free it.
 ///
 /// The caller must guarantee two conditions that no library can check. The memory must stay allocated until all work on the
-/// buffer has ended and the buffer is freed. Until then, other writes to the memory, and reads of what the work writes, must
-/// be in the order of the stream of the work. A wrong pointer is undefined behaviour.
+/// buffer has ended and the buffer is freed. Until then, other code may write to the memory, or read bytes that the work
+/// writes, only on the stream of the work or after a synchronisation with this stream. A wrong pointer is undefined
+/// behaviour.
 ///
 /// Errors: LOCKSTEP_ERROR_UNKNOWN_DEVICE, LOCKSTEP_ERROR_OUT_OF_REACH if the memory of the device has no addresses.
 #[unsafe(no_mangle)]
@@ -119,8 +121,9 @@ pub unsafe extern "C" fn lockstep_device_buffer_pointer(buffer: *const DeviceBuf
     addressed.map_or(ptr::null_mut(), |buffer| buffer.slice.offset() as *mut c_void)
 }
 
-/// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after earlier work on the stream, and the call
-/// waits for its end. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for its default stream.
+/// Copies `len` bytes from the host to a buffer, at `offset`. The copy starts after the earlier work on the stream, and the
+/// call waits for the end of the copy. The stream is a stream of the device (CUDA: a cudaStream_t or CUstream), or NULL for
+/// its default stream.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT if the part is outside of the buffer, LOCKSTEP_ERROR_DEVICE.
 #[unsafe(no_mangle)]
@@ -139,8 +142,8 @@ pub unsafe extern "C" fn lockstep_device_upload(
     })
 }
 
-/// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after earlier work on the stream, and the call
-/// waits for its end.
+/// Copies `len` bytes of a buffer, at `offset`, to the host. The copy starts after the earlier work on the stream, and the
+/// call waits for the end of the copy.
 ///
 /// Errors: those of lockstep_device_upload.
 #[unsafe(no_mangle)]
@@ -159,14 +162,14 @@ pub unsafe extern "C" fn lockstep_device_download(
     })
 }
 
-/// The stream of the device that C code refers to by this handle.
+/// Converts the handle by which C code refers to a stream of the device.
 pub(crate) fn handle(stream: *mut c_void) -> Stream {
     // SAFETY: the header requires the handle of a stream of the device, or a null pointer.
     unsafe { Stream::from_raw(stream as u64) }
 }
 
 impl DeviceRange {
-    /// The part of the buffer. Fails if the part does not lie inside of the buffer.
+    /// Returns the part of the buffer. Fails if the part is not completely inside of the buffer.
     pub(crate) unsafe fn slice(&self, name: &str) -> Outcome<DeviceSlice> {
         let buffer = ffi::object(self.buffer, name)?;
         let (needed, got) = (self.offset.saturating_add(self.len), buffer.slice.len());

@@ -24,14 +24,15 @@ pub struct DeviceTable {
     pub size: usize,
     /// The number of messages.
     pub messages: usize,
-    /// Bytes of each AES key: 16, 24 or 32.
+    /// The length of each AES key in bytes: 16, 24 or 32.
     pub key_len: usize,
-    /// An upper bound of the lengths of messages in bytes. A longer message is refused.
+    /// An upper bound of the lengths of messages in bytes. A longer message is not processed.
     pub longest: usize,
-    /// Raw keys: one for each message, or a single key for all. In XTS the data key is followed by the tweak key.
+    /// Raw keys: one key for each message, or a single key for all messages. In XTS the data key is followed by the tweak
+    /// key.
     pub keys: DeviceRange,
-    /// 16 bytes for each message: the IV of a mode without authentication, which is updated, or a nonce of 12 bytes and 4
-    /// bytes that are not used.
+    /// 16 bytes for each message. For a mode without authentication: the IV, which the call updates. For an authenticated
+    /// mode: a nonce of 12 bytes, and 4 bytes that are not used.
     pub states: DeviceRange,
     /// The offset of each message.
     pub offsets: DeviceRange,
@@ -43,8 +44,8 @@ pub struct DeviceTable {
     pub to: DeviceRange,
     /// 16 bytes for each message: the tag, written or compared. Only for authenticated modes.
     pub tags: DeviceRange,
-    /// One byte for each message, written by the device: a number LOCKSTEP_STATUS_. A message outside of the data, or of a
-    /// length that the mode does not accept, keeps LOCKSTEP_STATUS_PENDING.
+    /// One byte for each message, written by the device: a number LOCKSTEP_STATUS_. The status of a message that is outside
+    /// of the data, or whose length the mode does not accept, is LOCKSTEP_STATUS_PENDING.
     pub status: DeviceRange,
 }
 
@@ -54,7 +55,7 @@ unsafe impl ffi::Options for DeviceTable {
     const ENDS: &'static [usize] = ffi::member_ends!(DeviceTable: size messages key_len longest keys states offsets lengths from to tags status);
 }
 
-/// Started work of a device. Only the thread that has started the work may use this object.
+/// Work that was started on a device. Only the thread that has started the work may use this object.
 pub struct Completion {
     /// Dropped before the engine, whose planner it borrows.
     work: WorkCompletion<'static>,
@@ -63,11 +64,12 @@ pub struct Completion {
 }
 
 /// Starts an authenticated mode on the messages of a table, on a stream of the device (NULL: the default stream). The mode is
-/// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, as far as the device supports it; there are no associated
-/// data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the end.
+/// LOCKSTEP_AEAD_GCM, LOCKSTEP_AEAD_GCM_SIV or LOCKSTEP_AEAD_OCB, if the device supports this mode. The messages have no
+/// associated data. The direction is LOCKSTEP_ENCRYPT or LOCKSTEP_DECRYPT. If `completion` is NULL, the call waits for the
+/// end of the work.
 ///
 /// Errors: LOCKSTEP_ERROR_UNSUPPORTED, LOCKSTEP_ERROR_OUTPUT if an array is too short, LOCKSTEP_ERROR_OUT_OF_REACH; errors of
-/// devices. A wrong tag is not an error of the call: the status of its message shows it, and its output is zeroed.
+/// devices. A wrong tag is not an error of the call: it is reported by the status of the message, whose output is zeroed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_device_table_aead(
     engine: *const Engine,
@@ -89,7 +91,7 @@ pub unsafe extern "C" fn lockstep_device_table_aead(
 }
 
 /// Starts a mode without authentication on the messages of a table, on a stream of the device (NULL: the default stream). If
-/// `completion` is NULL, the call waits for the end. In XTS a message is a data unit of whole blocks.
+/// `completion` is NULL, the call waits for the end of the work. In XTS a message is a data unit of whole blocks.
 ///
 /// Errors: those of lockstep_device_table_aead.
 #[unsafe(no_mangle)]
@@ -105,12 +107,12 @@ pub unsafe extern "C" fn lockstep_device_table_cipher(
     start(engine, operation, table, stream, completion)
 }
 
-/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Returns 0 on a thread other than the one that started
-/// the work.
+/// Returns 1 if lockstep_completion_wait would not block, otherwise 0. Also returns 0 on a thread that did not start the
+/// work.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Completion) -> c_int {
     let mut is_ready = false;
-    // After an error the work does not count as ready.
+    // If the call fails, the result remains 0: the work does not count as ready.
     let _ = ffi::call(|_| {
         let completion = ffi::object(completion, "the completion")?;
         completion.check_caller()?;
@@ -120,17 +122,19 @@ pub unsafe extern "C" fn lockstep_completion_is_ready(completion: *const Complet
     c_int::from(is_ready)
 }
 
-/// Waits for work, and frees its completion, even if the work has failed. On a thread other than the one that started the
-/// work, nothing happens, and the result is LOCKSTEP_ERROR_ORDER.
+/// Waits for work, and frees its completion, even if the work has failed. On a thread that did not start the work, nothing
+/// happens, and the result is LOCKSTEP_ERROR_ORDER.
 ///
 /// Errors: LOCKSTEP_ERROR_DEVICE; LOCKSTEP_ERROR_ORDER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_completion_wait(completion: *mut Completion) -> c_int {
     ffi::call(|_| {
         let started = ffi::object(completion, "the completion")?;
-        // After a fork the completion is leaked: see `free_with_engine`.
+        // In a child process this check fails, so that the completion is leaked, for the reason that `free_with_engine`
+        // states.
         started.check_caller()?;
-        // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of `ffi`.
+        // SAFETY: by the contract of `ffi`, `new_object` got the pointer from `Box::into_raw`, and the pointer is not used
+        // after this call.
         let completion = unsafe { Box::from_raw(completion) };
         completion.wait()
     })
@@ -159,8 +163,8 @@ fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_voi
     let engine = engine.clone();
     let work = engine.run(|inner| {
         let planner: *const Planner = inner.planner();
-        // SAFETY: the planner lives as long as the clone of the engine, which the completion contains, and which is dropped
-        // after the work.
+        // SAFETY: the completion contains a clone of the engine, which keeps the planner alive, and which is dropped after
+        // the work.
         let planner: &'static Planner = unsafe { &*planner };
         let (key, shape) = (table.key_size, shape(&table));
         let plan = planner.plan(operation, key, shape, Some(table.from.device()))?;
@@ -169,8 +173,8 @@ fn begin(engine: &Engine, operation: Operation, table: Table, stream: *mut c_voi
     Ok(Completion { work, engine, starter: thread::current().id() })
 }
 
-/// The sizes by which the planner chooses. The host does not know the lengths, so each message counts as `longest` bytes, but
-/// all messages together as at most the length of the data.
+/// The sizes from which the planner estimates times. The lengths of the messages are only on the device, so each message
+/// counts as `longest` bytes. The total is at most the length of the data.
 fn shape(table: &Table) -> Shape {
     let bytes = table.longest.saturating_mul(table.messages).min(table.from.len());
     Shape { messages: table.messages, bytes, longest: table.longest.min(table.from.len()) }
@@ -198,7 +202,7 @@ unsafe fn convert(table: &DeviceTable, operation: Operation) -> Outcome<Table> {
 }
 
 impl Completion {
-    /// Fails on another thread or in another process than those that started the work.
+    /// Fails unless the calling process and thread are those that started the work.
     fn check_caller(&self) -> Outcome<()> {
         let message = "the work was started on another thread: wait for it on the thread that started it";
         let is_starter = self.starter == thread::current().id();

@@ -1,4 +1,4 @@
-//! Modes on memory of a device.
+//! Encryption and decryption of one message in memory of a device.
 
 use std::ffi::{c_int, c_void};
 
@@ -107,7 +107,7 @@ unsafe fn run(
     })
 }
 
-/// Runs work on memory of a device, on one of its streams.
+/// Runs `work` with an executor that uses this stream of a device, for memory of the device.
 unsafe fn on_stream(
     engine: *const Engine,
     (from, to): (*const DeviceRange, *const DeviceRange),

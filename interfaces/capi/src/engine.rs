@@ -1,4 +1,4 @@
-//! The engine: the devices that do the work.
+//! The engine: the devices that encrypt and decrypt.
 
 use std::ffi::{c_char, c_int};
 use std::process;
@@ -12,7 +12,8 @@ use lockstep::hazmat::{Result as CoreResult, shown};
 use crate::error::{Failure, LOCKSTEP_ERROR_FORKED, LOCKSTEP_ERROR_UNKNOWN_DEVICE, Outcome, ensure};
 use crate::ffi;
 
-/// The verification that LOCKSTEP_VERIFY in the environment sets; LOCKSTEP_VERIFY_SAMPLE if it is not set.
+/// The verification that the environment variable LOCKSTEP_VERIFY sets. If the variable is not set, LOCKSTEP_VERIFY_SAMPLE
+/// applies.
 pub const LOCKSTEP_VERIFY_DEFAULT: c_int = 0;
 /// No verification of the results of devices.
 pub const LOCKSTEP_VERIFY_OFF: c_int = 1;
@@ -21,7 +22,7 @@ pub const LOCKSTEP_VERIFY_SAMPLE: c_int = 2;
 /// The CPU computes all results of other devices again.
 pub const LOCKSTEP_VERIFY_FULL: c_int = 3;
 
-/// The devices that do the work. A program needs one engine. All threads may use it at the same time.
+/// The devices that encrypt and decrypt. A program needs only one engine. All threads may use it at the same time.
 #[derive(Clone)]
 pub struct Engine {
     inner: lockstep::Engine,
@@ -35,11 +36,14 @@ pub struct Engine {
 pub struct EngineOptions {
     /// sizeof(lockstep_engine_options)
     pub size: usize,
-    /// The device, such as "cpu" or "cuda:0". NULL: LOCKSTEP_DEVICE of the environment, or "auto", which chooses.
+    /// The device, such as "cpu" or "cuda:0". If it is NULL, the environment variable LOCKSTEP_DEVICE applies or, if it is
+    /// not set, "auto": the engine chooses.
     pub device: *const c_char,
-    /// The kernel, such as "cpu/vaes512". NULL: LOCKSTEP_KERNEL of the environment, or "auto".
+    /// The kernel, such as "cpu/vaes512". If it is NULL, the environment variable LOCKSTEP_KERNEL applies or, if it is not
+    /// set, "auto": the engine chooses.
     pub kernel: *const c_char,
-    /// The number of CPU threads, at most 1024. 0: LOCKSTEP_THREADS of the environment, or one for each processor.
+    /// The number of CPU threads, at most 1024. If it is 0, the environment variable LOCKSTEP_THREADS applies or, if it is
+    /// not set, there is one thread for each processor.
     pub threads: u32,
     /// One of the numbers LOCKSTEP_VERIFY_.
     pub verify: c_int,
@@ -152,7 +156,7 @@ impl Engine {
         ensure(is_here, || Failure::new(LOCKSTEP_ERROR_FORKED, message))
     }
 
-    /// Runs work with the executor of the modes.
+    /// Runs `work` with the executor of the engine, which runs the modes.
     pub(crate) fn run_mode<T>(&self, work: impl FnOnce(&dyn Executor) -> CoreResult<T>) -> Outcome<T> {
         self.run(|engine| Ok(work(engine.planner())?))
     }

@@ -7,13 +7,14 @@ use lockstep::hazmat::Error as CoreError;
 
 /// Success.
 pub const LOCKSTEP_OK: c_int = 0;
-/// The data are not authentic: wrong key, nonce, associated data or tag, or changed data. No plaintext is in the output.
+/// The data are not authentic: the key, the nonce, the associated data or the tag is wrong, or the data were changed. No
+/// plaintext is in the output.
 pub const LOCKSTEP_ERROR_AUTHENTICATION: c_int = 1;
 /// The message of the file format was encrypted with another key or another context.
 pub const LOCKSTEP_ERROR_WRONG_KEY: c_int = 2;
 /// The message of the file format was cut off.
 pub const LOCKSTEP_ERROR_TRUNCATED: c_int = 3;
-/// A pointer is null that must not be null.
+/// A pointer that must not be null is null.
 pub const LOCKSTEP_ERROR_NULL: c_int = 4;
 /// Memory that a call writes overlaps other memory of the call.
 pub const LOCKSTEP_ERROR_OVERLAP: c_int = 5;
@@ -73,7 +74,7 @@ pub const LOCKSTEP_ERROR_FORKED: c_int = 31;
 pub const LOCKSTEP_ERROR_INTERNAL: c_int = 32;
 /// An error that has no code of its own.
 pub const LOCKSTEP_ERROR_OTHER: c_int = 33;
-/// The file is not an intact Parquet file, or has something that is not supported.
+/// The file is not an intact Parquet file, or uses a feature that is not supported.
 pub const LOCKSTEP_ERROR_PARQUET: c_int = 34;
 /// The Parquet file is not protected as the call requires: the file or a column is plain, or is already encrypted.
 pub const LOCKSTEP_ERROR_PROTECTION: c_int = 35;
@@ -121,7 +122,8 @@ const TEXTS: [&CStr; 37] = [
     c"there is no key for a part of the file: give a key",
 ];
 
-/// Codes whose messages, as the Rust library writes them, do not state what to do. Their text in [`TEXTS`] is added.
+/// Codes for which the messages of the Rust library do not state what to do. To these messages, the text of the code in
+/// [`TEXTS`] is added.
 const WITHOUT_REMEDY: [c_int; 8] = [
     LOCKSTEP_ERROR_AUTHENTICATION,
     LOCKSTEP_ERROR_OUT_OF_REACH,
@@ -137,8 +139,8 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Returns the text of an error code: what happened, and what to do. The text is constant. For a number that is no error
-/// code, the result is "unknown error code".
+/// Returns the text of an error code: what happened, and what to do. The text is constant. For any other number, the result
+/// is "unknown error code".
 #[unsafe(no_mangle)]
 pub extern "C" fn lockstep_strerror(code: c_int) -> *const c_char {
     text(code).unwrap_or(c"unknown error code").as_ptr()
@@ -150,7 +152,7 @@ pub extern "C" fn lockstep_strerror(code: c_int) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn lockstep_last_error_message() -> *const c_char {
     let message = LAST.try_with(|last| last.try_borrow().ok()?.as_ref().map(|message| message.as_ptr()));
-    // An error means that the thread is ending: its message has been freed.
+    // An error of `try_with` means that the thread is ending and its message has been freed.
     message.ok().flatten().unwrap_or(c"".as_ptr())
 }
 
@@ -165,7 +167,7 @@ pub(crate) struct Failure {
     message: String,
 }
 
-/// The result of the Rust part of a call.
+/// The result of a call before it is converted to a code.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 impl Failure {
@@ -174,7 +176,7 @@ impl Failure {
         Failure { code, message: message.into() }
     }
 
-    /// An argument with a value that does not exist.
+    /// The failure for an argument with an undefined value.
     pub(crate) fn argument(message: impl Into<String>) -> Failure {
         Failure::new(LOCKSTEP_ERROR_ARGUMENT, message)
     }
@@ -184,7 +186,7 @@ impl Failure {
         let Failure { code, mut message } = self;
         // A path or a name cannot contain a null byte. In C such a byte would end the message.
         message.retain(|c| c != '\0');
-        // If the thread is ending, there is no place for the message.
+        // If the thread is ending, the message is dropped, because the variable of the thread no longer exists.
         let _ =
             LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = CString::new(message).ok()));
         code

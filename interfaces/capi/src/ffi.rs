@@ -1,8 +1,8 @@
 //! The contract between this library and its callers in C, and the code that relies on it.
 //!
 //! # Safety
-//! The text at the beginning of the header is the contract of every exported function. Every other function of this crate that is
-//! `unsafe` passes it on:
+//! The text at the beginning of the header is the contract of every exported function. Every other `unsafe` function of this
+//! crate relies on the same contract, which its callers must fulfil:
 //!
 //! - A pointer is null, or aligned and valid for its length during the call. A string ends with a null byte. A structure of
 //!   options has as many bytes as its first member states.
@@ -12,7 +12,7 @@
 //! - A callback takes the argument `user` that was passed with it, and accesses only the memory that it is given.
 //!
 //! An exported function converts its arguments by [`Call`], calls the library, and stores the result. [`call`] and [`new_object`]
-//! make its code and its message, and catch panics.
+//! convert the outcome to the code and the message of the function, and catch panics.
 #![deny(unsafe_op_in_unsafe_fn, reason = "here the contract is used, not passed on")]
 
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
@@ -69,7 +69,7 @@ pub(crate) unsafe fn new_object<T: 'static>(
     make: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<T>,
 ) -> c_int {
     call_with_key(|call| {
-        // SAFETY: the contract of the module.
+        // SAFETY: the contract of the module guarantees a valid pointer.
         let result = unsafe { call.result(result, "the place for the new object")? };
         result.write(ptr::null_mut());
         result.write(Box::into_raw(Box::new(make(call)?)));
@@ -84,30 +84,31 @@ pub(crate) unsafe fn store<T: 'static>(
     compute: impl for<'a> FnOnce(&mut Call<'a>) -> Outcome<T>,
 ) -> c_int {
     call(|call| {
-        // SAFETY: the contract of the module.
+        // SAFETY: the contract of the module guarantees a valid pointer.
         let result = unsafe { call.result(result, name)? };
         result.write(compute(call)?);
         Ok(())
     })
 }
 
-/// Reads to a buffer of C by `work`, and stores the number of bytes.
+/// Calls `work`, which reads data into a buffer of C, and stores the number of bytes that it returns.
 pub(crate) unsafe fn read(
     (buffer, len): (*mut u8, usize),
     read: *mut usize,
     work: impl FnOnce(&mut [u8]) -> Outcome<usize>,
 ) -> c_int {
-    // SAFETY: the contract of the module.
+    // SAFETY: the contract of the module guarantees a valid pointer.
     let read_to = |call: &mut Call<'_>| work(unsafe { call.output(buffer, len, "the buffer")? });
     // SAFETY: as above.
     unsafe { store(read, "the place for the number of bytes", read_to) }
 }
 
-/// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the rest of the object is leaked, which
-/// is not reported.
+/// Drops an object that C frees. Does nothing if the pointer is null. If the drop panics, the parts that have not been dropped
+/// are leaked, and the panic is not reported.
 pub(crate) unsafe fn free<T>(object: *mut T) {
     if !object.is_null() {
-        // SAFETY: `new_object` got the pointer from `Box::into_raw`, and it is not used again: the contract of the module.
+        // SAFETY: by the contract of the module, `new_object` got the pointer from `Box::into_raw`, and the pointer is not
+        // used after this call.
         let object = unsafe { Box::from_raw(object) };
         let _ = catch_unwind(AssertUnwindSafe(|| drop(object)));
     }
@@ -120,7 +121,7 @@ pub(crate) unsafe fn free<T>(object: *mut T) {
 /// the references that the methods return do not alias.
 #[derive(Default)]
 pub(crate) struct Call<'a> {
-    /// The memory of the call so far.
+    /// The pieces of memory of the arguments that were converted so far.
     ranges: [MemoryRange; MAX_RANGES],
     count: usize,
     /// True if the memory was checked by [`check_overlap`]. Then it is not compared again.
@@ -132,7 +133,8 @@ pub(crate) struct Call<'a> {
 const MAX_RANGES: usize = 8;
 
 impl<'a> Call<'a> {
-    /// For the messages of a batch. The caller checks by [`check_overlap`] that their memory overlaps nothing else.
+    /// Converts the arguments of the messages of a batch. The caller checks by [`check_overlap`] that their memory overlaps
+    /// no other memory.
     pub(crate) fn checked() -> Call<'a> {
         Call { is_checked: true, ..Call::default() }
     }
@@ -151,7 +153,7 @@ impl<'a> Call<'a> {
     pub(crate) unsafe fn input<T>(&mut self, start: *const T, len: usize, name: &str) -> Outcome<&'a [T]> {
         check_memory(start, len, name)?;
         self.add(MemoryRange::read(start, len))?;
-        // SAFETY: the contract of the module. The call writes to no part of the memory.
+        // SAFETY: the contract of the module guarantees a valid pointer. The call writes to no part of the memory.
         unsafe { input(start, len, name) }
     }
 
@@ -162,14 +164,15 @@ impl<'a> Call<'a> {
         if len == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: the contract of the module. The memory overlaps no other memory of the call.
+        // SAFETY: the contract of the module guarantees a valid pointer. The memory overlaps no other memory of the call.
         Ok(unsafe { slice::from_raw_parts_mut(start, len) })
     }
 
     /// The place for a result.
     pub(crate) unsafe fn result<T>(&mut self, place: *mut T, name: &str) -> Outcome<&'a mut MaybeUninit<T>> {
         self.add(MemoryRange::written(place, 1))?;
-        // SAFETY: the contract of the module. The memory overlaps no other memory of the call, and may be uninitialised.
+        // SAFETY: the contract of the module guarantees a valid pointer. The memory overlaps no other memory of the call, and
+        // may be uninitialised.
         unsafe { place.cast::<MaybeUninit<T>>().as_mut() }.ok_or_else(|| null(name))
     }
 
@@ -178,27 +181,28 @@ impl<'a> Call<'a> {
         &mut self,
         pointer: *mut T,
     ) -> Outcome<Option<&'a mut MaybeUninit<T>>> {
-        // SAFETY: the contract of the module.
+        // SAFETY: the contract of the module guarantees a valid pointer.
         if pointer.is_null() { Ok(None) } else { unsafe { self.result(pointer, "the result") }.map(Some) }
     }
 
     /// A block that is read and written.
     pub(crate) unsafe fn block(&mut self, pointer: *mut u8, name: &str) -> Outcome<&'a mut Block> {
         self.add(MemoryRange::written(pointer, size_of::<Block>()))?;
-        // SAFETY: the contract of the module. The memory overlaps no other memory of the call. Bytes need no alignment.
+        // SAFETY: the contract of the module guarantees a valid pointer. The memory overlaps no other memory of the call.
+        // Bytes need no alignment.
         unsafe { pointer.cast::<Block>().as_mut() }.ok_or_else(|| null(name))
     }
 
-    /// Data in place or out of place.
+    /// The data of a message: in place if `from` and `to` are the same memory.
     pub(crate) unsafe fn data(&mut self, from: *const u8, to: *mut u8, len: usize) -> Outcome<HostData<'a>> {
         check_data(from, to, len)?;
         self.add(MemoryRange::input(from, to, len))?;
         self.add(MemoryRange::written(to, len))?;
-        // SAFETY: the contract of the module. The two are the same memory or disjoint.
+        // SAFETY: the contract of the module guarantees a valid pointer. `from` and `to` are the same memory or disjoint.
         Ok(unsafe { Span::from_raw(from, to, len) }.into_host())
     }
 
-    /// A copy of an input that may start where the output starts. The copy is wiped on drop.
+    /// A copy of an input that may have the same address as the output. The copy is wiped on drop.
     pub(crate) unsafe fn copied_input(
         &mut self,
         from: *const u8,
@@ -207,7 +211,8 @@ impl<'a> Call<'a> {
     ) -> Outcome<Zeroizing<Vec<u8>>> {
         check_memory(from, len, "the input")?;
         self.add(MemoryRange::input(from, to, len))?;
-        // SAFETY: the contract of the module. The call writes to no part of the memory before it is copied.
+        // SAFETY: the contract of the module guarantees a valid pointer. The call writes to no part of the memory before it
+        // is copied.
         let bytes = unsafe { input(from, len, "the input")? };
         Ok(Zeroizing::new(bytes.to_vec()))
     }
@@ -250,23 +255,23 @@ pub(crate) fn check_data(from: *const u8, to: *mut u8, len: usize) -> Outcome<()
 
 /// The object behind a pointer.
 pub(crate) unsafe fn object<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
-    // SAFETY: the contract of the module.
+    // SAFETY: the contract of the module guarantees a valid pointer.
     unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
 }
 
-/// Elements that are read. The pointer may be null if there are none. The call writes to no part of them.
+/// Elements that are read. The pointer may be null if there are none. The call must not write to these elements.
 pub(crate) unsafe fn input<'a, T>(pointer: *const T, count: usize, name: &str) -> Outcome<&'a [T]> {
     check_memory(pointer, count, name)?;
     if count == 0 {
         return Ok(&[]);
     }
-    // SAFETY: the contract of the module.
+    // SAFETY: the contract of the module guarantees a valid pointer.
     Ok(unsafe { slice::from_raw_parts(pointer, count) })
 }
 
 pub(crate) unsafe fn path<'a>(text: *const c_char, name: &str) -> Outcome<&'a Path> {
     check_pointer(text, name)?;
-    // SAFETY: the contract of the module.
+    // SAFETY: the contract of the module guarantees a valid pointer.
     Ok(Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes())))
 }
 
@@ -275,7 +280,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Outcome<Option
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: the contract of the module.
+    // SAFETY: the contract of the module guarantees a valid pointer.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some).map_err(|_| Failure::argument(format!("{name} is not UTF-8: pass a text in UTF-8")))
 }
@@ -289,7 +294,8 @@ unsafe impl Send for User {}
 // SAFETY: as above.
 unsafe impl Sync for User {}
 
-/// The value that a number of C stands for: the values of a list are numbered from `first` on. `expected` is for the message.
+/// Returns the value of a list that a number of C stands for. The numbers of the values begin at `first`. `expected` is for
+/// the error message.
 pub(crate) fn numbered<T: Copy>(values: &[T], first: c_int, number: c_int, expected: &str) -> Outcome<T> {
     let index = number.checked_sub(first).and_then(|index| usize::try_from(index).ok());
     let value = index.and_then(|index| values.get(index).copied());
@@ -344,9 +350,9 @@ macro_rules! member_ends {
 }
 pub(crate) use member_ends;
 
-/// True if a structure may have this size. A structure of an older header ends where a member ends: a pointer, a number or a
-/// callback that is cut in two would be completed with zeros to another value. The size of each structure is a multiple of its
-/// alignment.
+/// True if a structure may have this size. A structure of an older header ends where a member ends: if a pointer, a number or
+/// a callback were cut in two, the zeros that complete the structure would change its value. The size of each structure is a
+/// multiple of its alignment.
 fn is_size_of_options<T: Options>(size: usize) -> bool {
     match size {
         0..=MAX_OPTIONS if size < size_of::<T>() => T::ENDS.contains(&size),
@@ -355,8 +361,8 @@ fn is_size_of_options<T: Options>(size: usize) -> bool {
     }
 }
 
-/// Reads options. A null pointer stands for the defaults. A shorter structure, of an older header, is completed with zeros. In
-/// a longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
+/// Reads options. A null pointer means the defaults. A shorter structure, of an older header, is completed with zeros. In a
+/// longer structure, of a newer header, the bytes that this library does not know must be zero, and so must the reserved
 /// member. Structures of options have no padding. If a later version put a member in the place of padding, the size of the
 /// structure would not change, and older programs would leave the member uninitialised.
 pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
@@ -365,19 +371,20 @@ pub(crate) unsafe fn options<T: Options>(pointer: *const T) -> Outcome<T> {
         // SAFETY: zero bytes are valid for the type.
         return Ok(unsafe { known.assume_init() });
     }
-    // SAFETY: the contract of the module; the first member is the size.
+    // SAFETY: the contract of the module guarantees a valid pointer, and the first member is the size.
     let size = unsafe { pointer.cast::<usize>().read_unaligned() };
     let name = T::NAME;
     let message = || format!("the member `size` of {name} is {size}: set it to sizeof({name})");
     ensure(is_size_of_options::<T>(size), || Failure::argument(message()))?;
     let shared = size.min(size_of::<T>());
-    // SAFETY: the source has `size` bytes by the contract of the module. The target has `size_of::<T>()`. Both are at least
-    // `shared`.
+    // SAFETY: the source has `size` bytes by the contract of the module, and the target has `size_of::<T>()` bytes. Neither
+    // is less than `shared`.
     unsafe { ptr::copy_nonoverlapping(pointer.cast::<u8>(), known.as_mut_ptr().cast(), shared) };
     // SAFETY: the source has `size` bytes.
     let unknown = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(shared), size - shared) };
     let has_unknown = unknown.iter().any(|byte| *byte != 0);
-    // SAFETY: `known` has whole members of the caller's structure, and zeros for the others. Both are valid for the type.
+    // SAFETY: `known` contains complete members of the caller's structure, and zeros in all other members. Both are valid for
+    // the type.
     let known = unsafe { known.assume_init() };
     ensure(!has_unknown && T::RESERVED(&known) == 0, || {
         Failure::argument(format!(
@@ -401,7 +408,7 @@ pub(crate) struct MemoryRange {
 impl MemoryRange {
     /// Memory that the call reads or writes.
     pub(crate) fn of<T>(pointer: *const T, count: usize, is_written: bool) -> MemoryRange {
-        // A null pointer is not memory; it is reported where it is used.
+        // For a null pointer the range is empty. The conversion of the pointer reports it.
         let count = if pointer.is_null() { 0 } else { count };
         MemoryRange::at(pointer as usize, count.saturating_mul(size_of::<T>()), is_written)
     }
@@ -426,7 +433,7 @@ impl MemoryRange {
         MemoryRange { start, end: start.saturating_add(len), is_written }
     }
 
-    /// True if the ranges overlap, and one of them is written.
+    /// True if the ranges overlap, and the call writes at least one of them.
     fn collides(&self, other: &MemoryRange) -> bool {
         (self.is_written || other.is_written) && self.start.max(other.start) < self.end.min(other.end)
     }

@@ -1,4 +1,4 @@
-//! The file format from file to file.
+//! Encryption and decryption of a file into another file, in the file format.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -16,11 +16,11 @@ use crate::stream::{ProgressFn, Summary, with_options};
 pub struct FileOptions {
     /// sizeof(lockstep_file_options)
     pub size: usize,
-    /// Progress and cancellation, or NULL.
+    /// The callback for progress and cancellation, or NULL.
     pub progress: ProgressFn,
     /// The first argument of the progress callback.
     pub progress_user: *mut c_void,
-    /// The maximum number of threads for this call; 0: the number of the engine.
+    /// The maximum number of threads for this call. 0 means all threads of the engine.
     pub threads: u32,
     /// Not 0: replace the output if it exists.
     pub force: c_int,
@@ -29,8 +29,8 @@ pub struct FileOptions {
     /// Not 0: write blocks of zeros to the disk. 0: blocks of 4096 zeros become holes, which take no space.
     pub no_holes: c_int,
     /// For lockstep_decrypt_file, not 0: keep the verified beginning of a damaged or truncated file. The call still fails, and
-    /// `plaintext_len` of the summary is the number of bytes that were kept, 0 if there is no output. The beginning of a file never
-    /// replaces an existing file.
+    /// `plaintext_len` of the summary is the number of bytes that were kept; it is 0 if there is no output. An existing output is
+    /// never replaced by an incomplete file.
     pub partial: c_int,
     /// Must be zero.
     pub reserved: u32,

@@ -27,7 +27,8 @@ pub unsafe extern "C" fn lockstep_file_key_generate(bits: c_int, key: *mut *mut 
     })
 }
 
-/// Makes a key from its 32 or 16 bytes, which must be uniformly random: not a password, and not the hash of one.
+/// Makes a key from its 32 or 16 bytes, which must be uniformly random. They must not be a password or the hash of a
+/// password.
 ///
 /// Errors: LOCKSTEP_ERROR_KEY.
 #[unsafe(no_mangle)]
@@ -57,7 +58,8 @@ pub unsafe extern "C" fn lockstep_file_key_write(path: *const c_char, key: *cons
     ffi::call_with_key(|_| Ok(keyfile::create(ffi::path(path, "the path")?, file_key(key)?)?))
 }
 
-/// Copies the bytes of a key to `output` of `room` bytes, and stores their number: 32 or 16. Wipe the copy after its use.
+/// Copies the bytes of a key to `output`, which has `room` bytes. Stores the number of copied bytes: 32 or 16. Wipe the copy
+/// after its use.
 ///
 /// Errors: LOCKSTEP_ERROR_OUTPUT.
 #[unsafe(no_mangle)]

@@ -10,8 +10,9 @@ use crate::cipher::CipherKey;
 use crate::engine::Engine;
 use crate::ffi;
 
-/// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result has 8 bytes more. `room` is
-/// the size of the output; the number of bytes written is stored. The wrapping key is of any mode except XTS.
+/// Wraps a key whose length is a multiple of 8 bytes and at least 16 (KW, RFC 3394). The result is 8 bytes longer than the
+/// key. `room` is the size of the output in bytes. The call stores the number of bytes that it has written. The wrapping key
+/// is of any mode except XTS.
 ///
 /// Errors: LOCKSTEP_ERROR_LENGTH, LOCKSTEP_ERROR_OUTPUT, LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_KEY for a key of XTS; errors
 /// of devices.
@@ -44,8 +45,8 @@ pub unsafe extern "C" fn lockstep_key_unwrap(
     run(Direction::Decrypt, Icv::KW, engine, key, (input, len), (output, room), output_len)
 }
 
-/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is that of the key, rounded up to a multiple
-/// of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
+/// Wraps a key of 1 to 2^32 - 1 bytes (KWP, RFC 5649). The length of the result is the length of the key, rounded up to a
+/// multiple of 8, plus 8. The arguments and errors are those of lockstep_key_wrap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_key_wrap_padded(
     engine: *const Engine,
@@ -59,7 +60,8 @@ pub unsafe extern "C" fn lockstep_key_wrap_padded(
     run(Direction::Encrypt, Icv::KWP, engine, key, (input, len), (output, room), output_len)
 }
 
-/// Unwraps a key (KWP, RFC 5649). The output needs as many bytes as the unwrapped key has: at most 8 less than the input.
+/// Unwraps a key (KWP, RFC 5649). The output must have room for the unwrapped key, whose length is at most the length of the
+/// input minus 8.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, and those of lockstep_key_wrap.
 #[unsafe(no_mangle)]

@@ -26,7 +26,8 @@ pub struct MacMessage {
     pub mac: *mut u8,
 }
 
-/// Computes CMAC (SP 800-38B) of data: 16 bytes. The key is of any mode except XTS. Compare a MAC by lockstep_is_equal.
+/// Computes the CMAC (SP 800-38B) of data. The CMAC has 16 bytes. The key is of any mode except XTS. Compare a MAC by
+/// lockstep_is_equal.
 ///
 /// Errors: LOCKSTEP_ERROR_KEY for a key of XTS; LOCKSTEP_ERROR_OVERLAP; LOCKSTEP_ERROR_UNSUPPORTED if the device that the engine
 /// names lacks CBC-MAC; errors of devices.
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn lockstep_gmac(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_is_equal(a: *const u8, b: *const u8, len: usize) -> c_int {
     let mut is_equal = 0;
-    // After an error the values do not count as equal.
+    // If the call fails, the result remains 0: the values do not count as equal.
     let _ = ffi::call(|call| {
         let (a, b) = (call.input(a, len, "the first value")?, call.input(b, len, "the second value")?);
         is_equal = c_int::from(a.ct_eq(b).unwrap_u8());

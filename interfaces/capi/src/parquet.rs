@@ -1,5 +1,5 @@
-//! Encrypted Parquet files: functions that read the plain form of a file at any offset, decrypt a file to a file, and encrypt a file
-//! with keys of columns.
+//! Encrypted Parquet files: functions that read the plain form of a file at any offset, decrypt a file to another file, and encrypt
+//! a file with keys of columns.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io;
@@ -24,12 +24,12 @@ pub const LOCKSTEP_PARQUET_AES_GCM_CTR_V1: c_int = 1;
 /// Bytes of the longest key.
 const MAX_KEY: usize = 32;
 
-/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with this path (its names
-/// from the root, joined by dots). `key_metadata` is what the file states about the key, in a form that its writer has chosen;
-/// NULL if the file states nothing. The callback writes the key to `key`, which has 32 bytes, and its length of 16, 24 or 32
-/// bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a footer key, a file
-/// can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on the calling thread,
-/// one after the other.
+/// Finds a key of a Parquet file: the footer key if `column` is NULL, otherwise the key of the column with the path `column` (its
+/// names from the root, joined by dots). `key_metadata` is the data about the key that the writer has stored in the file, in a form
+/// that the writer has chosen; NULL if there is none. The callback writes the key to `key`, which has 32 bytes, and its length of
+/// 16, 24 or 32 bytes to `key_len`. A length of 0 means that there is no key. A column without a key cannot be read. Without a
+/// footer key, a file can be read only with `allow_unauthenticated_footer`. Returns 0, or another number for an error. Calls run on
+/// the calling thread, one after the other.
 pub type ParquetKeyFn = Option<
     unsafe extern "C-unwind" fn(
         user: *mut c_void,
@@ -45,15 +45,15 @@ pub type ParquetKeyFn = Option<
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetColumn {
-    /// The path of the column: its names from the root, joined by dots. The name of a group stands for all columns in it.
+    /// The path of the column: its names from the root, joined by dots. The name of a group means all columns in the group.
     pub path: *const c_char,
     /// The key.
     pub key: *const u8,
-    /// Bytes of the key: 16, 24 or 32.
+    /// The length of the key in bytes: 16, 24 or 32.
     pub key_len: usize,
     /// Key metadata that the writer stores in the file, so that readers can find the key. Used only in a policy.
     pub key_metadata: *const u8,
-    /// Bytes of the key metadata; 0 if there are none.
+    /// The length of the key metadata in bytes; 0 if there are none.
     pub key_metadata_len: usize,
 }
 
@@ -65,34 +65,34 @@ pub struct ParquetReadOptions {
     pub size: usize,
     /// The footer key.
     pub footer_key: *const u8,
-    /// Bytes of the footer key: 16, 24 or 32.
+    /// The length of the footer key in bytes: 16, 24 or 32.
     pub footer_key_len: usize,
     /// The keys of columns. A file in which one of these columns is missing, or is not encrypted with a key of its own, is refused.
     pub columns: *const ParquetColumn,
     /// The number of elements of `columns`.
     pub column_count: usize,
-    /// Finds keys, if none are given; otherwise NULL.
+    /// A callback that finds keys, if no keys are given; otherwise NULL.
     pub find_key: ParquetKeyFn,
     /// The first argument of `find_key`.
     pub find_key_user: *mut c_void,
-    /// The AAD prefix: required if the file was written with one, even if the file stores it. If the file stores a prefix, it must be
-    /// equal to this one.
+    /// The AAD prefix. It is required if the file was written with a prefix, even if the file stores the prefix. A stored prefix must
+    /// be equal to this prefix.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
-    /// Not 0: read files whose modules have no associated data, as DuckDB writes them. Pages of such a file can be exchanged
-    /// without notice.
+    /// Not 0: read files whose modules have no associated data, as DuckDB writes them. An exchange of pages of such a file is
+    /// not detected.
     pub allow_missing_aad: c_int,
     /// Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. Nothing authenticates the
-    /// algorithm in a file with an encrypted footer: this permits pages without authentication in every file, whichever algorithm its
-    /// writer has chosen.
+    /// algorithm in a file with an encrypted footer. For such a file, this option therefore permits pages without authentication even
+    /// if the writer chose LOCKSTEP_PARQUET_AES_GCM_V1.
     pub allow_unauthenticated_pages: c_int,
     /// Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
     /// of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
-    /// another order. Of a column of `columns`, the path, the physical type and the bytes of the pages are still authentic, and bound to
-    /// each other and to the file. The schema states how the bytes are decoded (repetition, length of a fixed-length type, logical
-    /// type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key` every column
-    /// may have been replaced by a plain one. If there is a footer key, the signature is always checked.
+    /// another order. For a column of `columns`, the path, the physical type and the bytes of the pages are still authentic, and bound
+    /// to each other and to the file. The schema states how the bytes are decoded (repetition, length of a fixed-length type, logical
+    /// type), and it is not authenticated. So a change of the schema can change the values that are read. With `find_key`, an attacker
+    /// may have replaced every column by a plain column. If there is a footer key, the signature is always checked.
     pub allow_unauthenticated_footer: c_int,
     /// Must be zero.
     pub reserved: u32,
@@ -114,23 +114,23 @@ pub struct ParquetPolicy {
     pub size: usize,
     /// The footer key.
     pub footer_key: *const u8,
-    /// Bytes of the footer key: 16, 24 or 32.
+    /// The length of the footer key in bytes: 16, 24 or 32.
     pub footer_key_len: usize,
     /// Key metadata that the writer stores in the file, so that readers can find the footer key.
     pub footer_key_metadata: *const u8,
-    /// Bytes of the key metadata; 0 if there are none.
+    /// The length of the key metadata in bytes; 0 if there are none.
     pub footer_key_metadata_len: usize,
     /// The keys of columns.
     pub columns: *const ParquetColumn,
     /// The number of elements of `columns`.
     pub column_count: usize,
-    /// The paths of columns that are not encrypted. The name of a group stands for all columns in it.
+    /// The paths of columns that are not encrypted. The name of a group means all columns in the group.
     pub plain_columns: *const *const c_char,
     /// The number of elements of `plain_columns`.
     pub plain_column_count: usize,
-    /// The AAD prefix, which identifies the file, so that it cannot be exchanged for another one.
+    /// The AAD prefix, which identifies the file, so that an exchange of the file for another file is detected.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
     /// LOCKSTEP_PARQUET_AES_GCM_V1 or LOCKSTEP_PARQUET_AES_GCM_CTR_V1.
     pub algorithm: c_int,
@@ -189,7 +189,7 @@ impl KeySource for KeyCallback {
     }
 }
 
-/// Keys and options for reading, in Rust's form.
+/// Converts the keys and options for reading to the types of the Rust library.
 unsafe fn read_options<'a>(
     options: *const ParquetReadOptions,
 ) -> Outcome<(Box<dyn KeySource>, ReadOptions<'a>)> {
@@ -221,7 +221,7 @@ unsafe fn read_options<'a>(
     Ok((keys, options))
 }
 
-/// Bytes that may be missing: none if the length is 0.
+/// Converts bytes that are optional: `None` if their length is 0.
 unsafe fn optional<'a>(pointer: *const u8, len: usize, name: &str) -> Outcome<Option<&'a [u8]>> {
     Ok(Some(ffi::input(pointer, len, name)?).filter(|bytes| !bytes.is_empty()))
 }
@@ -322,7 +322,7 @@ pub unsafe extern "C" fn lockstep_parquet_len(reader: *const ParquetReader) -> u
 }
 
 /// Reads the plain form from an offset to a buffer until the buffer is full or the file ends, and stores the number of bytes. All
-/// modules that the range touches are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
+/// modules from which bytes are read are checked. After an error the buffer is zeroed, or unchanged if nothing was read.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION, LOCKSTEP_ERROR_PARQUET, LOCKSTEP_ERROR_READ; LOCKSTEP_ERROR_MISSING_KEY for a
 /// read that starts at a column without a key; errors of devices.

@@ -1,4 +1,4 @@
-//! Modules of encrypted Parquet files in host or device memory, for readers that have a decoder of Parquet of their own.
+//! Modules of encrypted Parquet files in host or device memory, for programs that have their own Parquet decoder.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -48,9 +48,10 @@ const ARRAY: &str = "the array of modules";
 pub struct ParquetProtection {
     /// The key of the column, or the footer key: a key of LOCKSTEP_AEAD_GCM, also for CTR.
     pub key: *const Key,
-    /// The AAD prefix that is expected, not one that the file states. NULL if the file was written without one.
+    /// The AAD prefix that the caller expects, not a prefix that the file states. NULL if the file was written without a
+    /// prefix.
     pub aad_prefix: *const u8,
-    /// Bytes of the AAD prefix; 0 if there is none.
+    /// The length of the AAD prefix in bytes; 0 if there is none.
     pub aad_prefix_len: usize,
     /// The file's identifier (`aad_file_unique` in its metadata). If the identifier has another length, refuse the file.
     pub aad_file_unique: [u8; 8],
@@ -63,14 +64,14 @@ pub struct ParquetProtection {
     /// The ordinal of the column in the row group, from 0 on. Zero for a footer.
     pub column: i16,
     /// The ordinal of the page in the column chunk, from 0 on, without the dictionary page. Zero unless the module is a data page or
-    /// the header of one.
+    /// the header of a data page.
     pub page: i16,
     /// Must be zero.
     pub reserved: i16,
 }
 
-/// A module in host memory. A module of GCM has a length of 4 bytes, a nonce of 12, ciphertext, and a tag of 16 bytes; a page
-/// of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
+/// A module in host memory. A module of GCM consists of a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag
+/// of 16 bytes; a page of LOCKSTEP_PARQUET_AES_GCM_CTR_V1 has no tag.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct ParquetModule {
@@ -78,14 +79,14 @@ pub struct ParquetModule {
     pub protection: ParquetProtection,
     /// The module, from its length field on.
     pub input: *const u8,
-    /// Bytes of the module with its length field.
+    /// The length of the module with its length field, in bytes.
     pub len: usize,
     /// The plaintext: separate memory, or `input + 16`, the place of the ciphertext.
     pub output: *mut u8,
-    /// Bytes of the plaintext: `len - 32`, or `len - 16` for a module without a tag.
+    /// The length of the plaintext in bytes: `len - 32`, or `len - 16` for a module without a tag.
     pub output_len: usize,
-    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED: the tag or the
-    /// length field was wrong, and the output is zeroed.
+    /// The outcome, written by the call: one of the numbers LOCKSTEP_STATUS_. LOCKSTEP_STATUS_AUTHENTICATION_FAILED means that the
+    /// tag or the length field was wrong, and that the output is zeroed.
     pub status: c_int,
 }
 
@@ -106,7 +107,7 @@ pub struct ParquetDeviceModule {
 
 /// Decrypts and checks modules in host memory, on all threads of the engine: the pages and page headers of column chunks, or any
 /// other modules. Each module may have its own key and belong to a different file. The output of each module that is not
-/// authentic is zeroed; the other outputs are valid. `status` of each module has its outcome. Pages of
+/// authentic is zeroed; the other outputs are valid. The call sets `status` of each module to its outcome. Pages of
 /// LOCKSTEP_PARQUET_AES_GCM_CTR_V1 have no tag, so changes in them are not detected.
 ///
 /// Errors: LOCKSTEP_ERROR_AUTHENTICATION if any module was not authentic. After any other error all outputs are invalid, and all
@@ -150,10 +151,10 @@ pub unsafe extern "C" fn lockstep_parquet_decrypt_modules(
 }
 
 /// Decrypts and checks modules in memory of one device, on a stream of the device (NULL: the default stream), and waits. The lengths,
-/// nonces and tags are copied to the host; everything else stays on the device.
+/// nonces and tags are copied to the host; the data stay on the device.
 ///
-/// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH for memory of several devices, or that overlaps
-/// in part.
+/// Errors: those of lockstep_parquet_decrypt_modules; LOCKSTEP_ERROR_OUT_OF_REACH if the memory belongs to several devices, or if
+/// an output overlaps other memory in part.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lockstep_parquet_device_decrypt_modules(
     engine: *const Engine,
@@ -222,7 +223,7 @@ fn body(kind: Kind, len: usize, output_len: usize) -> Outcome<std::ops::Range<us
     Ok(body)
 }
 
-/// A protection in Rust's form.
+/// Checks a protection, and converts it to the type of the Rust library.
 unsafe fn check<'a>(protection: &ParquetProtection) -> Outcome<Protection<'a>> {
     let ParquetProtection { aad_prefix, aad_prefix_len, aad_file_unique, .. } = *protection;
     let ParquetProtection { row_group, column, page, .. } = *protection;

@@ -12,7 +12,7 @@ use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
 /// Fills a buffer with `len` bytes of the encrypted message or file from an offset. Returns 0, or another number for an error.
-/// Calls may run on any thread, and several calls at the same time.
+/// Calls may run on any thread, and several calls may run at the same time.
 pub type ReadAtFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, offset: u64, buffer: *mut u8, len: usize) -> c_int>;
 
@@ -50,7 +50,8 @@ impl ReadAt for Source {
             Source::Callback(read_at, user, _) => (*read_at, user.0),
         };
         let Some(read_at) = read_at.filter(|_| !buffer.is_empty()) else { return Ok(()) };
-        // SAFETY: the callback takes its own argument and writes at most as many bytes as the buffer has.
+        // SAFETY: by the contract of `ffi`, the callback takes its own argument, and writes at most as many bytes as the
+        // buffer has.
         match unsafe { read_at(user, offset, buffer.as_mut_ptr(), buffer.len()) } {
             0 => Ok(()),
             code => Err(io::Error::other(format!("the read callback returned {code}"))),

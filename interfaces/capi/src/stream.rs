@@ -1,4 +1,4 @@
-//! The file format over callbacks that read and write; progress and cancellation.
+//! Encryption and decryption of streams in the file format. Callbacks read the input, write the output, and report progress.
 
 use std::ffi::{c_int, c_void};
 use std::io::{self, Read, Write};
@@ -12,19 +12,20 @@ use crate::error::Outcome;
 use crate::ffi::{self, User};
 use crate::file_key::{FileKey, file_key};
 
-/// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end, or a negative number for an error. The
-/// calls of one stream do not run at the same time, but they may run on any thread.
+/// Reads up to `len` bytes to `buffer`. Returns the number of bytes, 0 at the end of the input, or a negative number for an
+/// error. The calls of this callback for one stream do not overlap in time, but they may run on any thread.
 pub type ReadFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *mut u8, len: usize) -> isize>;
 
 /// Writes up to `len` bytes of `buffer`. Returns the number of bytes, which is at least 1, or a negative number for an error.
-/// The calls of one stream do not run at the same time, but they may run on any thread, and at the same time as a read.
+/// The calls of this callback for one stream do not overlap in time, but they may run on any thread, and at the same time as
+/// a call of the callback that reads.
 pub type WriteFn =
     Option<unsafe extern "C-unwind" fn(user: *mut c_void, buffer: *const u8, len: usize) -> isize>;
 
-/// Receives the number of plaintext bytes so far. A result other than 0 cancels the call before the next piece of the input is
-/// processed; if there is no next piece, the call succeeds. The calls do not run at the same time, but they may run on any
-/// thread.
+/// Receives the number of plaintext bytes that have been processed so far. A result other than 0 cancels the call before the
+/// next piece of the input is processed; if there is no next piece, the call succeeds. The calls do not run at the same time,
+/// but they may run on any thread.
 pub type ProgressFn = Option<unsafe extern "C-unwind" fn(user: *mut c_void, bytes: u64) -> c_int>;
 
 /// Options of a stream. Zeros are the defaults.
@@ -33,12 +34,12 @@ pub type ProgressFn = Option<unsafe extern "C-unwind" fn(user: *mut c_void, byte
 pub struct StreamOptions {
     /// sizeof(lockstep_stream_options)
     pub size: usize,
-    /// Progress and cancellation, or NULL.
+    /// The callback for progress and cancellation, or NULL.
     pub progress: ProgressFn,
     /// The first argument of the progress callback.
     pub progress_user: *mut c_void,
-    /// The maximum number of threads for this call; 0: the number of the engine. With 1, all callbacks run on the calling
-    /// thread.
+    /// The maximum number of threads for this call. 0 means all threads of the engine. With 1, all callbacks run on the
+    /// calling thread.
     pub threads: u32,
     /// Must be zero.
     pub reserved: u32,
@@ -141,7 +142,8 @@ unsafe fn run(
     })
 }
 
-/// Runs work with the options of the Rust library: progress, cancellation and the number of threads.
+/// Calls `work` with options of the Rust library, which contain the progress callback, the flag for cancellation and the
+/// number of threads.
 pub(crate) fn with_options<T>(
     progress: ProgressFn,
     user: User,

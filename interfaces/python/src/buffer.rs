@@ -32,7 +32,7 @@ use crate::error::from_core;
 
 /// The longest input that is copied if the program can change it, in bytes.
 const COPIED: usize = 1 << 10;
-/// New `bytes` of at most this length are zeroed. To zero longer ones would take up to half of the time of the encryption.
+/// New `bytes` of at most this length are zeroed. Zeroing longer objects would take up to half of the time of the encryption.
 const ZEROED: usize = 1 << 10;
 
 /// A place for an exported buffer; `obj` is null if none is exported. The address of the place does not change while a buffer is exported,
@@ -47,7 +47,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// True if the two share bytes.
+    /// True if the two ranges of memory share bytes.
     #[inline]
     pub(crate) fn overlaps(self, other: Memory) -> bool {
         let (a, b) = (self.start as usize, other.start as usize);
@@ -68,11 +68,11 @@ impl Memory {
     }
 }
 
-/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. They are a copy, which is wiped, if they are few and can
-/// change.
+/// The bytes of an argument: `bytes`, or anything that has a contiguous buffer. If the object can change and has at most [`COPIED`]
+/// bytes, the bytes are a copy, which is wiped on drop.
 ///
-/// Its conversion from an object raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that is not
-/// contiguous.
+/// The conversion of an object to this type raises `TypeError` for an object without a buffer, and `BufferError` for a buffer that
+/// is not contiguous.
 pub(crate) struct Input<'a> {
     /// The memory of the object.
     memory: Memory,
@@ -84,11 +84,11 @@ pub(crate) struct Input<'a> {
 /// The owner that keeps the bytes of an input valid.
 #[allow(dead_code, reason = "held until it is dropped")]
 enum Keep<'a> {
-    /// The object, which the caller has borrowed.
+    /// The input owns nothing: the caller keeps the object for the lifetime `'a`.
     Nothing,
     Object(Bound<'a, PyAny>),
     Export(Box<Export>),
-    /// Words, since they are wiped faster than bytes.
+    /// A copy of the bytes. It consists of words, since words are wiped faster than bytes.
     Copy(Zeroizing<Vec<u64>>),
 }
 
@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The bytes of an object, which is kept.
+    /// Returns the bytes of an object. The result keeps the object.
     ///
     /// # Errors
     /// See [`Input`].
@@ -133,7 +133,8 @@ impl<'a> Input<'a> {
             // SAFETY: the memory is valid while the buffer is exported. The result is a copy.
             return Ok(unsafe { Input::of(memory) });
         }
-        // The object may allow only one export at a time, and its next export may be another memory.
+        // The first export ends before the second one begins, because the object may allow only one export at a time. The second
+        // export may be at another address.
         drop(place);
         let mut export = Box::new(Export::new());
         let memory = export.export(object, ffi::PyBUF_SIMPLE)?;
@@ -147,19 +148,20 @@ impl<'a> Input<'a> {
     /// The bytes of memory that the program can change.
     ///
     /// # Safety
-    /// The memory is valid for reads as long as the value exists; if it has at most [`COPIED`] bytes, during the call.
+    /// The memory is valid for reads as long as the value exists. If the memory has at most [`COPIED`] bytes, it only has to be
+    /// valid during this call.
     #[inline]
     pub(crate) unsafe fn of(memory: Memory) -> Input<'a> {
         if memory.len > COPIED {
             return Input::at(memory, Keep::Nothing);
         }
         let (words, copy) = words(memory.len);
-        // SAFETY: the copy is not shared; the rest is guaranteed by the caller.
+        // SAFETY: the copy is not shared; the caller guarantees that the memory is valid.
         unsafe { read_shared(memory, slice_mut(copy)) };
         Input { memory, ..Input::at(copy, Keep::Copy(words)) }
     }
 
-    /// Bytes that `fill` writes, which are wiped.
+    /// Returns an input with bytes that `fill` writes, and that are wiped on drop.
     ///
     /// # Errors
     /// Those of `fill`.
@@ -182,7 +184,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// New words, which are wiped, and the memory of `len` bytes in them.
+/// Returns new words, which are wiped on drop, and the memory of their first `len` bytes.
 fn words(len: usize) -> (Zeroizing<Vec<u64>>, Memory) {
     let mut words = Zeroizing::new(vec![0u64; len.div_ceil(8)]);
     let start = words.as_mut_ptr().cast();
@@ -194,7 +196,7 @@ impl Deref for Input<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: what is kept, or the caller of `of`, keeps the bytes valid as long as the value.
+        // SAFETY: the member `_keep`, or the caller of `of`, keeps the bytes valid as long as the value exists.
         unsafe { slice(Memory { start: self.start.cast_mut(), len: self.memory.len }) }
     }
 }
@@ -208,7 +210,8 @@ impl<'py> FromPyObject<'_, 'py> for Input<'py> {
     }
 }
 
-/// Copies memory that other threads can change meanwhile: each byte has one of its values. The lengths must be equal.
+/// Copies memory that other threads can change at the same time: each byte of the copy is a value that the byte had during the
+/// copy. The lengths must be equal.
 ///
 /// # Safety
 /// The memory is valid for reads.
@@ -238,7 +241,7 @@ impl Export {
         Export(ffi::Py_buffer::new())
     }
 
-    /// The memory of an object, as for [`Input`]. It is valid as long as this place and the object.
+    /// The memory of an object, as for [`Input`]. The memory is valid as long as both this place and the object exist.
     ///
     /// # Errors
     /// See [`Input`].
@@ -252,7 +255,7 @@ impl Export {
     /// The memory of an object with a writable contiguous buffer.
     ///
     /// # Errors
-    /// `TypeError` for an object without a buffer or with a read-only one, `BufferError` for a buffer that is not contiguous.
+    /// `TypeError` for an object without a buffer or with a read-only buffer, `BufferError` for a buffer that is not contiguous.
     pub(crate) fn write(&mut self, object: &Bound<'_, PyAny>) -> PyResult<Memory> {
         self.export(object, ffi::PyBUF_WRITABLE).map_err(|refused| {
             match Export::new().export(object, ffi::PyBUF_SIMPLE) {
@@ -288,8 +291,8 @@ unsafe impl Send for Export {}
 impl Drop for Export {
     fn drop(&mut self) {
         if !self.0.obj.is_null() {
-            // SAFETY: the buffer is exported. Values of this type are dropped by functions that Python calls, which return attached to the
-            // interpreter, and with the arrays of background work, by an attached thread.
+            // SAFETY: the buffer is exported. Values of this type are dropped only by threads that are attached to the interpreter: by
+            // functions that Python calls, and together with the arrays of background work.
             unsafe { ffi::PyBuffer_Release(&mut self.0) };
         }
     }
@@ -309,7 +312,7 @@ pub(crate) unsafe fn host_data<'a>(from: Memory, to: Memory) -> PyResult<HostDat
     if !is_apart && from != to {
         return Err(overlap());
     }
-    // SAFETY: guaranteed by the caller. If the two are the same memory, no slice of the input is made.
+    // SAFETY: the caller guarantees the conditions. If input and output are the same memory, no slice of the input is made.
     unsafe {
         let to = slice_mut(to);
         if is_apart { HostData::copy(slice(from), to).map_err(from_core) } else { Ok(HostData::InPlace(to)) }
@@ -341,7 +344,7 @@ pub(crate) unsafe fn slice<'a>(memory: Memory) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(memory.start, memory.len) }
 }
 
-/// The bytes of memory, to write to.
+/// Returns the bytes of memory as a slice for writing.
 ///
 /// # Safety
 /// The memory is initialised, and valid for reads and writes during `'a`, and nothing else in this crate refers to it. The documentation
@@ -354,8 +357,8 @@ pub(crate) unsafe fn slice_mut<'a>(memory: Memory) -> &'a mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(memory.start, memory.len) }
 }
 
-/// New `bytes` that are to be filled, and their memory. The memory is initialised, but its content is unspecified. Until the object is
-/// passed on, its owner may write to the memory.
+/// Returns a new `bytes` object, which the caller must fill, and its memory. The memory is initialised, but its content is
+/// unspecified. The caller may write to the memory until it passes the object on.
 ///
 /// # Errors
 /// `MemoryError`, and `ValueError` for a length that no object can have.
@@ -378,10 +381,10 @@ pub(crate) fn unfilled_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, 
 
 /// Sets memory to unspecified bytes, without a machine instruction.
 ///
-/// Memory that was allocated and not written is uninitialised, and a read of it is undefined behaviour. The compiler must assume that the
-/// empty assembly code below writes to the memory at the address that it gets. So the memory is initialised afterwards. Its values are
-/// unspecified; they are what was there before. (Pages that an allocator has given up by `MADV_FREE` could still be replaced by
-/// zeros before they are written to. The library writes each byte of an output before it reads it.)
+/// Memory that was allocated and not written is uninitialised, and a read of it is undefined behaviour. The compiler must assume that
+/// the empty assembly code below writes to the memory at the address that it gets. So the memory is initialised afterwards. Its values
+/// are unspecified; they are the values that the memory had before. (Pages that an allocator has given up by `MADV_FREE` could still be
+/// replaced by zeros before they are written to. The library writes each byte of an output before it reads it.)
 ///
 /// # Safety
 /// The memory is valid for writes of `len` bytes.
@@ -399,7 +402,7 @@ unsafe fn set_unspecified(start: *mut u8, #[allow(unused, reason = "for other pr
     };
 }
 
-/// `bytes` of a length, which `fill` writes completely. They are dropped if it fails.
+/// Returns a new `bytes` object of this length, which `fill` writes completely. If `fill` fails, the object is dropped.
 ///
 /// # Errors
 /// Those of [`unfilled_bytes`] and of `fill`.
@@ -410,7 +413,7 @@ pub(crate) fn new_bytes<'py>(
     fill: impl FnOnce(&mut [u8]) -> PyResult<()>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let (bytes, memory) = unfilled_bytes(py, len)?;
-    // SAFETY: the memory is initialised, and belongs to the object, which nothing else has access to yet.
+    // SAFETY: the memory is initialised, and belongs to the new object, to which nothing else has access yet.
     fill(unsafe { slice_mut(memory) })?;
     Ok(bytes)
 }

@@ -1,4 +1,4 @@
-//! `python -m lockstep`: the command.
+//! The command `lockstep`, for `python -m lockstep`.
 
 use std::ffi::OsString;
 use std::io::Write;

@@ -55,7 +55,7 @@ impl Current {
         Ok(self.engine.insert(engine.map_err(from_library)?).clone())
     }
 
-    /// In the child of a fork: the engine is made again at the next use, for the same selection.
+    /// Called in the child of a fork: removes the parent's engine, so that the next use makes an engine for the same selection.
     ///
     /// A lock of the parent's engine may be held by a thread that does not exist here, and drivers do not survive a fork: the engine is
     /// neither used nor dropped. A child cannot use a driver that its parent has started, so the CPU is used instead. If the user has
@@ -96,7 +96,7 @@ fn has_memory(engine: &Engine) -> bool {
 /// The engine of the process, made at first use.
 ///
 /// # Errors
-/// Also the warning about a device of the parent process, if warnings are errors.
+/// The errors of the construction of the engine. If warnings are errors, also the warning about a device of the parent process.
 pub(crate) fn current(py: Python<'_>) -> PyResult<Engine> {
     let (engine, lost) = {
         let mut current = lock(&CURRENT);
@@ -129,15 +129,16 @@ pub(crate) fn inline_kernel() -> Option<InlineKernel> {
         PLANNED => return None,
         _ => {}
     }
-    // The lock is held until the store. Otherwise the result for an earlier selection could replace the result for a new one.
+    // The lock is held until the store. Otherwise the result for an earlier selection could replace the result for a newer
+    // selection.
     let mut current = lock(&CURRENT);
-    // If there is no engine, the caller asks for it again and reports the error.
+    // If the engine cannot be made, the caller requests it again and reports the error.
     let kernel = current.engine().ok()?.inline_kernel();
     SMALL.store(if kernel.is_some() { INLINE } else { PLANNED }, Ordering::Relaxed);
     kernel
 }
 
-/// Makes a selection current; returns the earlier one.
+/// Makes a selection current; returns the earlier selection.
 fn replace(new: Current) -> Current {
     let mut current = lock(&CURRENT);
     SMALL.store(UNKNOWN, Ordering::Relaxed);
@@ -161,7 +162,7 @@ impl EarlierSelection {
 }
 
 impl EarlierSelection {
-    /// Takes the selection. In the child of a fork it is without the engine of the parent.
+    /// Takes the selection. In the child of a fork, the engine of the parent is removed from the selection.
     fn take(&self) -> Option<Current> {
         let mut selection = lock(&self.selection).take();
         if self.process != std::process::id() {
@@ -177,7 +178,8 @@ impl Drop for EarlierSelection {
     }
 }
 
-/// Makes the selection of `lockstep.use` current; returns the earlier one. The selection belongs to the process, not to the thread.
+/// Makes the selection of `lockstep.use` current; returns the earlier selection. The selection belongs to the process, not to the
+/// thread.
 ///
 /// # Errors
 /// `ValueError` for a device, a kernel or a number of threads that does not exist. The selection then does not change.
@@ -195,7 +197,7 @@ pub(crate) fn select(
     let builder = kernel.iter().fold(builder, |builder, name| builder.kernel(&**name));
     let builder = threads.into_iter().fold(builder, EngineBuilder::threads);
     let builder = verify.into_iter().fold(builder, EngineBuilder::verify);
-    // This may start a driver.
+    // The thread is detached, because the call may start a driver.
     let engine = detached(py, || builder.clone().build()).map_err(from_library)?;
     let current = Current { engine: Some(engine), builder: Some(builder), ..Current::DEFAULT };
     let selection = Mutex::new(Some(replace(current)));
@@ -231,7 +233,8 @@ pub(crate) fn missing_devices(py: Python<'_>) -> PyResult<std::collections::BTre
     }))
 }
 
-/// A kernel that was tested: the names of the device and of the kernel, the number of operations that were tested, and what failed.
+/// A kernel that was tested: the names of the device and of the kernel, the number of operations that were tested, and the
+/// failures.
 type Tested = (String, &'static str, usize, Vec<String>);
 
 /// Tests every kernel of the selected devices against known answers, and returns the results. Devices for tests and study, such

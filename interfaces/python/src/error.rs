@@ -19,7 +19,7 @@ pyo3::create_exception!(
      the attribute `verified` is its length in bytes. Otherwise the attribute is None."
 );
 
-/// A name that a user gave, for a message: other words if it can be a key.
+/// Returns the form in which a message shows a name that a user gave. If the name can be a key, the result does not contain it.
 #[pyfunction]
 pub(crate) fn shown_name(name: Text) -> String {
     shown::name(&name).into_owned()
@@ -46,7 +46,7 @@ pub(crate) fn from_core(error: CoreError) -> PyErr {
 /// The exception for an error of the library.
 pub(crate) fn from_library(error: lockstep::Error) -> PyErr {
     use lockstep::Error;
-    // The text of an exception of Python is not needed, and making it would run code of the program.
+    // If the error contains an exception of Python, its text is not needed, and making this text would run code of the program.
     if let Error::Read(source) | Error::Write(source) = error {
         return from_io(source);
     }
@@ -84,7 +84,7 @@ pub(crate) fn from_parquet(error: lockstep_parquet::Error) -> PyErr {
     }
 }
 
-/// The exception for an error of the system, or the exception of Python in it.
+/// The exception for an error of the system; if the error contains an exception of Python, this exception.
 fn from_io(error: std::io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(_) => os_error(&reason(&error), &error, None),

@@ -81,7 +81,7 @@ impl NativeReader {
         let memories = memories.collect::<PyResult<Vec<Memory>>>()?;
         check_apart(&memories)?;
         let len: usize = memories.iter().map(|memory| memory.len).sum();
-        // SAFETY: exported writable buffers that do not overlap, to which nothing else of this call refers.
+        // SAFETY: the memories are exported writable buffers that do not overlap, and nothing else in this call refers to them.
         let mut slices: Vec<_> = memories.into_iter().map(|memory| unsafe { slice_mut(memory) }).collect();
         let mut read = |options: Options<'_>| self.reader.read_scattered(offset, &mut slices, options);
         // A file object is read by this thread, which runs signal handlers between the calls of its methods.
@@ -211,7 +211,7 @@ fn open_output(
     })
 }
 
-/// The length of a regular file. Nothing is known about the length of other files, such as FIFOs.
+/// Returns the length of a regular file. None for other files, such as FIFOs, because their length is unknown.
 fn regular_len(file: &File) -> Option<u64> {
     file.metadata().ok().filter(|metadata| metadata.is_file()).map(|metadata| metadata.len())
 }
@@ -312,7 +312,7 @@ pub(crate) fn encrypt_buffers(
 /// value exists.
 struct Shared(VecDeque<Memory>);
 
-// SAFETY: the memory is valid as long as the value exists, and is read atomically.
+// SAFETY: the memory is valid as long as this value exists, and every thread reads it atomically.
 unsafe impl Send for Shared {}
 
 impl Read for Shared {

@@ -1,10 +1,10 @@
 //! Forks: a child process has only the thread that forked. A lock that another thread held stays locked there for ever.
 //!
-//! Threads count their calls into the library ([`Call`]), so it is known in the child whether another thread was in a call. If none
-//! was, all objects of the parent can be used. Otherwise locks of the parent's engine may be held, and objects with such an engine refuse
-//! their calls ([`Origin`]). Short locks need no such care if they are taken and released while the thread is attached to the
-//! interpreter, because a thread that forks is attached, and only one thread is attached at a time. A free-threaded Python has several
-//! attached threads; forks have not been tested there.
+//! Threads count their calls into the library ([`Call`]), so a child can detect whether another thread was in a call during the fork.
+//! If no other thread was in a call, the child can use all objects of the parent. Otherwise locks of the parent's engine may be held,
+//! and objects with such an engine refuse their calls ([`Origin`]). Short locks need no such care if they are taken and released while
+//! the thread is attached to the interpreter, because a thread that forks is attached, and only one thread is attached at a time. A
+//! free-threaded Python has several attached threads; forks have not been tested there.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};

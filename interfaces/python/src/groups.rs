@@ -76,7 +76,7 @@ impl NativePlan {
         self.0.without_input.iter().map(OsString::from).collect()
     }
 
-    /// Creates the output folder, and the folders in it.
+    /// Creates the output folder and its planned subfolders.
     fn create_folders(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.0.create_folders()).map_err(exception)
     }
@@ -88,7 +88,7 @@ impl NativePlan {
 }
 
 /// The result for a file: "written", "up to date", "not authentic" or "failed"; the lengths of the plain and of the encrypted file
-/// and the commitment; an error message. Equal states are one object, which makes pickles short.
+/// and the commitment; an error message. Equal results share one string object, which makes pickles short.
 type Outcome<'py> = (Bound<'py, PyString>, u64, u64, Option<Bound<'py, PyBytes>>, Option<String>);
 
 /// A file to process: root, input, output, length, and the commitment that it must have.

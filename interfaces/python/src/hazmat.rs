@@ -30,7 +30,8 @@ fn modes() -> impl Iterator<Item = (&'static str, Cipher, Option<Variant>)> {
     Cipher::ALL.into_iter().map(|cipher| (cipher.name(), cipher, None)).chain(stealing)
 }
 
-/// Calls a function that processes `len` bytes with the planner, detached from the interpreter unless it is short.
+/// Calls a function that processes `len` bytes with the planner. The thread is detached from the interpreter unless the data are
+/// short.
 fn run<T: Send>(
     py: Python<'_>,
     len: usize,
@@ -105,8 +106,8 @@ impl Transform for Call<'_> {
         if self.key.memory().overlaps(output) {
             return Err(overlap());
         }
-        // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key is apart from
-        // it and the initialization vector was copied.
+        // SAFETY: the caller keeps the data and the output, which is writable. No slice of the output exists, since the key does not
+        // overlap the output and the initialization vector was copied.
         let data_and_output = unsafe { host_data(data, output) };
         self.run(py, data_and_output?)
     }
@@ -134,8 +135,8 @@ impl Transform for Call<'_> {
     }
 }
 
-/// Encrypts or decrypts data with a raw mode into new `bytes`, or an array of another library into a new array of bytes, of that library
-/// and on the same device.
+/// Encrypts or decrypts data with a raw mode. The result is a new `bytes` object. If the data are an array of another library, the
+/// result is a new array of bytes of that library, on the same device.
 #[pyfunction]
 pub(crate) fn raw<'py>(
     py: Python<'py>,

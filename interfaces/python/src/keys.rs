@@ -56,7 +56,7 @@ impl Given {
         }
     }
 
-    /// The key of a new message. The call can take a second, and signal handlers run meanwhile.
+    /// The key of a new message. The call can take a second. Signal handlers run during this time.
     pub(crate) fn for_writing(self, py: Python<'_>) -> PyResult<MessageKey> {
         let file_key = FileKey::generate().map_err(from_library)?;
         let envelope = match self {
@@ -72,8 +72,8 @@ impl Given {
         Ok(MessageKey::wrapped(file_key, envelope))
     }
 
-    /// The key of the message in a source. `envelope` is the envelope of the source, if it has one. The call can take seconds, and signal
-    /// handlers run meanwhile.
+    /// The key of the message in a source. `envelope` is the envelope of the source, if it has one. The call can take several seconds.
+    /// Signal handlers run during this time.
     pub(crate) fn for_reading(
         self,
         py: Python<'_>,
@@ -110,7 +110,7 @@ pub(crate) fn file_key(given: &Bound<'_, PyAny>) -> PyResult<FileKey> {
         return FileKey::from_bytes(&Input::new(given)?).map_err(from_library);
     };
     let file = task::wait_for_fifo(given.py(), &path, keyfile::open)?;
-    // The file is read by a second call: if a signal ends the first one while it opens a FIFO, nothing of the FIFO is read.
+    // A separate call reads the file: if a signal ends the call above while it opens a FIFO, no byte of the FIFO has been read.
     task::wait_for_fifo(given.py(), &path, |path| keyfile::read_open(file, path))
 }
 

@@ -21,9 +21,9 @@
 //!
 //! - The locks of this crate are taken while the thread is attached to the interpreter and released before it detaches, or taken
 //!   and released while it is detached. A thread never waits for a lock whose owner waits for the interpreter.
-//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor vanish meanwhile. `buffer` states what
-//!   holds for bytes that other threads can change.
-//! - A call that detaches is counted (`forks::detached`), so that it is known in the child of a fork whether locks of its parent may be
+//! - Data of a call that detaches are exported buffers or `bytes`, so they can neither move nor be freed during the call. `buffer`
+//!   states what holds for bytes that other threads can change.
+//! - A call that detaches is counted (`forks::detached`), so that the child of a fork can detect whether locks of its parent may be
 //!   held.
 //! - Methods of file objects of the program are called by the thread that has made the call.
 

@@ -86,7 +86,7 @@ impl NativeParquet {
         self.view.len()
     }
 
-    /// Reads at most `count` bytes from an offset; fewer only at the end.
+    /// Reads `count` bytes from an offset, or fewer bytes at the end of the plain form.
     fn read<'py>(&self, py: Python<'py>, offset: u64, count: u64) -> PyResult<Bound<'py, PyBytes>> {
         let count = self.view.len().saturating_sub(offset).min(count) as usize;
         new_bytes(py, count, |bytes| self.read_at(py, offset, bytes).map(|_| ()))
@@ -169,7 +169,8 @@ pub(crate) fn parquet_encrypt(
             lockstep::file::check_not_same(file, &destination)?;
             mode = FileMode::of_input(file)?;
         }
-        // The policy is checked after the output was created under a temporary name, so an invalid policy leaves no file.
+        // The policy is checked after the output was created under a temporary name. If the policy is invalid, this temporary file
+        // is removed.
         source.size().map_err(lockstep::Error::read)?;
         let options = OutputOptions { force: overwrite, mode, ..OutputOptions::default() };
         let mut output = OutputFile::create(&destination, options)?;

@@ -23,13 +23,13 @@ struct Page<'py> {
     output: Bound<'py, PyAny>,
     /// The memory of the output.
     to: Place,
-    /// Keeps the memory of an output that is an array.
+    /// Keeps the memory of the output valid if the output is an array.
     array: Option<Imported>,
 }
 
-/// Decrypts modules: `bytes`-like objects and arrays on the host, or arrays on one device. `keys` has one key, or one for each module;
-/// `aads` has the associated data of each module, which CTR does not use. Returns a list with the plaintexts: `bytes` for objects with a
-/// buffer, otherwise arrays of the library of the module. None stands for a module that is not authentic.
+/// Decrypts modules: `bytes`-like objects and arrays on the host, or arrays on one device. `keys` contains one key for all modules, or
+/// one key for each module; `aads` has the associated data of each module, which CTR does not use. Returns a list with the plaintexts:
+/// `bytes` for objects with a buffer, otherwise arrays of the library of the module. None stands for a module that is not authentic.
 #[pyfunction]
 #[pyo3(signature = (pages, keys, aads, is_ctr, stream=None))]
 pub(crate) fn parquet_modules<'py>(
@@ -51,7 +51,7 @@ pub(crate) fn parquet_modules<'py>(
     let keys = keys.iter().map(|key| Key::new(key).map_err(from_core)).collect::<PyResult<Vec<Key>>>()?;
     let given = pages;
     let pages = given.iter().map(|page| import(page, kind, stream)).collect::<PyResult<Vec<_>>>()?;
-    // A single key is for all modules.
+    // A single key is used for all modules.
     let keyed = keys.iter().cycle().zip(&aads);
     let protections = keyed.map(|(key, aad)| Protection { key, kind, aad: aad.to_vec() }).collect();
     let Some(first) = pages.first() else { return Ok(PyList::empty(py)) };
@@ -71,7 +71,7 @@ pub(crate) fn parquet_modules<'py>(
     PyList::new(py, outputs.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The memory of a module, and a new object for its plaintext.
+/// Finds the memory of a module, and makes a new object for its plaintext.
 fn import<'py>(
     page: &Bound<'py, PyAny>,
     kind: Kind,

@@ -41,7 +41,7 @@ fn call<'py>(py: Python<'py>, function: &str, args: impl PyCallArgs<'py>) -> PyR
     py.import(intern!(py, "lockstep._file_objects"))?.call_method1(function, args)
 }
 
-/// The path, if an object is one: a str, or an object with `__fspath__`.
+/// Returns the path if the object is a path: a str, or an object with `__fspath__`.
 ///
 /// # Errors
 /// The exception of `__fspath__`, unless it is `TypeError`.
@@ -62,10 +62,10 @@ impl Source {
         }
     }
 
-    /// Checks that this thread is not in a method of the file object, which would use the source again.
+    /// Checks that this thread is not running a method of the file object: the call would then use the source a second time.
     ///
     /// # Errors
-    /// `RuntimeError` if it is.
+    /// `RuntimeError` if the thread is running such a method.
     pub(crate) fn check_not_reentrant(&self) -> PyResult<()> {
         match self {
             Source::File(_) => Ok(()),
@@ -144,7 +144,7 @@ impl Write for Sink {
     }
 }
 
-/// Calls a function with the interpreter. The exception is in the error.
+/// Attaches the thread to the interpreter, and calls a function. The error contains the exception of the function.
 pub(crate) fn attached<T>(action: impl FnOnce(Python<'_>) -> PyResult<T>) -> io::Result<T> {
     match Python::try_attach(action) {
         Some(outcome) => Ok(outcome?),

@@ -19,11 +19,11 @@ use crate::forks::{Call, detached};
 pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 
 /// Calls a function that opens or reads the file at a path. If it is a FIFO, the function may wait for another process. Signal handlers
-/// then run on the calling thread, and an exception of one of them ends the call. The function is left alone in this case: its thread
-/// ends when the other process has opened the FIFO, and drops the result.
+/// then run on the calling thread, and an exception of one of them ends the call. In this case nothing stops the function: its thread
+/// continues until the other process has opened the FIFO, and then drops the result.
 ///
 /// # Errors
-/// The exception of a signal handler, or that for the error of the function.
+/// The exception of a signal handler, or the exception for the error of the function.
 pub(crate) fn wait_for_fifo<T: Send + 'static>(
     py: Python<'_>,
     path: &Path,
@@ -39,8 +39,9 @@ pub(crate) fn wait_for_fifo<T: Send + 'static>(
     outcome.map_err(from_library)
 }
 
-/// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call. In
-/// this case the function is not waited for: the flag that it received is set, and its result is dropped.
+/// Calls a function on a thread of its own. Signal handlers run on the calling thread, and an exception of one of them ends the call.
+/// In this case the call does not wait for the function: it sets the flag that the function has received. The result of the function is
+/// dropped.
 ///
 /// # Errors
 /// The exception of a signal handler.
@@ -53,14 +54,15 @@ pub(crate) fn run_until_signal<T: Send + 'static>(
     let stopped = Arc::clone(&stop);
     let send = move || {
         let _call = Call::new();
-        // Nobody receives the result of a call that has ended.
+        // The error is ignored: if the call has ended, nobody receives the result.
         let _ = sender.send(work(&stopped));
     };
     Builder::new().name("lockstep".into()).spawn(send)?;
     receive(py, receiver, || py.check_signals()).inspect_err(|_| stop.store(true, Ordering::Relaxed))
 }
 
-/// Waits for the result of another thread. Meanwhile calls a function at regular intervals, whose exception ends the wait.
+/// Waits for the result of another thread. During the wait, a function is called at regular intervals; an exception of this
+/// function ends the wait.
 ///
 /// # Errors
 /// The exception of the function, or `RuntimeError` if the other thread ends without a result.
@@ -83,12 +85,12 @@ fn receive<T: Send>(
 }
 
 /// Runs work on a separate thread. Signal handlers, such as that of Ctrl-C, and the progress callback run on the calling thread. The
-/// arguments of the callback are the number of bytes that are done, and `total`, the number of all bytes if it is known. If one of
-/// them raises an exception, the work is interrupted, and the exception is raised when the work has stopped. The work stops after
-/// the current piece of at most a megabyte.
+/// arguments of the callback are the number of bytes that have been processed, and `total`, the number of all bytes if it is known.
+/// If a signal handler or the callback raises an exception, the work is interrupted, and the exception is raised when the work has
+/// stopped. The work stops after the current piece of at most a megabyte.
 ///
 /// # Errors
-/// The exception of a signal handler or of the callback, or that for the error of the work.
+/// The exception of a signal handler or of the callback, or the exception for the error of the work.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -109,14 +111,14 @@ pub(crate) fn run<T: Send>(
             let _call = Call::new();
             let options =
                 Options { progress: Some(report), interrupt: Some(interrupt), ..Options::default() };
-            // Nobody receives the result of interrupted work.
+            // The error is ignored: if the work was interrupted, nobody receives the result.
             let _ = sender.send(work(options));
         };
         let worker = Builder::new().name("lockstep".into()).spawn_scoped(scope, send)?;
         let attend = || py.check_signals().and_then(|()| call_progress());
         let outcome = receive(py, receiver, attend);
         interrupt.store(outcome.is_err(), Ordering::Relaxed);
-        // A panic has ended the wait.
+        // The result is ignored: if the worker has panicked, `receive` has returned an error.
         let _ = detached(py, || worker.join());
         outcome
     })?;

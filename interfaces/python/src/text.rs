@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use zeroize::Zeroizing;
 
-/// A text that is wiped on drop. Errors of its conversion do not contain it.
+/// A text that is wiped on drop. Errors of the conversion from a `str` do not contain the text.
 pub(crate) struct Text(Zeroizing<String>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Text {
@@ -27,7 +27,8 @@ impl Deref for Text {
     }
 }
 
-/// The characters of a `str`. The exception of Python for surrogates would contain the text.
+/// Returns the characters of a `str`. For surrogates, this function raises an exception of its own, because the exception of Python
+/// would contain the text.
 pub(crate) fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
     text.to_str().map_err(|_| {
         PyValueError::new_err("a text has surrogates, which are not characters: give valid Unicode")

@@ -1,4 +1,4 @@
-//! A lock for work that calls Python, which can call the owner of the lock again.
+//! A lock for work that calls code of Python. This code can call the owner of the lock again on the same thread.
 
 use std::sync::Mutex;
 use std::thread::ThreadId;
@@ -32,8 +32,8 @@ impl<T> Turn<T> {
         Ok(())
     }
 
-    /// Calls a function with the value, when other threads have finished with it. The calling thread is detached from the
-    /// interpreter.
+    /// Waits until no other thread uses the value, and then calls a function with the value. The calling thread is detached from
+    /// the interpreter.
     ///
     /// # Errors
     /// Those of [`Turn::check`].
@@ -41,7 +41,7 @@ impl<T> Turn<T> {
         self.check()?;
         let mut value = lock(&self.value);
         *lock(&self.user) = Some(std::thread::current().id());
-        // Dropped before the value is unlocked.
+        // Dropped before `value`, so that the user is cleared before the lock is released.
         let _end = End(&self.user);
         Ok(action(&mut value))
     }

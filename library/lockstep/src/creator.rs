@@ -17,7 +17,7 @@ impl Creator {
         self == Creator::current()
     }
 
-    /// Returns an error in every other process.
+    /// Returns an error if the current process is not the creator.
     pub(crate) fn check(self) -> io::Result<()> {
         if self.is_current() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The devices that do the work. They are discovered once and shared by all calls of a program.
+//! The engine: the devices that encrypt and decrypt. They are discovered once, and all calls of a program share them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -39,7 +39,7 @@ pub struct BackendOptions {
 /// A function that makes a list of backends.
 pub type Backends = fn(&BackendOptions) -> Vec<Box<dyn Backend>>;
 
-/// The function that makes the backends that the program has registered, if it has registered any.
+/// The function that [`register`] has stored: it makes the registered backends. Empty if nothing was registered.
 static REGISTERED: OnceLock<Backends> = OnceLock::new();
 
 /// Adds backends to this crate's own backends, for all engines that the process builds afterwards. If a backend of this crate has the
@@ -60,8 +60,8 @@ fn registered(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     REGISTERED.get().map_or_else(Vec::new, |more| more(options))
 }
 
-/// The backends of this crate and the registered backends. If several backends can use the same GPU, `auto` prefers
-/// the first of these backends.
+/// Returns the backends of this crate and the registered backends. If several backends can use the same GPU, `auto` prefers the
+/// backend that is first in this list.
 pub fn backends(options: &BackendOptions) -> Vec<Box<dyn Backend>> {
     let mut all = backends_of_crate(options);
     for backend in registered(options) {
@@ -151,10 +151,10 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
     let mut found = Discovered::default();
     for backend in &backends {
         match device.and_then(|device| backend.named(device)) {
-            // The other devices of the backend are not needed, and their discovery may start a driver.
+            // The backend's other devices are not discovered: they are not needed, and their discovery may start a driver.
             Some(Ok(device)) => found.devices.push(device),
             Some(Err(missing)) => {
-                // This reason comes before those of the backend's other devices.
+                // The reason for the named device comes before the reasons for the other devices of the backend.
                 found.missing.push((backend.name(), missing));
                 found.add(&**backend);
             }
@@ -164,8 +164,8 @@ fn discover_for(mut backends: Vec<Box<dyn Backend>>, selection: &Selection) -> D
     found
 }
 
-/// The devices that do the work, and their planner. Clones share the same devices and planner. A program needs only one
-/// engine.
+/// The devices that encrypt and decrypt, and their planner. Clones of an engine share the devices and the planner. A program needs
+/// only one engine.
 #[derive(Clone)]
 pub struct Engine {
     planner: Arc<Planner>,
@@ -273,15 +273,15 @@ impl EngineBuilder {
         self
     }
 
-    /// Uses only this kernel. `auto` lets the planner choose and overrides the environment. Modes that the kernel does
+    /// Uses only this kernel. `auto` lets the planner choose and overrides the environment. Calls in a mode that the kernel does
     /// not support return an error.
     pub fn kernel(mut self, name: impl Into<String>) -> Self {
         self.kernel = Some(name.into());
         self
     }
 
-    /// Sets launch options of the named device, such as `threads=256,blocks=64`, for measurements and study. The options of a device
-    /// and its kernels are in [`Backend::launch_options`].
+    /// Sets launch options of the named device, such as `threads=256,blocks=64`, for measurements and study.
+    /// [`Backend::launch_options`] returns the options that exist.
     pub fn launch(mut self, options: impl Into<String>) -> Self {
         self.launch = Some(options.into());
         self
@@ -312,9 +312,9 @@ impl EngineBuilder {
         self
     }
 
-    /// Sets whether the planner may measure operations by itself and keep the measurements in the user's cache
-    /// directory: see [`Planner::calibrate_automatically`]. Default: no. Existing measurements, such as those of
-    /// `lockstep calibrate`, are always used. Without measurements the planner uses the costs that the devices state.
+    /// Sets whether the planner may measure operations by itself and keep the measurements in the user's cache directory: see
+    /// [`Planner::calibrate_automatically`]. Default: no. Existing measurements, such as those of `lockstep calibrate`, are always
+    /// used. For operations without measurements, the planner uses the costs that the devices state.
     pub fn calibrate_automatically(mut self, is_allowed: bool) -> Self {
         self.calibrates_automatically = is_allowed;
         self
@@ -329,11 +329,12 @@ impl EngineBuilder {
         self.build_with(of_environment, |_, _| true).map(|engine| engine.expect("this is allowed"))
     }
 
-    /// Builds the engine if this starts no driver. The result is `None` if only a driver can find the device or the kernel that is
-    /// named. For processes that fork: children cannot use a driver that their parent has started.
+    /// Builds the engine if it can be built without starting a driver. The result is `None` if only a driver can find the device or
+    /// the kernel that is named. For processes that fork: children cannot use a driver that their parent has started.
     ///
     /// # Errors
-    /// As [`EngineBuilder::build`]. A device or a kernel that does not exist is an error only if this is known without a driver.
+    /// The errors of [`EngineBuilder::build`]. A device or a kernel that does not exist is an error only if this can be detected
+    /// without a driver.
     pub fn build_without_driver(self) -> Result<Option<Engine>> {
         self.build_with(of_environment, needs_no_driver)
     }
@@ -402,7 +403,7 @@ fn of_environment(name: &'static str) -> Option<String> {
     variable(name).map(|value| value.to_string_lossy().into_owned())
 }
 
-/// True if the named device and the named kernel are found without a driver of hardware, or are certainly missing.
+/// True if it can be decided without a driver of hardware whether the named device and the named kernel exist.
 fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: &Selection) -> bool {
     let named = [device.as_ref().map(|it| it.backend()), kernel.as_ref().map(|it| it.backend())];
     let is_found_here = |backend: &dyn Backend| {
@@ -414,8 +415,8 @@ fn needs_no_driver(backends: &[Box<dyn Backend>], Selection { device, kernel }: 
     named.all(|backend| is_found_here(&**backend))
 }
 
-/// The name of the backend of the named device or kernel, and the launch options. They are checked without a driver; limits that
-/// depend on the device are checked later.
+/// Returns the name of the backend of the named device or kernel, and the launch options. This function checks the options without
+/// a driver; limits that depend on the device are checked later.
 fn launch_of(
     options: &str,
     Selection { device, kernel }: &Selection,
@@ -433,8 +434,8 @@ fn launch_of(
     Ok((backend.name(), launch::parse(options, backend.launch_options(), named, kernel)?))
 }
 
-/// Adds to the error the reason why the backend does not have the named device, where simulated devices are, and the
-/// environment variables that the refused names come from.
+/// Adds two texts to the error. The first states why the backend does not have the named device or, for a simulated device, which
+/// program has it. The second states from which environment variables the refused names come.
 fn with_reason(
     mut error: lockstep_core::Error,
     missing: &MissingBackends,
@@ -448,7 +449,7 @@ fn with_reason(
             let why = || missing.iter().find(|(backend, _)| device.backend() == *backend);
             let why = || why().map(|(backend, why)| format!("{backend}: {why}"));
             let reason = simulated_elsewhere(&device).map(str::to_owned).or_else(why);
-            // A device is also unknown if the name of a kernel begins with it.
+            // The name of the unknown device may be from the name of a kernel, which begins with the name of a device.
             let is_kernels = selection.device.as_ref() != Some(&device);
             (known, reason, [if is_kernels { kernel_from } else { device_from }, None])
         }
@@ -461,8 +462,8 @@ fn with_reason(
     error
 }
 
-/// The text that states where simulated devices are; `None` unless the name is that of a simulated device that this process does
-/// not have.
+/// The text that states which program has the simulated devices. `None` if the name is not that of a simulated device, or if this
+/// process has the device.
 pub fn simulated_elsewhere(name: &DeviceSelector) -> Option<&'static str> {
     let text = name.to_string();
     let is_simulated = name.backend() == "spu"

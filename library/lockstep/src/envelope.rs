@@ -36,8 +36,8 @@ pub struct Envelope {
 pub enum Start {
     /// An envelope; the message follows.
     Envelope(Envelope),
-    /// A bare message. The value is the bytes of the message that have already been read. The rest follows in the
-    /// stream.
+    /// A bare message. The value is the bytes of the message that have already been read. The other bytes of the message follow in
+    /// the stream.
     Bare(Vec<u8>),
 }
 
@@ -59,7 +59,7 @@ impl Envelope {
         &self.bytes[PREAMBLE..]
     }
 
-    /// All bytes, which are the context of the message.
+    /// All bytes of the envelope, which are the context of the message.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -72,8 +72,8 @@ impl Envelope {
         writer.write_all(&self.bytes).map_err(Error::Write)
     }
 
-    /// Reads an envelope, or detects that there is none. After an envelope, the first byte of the message is the next
-    /// byte to read.
+    /// Reads an envelope, or detects that there is none. After an envelope was read, the reader is at the first byte of the
+    /// message.
     ///
     /// # Errors
     /// [`Error::Envelope`] if it is truncated or too long, [`Error::Read`].

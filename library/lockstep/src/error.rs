@@ -23,7 +23,8 @@ pub enum Error {
          or it is not a Lockstep file, or was damaged in its first 56 bytes"
     )]
     WrongKeyOrContext,
-    /// As [`Error::WrongKeyOrContext`], for an input that begins like a file of another format. Nothing was decrypted.
+    /// The same error as [`Error::WrongKeyOrContext`], for an input that begins like a file of another format. Nothing was
+    /// decrypted.
     #[error("nothing was decrypted: the input begins like {0}")]
     OtherFormat(Foreign),
     /// A chunk failed its authentication. None of its plaintext was released.
@@ -38,7 +39,7 @@ pub enum Error {
     },
     /// The message is truncated. The plaintext that was released before is a prefix of the original.
     #[error("the encrypted data end too early, after {got} bytes: they were cut off{or}; get a complete copy", or = match got {
-        // Before the end of the header, nothing shows that this is a message.
+        // If the input ends before the end of the header, nothing shows that it is a message.
         1..HEADER => ", or this is not a Lockstep file",
         _ => "",
     })]
@@ -158,10 +159,10 @@ pub enum Error {
     /// An error of a device, a kernel or a raw mode.
     #[error(transparent)]
     Core(#[from] lockstep_core::Error),
-    /// The data are not authentic, for a reason that has no variant. The text is the message.
+    /// The data are not authentic, for a reason that no other variant describes. The text is the message for the user.
     #[error("{0}")]
     NotAuthentic(String),
-    /// Another error. The text is the message.
+    /// Any other error. The text is the message for the user.
     #[error("{0}")]
     Failed(String),
 }
@@ -200,7 +201,7 @@ impl Error {
         matches!(self, Error::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Converts an error of reading input, for `map_err`. An error of this crate that was passed through a reader is
+    /// Converts an I/O error of reading the input; for `map_err`. If the I/O error contains an error of this crate, this error is
     /// returned unchanged.
     pub fn read(error: io::Error) -> Error {
         error.downcast::<Error>().unwrap_or_else(Error::Read)
@@ -235,7 +236,8 @@ pub(crate) fn ensure(holds: bool, error: impl FnOnce() -> Error) -> Result<()> {
     if holds { Ok(()) } else { Err(error()) }
 }
 
-/// The text of an error of a file operation. The texts of the system have the word directory in place of folder.
+/// The text of an error of a file operation. Where the text of the system contains the word "directory", this function returns
+/// another text with the word "folder".
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::IsADirectory => "it is a folder".into(),
@@ -246,7 +248,7 @@ fn in_words(error: &io::Error) -> String {
     }
 }
 
-/// A copy of an error that several files share.
+/// Returns a copy of an error, for an error that is reported for several files.
 #[cfg(feature = "files")]
 pub(crate) fn copy(error: &io::Error) -> io::Error {
     let other = || io::Error::new(error.kind(), error.to_string());

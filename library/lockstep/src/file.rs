@@ -13,7 +13,7 @@ pub use crate::cobblestone::open_file::{check_not_shrunk, decrypt_open_file, enc
 /// Options of file encryption and decryption.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileOptions<'a> {
-    /// Progress, interruption, and what becomes of a damaged message.
+    /// The options of the encryption or decryption of the message in the file.
     pub stream: Options<'a>,
     /// Replace the output if it exists; see [`OutputOptions::force`].
     pub force: bool,
@@ -81,7 +81,7 @@ pub fn open_input(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns an error if the output is the same file as the input, under any name.
+/// Returns an error if the output and the input are the same file, even if their names differ.
 ///
 /// # Errors
 /// [`Error::SameFile`], [`Error::File`].

@@ -17,7 +17,8 @@ use rustix::io::{Errno, Result, retry_on_intr};
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// The system calls. In tests, a hook before a call changes the folder as an attacker would, or makes the call fail.
+/// The system calls. In tests, a module with the same functions replaces them. A hook in it runs before each call, and changes the
+/// folder as an attacker would, or makes the call fail.
 #[cfg(not(test))]
 pub(crate) use rustix::fs as sys;
 #[cfg(test)]
@@ -92,8 +93,8 @@ impl Folder {
         Ok(file)
     }
 
-    /// Opens a folder below this one. All missing folders of the path are created, with the permission bits `mode`
-    /// under the umask. With `sync`, the names of new folders are put on stable storage.
+    /// Opens a folder below this folder. All missing folders of the path are created, with the permission bits `mode` under the
+    /// umask. With `sync`, the names of new folders are put on stable storage.
     pub(crate) fn make_folder(&self, relative: &Path, mode: u32, sync: bool) -> io::Result<Folder> {
         let mut folder = self.child(OsStr::new("."), TRAVERSE)?;
         for name in names(relative)? {
@@ -104,7 +105,8 @@ impl Folder {
             };
             let child = folder.child(name, TRAVERSE).map_err(explain)?;
             if is_new && sync {
-                // A umask can make a folder that its owner cannot list. A file without a name then gives access to the file system.
+                // Because of the umask, the owner may be unable to list the new folder. A file without a name is then created in it
+                // and opened, because a sync needs an open file on the file system.
                 let unnamed = |denied| child.create_unnamed(0o600).map_err(|_| denied);
                 folder.sync(|| child.readable().map(|child| child.fd).or_else(unnamed))?;
             }
@@ -174,19 +176,19 @@ impl Folder {
         sys::accessat(&self.fd, name, Access::WRITE_OK, AtFlags::EACCESS)
     }
 
-    /// Creates a file under an unused name.
+    /// Creates a file with this name, which must be unused.
     pub(crate) fn create(&self, name: &OsStr, mode: u32) -> Result<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         sys::openat(&self.fd, name, flags, Mode::from_raw_mode(mode))
     }
 
-    /// Creates a file without a name. Not supported by all systems and file systems.
+    /// Creates a file without a name. Some systems and file systems do not support this.
     pub(crate) fn create_unnamed(&self, mode: u32) -> Result<OwnedFd> {
         let flags = OFlags::RDWR | UNNAMED? | OFlags::CLOEXEC;
         sys::openat(&self.fd, ".", flags, Mode::from_raw_mode(mode))
     }
 
-    /// Gives a file that was created without a name this name, if the name is unused. Needs `/proc`.
+    /// Gives the name `to`, if it is unused, to a file that was created without a name. The call needs `/proc`.
     pub(crate) fn link_open(&self, file: &File, to: &OsStr) -> Result<()> {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         sys::linkat(CWD, path, &self.fd, to, AtFlags::SYMLINK_FOLLOW)
@@ -197,7 +199,7 @@ impl Folder {
         sys::renameat(&self.fd, from, &self.fd, to)
     }
 
-    /// Renames a file if the new name is unused. Not supported by all systems and file systems.
+    /// Renames a file if the new name is unused. Some systems and file systems do not support this.
     pub(crate) fn rename_no_replace(&self, from: &OsStr, to: &OsStr) -> Result<()> {
         #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
         return sys::renameat_with(&self.fd, from, &self.fd, to, RenameFlags::NOREPLACE);
@@ -221,7 +223,8 @@ impl Folder {
 
     /// Puts the names in the folder on stable storage. `open` returns an open file or folder on the file system of this folder.
     ///
-    /// A process that may not list the folder cannot sync the folder alone. On Linux, the whole file system is then synced.
+    /// A process without permission to list the folder cannot sync only the folder. On Linux, this function then syncs the whole
+    /// file system.
     pub(crate) fn sync<F: AsFd>(&self, open: impl FnOnce() -> Result<F>) -> Result<()> {
         match self.readable() {
             #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -43,7 +43,7 @@ const BY_PARQUET: &str = "use a reader of Parquet, such as the Python module `lo
 const AS_BINARY: &str = "get a copy that was transferred as binary data";
 const WITHOUT_TEXT: &str = "remove the text before `-----BEGIN AGE ENCRYPTED FILE-----`";
 
-/// How a format is recognised.
+/// The condition by which a format is recognised.
 enum Mark {
     /// The file begins with this constant.
     Start(&'static [u8]),
@@ -52,7 +52,8 @@ enum Mark {
 }
 use Mark::{Start, Test};
 
-/// The formats, each with its name and advice. The first one that is recognised counts, so that a longer start precedes a shorter one.
+/// The formats, each with its name and advice. The first format that is recognised is the result. A start that begins with a shorter
+/// start of this list therefore precedes the shorter start.
 const FORMATS: &[(Mark, &str, &str)] = &[
     (Test(is_damaged_armor), DAMAGED_ARMOR, "get an intact copy"),
     (Start(b"Salted__"), "a file of `openssl enc`", BY_OPENSSL),
@@ -76,7 +77,7 @@ const FORMATS: &[(Mark, &str, &str)] = &[
     (Start(b"SQLite format 3\0"), "an SQLite database", UNENCRYPTED),
     (Start(b"%PDF-"), "a PDF file", UNENCRYPTED),
     (Test(is_newer), "a file of a newer version of Lockstep", "use that version"),
-    // Of the flags of gzip, three bits are reserved.
+    // The fourth byte contains the flags of gzip, whose three highest bits are reserved and zero.
     (Test(|start| matches!(start, [0x1f, 0x8b, 0x08, ..0x20, ..])), "a gzip file", UNENCRYPTED),
     (
         Test(|start| start.starts_with(b"BZh") && start.get(4..10) == Some(b"1AY&SY")),
@@ -105,8 +106,8 @@ pub const AGE_MAGIC: &[u8] = b"age-encryption.org/v";
 pub const AGE_ARMOR: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 const PGP_ARMOR: &[u8] = b"-----BEGIN PGP MESSAGE-----";
 
-/// Recognises the format of a file by its first bytes. At most [`START`] bytes are used. `None` for a message that is encrypted
-/// for a key, unless its random first bytes look like another format, and for unknown formats.
+/// Recognises the format of a file by its first bytes. At most [`START`] bytes are used. The result is `None` for unknown formats.
+/// It is also `None` for a message that is encrypted for a key, unless its random first bytes look like another format.
 pub fn recognise(start: &[u8]) -> Option<Foreign> {
     let start = &start[..start.len().min(START)];
     let (_, name, advice) = FORMATS.iter().find(|(mark, ..)| match mark {
@@ -116,16 +117,17 @@ pub fn recognise(start: &[u8]) -> Option<Foreign> {
     Some(Foreign { name, advice })
 }
 
-/// The first line of an envelope with a higher version.
+/// True if the file begins with the first line of an envelope of any version. Version 1 is recognised before this test.
 fn is_newer(start: &[u8]) -> bool {
     let Some(version) = start.strip_prefix(b"lockstep.file/v") else { return false };
     let digits = version.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (1..=3).contains(&digits) && version.get(digits) == Some(&b'\n')
 }
 
-/// The first packet of an OpenPGP message (RFC 9580): a session key, encrypted to a public key (tag 1) or with a passphrase (tag 3).
+/// True if the file begins with the first packet of an OpenPGP message (RFC 9580). This packet contains a session key that is
+/// encrypted to a public key (tag 1) or with a passphrase (tag 3).
 fn is_openpgp(start: &[u8]) -> bool {
-    // After the tag, the length has one or two bytes.
+    // `body` is the index of the first byte after the tag and the length of the packet. The length has one or two bytes.
     let body = match *start {
         [0x84, ..] | [0x8c, ..] | [0xc1, ..=191, ..] | [0xc3, ..=191, ..] => 2,
         [0x85, ..] | [0xc1, 192..=223, ..] => 3,
@@ -133,14 +135,14 @@ fn is_openpgp(start: &[u8]) -> bool {
     };
     let at = |index: usize| start.get(body + index).copied();
     match start[0] {
-        // Version 3 has an identifier of 8 bytes and the algorithm: RSA, Elgamal, ECDH, X25519 or X448. Version 6 has the length of
-        // a fingerprint.
+        // Version 3: a key identifier of 8 bytes, and then the algorithm: RSA, Elgamal, ECDH, X25519 or X448. Version 6: the length
+        // of a fingerprint.
         0x84 | 0x85 | 0xc1 => match at(0) {
             Some(3) => matches!(at(9), Some(1..=3 | 16 | 18 | 25 | 26)),
             Some(6) => matches!(at(1), Some(0 | 21 | 33)),
             _ => false,
         },
-        // A cipher, and in version 4 the way in which the passphrase becomes a key.
+        // After the version, version 4 has the cipher and the method that derives a key from the passphrase.
         _ => match at(0) {
             Some(4) => matches!(at(1), Some(1..=13)) && matches!(at(2), Some(0 | 1 | 3 | 4)),
             Some(5 | 6) => matches!(at(1), Some(1..=40)) && matches!(at(2), Some(1..=13)),
@@ -149,13 +151,13 @@ fn is_openpgp(start: &[u8]) -> bool {
     }
 }
 
-/// A SEQUENCE in DER or BER whose first element is an object identifier of PKCS #7, 1.2.840.113549.1.7.
+/// True for a SEQUENCE in DER or BER whose first element is an object identifier of PKCS #7 (1.2.840.113549.1.7).
 fn is_cms(start: &[u8]) -> bool {
     const PKCS7: &[u8] = &[0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07];
     start.first() == Some(&0x30) && (2..=6).any(|at| start.get(at..at + PKCS7.len()) == Some(PKCS7))
 }
 
-/// The start of an age file or of an envelope in UTF-16, or in UTF-8 with a byte order mark.
+/// True if the file begins like an age file or an envelope that was converted to UTF-16, or to UTF-8 with a byte order mark.
 fn is_converted(start: &[u8]) -> bool {
     [&b"age-encryption.org/v1"[..], b"lockstep.file/v1"].into_iter().any(|first| {
         // In UTF-16 with a byte order mark, an ASCII text takes 2 bytes more than twice its length; in UTF-8 it takes fewer.

@@ -1,5 +1,5 @@
-//! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits. It is
-//! read in UTF-8 with or without a byte order mark, and in UTF-16 with one.
+//! Key files. A key file is one line: `lockstep-key-256 ` and 64 hex digits, or `lockstep-key-128 ` and 32 hex digits. Its encoding
+//! can be UTF-8, with or without a byte order mark, or UTF-16 with a byte order mark.
 
 #[cfg(feature = "files")]
 mod files;
@@ -19,7 +19,7 @@ const PREFIXES: [(&str, Suite); 2] =
 const LINE: usize = 17 + 64;
 
 /// Parses the text of a key file. After the line there may be any number of line breaks (LF or CR LF). A byte order mark at the
-/// start is skipped; after one of UTF-16 the text is UTF-16. Any other text is an error.
+/// start is skipped. If it is a byte order mark of UTF-16, the text is decoded as UTF-16. Any other text is an error.
 ///
 /// # Errors
 /// [`Error::KeyFile`], which contains no part of the text.

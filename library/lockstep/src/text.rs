@@ -25,7 +25,7 @@ impl Encoding {
         }
     }
 
-    /// The code unit in two bytes of UTF-16.
+    /// The code unit of UTF-16 that these two bytes encode.
     pub fn unit(self, pair: [u8; 2]) -> u16 {
         match self {
             Encoding::Utf16Be => u16::from_be_bytes(pair),

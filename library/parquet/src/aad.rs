@@ -3,10 +3,10 @@
 //! **Two different modules never have equal associated data**, if their files have the same prefix. The prefix is given by the caller,
 //! and the identifier has exactly [`FILE_UNIQUE`] bytes, so neither length depends on the file. The reasons:
 //!
-//! 1. The type is at the offset `prefix.len() + FILE_UNIQUE` of both. If the associated data are equal, the types are equal, and so are the
-//!    identifiers before them.
+//! 1. In both associated data, the type is at the offset `prefix.len() + FILE_UNIQUE`. If the associated data are equal, the types are
+//!    therefore equal, and the identifiers before the types are equal too.
 //! 2. The type determines the number of ordinals, each of 2 bytes: none for a footer, three for data pages and their headers, and two
-//!    for all others. So the ordinals are at the same offsets in both, and are equal.
+//!    for all other modules. So the ordinals are at the same offsets in both associated data, and are equal.
 //! 3. In one file, two modules of the same type have different ordinals. The ordinals of columns and pages are their positions. A file in
 //!    which two row groups have the same ordinal is refused. A column chunk has at most one module of each type without
 //!    a page ordinal.
@@ -14,9 +14,10 @@
 //! Two files that a writer has made have the same identifier, which is random, with a probability of 2^-64.
 //!
 //! **Different prefixes under one key.** If the associated data of two modules are equal, the longer prefix begins with the shorter
-//! one. So the associated data differ if no prefix under a key is the beginning of another one. Different prefixes of equal length
-//! fulfil this rule. A file without a prefix has the empty prefix, which is the beginning of every other one.
-//! Readers and writers do not have the other prefixes under a key, so users must keep this rule (`docs/data.md`).
+//! one. So the associated data differ under this rule: no prefix that is used with a key is the beginning of another prefix that is
+//! used with the key. Different prefixes of equal length fulfil the rule. A file without a prefix has the empty prefix, which is
+//! the beginning of every other prefix. A reader or a writer has only one prefix and cannot check this rule, so users must follow
+//! it (`docs/data.md`).
 //!
 //! Therefore a reader refuses identifiers of other lengths, and does not use a prefix that is stored in the file. The modules of a file
 //! without an identifier have no associated data at all; such a file is read only if the caller allows it.
@@ -56,8 +57,8 @@ pub const FILE_UNIQUE: usize = 8;
 /// module and its ordinals (`Encryption.md`, section 4.4). `row_group` and `column` are used for all modules except the footer,
 /// `page` only for data pages and their headers.
 ///
-/// The prefix is the one that the caller expects, not one that the file states. If the file states an identifier of another
-/// length than [`FILE_UNIQUE`], refuse the file.
+/// Pass the prefix that you expect, not the prefix that the file states. If the file states an identifier of another length than
+/// [`FILE_UNIQUE`], refuse the file.
 ///
 /// # Errors
 /// [`Error::Argument`] if an ordinal is negative, or if an ordinal that is not used is not 0.
@@ -103,7 +104,7 @@ impl Module {
         }
     }
 
-    /// The number of its ordinals: none, or row group and column, or these and the page.
+    /// The number of ordinals of a module of this type: 0, 2 (row group and column) or 3 (row group, column and page).
     fn ordinals(self) -> usize {
         TABLE[self as usize].1
     }
@@ -113,7 +114,7 @@ impl Module {
     }
 }
 
-/// The types in the order of their numbers, with the number of their ordinals and their names.
+/// The types in the order of their numbers: each type with the number of its ordinals and with its name.
 const TABLE: [(Module, usize, &str); 10] = [
     (Module::Footer, 0, "footer"),
     (Module::ColumnMetaData, 2, "column metadata"),
@@ -141,7 +142,7 @@ impl FileAad {
         self.0.is_none()
     }
 
-    /// The associated data of a module. It has only those ordinals of the place that modules of this type have.
+    /// Returns the associated data of a module. They contain only those ordinals of the place that modules of this type have.
     pub(crate) fn of(&self, module: Module, Place { row_group, column, page }: Place) -> Vec<u8> {
         let Some(bytes) = &self.0 else { return Vec::new() };
         let ordinals = [row_group, column, page].map(i16::to_le_bytes);

@@ -12,9 +12,9 @@ use crate::thrift::Struct;
 const MAX_COLUMNS: usize = 1 << 15;
 /// Maximum depth of groups.
 const MAX_DEPTH: usize = 256;
-/// Limit on the bytes of all paths: the first number times the bytes of the schema, plus the second number. A path has the names of all
-/// groups around its column, so that a short schema could have long paths without the limit. Each name in a path counts as [`NAME`]
-/// bytes more than its text.
+/// Limit on the bytes of all paths: the first number times the bytes of the schema, plus the second number. A path contains the names
+/// of all groups around its column, so that without the limit a short schema could cause long paths. Each name in a path counts as the
+/// bytes of its text plus [`NAME`] bytes.
 const MAX_PATHS: (usize, usize) = (8, 1 << 20);
 /// Bytes of a string in addition to its text.
 const NAME: usize = 24;
@@ -77,8 +77,8 @@ impl Leaf {
         self.named_part(name).is_some()
     }
 
-    /// The part of the column's path that a name stands for: all of it, or a group that the column is in. None if the name stands for
-    /// something else. A dot in the name of a column does not make a group.
+    /// Returns the part of the column's path that the name describes: the whole path, or the path of a group that contains the
+    /// column. None if the name describes neither. A dot in the name of a column does not make a group.
     fn named_part(&self, name: &str) -> Option<&[String]> {
         let mut rest = name;
         for (index, part) in self.names.iter().enumerate() {
@@ -92,7 +92,7 @@ impl Leaf {
     }
 }
 
-/// Checks that a name stands for one column or one group.
+/// Checks that a name is the name of exactly one column or group.
 pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
     let mut named = leaves.iter().filter_map(|leaf| leaf.named_part(name));
     let Some(first) = named.next() else {
@@ -106,7 +106,7 @@ pub(crate) fn check_name(leaves: &[Leaf], name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Each column with the value that is given for its name or for the name of a group that it is in. None if there is none.
+/// Returns each column with the value that is given for the column or for a group that contains it; None if no value is given.
 pub(crate) fn with_values<T: Clone>(
     leaves: Vec<Leaf>,
     values: &[(&str, T)],

@@ -15,7 +15,7 @@ pub enum Error {
         "the {0} is not authentic: the key or the AAD prefix is wrong, or the file was damaged or changed; nothing was released"
     )]
     NotAuthentic(String),
-    /// A plain file where an encrypted one is expected.
+    /// The file is plain, but an encrypted file is expected.
     #[error("the file is not encrypted: read it as a plain Parquet file if that is intended")]
     NotEncrypted,
     /// The column of this path, for which a key was given, is not encrypted in the file.
@@ -42,7 +42,7 @@ pub enum Error {
         /// The columns of the file.
         known: String,
     },
-    /// Keys or a policy with a contradiction.
+    /// The keys or the policy contradict themselves.
     #[error("the settings are contradictory for column {column}: {what}")]
     Contradiction {
         /// The path of the column.
@@ -50,7 +50,8 @@ pub enum Error {
         /// The contradiction, in words.
         what: &'static str,
     },
-    /// An AAD prefix that does not fit the file, or ordinals that a module of this type does not have: what is wrong, and what to do.
+    /// An AAD prefix that does not fit the file, or ordinals that a module of this type does not have. The text states what is wrong,
+    /// and what to do.
     #[error("{0}")]
     Argument(String),
     /// The footer is signed, and there is no footer key to check the signature.
@@ -74,7 +75,7 @@ pub enum Error {
     /// The input of an encryption is encrypted already.
     #[error("the file is encrypted already: decrypt it first")]
     AlreadyEncrypted,
-    /// Something that this implementation or the format does not support.
+    /// A feature that this implementation or the format does not support.
     #[error("{0}: this is not supported")]
     Unsupported(String),
     /// The source of keys failed.

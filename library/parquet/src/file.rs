@@ -29,8 +29,8 @@ pub fn encrypt_file(
     Ok(output.commit()?)
 }
 
-/// Writes the plain form of an encrypted file. Only the owner can read the output, whatever the mode of the options.
-/// The output has no readable form of columns without a key.
+/// Writes the plain form of an encrypted file. Only the owner can read the output, even if the options set another mode. The output
+/// does not contain the plaintext of columns without a key.
 ///
 /// # Errors
 /// The errors of [`PlainView::open`] and [`PlainView::read_at`]; errors of files, such as an output that exists or is the input.

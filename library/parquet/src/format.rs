@@ -108,8 +108,9 @@ pub(crate) mod column {
     pub(crate) const BLOOM_FILTER: Part =
         (&[Module::BloomFilterHeader, Module::BloomFilterBitset], BLOOM_FILTER_OFFSET, BLOOM_FILTER_LENGTH);
 
-    /// True for the fields that remain visible in a plain footer if the column is encrypted: what readers without the key need to skip
-    /// the column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may reveal values.
+    /// True for the fields that remain visible in a plain footer if the column is encrypted. Readers without the key need these fields
+    /// to skip the column (`Encryption.md`, section 5.5). All other fields, also those that later versions of the format add, may
+    /// reveal values.
     pub(crate) fn is_visible(id: i16) -> bool {
         matches!(id, TYPE..=TOTAL_COMPRESSED_SIZE | DATA_PAGE_OFFSET | DICTIONARY_PAGE_OFFSET)
             || matches!(id, BLOOM_FILTER_OFFSET | BLOOM_FILTER_LENGTH)
@@ -200,10 +201,10 @@ pub(crate) fn outside() -> Error {
     malformed("a column, index or filter is outside of the file")
 }
 
-/// The place of a column chunk's pages: offset and length in bytes.
+/// Returns the offset and the length, in bytes, of the pages of a column chunk.
 pub(crate) fn chunk_range(meta: &Struct) -> Result<(u64, u64)> {
     let data = meta.int(column::DATA_PAGE_OFFSET).ok_or_else(|| missing("the offset of a column chunk"))?;
-    // A chunk without data pages may have the offset 0 for them.
+    // In a chunk without data pages, the offset of the data pages may be 0.
     let start = match dictionary_offset(meta) {
         Some(dictionary) if data <= 0 || dictionary < data => dictionary,
         _ => data,

@@ -1,4 +1,4 @@
-//! Keys, and where they come from.
+//! The keys of a file, and the trait of the sources that find them.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,16 @@ use crate::error::{Error, Result};
 /// Finds the keys of a file.
 pub trait KeySource: Sync {
     /// The key of a column, or the footer key if `column` is None: 16, 24 or 32 bytes. None if there is no key, or if the caller must
-    /// not read the column. `column` is the name in [`KeySource::expected_columns`] that stands for the column. If there is none, it is
-    /// the path of the column: its names from the root joined by dots. `key_metadata` is what the file states about the key.
+    /// not read the column. `column` is the name in [`KeySource::expected_columns`] that stands for the column. If no name there stands
+    /// for the column, `column` is the path of the column: its names from the root joined by dots. `key_metadata` contains the data
+    /// about the key that the file stores.
     ///
     /// # Errors
     /// Any error of the source.
     fn key(&self, column: Option<&str>, key_metadata: Option<&[u8]>) -> Result<Option<Zeroizing<Vec<u8>>>>;
 
-    /// The columns that must be encrypted with a key of their own: a file in which one of them is plain or missing is refused. The
-    /// name of a group stands for all columns in it.
+    /// The columns that must be encrypted with a key of their own: a file in which one of these columns is plain or missing is
+    /// refused. The name of a group means all columns in the group.
     fn expected_columns(&self) -> Vec<String> {
         Vec::new()
     }
@@ -43,7 +44,7 @@ impl Keys {
         self
     }
 
-    /// Adds the key of a column: its names from the root joined by dots. The name of a group stands for all columns in it.
+    /// Adds the key of a column: its names from the root joined by dots. The name of a group means all columns in the group.
     pub fn column(mut self, name: &str, key: &[u8]) -> Keys {
         self.columns.insert(name.into(), Zeroizing::new(key.to_vec()));
         self
@@ -62,7 +63,7 @@ impl KeySource for Keys {
 
 impl std::fmt::Debug for Keys {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // A key may have been given in place of a name.
+        // The names are not printed, because a caller may have passed a key in place of a name.
         f.debug_struct("Keys").field("columns", &self.columns.len()).finish_non_exhaustive()
     }
 }

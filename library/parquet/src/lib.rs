@@ -11,7 +11,7 @@
 //! | `format` | the structures and field numbers of Parquet |
 //! | `columns` | the columns of a file, and the names of columns and groups |
 //! | `aad` | the associated data of modules |
-//! | `keys` | keys, and where they come from |
+//! | `keys` | keys, and the sources that find them |
 //! | `modules` | encrypted modules: their form, their encryption, and their decryption in batches |
 //! | `page` | page headers |
 //! | `read` | the plain view |

@@ -1,7 +1,7 @@
-//! Encrypted modules (`Encryption.md`, section 5.1): a length of 4 bytes, a nonce of 12 bytes, ciphertext, and with GCM a tag of 16
-//! bytes. This module encrypts modules, and decrypts them in batches, in host memory or in memory of a device. The view uses these
-//! functions. Programs with their own Parquet decoder, such as readers on GPUs, find the modules of a file themselves, and call the
-//! public functions.
+//! Encrypted modules (`Encryption.md`, section 5.1). A module consists of a length field of 4 bytes, a nonce of 12 bytes,
+//! ciphertext, and with GCM a tag of 16 bytes. This module encrypts modules, and decrypts them in batches, in host memory or in
+//! memory of a device. The plain view uses these functions. Programs with their own Parquet decoder, such as readers on GPUs, find
+//! the modules of a file themselves, and call the public functions of this module.
 
 use std::ops::Range;
 
@@ -27,12 +27,12 @@ pub(crate) const TAG: usize = 16;
 /// Bytes of a module before its ciphertext: the length and the nonce.
 pub const HEAD: usize = LENGTH + NONCE;
 
-/// How a module is encrypted.
+/// The mode by which a module is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// GCM: a length of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
+    /// GCM: a length field of 4 bytes, a nonce of 12 bytes, ciphertext, and a tag of 16 bytes.
     Gcm,
-    /// CTR: a length of 4 bytes, a nonce of 12 bytes, and ciphertext. Without a tag, changes are not detected.
+    /// CTR: a length field of 4 bytes, a nonce of 12 bytes, and ciphertext. Without a tag, changes are not detected.
     Ctr,
 }
 
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// How a module is protected.
+/// The key, the mode and the associated data of a module.
 #[derive(Clone)]
 pub struct Protection<'a> {
     /// The key of the column, or the footer key.
@@ -125,7 +125,7 @@ impl<'a> EncryptedModule<'a> {
         self.status
     }
 
-    /// True if the length field has the length of the module.
+    /// True if the length field states the actual length of the module.
     fn has_right_length(&self) -> bool {
         let len = self.data.len() + self.protection.kind.overhead();
         let stated = u32::from_le_bytes([self.head[0], self.head[1], self.head[2], self.head[3]]);
@@ -151,13 +151,13 @@ pub(crate) fn module_len(first: &[u8]) -> Result<usize> {
 }
 
 /// Decrypts modules in one batch. The outputs of modules with a wrong length field or a wrong tag are zeroed; the other outputs are
-/// valid. [`EncryptedModule::status`] has the outcome of each module. CTR has no tag: changes are not detected.
+/// valid. [`EncryptedModule::status`] returns the outcome of each module. CTR has no tag: changes are not detected.
 ///
 /// The executor is the planner, or [`lockstep::hazmat::planner::OnStream`] for memory of a device.
 ///
 /// # Errors
-/// [`Error::NotAuthentic`] if any module is not authentic. After other errors all outputs are zeroed as far as
-/// the device permits it, and all statuses are pending.
+/// [`Error::NotAuthentic`] if any module is not authentic. After any other error, all statuses are pending, and all outputs are
+/// zeroed, unless the device cannot zero its memory.
 pub fn decrypt_modules(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>]) -> Result<()> {
     match open(executor, modules)? {
         None => Ok(()),
@@ -170,7 +170,7 @@ pub(crate) fn open(executor: &dyn Executor, modules: &mut [EncryptedModule<'_>])
     if let Err(error) = run(executor, Direction::Decrypt, modules) {
         for module in modules {
             module.status = Status::Pending;
-            // This error matters more than a failure to zero.
+            // Only the first error is returned: an error of zeroing is ignored.
             let _ = transfer::zero_output(executor, &mut module.data);
         }
         return Err(error);
@@ -228,7 +228,7 @@ fn run(executor: &dyn Executor, direction: Direction, modules: &mut [EncryptedMo
         Err(error) => return Err(error.into()),
     }
     statuses.into_iter().zip(&messages).for_each(|(status, message)| *status = message.status);
-    // A pass has keys of one size.
+    // All keys of a pass must have the same size.
     segments.sort_by_key(|segment| segment.key.size());
     for of_size in segments.chunk_by_mut(|one, next| one.key.size() == next.key.size()) {
         executor.run_pass(Pass::Ctr, of_size)?;
@@ -239,7 +239,7 @@ fn run(executor: &dyn Executor, direction: Direction, modules: &mut [EncryptedMo
 /// A module in memory of a device.
 #[derive(Debug, Clone)]
 pub struct DeviceModule<'a> {
-    /// How the module is protected.
+    /// The key, the mode and the associated data of the module.
     pub protection: Protection<'a>,
     /// The module with its length field.
     pub module: DeviceSlice,
@@ -249,7 +249,8 @@ pub struct DeviceModule<'a> {
 }
 
 /// Prepares modules in memory of one device for [`decrypt_modules`]: copies the lengths, nonces and tags to the host, in one copy.
-/// Everything else stays on the device. The copy runs after earlier work on the stream, and the call waits for it.
+/// The ciphertexts stay on the device. The copy starts after the earlier work on the stream, and the call waits for the end of the
+/// copy.
 ///
 /// # Errors
 /// [`Error::Malformed`] if a module is too short; [`Error::Library`] if an output has another length, overlaps in part or is on another
@@ -314,7 +315,7 @@ pub(crate) fn seal(engine: &Engine, plains: Vec<(Protection<'_>, &[u8])>, out: &
     Ok(())
 }
 
-/// The tag of GCM for a plaintext: the signature of a plain footer (`Encryption.md`, section 5.5).
+/// Returns the tag of GCM for a plaintext. This tag is the signature of a plain footer (`Encryption.md`, section 5.5).
 pub(crate) fn sign(engine: &Engine, key: &Key, aad: &[u8], nonce: &[u8], plain: &[u8]) -> Result<[u8; TAG]> {
     let (mut body, mut tag) = (plain.to_vec(), [0; TAG]);
     aead::Key::new(Aead::Gcm, key.bytes())?.seal_in_place(engine, nonce, &[aad], &mut body, &mut tag)?;

@@ -25,6 +25,6 @@ pub(crate) fn set_size(header: &mut Struct, size: usize) -> Result<()> {
     let size = i32::try_from(size).map_err(|_| malformed("a page is too long"))?;
     header.set(page::COMPRESSED_SIZE, Value::i32(size));
     header.remove(page::CRC);
-    // A view adds a field for padding, with a higher number.
+    // The plain view adds a padding field, whose number is higher than all others, to the header.
     ensure(header.has_room(), || malformed("a page header has no room for another field"))
 }

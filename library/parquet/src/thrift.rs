@@ -4,9 +4,9 @@
 //! fields.
 //!
 //! The integers of a structure are decoded. Its other values stay encoded, byte for byte as they were read, until they are
-//! requested. Lists of structures are read and changed element by element. So a structure takes as much
-//! memory as its bytes, and at most [`MAX_FIELDS`] fields in addition. All bytes are scanned when a structure is read; this
-//! takes no memory, and a stack for [`MAX_DEPTH`] levels.
+//! requested. Lists of structures are read and changed element by element. So a structure takes as much memory as its bytes plus
+//! the memory for at most [`MAX_FIELDS`] fields. All bytes are scanned when a structure is read; this takes no memory, and a stack
+//! for [`MAX_DEPTH`] levels.
 
 use crate::error::{Error, Result, cut_off, ensure, malformed, missing};
 
@@ -71,7 +71,8 @@ pub(crate) struct Struct {
 }
 
 impl Struct {
-    /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the structure.
+    /// Reads a structure at the start of the bytes; returns it and its length. None if the bytes end before the end of the
+    /// structure.
     pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Struct, usize)>> {
         Struct::read_only(bytes, |_| true)
     }
@@ -92,7 +93,7 @@ impl Struct {
         Ok(Struct::read(bytes)?.ok_or_else(|| cut_off(what))?.0)
     }
 
-    /// Reads a structure that is followed by nothing.
+    /// Reads a structure that ends at the end of the bytes.
     pub(crate) fn read_whole(bytes: &[u8], what: &str) -> Result<Struct> {
         let (value, len) = Struct::read(bytes)?.ok_or_else(|| cut_off(what))?;
         ensure(len == bytes.len(), || malformed(format!("there are bytes after the {what}")))?;
@@ -121,14 +122,14 @@ impl Struct {
         Ok(())
     }
 
-    /// Sets a field to a string of bytes, if there is one.
+    /// Sets a field to `bytes`; does nothing if they are None.
     pub(crate) fn set_binary(&mut self, id: i16, bytes: Option<&[u8]>) {
         if let Some(bytes) = bytes {
             self.set(id, Value::binary(bytes));
         }
     }
 
-    /// Fails if a reader would refuse the structure, because fields were added.
+    /// Fails if fields were added to the structure, and readers would therefore refuse it.
     pub(crate) fn check(&self) -> Result<()> {
         ensure(self.fields.len() <= MAX_FIELDS, || invalid("too many fields"))
     }
@@ -165,13 +166,14 @@ impl Struct {
         Reader(self.encoded(id, kind::BINARY)?).binary().ok()
     }
 
-    /// A structure. None if there is no such field, or if it has another type.
+    /// Returns the structure in a field. None if the field does not exist or has another type.
     pub(crate) fn structure(&self, id: i16) -> Result<Option<Struct>> {
         let bytes = self.encoded(id, kind::STRUCT);
         bytes.map(|bytes| Struct::read_whole(bytes, "structure")).transpose()
     }
 
-    /// The elements of a list of structures; None if the field is not such a list. An empty list may have elements of any type.
+    /// Returns the elements of a list of structures; None if the field is not a list of structures. For an empty list, the type of
+    /// the elements is not checked.
     pub(crate) fn structs(&self, id: i16) -> Option<Structs<'_>> {
         let mut reader = Reader(self.encoded(id, kind::LIST)?);
         let (element, left) = reader.list_header().ok()?;
@@ -179,7 +181,7 @@ impl Struct {
     }
 
     /// Changes the elements of a list of structures, one after the other. `change` gets the index of the element and the element.
-    /// Fails if there is no such list; `what` names it.
+    /// Fails if the field is not a list of structures; `what` is its name for the error.
     pub(crate) fn rewrite(
         &mut self,
         id: i16,
@@ -217,8 +219,9 @@ impl Struct {
         out
     }
 
-    /// The encoding, of exactly `len` bytes: a last field, whose number no structure of Parquet has, fills the rest. None if the
-    /// fields take too much space, or if space is to be filled and the highest number is negative.
+    /// Returns an encoding of exactly `len` bytes. After the fields of the structure, a padding field, whose number no structure of
+    /// Parquet uses, fills the remaining bytes. None if the fields need more than `len` bytes, or if padding is needed and the
+    /// highest field number is negative.
     pub(crate) fn encode_padded(&self, len: usize) -> Option<Vec<u8>> {
         /// The least number of the padding field. It is higher than the numbers of all other fields.
         const PADDING: i16 = 15;
@@ -382,7 +385,7 @@ impl<'a> Reader<'a> {
             }
         }
         fields.sort_by_key(|(id, _)| *id);
-        // Readers differ in which of the two they take.
+        // Some readers would use the first of the two fields, and other readers the second.
         if fields.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(Stop::Bad("a field occurs twice"));
         }
@@ -404,7 +407,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Encoded(kind, start[..start.len() - self.0.len()].to_vec()))
     }
 
-    /// Skips a value. As an element of a collection, a Boolean takes a byte.
+    /// Skips a value. A Boolean takes one byte if it is an element of a collection, and no byte if it is a field.
     fn skip(&mut self, kind: u8, depth: usize, is_element: bool) -> Step<()> {
         if depth > MAX_DEPTH {
             return Err(Stop::Bad("too deep"));
@@ -488,7 +491,7 @@ fn write_struct(out: &mut Vec<u8>, value: &Struct) {
     out.push(0);
 }
 
-/// Writes the fields of a structure, without its end; returns the number of the last one.
+/// Writes the fields of a structure, without its end; returns the number of the last field.
 fn write_fields(out: &mut Vec<u8>, value: &Struct) -> i16 {
     let mut last = 0;
     for (id, value) in &value.fields {

@@ -1,9 +1,9 @@
 //! Authenticated encryption of many messages in one array: `lockstep.tensor.seal` and `open`.
 //!
-//! On a device GCM takes a `Table`, whose arrays describe the messages. The host supplies a key, nonces and offsets in page-locked memory,
-//! which the device reads at its address (unified addressing). So the call does not wait for earlier work on the stream. For the other
-//! modes no device reads a table: keys, nonces and tags pass through the host, and the call waits for the end of the work. The data stay
-//! on the device.
+//! On a device GCM takes a `Table`, whose arrays describe the messages. The offsets, and a key and nonces that are on the host, are
+//! copied to page-locked memory, which the device reads at the address of the host (unified addressing). So the call does not wait for
+//! earlier work on the stream. For all other modes, no device reads a table: keys, nonces and tags pass through the host, and the call
+//! waits for the end of the work. The data stay on the device.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ use crate::forks::detached;
 use crate::hazmat::direction;
 use crate::tensor::{Imported, Keep, Place, start_in_background};
 
-/// The bytes of a nonce of GCM.
+/// The length of a nonce of GCM in bytes.
 const NONCE: usize = 12;
 /// The alignment of arrays that a device reads in words of 16 bytes.
 const ALIGNMENT: u64 = 16;
@@ -45,16 +45,17 @@ struct Call {
     status: Imported,
     /// The messages, as ranges of the data.
     ranges: Vec<Range<usize>>,
-    /// The bytes of a key.
+    /// The length of a key in bytes.
     key_len: usize,
-    /// The bytes of a nonce, and those from one nonce to the next.
+    /// The length of a nonce, and the distance from one nonce to the next, in bytes.
     nonce_len: usize,
     nonce_stride: usize,
 }
 
-/// Encrypts or decrypts messages by the mode of a class of `lockstep.aead`. `key` has one key, or one for each message; `nonces` one
-/// nonce, or rows of nonces; of rows of 16 bytes the first 12 are used. Without offsets the messages have equal lengths. `out` has the
-/// size of `data` and may be the same array; `tags` has 16 bytes for each message and `status` one.
+/// Encrypts or decrypts messages by the mode of a class of `lockstep.aead`. `key` contains one key for all messages, or one key for
+/// each message. `nonces` contains a nonce, or a row with a nonce for each message; of rows of 16 bytes, the first 12 bytes are the
+/// nonce. Without offsets the messages have equal lengths. `out` has the size of `data` and may be the same array. For each message,
+/// `tags` has 16 bytes, and `status` has one byte.
 #[pyfunction]
 #[pyo3(signature = (mode, seals, key, nonces, data, out, tags, status, offsets, stream))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of lockstep.tensor.seal and open")]
@@ -107,7 +108,7 @@ pub(crate) fn tensor_batch(
     }
 }
 
-/// The bytes of a mode's nonces in an array.
+/// Returns the length in bytes of the nonces of a mode.
 fn nonce_len(mode: Aead) -> PyResult<usize> {
     let row = mode.row();
     let class = name(mode);
@@ -117,7 +118,7 @@ fn nonce_len(mode: Aead) -> PyResult<usize> {
     Ok(if row.nonces.contains(NONCE) { NONCE } else { *row.nonces.ranges[0].start() })
 }
 
-/// The bytes from one nonce to the next, and the number of nonces.
+/// Returns the distance in bytes from one nonce to the next, and the number of nonces. `len` is the length of a nonce.
 fn nonces_of(nonces: &Imported, len: usize) -> PyResult<(usize, usize)> {
     match nonces.shape[..] {
         [one] if nonces.item == 1 && one == len => Ok((len, 1)),
@@ -132,7 +133,7 @@ fn nonces_of(nonces: &Imported, len: usize) -> PyResult<(usize, usize)> {
     }
 }
 
-/// The messages: equal parts, or the parts between offsets.
+/// Returns the ranges of the messages in the data: equal parts, or the parts between the offsets.
 fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec<Range<usize>>> {
     let Some(offsets) = offsets else {
         let are_equal = count > 0 && len.is_multiple_of(count);
@@ -147,7 +148,7 @@ fn ranges(count: usize, len: usize, offsets: Option<Vec<usize>>) -> PyResult<Vec
     Ok(offsets.windows(2).map(|pair| pair[0]..pair[1]).collect())
 }
 
-/// The memory of an array that `check` has found on the device of the data.
+/// Returns the memory of an array. `check` has found that this memory is on the device of the data.
 fn on_device(array: &Imported) -> DeviceSlice {
     array.place.on_device().expect("`check` found the array on the device").clone()
 }
@@ -201,9 +202,9 @@ impl Call {
         };
         let nonces = Strings::Rows(input(&self.nonces), self.nonce_stride, self.nonce_len);
         let (mode, count, aads) = (self.mode, self.ranges.len(), Strings::Shared(Input::EMPTY));
-        // An exception would leave an unknown part of the data encrypted if `to` is `from`.
+        // The batch is not interruptible: if `to` is `from`, an exception would leave an unknown part of the data encrypted.
         let batch = Batch { mode, direction, tag: TAG, count, keys, nonces, aads, is_interruptible: false };
-        // A status of an earlier call must not look like one of this call.
+        // All statuses are set first, because a status of an earlier call must not look like a status of this call.
         status.fill(Status::Pending as u8);
         let expected = input(&self.tags);
         let statuses = batch.run(py, |index| {
@@ -243,7 +244,7 @@ impl Call {
         let keys = keys.collect::<Result<Vec<_>, _>>().map_err(from_core)?;
         let seals = direction == Direction::Encrypt;
         let mut tags = if seals { vec![0; self.tags.len()] } else { read(&self.tags)?.to_vec() };
-        // A single key is for all messages.
+        // A single key is used for all messages.
         let parts = self.ranges.iter().zip(tags.chunks_exact_mut(TAG)).zip(keys.iter().cycle()).enumerate();
         let messages = parts.map(|(index, ((range, tag), key))| {
             let tag = if seals { Tag::Write(tag) } else { Tag::Expect(tag) };
@@ -263,7 +264,7 @@ impl Call {
         if seals && failure.is_none() {
             write(&self.tags, &tags)?;
         }
-        // Also after a failure, so that no status of an earlier call is left.
+        // The statuses are written also after a failure, so that no status of an earlier call remains.
         write(&self.status, &statuses)?;
         failure.map_or(Ok(()), Err)
     }
@@ -298,8 +299,8 @@ impl Call {
         })
     }
 
-    /// The messages as a device reads them, and page-locked memory with the offsets, the lengths, and the nonces and the key if they are
-    /// on the host.
+    /// Returns the table of the messages that a device reads, and the page-locked memory to which the table refers. This memory
+    /// contains the offsets and the lengths. It also contains the nonces and the key if they are on the host.
     fn table(&self, engine: &Engine, device: DeviceId) -> PyResult<(Table, PinnedBuffer)> {
         let count = self.ranges.len();
         let (nonces_at, key_at) = (16 * count, 32 * count);

@@ -1,4 +1,4 @@
-//! One message: from the arguments of a call to its result.
+//! The encryption or decryption of one message: the checks of the arguments of a call, and its result.
 
 use lockstep::aead::{Data, Direction, Error as CoreError, Message, Result as CoreResult, Status, Tag};
 use lockstep::hazmat::data::DeviceSlice;
@@ -20,7 +20,7 @@ use crate::tensor::{Transform, is_tensor};
 pub(super) struct Header<'a> {
     pub(super) nonce: &'a [u8],
     pub(super) aad: &'a [&'a [u8]],
-    /// The memory of the objects with the nonce and the associated data. The slices can be copies of it.
+    /// The memory of the objects with the nonce and the associated data. The slices above can be copies of this memory.
     pub(super) places: &'a [Memory],
 }
 
@@ -32,7 +32,7 @@ struct Call<'a> {
 }
 
 impl Cipher {
-    /// Returns ciphertext and tag, or the plaintext, as new `bytes`, or as a new array if the data are one.
+    /// Returns ciphertext and tag, or the plaintext, as new `bytes`, or as a new array if the data are an array.
     #[inline]
     pub(super) fn run<'py>(
         &self,
@@ -91,15 +91,16 @@ impl Transform for Call<'_> {
         }
         let (from, to) = by_direction(direction, plain, body);
         let (key, caller, mut expected) = (cipher.key(), Attached::new(py)?, [0; TAG]);
-        // SAFETY: the output is an exported writable buffer, and the data are valid for reads. Body and tag are disjoint parts of one of
-        // them, and the tag does not overlap the other one. No slice of the nonce or of the associated data overlaps the output.
+        // SAFETY: the output is an exported writable buffer, and the data are valid for reads. The body and the tag are disjoint parts
+        // of the sealed message, and the tag does not overlap the plaintext. No slice of the nonce or of the associated data overlaps
+        // the output.
         let done = unsafe {
             let data = host_data(from, to)?;
             check_nonce(cipher.mode(), header.nonce)?;
             let tag = match direction {
                 Direction::Encrypt => Tag::Write(slice_mut(tag)),
                 Direction::Decrypt => {
-                    // Other threads can change the tag.
+                    // The tag is copied, because other threads can change it during the call.
                     read_shared(tag, &mut expected[..tag.len]);
                     Tag::Expect(&expected[..tag.len])
                 }
@@ -109,8 +110,8 @@ impl Transform for Call<'_> {
         done.map_err(|error| exception(direction, error))
     }
 
-    /// Nonce, associated data and tag pass through the host, and a wrong tag must raise an exception. So these calls wait for the end of
-    /// the work. `lockstep.tensor` has calls that do not wait.
+    /// The nonce, the associated data and the tag pass through the host, and a wrong tag must raise an exception. So a call of this
+    /// function waits for the end of the work. `lockstep.tensor` has calls that do not wait.
     fn on_device(
         &self,
         py: Python<'_>,
@@ -149,8 +150,8 @@ impl Transform for Call<'_> {
     }
 }
 
-/// Returns the arguments in the same order for encryption, and in the opposite order for decryption. For data and output of a call this is
-/// (plaintext, sealed message); for plaintext and body of the sealed message it is (input, output).
+/// Returns the arguments in the same order for encryption, and in the opposite order for decryption. It thus converts the pair (data,
+/// output) of a call to (plaintext, sealed message), and the pair (plaintext, body of the sealed message) to (input, output).
 #[inline]
 fn by_direction<T>(direction: Direction, first: T, second: T) -> (T, T) {
     match direction {

@@ -78,9 +78,9 @@ fn with_strings<T>(
     call(Header { nonce: &[], aad: &strings, places: &places })
 }
 
-/// The classes of the modes: the name; the mode; the function that reads nonce and associated data; the argument for the nonce, if there is
-/// one; the type of the associated data; the argument for the length of tags, if there is one, and the length; the default of `bit_length`,
-/// if there is one.
+/// Defines the classes of the modes. The elements of an entry are: the name of the class; its mode; the function that reads the nonce
+/// and the associated data; the name of the argument for the nonce, if the mode has nonces; the type of the associated data; the name
+/// of the argument for the length of tags, if it can be chosen, and this length; the default of `bit_length`, if there is a default.
 macro_rules! classes {
     ($(
         $(#[$doc:meta])*
@@ -171,7 +171,7 @@ macro_rules! classes {
         }
     )*
 
-    /// Adds the classes to the module, and the tuple `AEADS` of them.
+    /// Adds the classes to the module, and adds `AEADS`, the tuple of all classes.
     ///
     /// # Errors
     /// `AttributeError` if a mode has no class.

@@ -16,17 +16,18 @@ use crate::hazmat::direction;
 
 /// A batch is processed in parts of this many bytes.
 const PART: usize = 32 << 20;
-/// If one thread processes short messages, parts have this many bytes: the descriptions of the messages of a part then fit in
-/// the caches.
+/// The number of bytes of a part if one thread processes short messages. The descriptions of the messages of such a part fit in the
+/// caches.
 const PART_OF_ONE_THREAD: usize = 256 << 10;
-/// When parts are formed, a message counts as this many bytes more than its data, for the time of the preparation of its key.
+/// The number of bytes that are added to the length of each message when parts are formed. The preparation of the key of a message
+/// takes as long as processing this number of bytes.
 const PREPARATION: usize = 512;
 
 /// An argument: strings of bytes, one for each message.
 pub(super) enum Strings<'py> {
     /// One string for all messages.
     Shared(Input<'py>),
-    /// Rows of a width, and the length of the string at the start of a row.
+    /// The bytes of all rows, the width of a row, and the length of the string at the start of each row.
     Rows(Input<'py>, usize, usize),
     List(Objects<'py>),
 }
@@ -34,7 +35,8 @@ pub(super) enum Strings<'py> {
 /// The objects that were in a list at the start of a call.
 pub(super) struct Objects<'py> {
     objects: Bound<'py, PyTuple>,
-    /// If true, None stands for an empty string. Otherwise None causes a `TypeError`, since an empty string would hide a mistake.
+    /// If true, the object None means an empty string. Otherwise None causes a `TypeError`, because treating it as an empty string
+    /// would hide a mistake.
     none_is_empty: bool,
     /// Copies and exported buffers of the objects that are not `bytes`. No element is removed, so their memory stays valid.
     kept: RefCell<Vec<Input<'py>>>,
@@ -45,7 +47,7 @@ impl<'py> Objects<'py> {
         Objects { objects: list.to_tuple(), none_is_empty, kept: RefCell::default() }
     }
 
-    /// The bytes of the object with an index.
+    /// Returns the bytes of the object with this index.
     #[inline]
     fn get(&self, index: usize) -> PyResult<&[u8]> {
         let object = self.objects.get_borrowed_item(index)?;
@@ -65,7 +67,8 @@ impl<'py> Objects<'py> {
 }
 
 impl<'py> Strings<'py> {
-    /// The strings of an argument: None, a buffer for all messages, a tuple of a buffer with rows and their width, or a list.
+    /// Reads the strings of an argument. The argument is None, a buffer for all messages, a list, or a tuple of a buffer with rows
+    /// and the width of a row.
     ///
     /// # Errors
     /// Those of [`Input`]; `ValueError` if there is not one string for each of `count` messages.
@@ -130,7 +133,7 @@ impl<'py> Batch<'py> {
         Ok(Batch { mode, direction, tag, count, keys, nonces, aads, is_interruptible: true })
     }
 
-    /// The length of the output for an input of `len` bytes; None for an encrypted message without a whole tag.
+    /// The length of the output for an input of `len` bytes; None if an encrypted message is shorter than its tag.
     fn output_len(&self, len: usize) -> Option<usize> {
         match self.direction {
             Direction::Encrypt => len.checked_add(self.tag),
@@ -155,15 +158,15 @@ impl<'py> Batch<'py> {
         (data.expect(CHECKED), tag)
     }
 
-    /// Processes the messages. `memory` returns the data and the tag of a message; None for a message without a whole tag. Returns the
-    /// outcome of each message.
+    /// Processes the messages. `memory` returns the data and the tag of a message; None if an encrypted message is shorter than its
+    /// tag. Returns the outcome of each message.
     pub(super) fn run<'a>(
         &'a self,
         py: Python<'_>,
         mut memory: impl FnMut(usize) -> PyResult<Option<(HostData<'a>, Tag<'a>)>>,
     ) -> PyResult<Vec<Status>> {
         let caller = Attached::new(py)?;
-        // For other modes and for long messages of GCM, the planner may choose another device. It needs many messages at once.
+        // For other modes and for long messages of GCM, the planner may choose another device, which needs many messages at once.
         let is_inline = self.mode == Aead::Gcm && engine::inline_kernel().is_some();
         let is_of_one_thread = is_inline && engine::current(py)?.threads() == 1;
         let mut statuses = vec![Status::Pending; self.count];
@@ -174,7 +177,7 @@ impl<'py> Batch<'py> {
             messages.clear();
             indices.clear();
             let mut size = 0;
-            // One long message is enough for a larger part: the planner, which may process it, needs many at once.
+            // One long message makes the part larger: the planner may process the part, and needs many messages at once.
             let mut part = if is_of_one_thread { PART_OF_ONE_THREAD } else { PART };
             while size < part
                 && let Some(index) = next.next()
@@ -232,7 +235,7 @@ pub(crate) fn many_in_list<'py>(
         };
         let (bytes, memory) = unfilled_bytes(py, len)?;
         outputs.push(Some(bytes));
-        // SAFETY: the memory is initialised, and belongs to an object of this function, which nothing else has access to yet.
+        // SAFETY: the memory is initialised, and belongs to a new object of this function, to which nothing else has access yet.
         Ok(Some(batch.data(from, unsafe { slice_mut(memory) })))
     })?;
     let outputs = outputs.into_iter().zip(statuses);
@@ -248,8 +251,9 @@ pub(crate) enum Places {
     Offsets(Vec<usize>),
 }
 
-/// Encrypts or decrypts the messages in a buffer, which are at `places`: (number, length), or n + 1 offsets. The outputs follow each
-/// other in `output`. `statuses` has a byte for each message, which is set to 1 if the message is authentic; other outputs are zeroed.
+/// Encrypts or decrypts the messages in a buffer. `places` gives their positions: (number, length), or n + 1 offsets for n messages.
+/// The outputs are stored one after the other in `output`. `statuses` has a byte for each message, which is set to 1 if the message
+/// is authentic. The outputs of messages that are not authentic are zeroed.
 #[pyfunction]
 #[allow(clippy::too_many_arguments, reason = "the arguments of a batch")]
 pub(crate) fn many_in_buffer(

@@ -28,7 +28,7 @@ use crate::forks::{Origin, detached};
 /// The length of full tags in bytes.
 const TAG: usize = 16;
 
-/// A thread that is attached to the interpreter. Long work is detached.
+/// A caller on a thread that is attached to the interpreter. For long work, the thread is detached.
 struct Attached<'py>(Python<'py>);
 
 impl<'py> Attached<'py> {
@@ -94,7 +94,8 @@ impl Cipher {
         format!("<lockstep.aead.{class}: key of {bits} bits, tags of {tag} bits>")
     }
 
-    /// The key for a call. In a child process it is a copy if another thread may have been expanding the key during the fork.
+    /// Returns the key for a call. In a child process, the result is a copy of the key if another thread may have been expanding
+    /// the key during the fork.
     #[inline]
     fn key(&self) -> Cow<'_, Key> {
         if self.origin.is_usable() { Cow::Borrowed(&self.key) } else { Cow::Owned(self.key.clone()) }
@@ -106,7 +107,7 @@ fn wrong_key(mode: Aead) -> PyErr {
     PyValueError::new_err(format!("{} key must be {} bits.", name(mode), bits(mode)))
 }
 
-/// The lengths of a mode's keys in bits, in words.
+/// The text that lists the lengths of a mode's keys in bits.
 fn bits(mode: Aead) -> String {
     let lengths: Vec<_> = mode.key_lengths().iter().map(|len| (8 * len).to_string()).collect();
     match &lengths[..] {

@@ -15,7 +15,7 @@ use super::{BLOCK, StreamKey, blocks};
 use crate::buffer::Input;
 use crate::error::ensure;
 
-/// The bytes of keystream that are made at once.
+/// The number of bytes of keystream that are computed at once.
 const BUFFER: usize = 4096;
 
 /// `bitgen_t` of numpy/random/bitgen.h. It is a part of numpy's stable C interface.
@@ -34,7 +34,7 @@ struct State {
     /// The number of the first block of the keystream after those in the buffer.
     next: u128,
     buffer: Zeroizing<[u8; BUFFER]>,
-    /// The bytes of the buffer that are used up.
+    /// The number of bytes at the start of the buffer that have been used.
     used: usize,
 }
 
@@ -97,7 +97,7 @@ unsafe extern "C" fn next_double(state: *mut c_void) -> f64 {
 /// The state behind a `numpy.random.BitGenerator`. All of its methods are called with the lock of the `BitGenerator` held.
 #[pyclass(frozen, module = "lockstep.random")]
 pub(crate) struct NumpyBits {
-    /// The address stays the same, because numpy has it.
+    /// The state is in a box, because its address must not change: numpy stores the address.
     state: Box<UnsafeCell<State>>,
 }
 
@@ -127,12 +127,13 @@ impl NumpyBits {
         }
         let state = self.state.get().cast();
         let filled = Interface { state, next_uint64, next_uint32, next_double, next_raw: next_uint64 };
-        // SAFETY: a capsule of this name has a `bitgen_t`, which numpy has not yet copied, since it is that of a new object.
+        // SAFETY: a capsule of this name has a `bitgen_t`, which numpy has not yet copied, because the capsule belongs to a new
+        // object.
         unsafe { interface.cast::<Interface>().write(filled) };
         Ok(())
     }
 
-    /// The block of the next word, and the bytes of the block that are used up.
+    /// The number of the block that contains the next word, and the number of bytes of this block that have been used.
     #[getter]
     fn position(&self) -> (u128, usize) {
         // SAFETY: the caller holds the lock.
@@ -148,7 +149,7 @@ impl NumpyBits {
 impl NumpyBits {
     fn start(key: StreamKey, block: u128, used: usize) -> PyResult<NumpyBits> {
         let state = State { key, next: 0, buffer: Zeroizing::new([0; BUFFER]), used: 0 };
-        // The keystream is written to its final place.
+        // The state is moved to its box before the keystream is written, so that the move leaves no copy of the keystream.
         let mut state = Box::new(UnsafeCell::new(state));
         state.get_mut().set_position(block, used)?;
         Ok(NumpyBits { state })

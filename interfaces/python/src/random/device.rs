@@ -14,14 +14,14 @@ use super::blocks;
 use crate::engine;
 use crate::tensor::{Allocation, Imported, start_in_background};
 
-/// Bytes of zeros on a device, whose encryption is the keystream. They stay in the cache of a GPU.
+/// Number of zero bytes on a device. Their encryption is the keystream. This number of bytes stays in the cache of a GPU.
 const ZEROS: usize = 4 << 20;
 
 /// The zeros of the device that was used last.
 static CURRENT: Mutex<Option<Arc<Allocation>>> = Mutex::new(None);
 
 fn zeros(engine: &Engine, device: DeviceId) -> CoreResult<Arc<Allocation>> {
-    // A thread that did not survive a fork may hold the lock.
+    // After a fork, a thread of the parent that does not exist here may hold the lock. So this function does not wait for the lock.
     let known = CURRENT.try_lock().ok().and_then(|current| current.clone());
     if let Some(zeros) = known.filter(|zeros| zeros.is_of(engine, device)) {
         return Ok(zeros);

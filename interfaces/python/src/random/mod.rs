@@ -1,4 +1,4 @@
-//! Random numbers: AES-256-CTR with a key and a position, and numbers made of its keystream.
+//! Random numbers: AES-256-CTR with a key and a position, and numbers that are computed from its keystream.
 //!
 //! Block `n` of the keystream is the encryption of `n` as a 128-bit big-endian number (SP 800-38A, 6.5). Every call starts with a whole
 //! block and uses whole blocks, so results depend on the key, the position and the arguments only, not on the device.
@@ -30,13 +30,13 @@ use crate::forks::{Origin, detached};
 use crate::tensor::{Imported, Place};
 use words::Bounded;
 
-/// The bytes of a block.
+/// The number of bytes of a block.
 const BLOCK: usize = 16;
-/// The bytes that are encrypted at once on the calling thread. They fit into the nearest caches.
+/// The number of bytes that are encrypted at once on the calling thread. This many bytes fit into the nearest caches.
 const PIECE: usize = 32 << 10;
 /// Conversions are divided among threads that have at least this many bytes each.
 const THREAD_BYTES: usize = 1 << 20;
-/// Zeros, whose encryption is the keystream.
+/// Zeros. Their encryption in CTR mode is the keystream.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The number of blocks that this many bytes need.
@@ -75,7 +75,7 @@ impl StreamKey {
     fn write(&self, engine: &Engine, block: u128, to: &mut [u8]) -> CoreResult<()> {
         if to.len() <= PIECE && engine::inline_kernel().is_some() {
             self.write_inline(block, to);
-            // The kernel's loops with many vectors leave the first and the last round key on the stack.
+            // The stack is wiped, because the kernel's loops with many vectors leave the first and the last round key on it.
             stack::wipe::<2>();
             return Ok(());
         }
@@ -91,8 +91,8 @@ impl StreamKey {
         engine.planner().run_pass(Pass::Ctr, &mut segments)
     }
 
-    /// Writes floating-point numbers, made of the keystream from a block on. `convert` makes numbers of the bytes in a buffer. The length
-    /// of `to` is a multiple of the size of a number.
+    /// Writes floating-point numbers that are computed from the keystream from a block on. `convert` replaces the bytes in a buffer by
+    /// numbers. The length of `to` is a multiple of the size of a number.
     fn write_floats(
         &self,
         engine: &Engine,
@@ -117,7 +117,7 @@ impl StreamKey {
         in_parallel(threads, parts.collect(), |(start, part)| write(start, part)).into_iter().collect()
     }
 
-    /// Writes integers, made of the keystream from a block on; returns the number of blocks that were used.
+    /// Writes integers that are computed from the keystream from a block on; returns the number of blocks that were used.
     fn write_integers(
         &self,
         engine: &Engine,
@@ -146,14 +146,14 @@ fn out_of_memory() -> PyErr {
 #[pyclass(frozen, module = "lockstep.random")]
 pub(crate) struct Keystream {
     key: StreamKey,
-    /// The next block. Only attached threads take the lock, and they do not detach while they hold it. So no thread can fork while
-    /// another thread holds the lock.
+    /// The number of the next block. Only attached threads take the lock, and they do not detach while they hold it. So no thread
+    /// can fork while another thread holds the lock.
     position: Mutex<u128>,
     origin: Origin,
 }
 
 impl Keystream {
-    /// Advances the position by a number of blocks; returns the earlier one.
+    /// Advances the position by a number of blocks; returns the earlier position.
     fn take(&self, count: u128) -> u128 {
         let mut position = lock(&self.position);
         let start = *position;
@@ -170,7 +170,8 @@ impl Keystream {
     ) -> PyResult<T> {
         let engine = engine::current(py)?;
         let start = self.take(used);
-        // In a child process the key may be in an unfinished state, if another thread was in a call during the fork.
+        // In a child process, the expanded key may be incomplete if another thread was in a call during the fork. In this case a
+        // copy of the key is used.
         let copy = if self.origin.is_usable() { None } else { Some(self.key.duplicate()?) };
         let key = copy.as_ref().unwrap_or(&self.key);
         detached(py, || work(key, &engine, start)).map_err(from_core)
@@ -188,7 +189,7 @@ unsafe fn host(array: &Imported) -> PyResult<&mut [u8]> {
             "numbers other than bytes are written to memory of the host: use the arrays of lockstep.random for a device",
         ));
     };
-    // SAFETY: the memory is valid while the array is imported; the rest is guaranteed by the caller.
+    // SAFETY: the memory is valid while the array is imported; the caller guarantees that no other slice of it is in use.
     Ok(unsafe { slice_mut(memory) })
 }
 
@@ -222,7 +223,8 @@ impl Keystream {
         })
     }
 
-    /// Fills an array of any type, on the host or on a device, with bytes. On a device it returns when the work is queued.
+    /// Fills an array of any type, on the host or on a device, with random bytes. For an array on a device, the call returns when
+    /// the work is queued.
     #[pyo3(signature = (array, stream=None))]
     fn fill(
         &self,
@@ -240,7 +242,8 @@ impl Keystream {
         self.run(py, used, |key, engine, start| key.write(engine, start, to))
     }
 
-    /// Fills an array on the host with numbers: "uniform" or "normal", of 4 or 8 bytes as the elements of the array.
+    /// Fills an array on the host with random numbers of the distribution `kind`: "uniform" or "normal". The elements of the array
+    /// have 4 or 8 bytes.
     fn floats(&self, py: Python<'_>, array: &Bound<'_, PyAny>, kind: &str) -> PyResult<()> {
         let array = Imported::write(array, None)?;
         let convert = match (kind, array.item) {

@@ -1,4 +1,4 @@
-//! Numbers made of random words.
+//! The conversion of random words to numbers.
 //!
 //! All numbers are functions of words of 32 or 64 bits, little-endian, in the order of the keystream. Floating-point numbers are made by
 //! operations that IEEE 754 rounds exactly, in a fixed order, so they are the same on every device.
@@ -16,8 +16,8 @@ pub(super) fn uniform64(bytes: &mut [u8]) {
     replace(bytes, |word| unit(u64::from_le_bytes(word)).to_le_bytes());
 }
 
-/// Replaces 32-bit words by normal numbers of 32 bits. Such a word stands for a 64-bit word with its bits, followed by a one and zeros,
-/// which is the middle of the possible values.
+/// Replaces 32-bit words by normal numbers of 32 bits. Each word is extended to 64 bits by a one and 31 zeros. The result is the middle
+/// of all 64-bit words that begin with the bits of the word.
 pub(super) fn normal32(bytes: &mut [u8]) {
     let widened = |word| (u64::from(u32::from_le_bytes(word)) << 32) | (1 << 31);
     replace(bytes, |word| (normal(widened(word)) as f32).to_le_bytes());
@@ -88,12 +88,13 @@ pub(super) struct Bounded {
     /// The largest integer.
     pub(super) last: u64,
     pub(super) low: i64,
-    /// The bytes of a result: 1, 2, 4 or 8.
+    /// The number of bytes of a result: 1, 2, 4 or 8.
     pub(super) result: usize,
 }
 
 impl Bounded {
-    /// Writes integers plus `low` to `to` until it is full or the words end. Returns the numbers of bytes that were read and written.
+    /// Writes integers plus `low` to `to` until `to` is full or the words end. Returns the numbers of bytes that were read and
+    /// written.
     pub(super) fn convert(self, words: &[u8], to: &mut [u8]) -> (usize, usize) {
         // A word has 4 bytes if all integers are below 2^32.
         match (self.last >> 32, self.result) {
@@ -120,7 +121,8 @@ impl Bounded {
             bytes[..WORD].copy_from_slice(word);
             let candidate = u64::from_le_bytes(bytes) & mask;
             let result = (self.low as u64).wrapping_add(candidate).to_le_bytes();
-            // A skipped word is overwritten by the next one. A branch would often be predicted wrongly.
+            // For a skipped word, `written` does not change, so that the next result overwrites this result. A branch in place of
+            // the selection would often be predicted wrongly.
             place.copy_from_slice(&result[..RESULT]);
             written = select_unpredictable(candidate <= self.last, written + 1, written);
         }

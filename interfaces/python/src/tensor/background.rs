@@ -1,8 +1,8 @@
 //! Work on device memory that goes on after the call has returned.
 //!
-//! A thread of a pool submits the work. The caller waits only for the submission, so the order of work on a stream is the order
-//! of the calls. The thread then waits for the end of the work, drops the references to the arrays, and records a failure for a
-//! later call. At most [`THREADS`] jobs are in progress; further calls wait.
+//! A thread of a pool submits the work. The caller waits only for the submission, so the order of work on a stream is the order of
+//! the calls. The thread then waits for the end of the work, drops the references to the arrays, and records a failure, which a
+//! later call raises. At most [`THREADS`] jobs are in progress; further calls wait.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,12 +19,12 @@ use crate::error::from_core;
 use crate::forks::{Call, detached};
 use crate::task::PERIOD;
 
-/// The maximum number of works in progress.
+/// The maximum number of jobs in progress.
 const THREADS: usize = 32;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The pool of this process. The child of a fork makes a new one.
+/// The pool of this process. The child of a fork makes its own pool.
 static POOL: Mutex<Option<Arc<Pool>>> = Mutex::new(None);
 
 #[derive(Default)]
@@ -77,11 +77,12 @@ impl Pool {
     }
 }
 
-/// Starts work. `work` calls its argument after the submission to the device, and returns when the device has finished. `keep` is
-/// dropped afterwards.
+/// Starts a job. `work` must call its argument after it has submitted the work to the device, and must return when the device has
+/// finished. After `work` has returned, `keep` is dropped.
 ///
 /// # Errors
-/// The exception for an error before the submission, or for the failure of earlier work, in which case nothing is done.
+/// The exception for an error before the submission. If earlier work has failed, the exception for this failure; in this case no
+/// job is started.
 pub(crate) fn start(
     py: Python<'_>,
     keep: Vec<Keep>,
@@ -95,7 +96,7 @@ pub(crate) fn start(
     let owner = Arc::clone(&pool);
     let job = move || {
         let is_submitted = Cell::new(false);
-        // The caller waits for one report only.
+        // The caller receives only the first report, so an error of sending is ignored.
         let submitted = || {
             is_submitted.set(true);
             let _ = report.send(Ok(()));
@@ -109,7 +110,7 @@ pub(crate) fn start(
             }
             outcome => drop(report.send(outcome)),
         }
-        // After the end of the interpreter, objects of Python cannot be dropped.
+        // After the end of the interpreter, objects of Python cannot be dropped, so they are leaked.
         let mut keep = Some(keep);
         if Python::try_attach(|_| drop(keep.take())).is_none() {
             std::mem::forget(keep);

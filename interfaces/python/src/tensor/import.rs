@@ -44,7 +44,7 @@ impl Place {
     }
 }
 
-/// The memory of an array, which stays valid as long as this value.
+/// The memory of an array. The memory stays valid as long as this value exists.
 pub(crate) struct Imported {
     pub(crate) place: Place,
     pub(crate) shape: Vec<usize>,
@@ -78,12 +78,12 @@ unsafe impl DlpackStream for Consumer {
     }
 
     unsafe fn wait_for_producer(&self, _: DLDevice, producer: *mut c_void) -> PyResult<bool> {
-        // Work on one stream is in order.
+        // No wait is necessary if the producer uses the same stream, because work on one stream runs in order.
         Ok(producer as u64 == self.0.number())
     }
 }
 
-/// True if an object has to be read by DLPack or by `__cuda_array_interface__`, since it has no buffer.
+/// True if an object has no buffer, so that it must be read by DLPack or by `__cuda_array_interface__`.
 ///
 /// # Errors
 /// The exception of an attribute of the object, unless it is `AttributeError`.
@@ -106,7 +106,8 @@ fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
     has && !is_jax()
 }
 
-/// The result of a call for its caller: an array of JAX if `like` is one, otherwise the array that was made.
+/// Converts the array with the result of a call to the type of `like`: to an array of JAX if `like` is an array of JAX. Otherwise
+/// returns the array unchanged.
 pub(crate) fn result_like<'py>(
     array: &Bound<'py, PyAny>,
     like: &Bound<'py, PyAny>,
@@ -138,11 +139,12 @@ pub(crate) fn array_size(
 }
 
 impl Imported {
-    /// The memory of an array, to read. The stream is the caller's: None, a number or an object, as `lockstep.tensor` documents.
+    /// Imports the memory of an array for reading. `stream` is the stream of the caller: None, a number or an object, as
+    /// `lockstep.tensor` documents.
     ///
     /// # Errors
-    /// `TypeError` for an object that is not an array, `BufferError` for one that is not contiguous, `ValueError` for a device that
-    /// is not supported.
+    /// `TypeError` for an object that is not an array, `BufferError` for an array that is not contiguous, `ValueError` for a device
+    /// that is not supported.
     pub(crate) fn read(array: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Imported> {
         Imported::new(array, stream, false)
     }
@@ -178,8 +180,8 @@ impl Imported {
         start..start + self.len() as u64
     }
 
-    /// The argument `stream` for the other arrays of a call whose work runs on the stream of this array. Their libraries order their
-    /// own work before that stream, or the import fails. `given` is the argument of the call.
+    /// The argument `stream` for the other arrays of a call whose work runs on the stream of this array. The libraries of these
+    /// arrays make this stream wait for their own work; otherwise the import fails. `given` is the argument of the call.
     pub(crate) fn stream_for_others<'py>(
         &self,
         py: Python<'py>,
@@ -272,8 +274,8 @@ impl Imported {
             let len = view.num_bytes();
             let place = match id {
                 None => Place::Host(Memory { start, len }),
-                // SAFETY: the producer keeps the memory until the import is dropped, which is after all work on it. The user
-                // is responsible for the order of the accesses, as the documentation states.
+                // SAFETY: the producer keeps the memory until the import is dropped, and the import is dropped after all work on
+                // the memory. The user is responsible for the order of the accesses, as the documentation states.
                 Some(id) => Place::Device(unsafe { DeviceSlice::from_raw(id, start as u64, len) }),
             };
             (place, shape, item)
@@ -307,7 +309,8 @@ impl Imported {
     }
 }
 
-/// What `lockstep._arrays.cuda_array` returns: shape, bytes of an element, address, whether the memory is read-only, stream and device.
+/// The tuple that `lockstep._arrays.cuda_array` returns: shape, bytes of an element, address, whether the memory is read-only, stream
+/// and device.
 type CudaArray = (Vec<usize>, usize, u64, bool, u64, String);
 
 /// True for an array of numpy whose memory has pointers to objects. The format of its buffer would show that as well, but numpy does not

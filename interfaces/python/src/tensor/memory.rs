@@ -56,7 +56,7 @@ impl Allocation {
         &self.slice
     }
 
-    /// True if it is memory of this device of the engine.
+    /// True if the memory was allocated on this device by this engine.
     pub(crate) fn is_of(&self, engine: &Engine, device: DeviceId) -> bool {
         self.slice.device() == device && std::ptr::eq(self.engine.planner(), engine.planner())
     }
@@ -72,7 +72,7 @@ impl Drop for Allocation {
 }
 
 impl DeviceArray {
-    /// Calls a function with the memory of the device and that of this array.
+    /// Calls a function with the interface to the memory of the device, and with the memory of this array.
     fn with_memory(
         &self,
         py: Python<'_>,

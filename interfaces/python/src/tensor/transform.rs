@@ -13,10 +13,10 @@ pub(crate) trait Transform {
     /// The length of the output in bytes for data of this length.
     fn output_len(&self, len: usize) -> PyResult<usize>;
 
-    /// Writes the output, whose length is right, to memory of the host.
+    /// Writes the output to memory of the host. The caller has checked the length of this memory.
     fn on_host(&self, py: Python<'_>, data: Memory, output: Memory) -> PyResult<()>;
 
-    /// Writes the output, whose length is right, to memory of the device that has the data.
+    /// Writes the output to memory of the device that has the data. The caller has checked the length of this memory.
     fn on_device(
         &self,
         py: Python<'_>,

@@ -12,14 +12,15 @@ use lockstep_modes::{Direction, Executor};
 use super::caller::Caller;
 use super::small;
 
-/// Work of fewer bytes is done by one thread, because starting another thread takes as long as the work.
+/// The minimum number of bytes for each thread: starting a thread takes as long as processing this number of bytes.
 const THREAD: usize = 256 << 10;
 /// The number of messages that a thread takes at once.
 const TAKE: usize = 32;
-/// The number of bytes that a message counts in addition to its data, for the preparation of its key.
+/// The number of bytes that are added to the length of each message when the number of threads is chosen. The preparation of the
+/// key of a message takes as long as processing this number of bytes.
 const PREPARATION: usize = 512;
 
-/// A message of [`run_on_host`]: its data are in host memory, and its key is a string of bytes, which is not copied.
+/// A message for [`run_on_host`]. Its data are in host memory. Its key is a string of bytes, which is not copied.
 pub struct HostMessage<'d> {
     /// The bytes of the key.
     pub key: &'d [u8],
@@ -43,8 +44,8 @@ pub fn seal(caller: &impl Caller, messages: &mut [Message<'_>]) -> Result<()> {
     run(caller, Direction::Encrypt, messages)
 }
 
-/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The
-/// field `status` of each message has its result. All keys are of one mode.
+/// Checks and decrypts each message. The output of a message whose tag is wrong is zeroed; the other outputs are valid. The field
+/// `status` of each message contains its result. All keys are of one mode.
 ///
 /// # Errors
 /// [`Error::AuthenticationFailed`] if any tag was wrong; otherwise the errors of [`seal`].
@@ -62,8 +63,8 @@ pub fn run(caller: &impl Caller, direction: Direction, messages: &mut [Message<'
     caller.run_long(|| mode.run(engine.planner(), direction, messages))
 }
 
-/// Does the same as [`run`] for messages of a mode in host memory. For many short messages of GCM, each with its own key, this
-/// function takes less time than [`run`]: see [`Caller::batch_limit`].
+/// Does the same as [`run`] for messages in host memory, which are all of the mode `mode`. For many short messages of GCM, each
+/// with its own key, this function takes less time than [`run`]: see [`Caller::batch_limit`].
 ///
 /// # Errors
 /// Those of [`run`]; [`Error::ModeKey`] for a key of a length that the mode does not have.
@@ -74,7 +75,8 @@ pub fn run_on_host(
     messages: &mut [HostMessage<'_>],
 ) -> Result<()> {
     let (mut bytes, mut are_inline) = (0, mode == Aead::Gcm && caller.batch_limit() > 0);
-    // One loop over all messages, because the messages of a large batch do not fit in a cache.
+    // A single loop computes these values, because the messages of a large batch do not fit in a cache, and a second loop would
+    // load them again.
     for message in &mut *messages {
         message.status = Status::Pending;
         bytes += message.data.len() + message.aad.len();
@@ -93,7 +95,7 @@ pub fn run_on_host(
     })
 }
 
-/// True for a message that [`small::run`] processes: GCM allows its lengths.
+/// True if [`small::run`] can process the message: GCM allows its lengths, and its data and its tag fit the direction.
 #[inline]
 fn is_inline(message: &HostMessage<'_>, direction: Direction) -> bool {
     let row = Aead::Gcm.row();
@@ -130,7 +132,7 @@ fn run_by_executor(
     outcome
 }
 
-/// Runs GCM on this number of threads of the CPU. Each has one context, and sets the key of each message.
+/// Runs GCM on this number of CPU threads. Each thread has one context, and sets the key of each message in it.
 fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<'_>]) -> Result<()> {
     let Some(first) = messages.first().map(|message| message.key) else { return Ok(()) };
     let pieces = Mutex::new(messages.chunks_mut(TAKE));
@@ -139,7 +141,7 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
         let operation = "a batch, because memory is exhausted".into();
         Error::Unsupported { kernel: "GCM", operation }
     };
-    // Returns false if a tag was wrong.
+    // Processes messages until none is left; returns false if a tag was wrong.
     let run_pieces = || -> Result<bool> {
         let (mut are_done, mut key) = (true, first);
         let mut gcm = small::new_in_own_frame(kernel, key).ok_or_else(no_memory)?;
@@ -169,6 +171,6 @@ fn run_inline(kernel: InlineKernel, threads: usize, messages: &mut [HostMessage<
         let outcomes = share::at_once(vec![(); threads], |()| run_pieces());
         outcomes.into_iter().try_fold(true, |all, done| Ok(all & done?))
     };
-    // If memory was exhausted, messages with the status `Pending` are unchanged, and the others have their results.
+    // If memory was exhausted, messages with the status `Pending` are unchanged, and all other messages have their results.
     if outcome? { Ok(()) } else { Err(Error::AuthenticationFailed) }
 }

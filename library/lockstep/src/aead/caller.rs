@@ -1,4 +1,4 @@
-//! The decision between the calling thread and the planner.
+//! The trait by which a program decides whether the calling thread or the planner processes a message.
 
 use lockstep_core::backend::{DeviceId, DeviceMemory};
 use lockstep_core::work::{AeadMessage, FusedAead, Pass, Segment, Task};
@@ -8,16 +8,18 @@ use lockstep_modes::Executor;
 
 use crate::engine::Engine;
 
-/// The default of [`Caller::inline_limit`] in bytes. Their encryption takes about a microsecond.
+/// The default of [`Caller::inline_limit`] in bytes. The encryption of this number of bytes takes about a microsecond.
 pub const INLINE_LIMIT: usize = 16 << 10;
 
-/// What a program supplies to the calls of this module, and its rules for their work.
+/// The engine and the kernel that a program supplies to the functions of this module, and the limits that decide which of the two
+/// processes a message.
 pub trait Caller {
     /// The kernel that computes small messages on the calling thread. It must have passed its self-test. `None` passes all
     /// messages to the planner, for example because the user has chosen a device.
     fn inline_kernel(&self) -> Option<InlineKernel>;
 
-    /// The maximum number of bytes, of data and associated data together, of a message on the calling thread.
+    /// The maximum length of a message that is processed on the calling thread: the number of bytes of its data and its associated
+    /// data together.
     #[inline]
     fn inline_limit(&self) -> usize {
         INLINE_LIMIT
@@ -29,14 +31,14 @@ pub trait Caller {
         0
     }
 
-    /// The engine for other messages.
+    /// The engine for the messages that the calling thread does not process.
     ///
     /// # Errors
-    /// An error that says why there is no engine.
+    /// An error that states why there is no engine.
     fn engine(&self) -> Result<Engine>;
 
-    /// Runs work of messages that are longer than [`Caller::inline_limit`]. The work waits for devices, and may start threads.
-    /// A program can release locks meanwhile, or block signals.
+    /// Calls `work`, which processes messages that are longer than [`Caller::inline_limit`], waits for devices, and may start
+    /// threads. A program can release locks or block signals during this call.
     #[inline]
     fn run_long<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         work()
@@ -53,7 +55,7 @@ impl Caller for Engine {
     }
 }
 
-/// Runs passes and fused AEADs of host memory on the calling thread.
+/// An executor that runs passes and fused AEADs on the calling thread. All data must be in host memory.
 #[derive(Debug, Clone, Copy)]
 pub struct CallingThread(pub InlineKernel);
 

@@ -1,4 +1,4 @@
-//! Keys, and calls on one message.
+//! Keys, and the functions that process one message.
 
 use std::ops::Deref;
 
@@ -12,13 +12,13 @@ use zeroize::Zeroize;
 use super::caller::{Caller, CallingThread};
 use super::small::{self, Context};
 
-/// The length of tags in bytes, unless [`Key::with_tag_len`] has set another.
+/// The length of tags in bytes, unless [`Key::with_tag_len`] has set another length.
 const TAG: usize = 16;
 
 /// A key of an authenticated mode. It is wiped on drop. Threads may use a key at the same time.
 ///
-/// `nonce` and `aad` of the calls below have these meanings: the nonce must have a length that the mode allows; in SIV it is
-/// optional. `aad` are strings of associated data, at most [`Row::max_strings`](super::Row::max_strings).
+/// The parameters of the functions below: `nonce` must have a length that the mode allows, and is optional in SIV. `aad` is a list
+/// of at most [`Row::max_strings`](super::Row::max_strings) strings of associated data.
 ///
 /// The errors of all calls are:
 /// [`Error::IvLength`], [`Error::TooLong`] and [`Error::Order`] for arguments that the mode does not allow;
@@ -27,7 +27,7 @@ const TAG: usize = 16;
 /// the error is `IvLength`, `TagLength`, `OutputLength` or `Order`: then the arguments are wrong, and the output is unchanged.
 pub struct Key {
     key: AeadKey,
-    /// Bytes of a tag in a string of ciphertext and tag.
+    /// Number of bytes of the tag in a string that has both ciphertext and tag.
     tag: usize,
     /// Context for small messages of GCM.
     small: Context,
@@ -147,8 +147,9 @@ impl Key {
         self.run(caller, nonce, aad, HostData::InPlace(data), Tag::Expect(tag))
     }
 
-    /// Processes one message, in place or not. With [`Tag::Write`], encrypts the data and writes the tag to separate memory. With
-    /// [`Tag::Expect`], checks the tag and decrypts the data. The other functions call this one.
+    /// Processes one message, in place or from input to output. With [`Tag::Write`], encrypts the data and writes the tag to
+    /// separate memory. With [`Tag::Expect`], checks the tag and decrypts the data. All other functions that process a message call
+    /// this function.
     ///
     /// # Errors
     /// See [`Key`].
@@ -171,7 +172,7 @@ impl Key {
             match self.small.run(kernel, key.bytes(), message) {
                 Some(Status::Done) => return Ok(()),
                 Some(_) => return Err(Error::AuthenticationFailed),
-                // The mode reports what is wrong with the message.
+                // The general path below processes the message, or returns an error that states why the message is invalid.
                 None => {}
             }
         }
@@ -224,7 +225,7 @@ impl From<AeadKey> for Key {
 }
 
 impl Clone for Key {
-    /// A copy, which shares no memory with the key.
+    /// Returns a copy that shares no memory with this key.
     fn clone(&self) -> Key {
         Key { tag: self.tag, ..self.key.clone().into() }
     }
@@ -233,7 +234,7 @@ impl Clone for Key {
 impl Deref for Key {
     type Target = AeadKey;
 
-    /// The key as messages of a batch refer to it.
+    /// Returns the key in the type that the messages of a batch refer to.
     #[inline]
     fn deref(&self) -> &AeadKey {
         &self.key

@@ -1,9 +1,9 @@
 //! Authenticated encryption of messages: the modes of [`Aead`], for one message or for a batch.
 //!
-//! This is the one way from a program, or from an interface in another language, to the authenticated modes. [`Aead::row`] has
-//! the properties of a mode: lengths of keys, nonces and tags, and the place of the tag. Nonces are the caller's
-//! responsibility: with most modes a nonce must never be used twice with one key (see [`crate::hazmat`]). For files and
-//! streams, [`crate::encrypt`] and related functions generate what they need.
+//! Programs, and the interfaces in other languages, use the authenticated modes only through this module. [`Aead::row`] has the
+//! properties of a mode: lengths of keys, nonces and tags, and the place of the tag. Nonces are the caller's responsibility: with
+//! most modes a nonce must never be used twice with one key (see [`crate::hazmat`]). For files and streams, use [`crate::encrypt`]
+//! and related functions, which generate their nonces.
 //!
 //! ```
 //! use lockstep::Engine;
@@ -57,13 +57,13 @@
 //! # }
 //! ```
 //!
-//! **Where the work runs.** A [`Caller`] supplies the engine, and decides between the calling thread and the planner: a message
-//! up to [`Caller::inline_limit`] is computed on the calling thread. In GCM this takes no allocation after the key's first message,
-//! unless several threads use the key at the same time. The planner gets longer messages, by [`Caller::run_long`], and all messages if
-//! the user has chosen a device or a kernel. An [`Engine`] is a caller with the default rules.
+//! **Where the work runs.** A [`Caller`] supplies the engine, and decides between the calling thread and the planner: a message up to
+//! [`Caller::inline_limit`] is computed on the calling thread. For GCM, this computation allocates no memory after the key's first
+//! message, unless several threads use the key at the same time. The planner gets all longer messages, through [`Caller::run_long`].
+//! It gets all messages if the user has chosen a device or a kernel. An [`Engine`] is a caller with the default rules.
 //!
-//! **Errors.** No plaintext of a message whose tag is wrong is left in an output: it is zeroed. Sealing reports
-//! [`Error::NotSealed`], and zeroes the output, if a device has left a message unprocessed.
+//! **Errors.** If the tag of a message is wrong, its output is zeroed, so that it contains no plaintext. If a device has left a
+//! message unprocessed, sealing returns [`Error::NotSealed`], and zeroes the output.
 //!
 //! [`Engine`]: crate::Engine
 

@@ -17,8 +17,8 @@ impl Context {
         Context(Mutex::new(None))
     }
 
-    /// Runs a message with the context of the key. `None` if another thread is using the context, if it belongs to another
-    /// kernel, or if memory cannot be allocated.
+    /// Calls `message` with the context of the key, and returns its result. Returns `None` without a call if another thread is
+    /// using the context, if the context belongs to another kernel, or if memory cannot be allocated.
     #[inline]
     pub(super) fn run<T>(
         &self,
@@ -48,8 +48,8 @@ pub(super) fn new_in_own_frame(kernel: InlineKernel, key: &[u8]) -> Option<Box<I
     InlineGcm::new(kernel, key).map(Box::new)
 }
 
-/// Runs a message. `None`, with the message unchanged, if GCM does not allow its lengths. The output of a message whose tag is
-/// wrong is zeroed.
+/// Seals or opens a message. If GCM does not allow its lengths, the result is `None`, and the message is unchanged. The output of a
+/// message whose tag is wrong is zeroed.
 #[inline]
 pub(super) fn run(
     gcm: &mut InlineGcm,

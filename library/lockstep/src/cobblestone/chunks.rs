@@ -1,4 +1,4 @@
-//! Pieces. A piece is a sequence of chunks that are read together, sealed or opened in one call, and written together.
+//! The type of pieces. A piece is a sequence of chunks that are read together, sealed or opened in one call, and written together.
 
 use std::io::{IoSlice, IoSliceMut};
 
@@ -16,7 +16,7 @@ pub(super) struct Piece {
     buffer: Zeroizing<Vec<u8>>,
     /// The number of the first chunk.
     pub(super) first: u64,
-    /// Bytes in the piece, with the tags. Only the last chunk of a message is shorter than the others.
+    /// Bytes in the piece, with the tags. Only the last chunk of a message is shorter than a full chunk.
     len: usize,
 }
 
@@ -26,7 +26,7 @@ impl Piece {
         Piece { buffer: Zeroizing::new(vec![0; chunks * ENCRYPTED_CHUNK]), first: 0, len: 0 }
     }
 
-    /// Bytes of plaintext that fit.
+    /// Maximum number of plaintext bytes in the piece.
     pub(super) fn room(&self) -> usize {
         self.buffer.len() / ENCRYPTED_CHUNK * CHUNK
     }
@@ -47,7 +47,8 @@ impl Piece {
         &mut self.buffer
     }
 
-    /// Copies plaintext to offset `at`, where there is room, up to the end of the chunk; returns the number of bytes.
+    /// Copies plaintext to the piece, at the plaintext offset `at`, up to the end of the chunk that contains this offset, and
+    /// returns the number of copied bytes. The piece must have room at `at`.
     pub(super) fn copy_plain(&mut self, at: usize, bytes: &[u8]) -> usize {
         let (chunk, inside) = (at / CHUNK, at % CHUNK);
         let len = bytes.len().min(CHUNK - inside);
@@ -67,8 +68,8 @@ impl Piece {
         self.len = len + (len / CHUNK + usize::from(ends)) * TAG;
     }
 
-    /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns
-    /// false if `ends` is true but a message cannot end after this number of bytes; the piece then has the full chunks.
+    /// Sets the number of encrypted bytes in the slot. `ends` is true if the message ends with these bytes. Returns false if `ends`
+    /// is true but a message cannot end after this number of bytes; the piece then contains only the full chunks.
     #[must_use]
     pub(super) fn set_encrypted(&mut self, len: usize, ends: bool) -> bool {
         let rest = len % ENCRYPTED_CHUNK;
@@ -83,12 +84,13 @@ impl Piece {
         self.len - self.len.div_ceil(ENCRYPTED_CHUNK) * TAG
     }
 
-    /// After [`seal`](Piece::seal): the bytes to write.
+    /// The encrypted bytes, which are valid after [`seal`](Piece::seal).
     pub(super) fn ciphertext(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// After [`open`](Piece::open): `len` bytes of plaintext, after the first `skip` bytes, which are part of the first chunk.
+    /// Returns `len` bytes of plaintext that begin after the first `skip` bytes of the first chunk. Valid after
+    /// [`open`](Piece::open).
     pub(super) fn plaintext(&self, mut skip: usize, mut len: usize) -> Vec<IoSlice<'_>> {
         let slices = self.ciphertext().chunks(ENCRYPTED_CHUNK).map(|chunk| {
             let rest = &chunk[std::mem::take(&mut skip)..chunk.len() - TAG];
@@ -127,8 +129,8 @@ impl Piece {
         (outcome, messages.iter().position(|message| message.status != Status::Done))
     }
 
-    /// Opens all chunks in place. On failure only the chunks before the first one that is not authentic remain in the
-    /// piece, and the others are zeroed.
+    /// Opens all chunks in place. On failure, only the chunks before the first chunk that is not authentic remain in the piece, and
+    /// all other chunks are zeroed.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the number of the first chunk that is not authentic.

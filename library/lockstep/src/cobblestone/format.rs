@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, ensure};
 
-/// Plaintext bytes of each chunk except the last, which has fewer.
+/// Plaintext bytes of each chunk except the last chunk, which has fewer bytes.
 pub const CHUNK: usize = 16384;
 /// Bytes of the tag that ends each chunk.
 pub const TAG: usize = 16;
@@ -21,7 +21,7 @@ pub const MAX_CHUNKS: u64 = 1 << 38;
 /// never full.
 pub const MAX_PLAINTEXT: u64 = MAX_CHUNKS * CHUNK as u64 - 1;
 
-/// The two parameter sets of the format that are in use. Both derive keys by HKDF-Expand with SHA-512.
+/// The two parameter sets of the format that this crate supports. Both parameter sets derive keys by HKDF-Expand with SHA-512.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Suite {
     /// AES-128-GCM and keys of 16 bytes.

@@ -78,7 +78,7 @@ impl MessageKey {
 /// key || base nonce || commitment = HKDF-Expand(input key, info).
 fn derive(key: &FileKey, salt: &[u8; SALT], context: &[u8]) -> (MessageKey, [u8; COMMITMENT]) {
     let derived = derive_in_own_frame(key, salt, context);
-    // HMAC moves its state by value, and each move can leave a copy on the stack.
+    // The stack is wiped, because HMAC moves its state by value, and each move can leave a copy on the stack.
     stack::wipe_below();
     derived
 }

@@ -24,7 +24,7 @@ pub(super) fn into_buffer<T>(
     Ok(needed)
 }
 
-/// A buffer whose bytes before the position are zeroed on drop: after an error or a panic.
+/// A buffer that is not completely written. On drop, after an error or a panic, the bytes before its position are zeroed.
 struct Unfinished<'a>(io::Cursor<&'a mut [u8]>);
 
 impl Drop for Unfinished<'_> {
@@ -71,8 +71,8 @@ impl Sink<'_> {
     }
 }
 
-/// Calls `read` until the slices are full or the input ends; returns the number of bytes. `read` gets the slices that are left
-/// and the number of bytes before them.
+/// Calls `read` until the slices are full or the input ends; returns the number of bytes. The arguments of `read` are the slices
+/// that are not yet full, and the number of bytes that were read before.
 pub(super) fn read_full(
     mut slices: &mut [IoSliceMut<'_>],
     options: &Options<'_>,

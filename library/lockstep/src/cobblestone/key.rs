@@ -8,8 +8,8 @@ use zeroize::Zeroizing;
 use super::format::Suite;
 use crate::error::{Error, Result};
 
-/// A file key: 32 random bytes for Cobblestone-256, 16 for Cobblestone-128. One key can encrypt any number of messages.
-/// The key is wiped on drop, and the `Debug` output does not contain the key.
+/// A file key: 32 random bytes for Cobblestone-256, or 16 random bytes for Cobblestone-128. One key can encrypt any number of
+/// messages. The key is wiped on drop, and the `Debug` output does not contain the key.
 #[derive(Clone)]
 pub struct FileKey(Key);
 

@@ -84,8 +84,8 @@ pub(super) fn encrypt_stream(
 pub(super) struct Plaintext<N, F> {
     /// The length in bytes, if it is known. It is used only to choose small buffers for a short message.
     pub(super) known_len: Option<u64>,
-    /// Returns the number of bytes of the next piece, which fill it unless the message ends. Reads the bytes, or leaves this to
-    /// `fill`.
+    /// Returns the number of bytes of the next piece. The bytes fill the piece unless the message ends with them. `next` either
+    /// reads the bytes, or leaves the reading to `fill`.
     pub(super) next: N,
     /// Reads the bytes of a piece that `next` has not read. Called in parallel.
     pub(super) fill: F,
@@ -223,7 +223,7 @@ fn decrypt_to(
     let mut header = [0; HEADER];
     let got = read(&mut header)?;
     let key = MessageKey::check(key, context, &header[..got], |start| {
-        // A stream could block, so more bytes are read from buffers only.
+        // More bytes are read only if the length of the input is known: a read from a stream could wait forever.
         if known_len.is_some() {
             start.resize(foreign::START, 0);
             let more = read(&mut start[got..]).unwrap_or(0);
@@ -233,7 +233,8 @@ fn decrypt_to(
     let mut chunk = 0;
     pipeline::run(
         Workers::new(engine, options, known_len.map(|len| len / CHUNK as u64 + 1)),
-        // The value of a slot is the reason why the message cannot be decrypted beyond the piece, if its beginning is written anyway.
+        // The value of a slot is the error that makes decryption stop after the piece, if the beginning of the piece is still
+        // written.
         |(piece, stopped): &mut Slot<Option<Error>>| {
             let slot = piece.encrypted_slot();
             let room = slot.len();

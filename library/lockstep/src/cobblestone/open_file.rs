@@ -53,7 +53,7 @@ pub fn encrypt_open_file(
         }
         Ok(got)
     };
-    // The workers read the pieces that the file had completely when it was opened.
+    // The workers read all pieces that were complete in the file when it was opened. `next` reads the bytes after these pieces.
     let is_left_to_worker = |piece: &Piece| is_parallel && place(piece) + piece.room() as u64 <= rest.end;
     let next = |piece: &mut Piece| {
         let room = piece.room();
@@ -82,7 +82,7 @@ pub fn decrypt_open_file(
 ) -> Result<Summary> {
     let rest = rest_of_file(file)?;
     let (Some(rest), false) = (&rest, options.partial) else {
-        // `Reader::open` below refuses a truncated message as a whole.
+        // With `partial`, `Reader::open_from` below cannot be used: it refuses a truncated message before any plaintext is written.
         let len = rest.map(|rest| len_of(&rest));
         return decrypt_stream(engine, key, context, &mut file, len, &mut output, options);
     };
@@ -92,8 +92,8 @@ pub fn decrypt_open_file(
     Ok(Summary { plaintext_len, ciphertext_len: len_of(rest) })
 }
 
-/// The part of a regular file after its position, in bytes; `None` for files without a reliable length. The position may be after
-/// the end.
+/// The range of bytes from the position of a regular file to its end; `None` for files without a reliable length. The position may
+/// be after the end.
 fn rest_of_file(mut file: &File) -> Result<Option<Range<u64>>> {
     let metadata = file.metadata().map_err(Error::Read)?;
     if !metadata.is_file() || metadata.len() == 0 {

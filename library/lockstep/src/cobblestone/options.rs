@@ -16,14 +16,14 @@ pub struct Options<'a> {
     /// The maximum number of CPU threads for this message. The number of threads of the engine remains the upper limit.
     /// This option is for callers that process many messages at the same time.
     pub max_threads: Option<usize>,
-    /// Whether decryption of a damaged or truncated message writes all chunks before the first one that is damaged or missing.
-    /// The call still fails, with [`Error::Partial`], which has the number of bytes. Otherwise fewer chunks are written, or
-    /// none. Functions that read ranges or decrypt buffers ignore this option.
+    /// Whether decryption of a damaged or truncated message writes all chunks before the first chunk that is damaged or missing.
+    /// The call still fails, with [`Error::Partial`], which contains the number of bytes. If this option is false, the call writes
+    /// fewer chunks, or no chunk. Functions that read ranges or decrypt buffers ignore this option.
     pub partial: bool,
 }
 
 impl Options<'_> {
-    /// True once the flag of [`Options::interrupt`] is true: for a caller's own work in the same call.
+    /// True once the flag of [`Options::interrupt`] is true. Functions that do other work in the same call can stop this work too.
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }

@@ -34,7 +34,7 @@ pub(super) struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// The workers for a message or a part of one. `chunks` is its number of chunks, if known.
+    /// Chooses the number of workers for a message or for a part of a message. `chunks` is the number of chunks, if it is known.
     pub(super) fn new(engine: &Engine, options: Options<'a>, chunks: Option<u64>) -> Workers<'a> {
         let threads = engine.threads();
         let count = options.max_threads.map_or(threads, |most| most.clamp(1, threads)).min(MAX_WORKERS);
@@ -48,7 +48,7 @@ fn piece_chunks(workers: usize, chunks: Option<u64>) -> usize {
     chunks.min(PIECE_CHUNKS).min(MEMORY / ENCRYPTED_CHUNK / workers).max(1)
 }
 
-/// The slot of a worker: a piece, and a value that the steps keep with the piece.
+/// The slot of a worker: a piece, and a value by which one step passes data about the piece to the next steps.
 pub(super) type Slot<X> = (Piece, X);
 
 /// Processes all pieces. `read` and `write` are called exclusively and in order, `process` in parallel. `read` returns true for the
@@ -67,7 +67,7 @@ pub(super) fn run<X: Default + Send>(
         workers.options.check_interrupt()?;
         read(slot)
     };
-    // The first piece is number 0. If it is the only one, the other workers are not needed.
+    // The first piece has the number 0. If it is the only piece, the calling thread processes it without other workers.
     let mut slot = new_slot();
     if read(&mut slot)? {
         process(&mut slot)?;
@@ -80,11 +80,13 @@ pub(super) fn run<X: Default + Send>(
         turns: (0..workers.count).map(|_| Condvar::new()).collect(),
         stopped: AtomicBool::new(false),
     };
-    // The worker that holds piece 0 is first in the list: no other worker can write before piece 0 is written.
+    // The worker that holds piece 0 is the first in the list, so that it runs even if no other thread starts: no worker can write
+    // before piece 0 is written.
     let slots = std::iter::once(Some(slot)).chain((1..workers.count).map(|_| None));
     at_once(slots.collect(), |first| match first {
         Some(slot) => shared.worker(slot, Some(0)),
-        // If not all threads could be started, a worker may start after the end.
+        // If not all threads could be started, one thread runs several workers, one after the other. A worker that starts after the
+        // end of the run has no work.
         None if shared.has_ended(&lock(&shared.input)) => {}
         None => shared.worker(new_slot(), None),
     });
@@ -139,7 +141,7 @@ impl<X> Shared<'_, X> {
         if self.has_ended(&input) {
             return None;
         }
-        // The flag remains set if the source panics.
+        // The flag is set before the call, so that it remains set if `read` panics.
         input.ended = true;
         let state = (input.read)(slot);
         input.ended = !matches!(state, Ok(false));
@@ -174,8 +176,8 @@ impl<X> Shared<'_, X> {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        // A worker that has read the flag before this store holds the lock until it waits. After the lock has been
-        // acquired here, each such worker is waiting and will be notified.
+        // A worker that has read `stopped` before this store keeps the lock of the output until it waits. After this thread has
+        // acquired the lock, each of these workers is waiting, so the notification reaches it.
         drop(lock(&self.output));
         self.turns.iter().for_each(Condvar::notify_all);
     }

@@ -32,8 +32,8 @@ pub trait ReadAt: Sync {
     /// An error of the source.
     fn size(&self) -> io::Result<u64>;
 
-    /// True if only the thread that calls a function of this library may read for this call, for example because the source calls
-    /// code of the caller. The whole call then runs on this thread.
+    /// True if only the thread that calls a function of this library may read the source during this call, for example because the
+    /// source calls code of the caller. The whole call then runs on this thread.
     fn is_serial(&self) -> bool {
         false
     }
@@ -198,8 +198,8 @@ impl<S: ReadAt> Reader<S> {
     }
 
     /// Reads plaintext from this offset into buffers, one after the other, until they are full or the message ends. Uses all
-    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes; the rest of
-    /// the buffers is unchanged. On failure all buffers are zeroed.
+    /// threads of the engine; each thread writes to its own part of the buffers. Returns the number of bytes. If the message ends
+    /// before the buffers are full, the bytes after this number are unchanged. On failure all buffers are zeroed.
     ///
     /// # Errors
     /// [`Error::Damaged`], [`Error::Read`], [`Error::Interrupted`], [`Error::Core`].
@@ -230,8 +230,9 @@ impl<S: ReadAt> Reader<S> {
         outcome.map(|()| done)
     }
 
-    /// Reads and opens a range of the plaintext, which ends at the latest with the message, in parts of a piece each. `take` makes a
-    /// value for each part, and `write` uses its piece: both are called in order. `process` is called in between, in parallel.
+    /// Reads and opens a range of the plaintext, which ends at the latest with the message, in parts of a piece each. For each part,
+    /// `take` makes a value, then `process` uses the opened piece with this value, and then `write` writes the piece. `take` and
+    /// `write` are called in the order of the parts; `process` is called in parallel.
     fn read_parts<V: Default + Send>(
         &self,
         offset: u64,
@@ -299,12 +300,12 @@ impl<S: ReadAt> Reader<S> {
     }
 }
 
-/// The number of the chunk with this position of the plaintext.
+/// The number of the chunk that contains this position of the plaintext.
 fn chunk_of(position: u64) -> u64 {
     position / CHUNK as u64
 }
 
-/// The position in its chunk.
+/// The offset of this plaintext position from the start of its chunk.
 fn inside(position: u64) -> usize {
     (position % CHUNK as u64) as usize
 }
@@ -316,12 +317,12 @@ fn len_of(part: &Part) -> usize {
     (part.end - part.start) as usize
 }
 
-/// The plaintext of the part. `piece` begins with the chunk of its first byte.
+/// Returns the plaintext of the part. `piece` begins with the chunk that contains the first byte of the part.
 fn plaintext<'p>(piece: &'p Piece, part: &Part) -> Vec<IoSlice<'p>> {
     piece.plaintext(inside(part.start), len_of(part))
 }
 
-/// Takes the next `len` bytes of the buffers.
+/// Removes the first `len` bytes from the list of buffers, and returns them as slices.
 fn take<'b>(buffers: &mut VecDeque<&'b mut [u8]>, mut len: usize) -> Vec<IoSliceMut<'b>> {
     let mut taken = Vec::new();
     while len > 0 {
@@ -345,7 +346,8 @@ fn fill(mut buffers: &mut [IoSliceMut<'_>], plaintext: &[IoSlice<'_>]) {
     }
 }
 
-/// For programs that read formats of their own, such as archives, from the plaintext. Each call verifies what it returns.
+/// The trait `Read` is for programs that parse the plaintext, for example as an archive. Each call verifies the bytes that it
+/// returns.
 impl<S: ReadAt> Read for Reader<S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let chunk = chunk_of(self.position);

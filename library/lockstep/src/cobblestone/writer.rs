@@ -64,7 +64,7 @@ impl<W: Write> EncryptWriter<W> {
         if self.filled == self.piece.room() { self.send_full() } else { Ok(()) }
     }
 
-    /// Seals and writes the full chunks of the piece, and keeps the rest.
+    /// Seals and writes the full chunks of the piece, and keeps the bytes after them.
     fn send_full(&mut self) -> Result<()> {
         let full = self.filled / CHUNK;
         if full == 0 {

@@ -1,4 +1,4 @@
-//! The destination of an output file: a folder and a name in the folder, with all checks that are possible before any
+//! The destination of an output file: a folder and a name in the folder. This module makes all checks that are possible before any
 //! data are written.
 
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ pub(super) struct Destination {
     name: OsString,
     pub(super) options: OutputOptions,
     pub(super) existing: OnExisting,
-    /// The name refers to a device or a FIFO, or to a symbolic link to one.
+    /// The name refers to a device, to a FIFO, or to a symbolic link to a device or a FIFO.
     is_special: bool,
 }
 
@@ -40,7 +40,7 @@ impl Destination {
         Destination::find_in(folder, path, options, OnExisting::of(options))
     }
 
-    /// Like [`Destination::find`], in a folder that is already open.
+    /// Does the same as [`Destination::find`] in a folder that is already open.
     pub(super) fn find_in(
         folder: Folder,
         path: &Path,
@@ -78,7 +78,7 @@ impl Destination {
         }
         let failed = || Error::file("write to", &self.path);
         let file = File::from(self.folder.open_existing(&self.name).map_err(failed())?);
-        // The open file is checked again, since another process may have replaced the name meanwhile.
+        // The open file is checked again, since another process may have replaced the file since the first check.
         let kind = file_type(&fstat(&file).map_err(failed())?);
         let is_special = !matches!(kind, FileType::RegularFile | FileType::Directory);
         ensure(is_special, || self.refused("another process put something else in its place: try again"))?;
@@ -191,7 +191,8 @@ fn split(path: &Path) -> Result<(&Path, &OsStr)> {
 fn open_folder(path: &Path, folder: &Path) -> Result<Folder> {
     let explain = |error: Errno| {
         if shown::is_only_key(path.as_os_str().as_bytes()) {
-            // Digits of a key in base64 that contain a slash, so that the first part looks like a folder.
+            // The path is a key in base64 that contains a slash, so that its first part looks like a folder. The message must not
+            // show it.
             return error.into();
         }
         // The path of the folder, without trailing slashes.

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 /// no space.
 const BLOCK: usize = 4096;
 
-/// Writes to a new file from its start.
+/// The state of a writer that writes a new file from its start and skips blocks of zeros.
 #[derive(Debug, Default)]
 pub(super) struct Holes {
     /// The position in the file.
@@ -17,7 +17,8 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// Writes the first bytes of the slices, or skips them if they are blocks of zeros. Returns the number of bytes.
+    /// Writes the first bytes of the slices, or skips them if they are blocks of zeros. Returns the number of bytes that were
+    /// written or skipped.
     pub(super) fn write(&mut self, mut file: &File, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         let Some(start) = slices.iter().position(|slice| !slice.is_empty()) else { return Ok(0) };
         let slices = &slices[start..];
@@ -54,15 +55,16 @@ impl Holes {
     }
 }
 
-/// The offset of the first block of zeros in bytes that belong at this position of the file. Blocks begin at multiples of
-/// their length in the file.
+/// Returns the offset in `bytes` of the first block of zeros. `position` is the position of `bytes` in the file, in which blocks
+/// begin at multiples of their length.
 fn first_zeros(position: u64, bytes: &[u8]) -> Option<usize> {
     let start = (position.next_multiple_of(BLOCK as u64) - position) as usize;
     let block = bytes.get(start..)?.chunks_exact(BLOCK).position(is_zero)?;
     Some(start + block * BLOCK)
 }
 
-/// True if all bytes of a block are zero. The comparison is `memcmp`, which ends at the first bytes of most other blocks.
+/// True if all bytes of a block are zero. The comparison uses `memcmp`, which stops at the first byte that is not zero: for most
+/// other blocks after a few bytes.
 fn is_zero(block: &[u8]) -> bool {
     static ZEROS: [u8; BLOCK] = [0; BLOCK];
     block == ZEROS

@@ -30,7 +30,7 @@ use holes::Holes;
 pub(crate) use temporary::remove_abandoned;
 use temporary::{Outcome, Temporary};
 
-/// How an output file is created.
+/// The options for the creation of an output file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OutputOptions {
     /// Replace an existing file or symbolic link, or overwrite a block device.
@@ -54,18 +54,19 @@ pub(crate) enum OnExisting {
     /// The output fails.
     Fail,
     /// The output fails. On a file system that can neither rename without replacing nor make hard links, the name is looked up
-    /// before the rename. A file that another process creates with this name between the two is lost.
+    /// before the rename. If another process creates a file with this name between the lookup and the rename, this file is lost.
     FailByLookup,
 }
 
-/// The results of trials in several folders. All files of a folder need only one trial: if the file system does not support
-/// an operation any more, the commit fails.
+/// The results of trials in several folders. One trial is enough for all files of a folder: if the file system stops supporting an
+/// operation after the trial, the commit returns an error.
 #[derive(Debug, Default)]
 pub(crate) struct Trials(Mutex<HashMap<(Id, OnExisting), Outcome>>);
 
 impl Trials {
     fn get(&self, destination: &Destination) -> Result<Outcome> {
-        // The map has identities and not paths of folders, since another process may replace a folder.
+        // The keys of the map are the identities of folders instead of their paths, since another process may replace the folder at
+        // a path.
         let id = destination.folder.id().map_err(Error::file("create", &destination.path))?;
         let mut known = lock(&self.0);
         Ok(match known.entry((id, destination.existing)) {
@@ -78,11 +79,11 @@ impl Trials {
 /// Whether a new file has holes. A hole takes no space on the disk and is read as zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sparse {
-    /// Each block of 4096 zeros, at a multiple of 4096 in the file, becomes a part of a hole. The space that the file
-    /// takes shows anyone who can see the file how many such blocks it has.
+    /// Each block of 4096 zeros, at a multiple of 4096 in the file, becomes a part of a hole. Anyone who can see the disk usage of
+    /// the file can compute the number of these blocks from it.
     #[default]
     Always,
-    /// All bytes are written, so that the file has its space on the disk.
+    /// All bytes are written, so that the file system allocates space for the whole file.
     Never,
 }
 
@@ -117,10 +118,10 @@ impl Default for FileMode {
 /// A file that is being written. [`commit`](OutputFile::commit) gives the file its final name. If the value is dropped
 /// without a commit, no file remains.
 ///
-/// Until the commit the file has no name (on Linux, if the file system supports this), or a temporary name in the same
-/// folder. Only the owner can read it. A file without a name does not remain even if the process is killed. A temporary
-/// name is also removed when the process ends by `exit` or by a return from `main`. A file that is not regular (a terminal,
-/// a pipe, `/dev/null`) is written directly.
+/// Until the commit the file has no name (on Linux, if the file system supports this), or a temporary name in the same folder.
+/// During this time, only the owner can read the file. A file without a name does not remain even if the process is killed. A
+/// temporary name is also removed when the process ends by `exit` or by a return from `main`. A file that is not regular (a
+/// terminal, a pipe, `/dev/null`) is written directly.
 ///
 /// After a fork, the child process can neither write nor commit the file, and dropping the value has no effect there.
 #[derive(Debug)]
@@ -147,9 +148,8 @@ impl OutputFile {
         OutputFile::start(Destination::find(path, options)?, &Trials::default())
     }
 
-    /// Starts a file in an open folder. The name of the file is the last component of `path`. The rest of `path` is used only in
-    /// error messages. `existing` applies in place of
-    /// [`OutputOptions::force`].
+    /// Starts a file in an open folder. The name of the file is the last component of `path`. The components before it are used
+    /// only in error messages. `existing` replaces [`OutputOptions::force`].
     ///
     /// # Errors
     /// The errors of [`OutputFile::create`].
@@ -189,9 +189,9 @@ impl OutputFile {
     /// returns.
     ///
     /// # Errors
-    /// [`Error::Exists`] if another file with this name has been created meanwhile and `force` is not set,
-    /// [`Error::File`], also in a child process of the one that created the file. After an error no file remains. There
-    /// is one exception: if only the sync of the folder fails, the file remains under its final name.
+    /// [`Error::Exists`] if another file with this name has been created meanwhile and `force` is not set, [`Error::File`] for
+    /// other failures, and in a child process of the process that created the file. After an error no file remains. There is one
+    /// exception: if only the sync of the folder fails, the file remains under its final name.
     pub fn commit(mut self) -> Result<()> {
         self.flush().map_err(Error::file("finish", &self.destination.path))?;
         let OutputFile { destination, file, temporary, .. } = self;
@@ -209,7 +209,7 @@ impl OutputFile {
         self.temporary.is_none()
     }
 
-    /// The file that is being written. If it ends with a hole, it has its length only after a flush.
+    /// The file that is being written. A file that ends with a hole gets its full length only by a flush.
     pub fn as_file(&self) -> &File {
         &self.file
     }

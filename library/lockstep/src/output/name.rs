@@ -17,17 +17,18 @@ static NAMES: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 /// True once the process is ending. A file that is created afterwards is removed at once.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// How a finished file gets its final name.
+/// The operation that gives a finished file its final name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Placement {
-    /// By a rename that replaces an existing name. A file without a name first gets a temporary name.
+    /// A rename that replaces an existing name. A file without a name first gets a temporary name.
     Replace,
-    /// As [`Placement::Replace`], after a lookup has shown that the name is unused. A file that another process creates with this
-    /// name after the lookup is lost; a file of another thread of this process is not.
+    /// The rename of [`Placement::Replace`], after a lookup has shown that the name is unused. If another process creates a file
+    /// with this name after the lookup, this file is lost. Threads of this process take turns, so that no file of another thread is
+    /// lost.
     ReplaceUnused,
-    /// By a rename that fails if the name exists.
+    /// A rename that fails if the name exists.
     NoReplace,
-    /// By a hard link, which fails if the name exists. A temporary name is removed afterwards.
+    /// A hard link, whose creation fails if the name exists. If the file has a temporary name, this name is removed afterwards.
     Link,
 }
 
@@ -40,7 +41,7 @@ struct Entry {
 
 /// A temporary name in a folder. The name is removed on drop if a file has it.
 ///
-/// The name is also removed when the process ends by `exit` or by a return from `main` while the value exists: the values of
+/// The name is also removed if the process ends by `exit` or by a return from `main` while the value exists, because the values of
 /// other threads are then not dropped.
 #[derive(Debug)]
 pub(super) struct TemporaryName {
@@ -81,7 +82,7 @@ impl TemporaryName {
     /// Records that a file has this name.
     ///
     /// # Errors
-    /// If the process is ending, and nothing would remove the name any more.
+    /// If the process is ending, because nothing would remove the name later.
     pub(super) fn set_exists(&mut self) -> Result<()> {
         self.has_file = true;
         if IS_ENDING.load(Ordering::Acquire) { Err(Errno::CANCELED) } else { Ok(()) }
@@ -92,7 +93,7 @@ impl TemporaryName {
         if std::mem::take(&mut self.has_file) { self.entry.folder.remove(&self.entry.name) } else { Ok(()) }
     }
 
-    /// Gives the file another name. After a rename no file has this name.
+    /// Gives the file the name `to`. After a rename, no file has the temporary name any more.
     pub(super) fn place(&mut self, placement: Placement, to: &OsStr) -> Result<()> {
         let Entry { folder, name, .. } = &*self.entry;
         match placement {
@@ -134,15 +135,15 @@ extern "C" fn remove_all() {
     IS_ENDING.store(true, Ordering::Release);
     with_names(|names| {
         for entry in names.iter().filter(|entry| entry.creator.is_current()) {
-            // A file that cannot be removed remains. A later run removes it.
+            // A file that cannot be removed remains, and a later run of the program removes it.
             let _ = entry.folder.remove(&entry.name);
         }
     });
 }
 
-/// Calls a function with the list of names. A fork can copy the mutex in its locked state into a child process, where no
-/// thread unlocks it. Therefore the wait is limited, and after it the function is not called. The functions make no slow
-/// calls, except at the end of the process.
+/// Calls a function with the list of names. A fork can copy the mutex in its locked state into a child process, where no thread
+/// unlocks it. Therefore the wait is limited, and after it the function is not called. The functions that are passed make no slow
+/// calls, except the function that runs at the end of the process.
 fn with_names(action: impl FnOnce(&mut Vec<Arc<Entry>>)) {
     for _ in 0..1000 {
         match NAMES.try_lock() {

@@ -19,9 +19,9 @@ use crate::folder::{Folder, id};
 const WHILE_WRITING: u32 = 0o600;
 /// Mask of the permission bits of a mode, without set-user-ID, set-group-ID and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
-/// Age of the last modification from which on a temporary file counts as abandoned, if it is not locked. Some network file systems
-/// keep locks to one machine, so that a file of a process on another machine does not appear as locked. That process usually writes
-/// to its file more often.
+/// A temporary file that is not locked counts as abandoned if its last modification was at least this long ago. On some network
+/// file systems, a lock is visible only on the machine that holds it, so that a file of a process on another machine appears
+/// unlocked. A running process usually modifies its file more often than once in this time.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// The result of a trial.
@@ -30,7 +30,8 @@ pub(super) struct Outcome {
     placement: Placement,
     /// True if a file can be created without a name.
     is_unnamed: bool,
-    /// The permission bits that the umask of the process or the default access list of the folder leave of a mode.
+    /// A mask of permission bits: the umask of the process or the default access list of the folder removes all other bits from the
+    /// mode of a new file.
     pub(super) permissions: u32,
 }
 
@@ -41,7 +42,7 @@ pub(super) fn trial(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option
 }
 
 fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option<Outcome>> {
-    // For tests of the files with a temporary name.
+    // Tests set this variable, so that files get temporary names on every file system.
     if cfg!(debug_assertions) && std::env::var_os("LOCKSTEP_TEST_NAMED_FILES").is_some() {
         return Err(Errno::OPNOTSUPP);
     }
@@ -57,7 +58,7 @@ fn trial_unnamed(folder: &Arc<Folder>, existing: OnExisting) -> Result<Option<Ou
     let mut name = TemporaryName::unused(folder)?;
     name.link(&file)?;
     name.remove()?;
-    // Where a file can get a name by a link, it can also be renamed.
+    // A file system that can give a file a name by a link can also rename the file.
     let placement = if existing == OnExisting::Replace { Placement::Replace } else { Placement::Link };
     Ok(Some(Outcome { placement, is_unnamed: true, permissions }))
 }
@@ -94,7 +95,7 @@ fn choose_placement(from: &mut TemporaryName, to: &OsStr, existing: OnExisting) 
     }
 }
 
-/// The name of a file that is being written. On drop nothing of the file remains, unless it has its final name.
+/// The name of a file that is being written. On drop, the file is removed, unless it has its final name.
 #[derive(Debug)]
 pub(super) struct Temporary {
     /// `None` while the file has no name.
@@ -103,7 +104,7 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a file in the folder, as a trial there has shown.
+    /// Creates a file in the folder by the operations that succeeded in a trial in this folder.
     pub(super) fn start(folder: &Arc<Folder>, outcome: Outcome) -> Result<(File, Temporary)> {
         let (name, file) = if outcome.is_unnamed {
             (None, create_unnamed(folder, WHILE_WRITING)?)
@@ -114,7 +115,7 @@ impl Temporary {
         Ok((file, Temporary { name, outcome }))
     }
 
-    /// Gives the file its final name; false if another process with write access to the folder has removed or replaced the
+    /// Gives the file its final name; returns false if another process with write access to the folder has removed or replaced the
     /// temporary name.
     pub(super) fn rename(self, file: &File, folder: &Arc<Folder>, target: &OsStr) -> Result<bool> {
         let placement = self.outcome.placement;
@@ -134,7 +135,7 @@ impl Temporary {
     }
 }
 
-/// Creates a file without a name, and locks it: it may get a temporary name later.
+/// Creates a file without a name. Locks it, because it may get a temporary name later: see [`remove_abandoned`].
 fn create_unnamed(folder: &Folder, mode: u32) -> Result<File> {
     let file = File::from(folder.create_unnamed(mode)?);
     lock(&file);
@@ -153,15 +154,15 @@ fn create_named(folder: &Arc<Folder>, mode: u32) -> Result<(TemporaryName, File)
     }
 }
 
-/// Locks a file of this process; false if another process has locked it. Other errors are ignored: on a file system
+/// Locks a file of this process; returns false if another process has locked the file. Other errors are ignored: on a file system
 /// without locks, [`remove_abandoned`] cannot lock files either, and so removes none.
 fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
 /// Removes the temporary files that killed processes of this user have left in a folder: regular files with one name that were last
-/// modified more than an hour ago. Files of running processes are locked and are kept; the hour is for network file systems that do
-/// not show the locks of other machines.
+/// modified more than an hour ago. Files of running processes are locked and are kept. The limit of an hour is for network file
+/// systems that do not show the locks of other machines.
 ///
 /// # Errors
 /// If the folder cannot be read. A file that cannot be removed is skipped.
@@ -182,7 +183,8 @@ pub(crate) fn remove_abandoned(folder: &Folder) -> Result<()> {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = folder.open_at(name, flags)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        // The status is read while the lock is held: no process that observes the lock changes the name any more.
+        // The status is read after the file was locked, because from then on no process that respects locks renames or removes the
+        // file.
         let stat = fstat(&file)?;
         let is_same = folder.look(name)?.map(|found| id(&found)) == Some(id(&stat));
         if is_same && is_abandoned(&stat) { folder.remove(name) } else { Ok(()) }

@@ -41,7 +41,7 @@ pub type Nonce<Size> = Array<u8, Size>;
 /// A tag, as `aes_gcm::Tag`.
 pub type Tag<Size = U16> = Array<u8, Size>;
 
-/// AES-GCM, as `aes_gcm::AesGcm`, with tags of 12 to 16 bytes. Shorter ones do not compile:
+/// AES-GCM, as `aes_gcm::AesGcm`, with tags of 12 to 16 bytes. A type with shorter tags does not compile:
 ///
 /// ```compile_fail
 /// use lockstep::rustcrypto::cipher::consts::{U8, U12};
@@ -69,14 +69,13 @@ pub type Eax<A, TagSize = U16> =
 /// CCM (SP 800-38C), as `ccm::Ccm`.
 pub type Ccm<A, TagSize, NonceSize> =
     AuthenticatedCipher<{ Aead::Ccm as usize }, <A as IsAes>::KeySize, NonceSize, TagSize>;
-/// AES-SIV (RFC 5297) with two 128-bit keys and a nonce of 16 bytes, as `aes_siv::Aes128SivAead`. The tag stands before the
-/// ciphertext.
+/// AES-SIV (RFC 5297) with two 128-bit keys and a nonce of 16 bytes, as `aes_siv::Aes128SivAead`. The tag is before the ciphertext.
 pub type Aes128SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U32, U16, U16>;
 /// AES-SIV with two 256-bit keys, as `aes_siv::Aes256SivAead`.
 pub type Aes256SivAead = AuthenticatedCipher<{ Aead::Siv as usize }, U64, U16, U16>;
 
-/// The authenticated mode with the index MODE in [`Aead::ALL`], with keys of K bytes, nonces of N bytes and tags of T bytes. Lengths that
-/// the mode does not allow do not compile.
+/// The authenticated mode with the index MODE in [`Aead::ALL`], with keys of K bytes, nonces of N bytes and tags of T bytes. A type
+/// with a length that the mode does not allow does not compile.
 pub struct AuthenticatedCipher<const MODE: usize, K, N, T> {
     key: Key,
     lengths: PhantomData<(K, N, T)>,
@@ -133,7 +132,7 @@ where
         let mut tag = Tag::<T>::default();
         let sealed = self.key.seal_in_place(engine, nonce, &[aad], data, &mut tag);
         if sealed.is_err() && !is_in_place {
-            // The copy of the plaintext.
+            // Erases the copy of the plaintext in the output buffer.
             data.zeroize();
         }
         sealed.map(|()| tag).map_err(|_| Error)
@@ -167,8 +166,8 @@ impl<const MODE: usize, K, N, T> fmt::Debug for AuthenticatedCipher<MODE, K, N, 
     }
 }
 
-/// The engine of all authenticated ciphers: the CPU, unless the environment names another device. An error if the environment names a
-/// device or a kernel that does not exist.
+/// Returns the engine of all authenticated ciphers, which uses the CPU unless the environment names another device. Returns an error
+/// if the environment names a device or a kernel that does not exist.
 fn shared_engine() -> Result<&'static Engine> {
     static ENGINE: OnceLock<Option<Engine>> = OnceLock::new();
     let new = || Engine::builder().backends(&["cpu"]).build().or_else(|_| Engine::new()).ok();

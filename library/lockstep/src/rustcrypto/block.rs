@@ -23,7 +23,7 @@ pub type Aes192 = Aes<U24>;
 /// AES with a 256-bit key.
 pub type Aes256 = Aes<U32>;
 
-/// AES. Clones share the round keys, which the last of them wipes.
+/// AES. Clones share the round keys, which are wiped when the last clone is dropped.
 pub struct Aes<KeySize> {
     key: Arc<InlineKey>,
     size: PhantomData<fn() -> KeySize>,
@@ -68,7 +68,8 @@ impl<KeySize> BlockSizeUser for Aes<KeySize> {
 }
 
 impl<KeySize> ParBlocksSizeUser for Aes<KeySize> {
-    /// Enough for the loops of every kernel, so that entering and leaving a kernel takes little of the time.
+    /// This number of blocks is enough for the longest loop of every kernel, so that the start and end of a call of the kernel take
+    /// only a small part of the time.
     type ParBlocksSize = U64;
 }
 

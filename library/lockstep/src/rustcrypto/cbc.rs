@@ -1,4 +1,5 @@
-//! CBC. [`cipher::BlockModeEncrypt`] and [`cipher::BlockModeDecrypt`] have the calls, also those with padding.
+//! CBC. The traits [`cipher::BlockModeEncrypt`] and [`cipher::BlockModeDecrypt`] have the methods, also those that add or remove
+//! padding.
 //!
 //! A program that reveals whether the padding of a message is valid decrypts it for an attacker: authenticate the ciphertext.
 

@@ -24,13 +24,13 @@ pub type Ctr64BE<A> = StreamCipherCoreWrapper<CtrCore<A, u64>>;
 /// CTR that increments the last 32 bits of the block, as `ctr::Ctr32BE`.
 pub type Ctr32BE<A> = StreamCipherCoreWrapper<CtrCore<A, u32>>;
 
-/// The number of a block in the keystream: `u32`, `u64` or `u128`. The last bits of the counter block, as many as the type has, are
-/// incremented.
+/// The number of a block in the keystream: `u32`, `u64` or `u128`. An increment changes only the last bits of the counter block: as
+/// many bits as the type has.
 pub trait Counter: StreamCipherCounter + Into<u128> {
     /// The largest number.
     const MAX: u128;
 
-    /// The last bits of a number.
+    /// The last bits of a number: as many bits as the type has.
     fn truncated(number: u128) -> Self;
 }
 
@@ -58,7 +58,7 @@ impl Counter for u128 {
     }
 }
 
-/// CTR in whole blocks. At most 2^32 - 1, 2^64 - 1 or 2^128 - 1 blocks can be processed.
+/// CTR in whole blocks. The type of the counter limits a message to 2^32 - 1, 2^64 - 1 or 2^128 - 1 blocks.
 pub struct CtrCore<A, C> {
     cipher: A,
     /// The first counter block.
@@ -80,7 +80,8 @@ impl<KeySize, C: Counter> CtrCore<Aes<KeySize>, C> {
         let mut data = Array::slice_as_flattened_mut(blocks);
         while !data.is_empty() {
             let counter = self.counter();
-            // The kernel increments the whole block, so a call ends where fewer bits would wrap.
+            // The kernel increments all 128 bits of the block. Each call of the kernel therefore ends before the last bits, which
+            // the type counts, wrap around.
             let until_wrap = (C::MAX - (counter & C::MAX)).saturating_add(1);
             let blocks = until_wrap.min(data.len() as u128 / 16);
             let (first, rest) = data.split_at_mut(16 * blocks as usize);

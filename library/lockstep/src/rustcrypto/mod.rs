@@ -1,7 +1,8 @@
 //! The traits of RustCrypto: [`aead`] 0.6 and [`cipher`] 0.5. Feature `rustcrypto`.
 //!
 //! The types have the names and parameters of those in the crates `aes-gcm`, `aes-gcm-siv`, `ocb3`, `aes-siv`, `eax`, `ccm`, `aes`,
-//! `ctr` and `cbc`, and can be used in their place. Code that is generic over the traits works with either.
+//! `ctr` and `cbc`, and can be used in their place. Code that is generic over the traits works with both the types of this module
+//! and the types of those crates.
 //!
 //! ```
 //! use lockstep::rustcrypto::aead::{Aead, KeyInit, Payload};
@@ -18,9 +19,9 @@
 //! # }
 //! ```
 //!
-//! **Authenticated modes** are those of [`crate::aead`], with one [`Engine`](crate::Engine) for the process, which the first message
-//! makes. It uses the CPU: messages of up to 16 KiB are computed on the calling thread, and longer ones may be divided among threads.
-//! If the environment names another device or a kernel, this device or kernel runs all messages.
+//! **Authenticated modes** are those of [`crate::aead`]. All messages of the process share one [`Engine`](crate::Engine), which is
+//! made for the first message. It uses the CPU: messages of up to 16 KiB are computed on the calling thread, and longer messages may
+//! be divided among threads. If the environment names another device or a kernel, this device or kernel runs all messages.
 //!
 //! Every failure is the same [`aead::Error`]. If the environment names a device or a kernel that does not exist, every message fails, and
 //! its buffer is unchanged; [`Engine::new`](crate::Engine::new) returns the reason. If a device fails while it decrypts a message, the

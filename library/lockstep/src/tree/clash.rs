@@ -1,5 +1,5 @@
-//! Names that a file system does not distinguish, for example because it ignores case, normalises Unicode or drops dots
-//! at the end: two inputs would then have the same output.
+//! Detection of names that a file system does not distinguish, for example because it ignores case, normalises Unicode or drops
+//! dots at the end. Two outputs with such names would be the same file.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,7 @@ impl StoredNames {
         }
     }
 
-    /// The stored name of a file.
+    /// The name under which the folder stores the file with the identity `file`.
     fn name_of(&self, folder: &Folder, file: Id) -> Option<&OsStr> {
         let with_id = |name: &OsString| Some((id(&folder.look(name).ok()??), name.clone()));
         let by_id = self.by_id.get_or_init(|| self.names.iter().filter_map(with_id).collect());
@@ -50,8 +50,8 @@ impl StoredNames {
 }
 
 /// Compares the last component of `path` with the names that its folder stores, and returns these names; `None` if the file does
-/// not exist. Other processes may create, replace and remove files in the folder meanwhile: a name that one of them adds or removes
-/// is not an error.
+/// not exist. During the comparison, other processes may create, replace and remove files in the folder: a name that another
+/// process adds or removes is not an error.
 ///
 /// # Errors
 /// If the folder stores another name for which the file system finds the same file; errors of the file system.
@@ -59,8 +59,8 @@ pub(super) fn check(folder: &Folder, path: &Path) -> Result<Option<StoredNames>>
     let name = path.file_name().unwrap_or_default();
     let mut before = None;
     loop {
-        // The folder is listed after the name was found. Otherwise a file that is created in between would not be in the
-        // list.
+        // The folder is listed after the name was found. If the folder were listed first, a file that is created between the two
+        // calls would be missing in the list.
         let found = folder.look(name).map_err(Error::file("look at", path))?;
         let Some(found) = found.map(|stat| id(&stat)) else { return Ok(None) };
         let names = StoredNames::list(folder).map_err(Error::file("look at", path))?;

@@ -1,4 +1,5 @@
-//! The relation of an existing output to its input, and what their times show about changes of the input.
+//! The relation of an existing output to its input. The times of the two files show whether the input has changed since the output
+//! was created.
 
 use std::cmp::Ordering;
 use std::fs::{File, Metadata};
@@ -17,9 +18,9 @@ use crate::quoted::quoted;
 /// An input and its existing output.
 #[derive(Debug)]
 pub struct Pair<'a> {
-    /// The input, at its start.
+    /// The input file. Its position is the start of the file.
     pub input: &'a File,
-    /// The output, at its start.
+    /// The output file. Its position is the start of the file.
     pub output: &'a File,
     /// Length of the input in bytes.
     pub input_len: u64,
@@ -27,8 +28,8 @@ pub struct Pair<'a> {
     pub output_len: u64,
     /// The output has the modification time of the input.
     has_same_time: bool,
-    /// The last change of the input's status, compared with the creation of the output. Each change of the content or
-    /// of the modification time also changes the status, and programs cannot set the time of this change.
+    /// The order of two times: the time of the last change of the input's status, and the time of the creation of the output. Each
+    /// change of the content or of the modification time also changes the status, and programs cannot set the time of this change.
     changed: Ordering,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Pair<'a> {
         Ok(Pair { input, output, input_len, output_len, has_same_time, changed })
     }
 
-    /// The relation of an output that was encrypted with a key and a context, without an envelope.
+    /// Returns the relation of an output that was encrypted with a key and a context, without an envelope, to its input.
     pub fn encrypted(&self, engine: &Engine, key: &FileKey, context: &[u8]) -> Existing {
         // `Reader::open` verifies the key, the context and the last chunk.
         match Reader::open(engine, key, context, self.output) {
@@ -61,7 +62,7 @@ impl<'a> Pair<'a> {
         }
     }
 
-    /// The relation of an output that was decrypted.
+    /// Returns the relation of a decrypted output to its encrypted input.
     ///
     /// # Errors
     /// If a file cannot be read, or if the input cannot be an encrypted file.
@@ -83,8 +84,8 @@ impl<'a> Pair<'a> {
         Ok(Existing::UpToDate)
     }
 
-    /// The relation of an output that the operation has created. If the input changed at the time of the creation, the
-    /// output is outdated: it may have been created before the change.
+    /// Returns the relation of an output that is known to be created by this operation. If the input changed at the time at which
+    /// the output was created, the output counts as outdated: its creation may precede the change.
     pub fn own(&self, is_whole: bool) -> Existing {
         let is_current = is_whole && self.has_same_time && self.changed == Ordering::Less;
         if is_current { Existing::UpToDate } else { Existing::Outdated }
@@ -107,17 +108,17 @@ fn status_time(file: &Metadata) -> (i64, i64) {
     (file.ctime(), file.ctime_nsec())
 }
 
-/// The time at which an output was created, which is before its input was read. Where a file system does not store this time, the
-/// result is the time of the last change of the status, which is later. The result is this time on macOS too, because a program
-/// there that sets the modification time back also sets the time of creation back.
+/// The time at which an output was created. The output is created before its input is read. If the file system does not store this
+/// time, the result is the later time of the last change of the status. This later time is also the result on macOS, because a
+/// program there that sets the modification time back also sets the time of creation back.
 fn creation(file: &Metadata) -> (i64, i64) {
     let created = if cfg!(target_vendor = "apple") { None } else { file.created().ok() };
     let since = created.and_then(|created| created.duration_since(UNIX_EPOCH).ok());
     since.map_or(status_time(file), |since| (since.as_secs().cast_signed(), since.subsec_nanos().into()))
 }
 
-/// True if the output has the modification time of the input. Some file systems store times only as whole seconds,
-/// others only in units of two seconds.
+/// True if the output has the modification time of the input. Some file systems store times only as whole seconds, and other file
+/// systems only in units of two seconds.
 fn is_same_time(input: SystemTime, output: SystemTime) -> bool {
     let has_whole_seconds = output.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let difference = input.duration_since(output).unwrap_or_else(|error| error.duration());

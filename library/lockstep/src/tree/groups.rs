@@ -1,6 +1,6 @@
-//! Many files with one key, for programs other than the command, which may use several machines: a [`Plan`] lists the
-//! files and assigns the outputs, and a [`Group`] processes some of the files, in this process or in another one that
-//! sees the same folders.
+//! Many files with one key, for programs other than the command, which may use several machines: a [`Plan`] lists the files and
+//! assigns the outputs, and a [`Group`] processes some of the files, in this process or in another process that has access to the
+//! same folders.
 //!
 //! Names, checks and comparisons are the same as in `lockstep encrypt -k -r -O` and `lockstep decrypt -k -r -O`. Nothing is
 //! printed, and no signal is handled.
@@ -42,7 +42,7 @@ const COMMITMENT_AT: u64 = 24;
 pub enum IfExists {
     /// The plan fails.
     Refuse,
-    /// [`Group::process`] compares each of them with its input.
+    /// [`Group::process`] compares each existing output with its input.
     Resume,
     /// They are replaced.
     Replace,
@@ -100,7 +100,7 @@ impl Plan {
         let (delete, protected, stream) = Default::default();
         let options =
             Options { output_dir, recursive: true, resume, force, sync, delete, protected, advice, stream };
-        // For a run, the path `-` is standard input.
+        // The listing below treats the path `-` as standard input, so `./-` replaces it.
         let named = |path: &PathBuf| if path.as_os_str() == "-" { "./-".into() } else { path.clone() };
         let given: Vec<_> = inputs.iter().map(named).collect();
         let (_, found, leftovers) = assign(&given, direction, &options, &())?;
@@ -116,8 +116,8 @@ impl Plan {
         Ok(Plan { files, skipped, failed, without_input, output, places, resumes: resume, sync })
     }
 
-    /// Creates the output folder, and the folders in it. With [`IfExists::Resume`], removes the temporary files that
-    /// killed processes have left in them.
+    /// Creates the output folder and its planned subfolders. With [`IfExists::Resume`], removes the temporary files that killed
+    /// processes have left in them.
     ///
     /// # Errors
     /// Those of the file system.
@@ -154,9 +154,9 @@ pub struct Processed {
 
 /// The settings for files that are processed together.
 pub struct Group {
-    /// The engine. At most as many files as it has threads are processed at the same time.
+    /// The engine. The number of files that are processed at the same time is at most its number of threads.
     pub engine: Engine,
-    /// What happens to the files.
+    /// Whether the files are encrypted or decrypted.
     pub direction: Direction,
     /// The key of all files.
     pub key: FileKey,
@@ -172,8 +172,8 @@ pub struct Group {
 }
 
 impl Group {
-    /// Processes files of a [`Plan`]. An encrypted input must have the commitment that is given with it, if one is given. The
-    /// results are in the order of the files. The failure of a file does not affect the others.
+    /// Processes files of a [`Plan`]. If a commitment is given with an encrypted input, the input must contain this commitment. The
+    /// results are in the order of the files. The failure of a file does not affect the other files.
     pub fn process(
         &self,
         files: &[(PlannedFile, Option<[u8; 32]>)],
@@ -223,7 +223,7 @@ impl Work<'_> {
             Ok(written?.0)
         };
         match write(if self.group.replace { OnExisting::FailByLookup } else { OnExisting::Fail }) {
-            // The output exists. Another process may have created it meanwhile, for example in an earlier attempt at
+            // The output exists. Another process may have created it after the plan was made, for example in an earlier attempt at
             // this file.
             Err(Error::Exists { .. }) => {}
             done => return done,
@@ -244,7 +244,8 @@ impl Work<'_> {
         }
     }
 
-    /// Returns an error if the name of an output that exists is stored in another form.
+    /// Returns an error if the output folder stores an existing output under a name that differs from the planned name, for example
+    /// in case.
     fn check_stored(&self, relative: &Path, path: &Path) -> Result<()> {
         let (parent, name) = (relative.parent().unwrap_or(Path::new("")), relative.file_name());
         let mut folders = lock(&self.stored);

@@ -17,7 +17,8 @@ use crate::quoted::quoted;
 /// Maximum length in bytes of the path of a folder below the output folder: the limit of Linux on paths. The path of
 /// each folder is kept in memory.
 pub(super) const MAX_PATH: usize = 4096;
-/// Maximum number of folders in the path of a folder below an input folder. Each access to a folder opens all of them.
+/// Maximum number of folders in the path of a folder below an input folder. Each access to a folder opens all folders of its path,
+/// one after the other.
 pub(super) const MAX_DEPTH: usize = 256;
 
 /// The end of the name of an encrypted file.
@@ -75,7 +76,7 @@ impl Root {
     /// them.
     fn of_file(path: &Path) -> Root {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        // The slash at the end means that a link is followed.
+        // The path gets a slash at its end, so that a symbolic link is followed.
         let path = parent.map(|parent| parent.join("")).unwrap_or_default();
         Root { path, id: None }
     }
@@ -133,9 +134,9 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Lists the given paths and, with [`Options::recursive`], the content of folders. Symbolic links are not
-    /// followed. If an input folder contains the output folder, whose identity is `output`, the output folder is
-    /// skipped. A file in a folder is also skipped if its name is not the name of an encrypted file that is to be decrypted.
+    /// Lists the given paths and, with [`Options::recursive`], the content of folders. Symbolic links are not followed. If an input
+    /// folder contains the output folder, whose identity is `output`, the output folder is skipped. When files are decrypted, a
+    /// file in a folder is also skipped if its name is not the name of an encrypted file: see [`decrypted`].
     ///
     /// # Errors
     /// If a path does not exist, means standard input, is the output folder or has no output name; if a path is a folder, but
@@ -162,7 +163,8 @@ impl Inputs {
                 search.found.skipped.push((path.clone(), reason));
             } else if let Some(output) = output_name(direction, name) {
                 if !std::mem::replace(&mut names_files, true) {
-                    // The folder of these files is the output folder itself.
+                    // The outputs of all files that the caller names are directly in the output folder, which gets one place for
+                    // them.
                     search.add_place(PathBuf::new(), PathBuf::new(), 0o777, None);
                 }
                 search.add(Arc::new(Root::of_file(path)), name.into(), output.into(), &stat);
@@ -201,7 +203,7 @@ impl Search<'_> {
         let base = path.file_name().map(PathBuf::from).unwrap_or_default();
         let root = Arc::new(Root { path: path.to_owned(), id: Some(id(stat)) });
         let folder = root.open().map_err(Error::file("open", path))?;
-        // The folders that are not listed yet. The last of these folders is listed next.
+        // A stack of the folders that are not listed yet.
         let first = self.add_place(PathBuf::new(), base, folder_mode(stat), Some(Arc::clone(&root)));
         let mut pending = vec![first];
         while let Some(place) = pending.pop() {
@@ -288,7 +290,7 @@ fn why_skipped(stat: &Stat) -> Option<&'static str> {
     }
 }
 
-/// The name of the output for an input with this name; `None` if such an input has no output.
+/// The name of the output for an input with this name; `None` if no output name exists: see [`decrypted`].
 fn output_name(direction: Direction, input: &OsStr) -> Option<OsString> {
     match direction {
         Direction::Encrypt => Some(encrypted(input)),

@@ -13,7 +13,7 @@ use super::inputs::{MAX_DEPTH, MAX_PATH, decrypted};
 use crate::error::{Error, Result};
 use crate::folder::{Folder, Id, id};
 
-/// Encrypted files in the output folder for which there is no input.
+/// The encrypted files in the output folder that have no input.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
     /// Paths below the output folder. The files had these identities before the run.
@@ -30,7 +30,7 @@ impl Leftovers {
     }
 
     /// Adds an entry for which there is no input, and its content if it is a folder. `path` is the path of `folder` below the output
-    /// folder. Of the files, only regular files are added whose names end in `.enc` and for whose identities `is_known` returns false.
+    /// folder. A file is added only if it is a regular file, its name ends in `.enc`, and `is_known` returns false for its identity.
     /// Symbolic links, entries whose status cannot be read, and folders beyond `MAX_PATH` or `MAX_DEPTH` are skipped.
     pub(super) fn add(&mut self, folder: &Folder, path: &Path, name: &OsStr, is_known: impl Fn(Id) -> bool) {
         let Ok(Some(stat)) = folder.look(name) else { return };
@@ -86,7 +86,7 @@ impl Leftovers {
         let results: Vec<_> = results.collect();
         let deleted = results.iter().filter(|(_, deleted)| matches!(deleted, Ok(true)));
         let changed: HashSet<_> = deleted.flat_map(|(path, _)| path.ancestors().skip(1)).collect();
-        // Subfolders precede their parents here. A folder that is not empty remains.
+        // In this order, subfolders precede their parents. A folder that is not empty remains.
         for path in self.folders.iter().rev().filter(|path| changed.contains(path.as_path())) {
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
                 && let Ok(parent) = output.open_below(parent)

@@ -43,7 +43,7 @@ pub trait Operation: Sync {
     /// If the input or the output cannot be read.
     fn compare(&self, pair: &Pair<'_>) -> Result<Existing>;
 
-    /// True if a file is known to be an output of this operation, for an input that does not exist any more.
+    /// True if a file is certainly an output of this operation. Called for outputs whose inputs do not exist any more.
     fn is_own(&self, _output: &File) -> bool {
         false
     }
@@ -60,9 +60,9 @@ pub trait Operation: Sync {
     ) -> Result<u64>;
 }
 
-/// The program around a run. By default it catches no signals and shows no progress.
+/// The functions by which a program catches signals and shows progress during a run. By default, they do nothing.
 pub trait Host: Sync {
-    /// Called before a file is created. The value is dropped after the file has its name or was removed.
+    /// Called before a file is created. The returned value is dropped after the file got its final name or was removed.
     fn guard(&self) -> Box<dyn Send> {
         Box::new(())
     }
@@ -95,8 +95,8 @@ pub struct Options<'a> {
     pub protected: Vec<(&'a str, &'a Path)>,
     /// The remedies in messages.
     pub advice: &'a Advice,
-    /// For the encryption or decryption of each file, to which the run adds the progress and the number of threads. Its flag
-    /// of [`crate::Options::interrupt`] stops the whole run.
+    /// The options for the encryption or decryption of each file. The run itself sets the progress function and the number of
+    /// threads. The flag [`crate::Options::interrupt`] stops the whole run.
     pub stream: crate::Options<'a>,
 }
 

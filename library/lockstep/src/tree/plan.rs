@@ -111,11 +111,11 @@ pub(super) fn folder_refused() -> Error {
     failed("the folder of its output was not created")
 }
 
-/// Refuses inputs that share an output folder: no input in the one corresponds to the outputs of the other, so that these outputs
-/// could be deleted.
+/// Refuses inputs that share an output folder. In a shared folder, the outputs of one input would count as outputs without input
+/// for the other inputs, and could be deleted.
 fn check_unambiguous(inputs: &Inputs) -> Result<()> {
     let mut bases = HashSet::new();
-    // One place for each folder that the caller names, and one for all files that the caller names.
+    // The list has one place for each folder that the caller names, and one place for all files that the caller names.
     let roots = inputs.places.iter().filter(|place| place.input.as_os_str().is_empty());
     for place in roots.clone() {
         // The output folder itself contains the output folders of all other inputs.

@@ -25,7 +25,7 @@ use crate::quoted::quoted;
 /// Maximum number of file descriptors for one file that is being processed: input, output, their folders, and the
 /// listing of a folder.
 const OPEN_FILES: u64 = 8;
-/// Number of file descriptors for the rest of the program.
+/// Number of file descriptors that the program needs for purposes other than the files that it processes.
 const OTHER_OPEN_FILES: u64 = 32;
 
 /// The results of all files.
@@ -85,8 +85,8 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Calls `prepare` for each open input, on this thread. A file for which it returns `Ok(Err(_))` is not processed; other files
-    /// are not affected.
+    /// Calls `prepare` for each open input, on this thread. If `prepare` returns `Ok(Err(_))` for a file, this file is not
+    /// processed; other files are not affected.
     ///
     /// # Errors
     /// The first `Err(_)` that `prepare` returns; [`Error::Interrupted`].
@@ -152,8 +152,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Deletes outputs without input, or lists them. If any input is not known or has failed, its output could be taken for
-    /// one without input, so nothing is deleted. Returns the results.
+    /// Deletes outputs without input, or lists them. Nothing is deleted if an input could not be listed or has failed, because its
+    /// output could be mistaken for an output without input. Returns the results.
     pub fn finish(self) -> Outcome {
         let is_stopped = self.is_stopped();
         let Run { operation, options, output, leftovers, mut outcome, .. } = self;
@@ -226,7 +226,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The number of threads of the engine, unless the limit on open files permits fewer. Raises this limit as far as permitted.
+/// The number of threads of the engine, or fewer if the limit on open files requires it. First raises this limit to its permitted
+/// maximum.
 fn most_threads(engine: &Engine) -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
@@ -248,7 +249,7 @@ impl Work<'_> {
             return;
         }
         let processed = AtomicU64::new(0);
-        // The progress over a file is at most its initial length.
+        // The progress for a file stops at its initial length, even if the file grows.
         let advance = |done: u64| {
             let done = done.min(job.len);
             self.writer.host.advance(done.saturating_sub(processed.swap(done, Ordering::Relaxed)));

@@ -28,7 +28,7 @@ struct Content<'a> {
     has_input: bool,
 }
 
-/// A file that is not a leftover.
+/// A file that does not count as a leftover, because it is an input, a protected file or an output.
 enum Known<'a> {
     Input,
     /// A file that no output may replace, such as a key file, with its description and its path.
@@ -47,9 +47,9 @@ struct Survey<'a> {
     leftovers: Leftovers,
 }
 
-/// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or
-/// have a name that the file system does not distinguish from another one, are moved to `inputs.failed`. Returns the leftovers
-/// if existing outputs of encryption may be kept, replaced or deleted.
+/// Finds outputs and folders that exist, and sets `exists` and `is_refused`. Inputs whose outputs cannot be checked, or have a name
+/// that the file system does not distinguish from another name, are moved to `inputs.failed`. Returns the leftovers if existing
+/// outputs of encryption may be kept, replaced or deleted.
 ///
 /// # Errors
 /// If an output is an input or one of the protected files.
@@ -136,13 +136,12 @@ impl Survey<'_> {
                     job.exists = true;
                     job.error = check_name(&path, id).err();
                 }
-                // The error affects only this file, for example if its name is too long or if a folder has no search
-                // permission.
+                // Only this file fails, for example because its name is too long or because a folder has no search permission.
                 Err(error) => job.error = Some(output_error(Error::file("look at", &path)(error), &path)),
             }
         }
         for place in &mut places {
-            // Other errors are reported when the folder is created.
+            // If the lookup fails, the later creation of the folder reports the error.
             let Ok(Some(stat)) = folder.look(place.path.file_name().unwrap_or_default()) else { continue };
             match check_name(&full(&place.path), id_of(&stat)) {
                 Ok(()) => place.exists = true,
@@ -150,7 +149,8 @@ impl Survey<'_> {
             }
         }
         if self.finds_leftovers && has_input {
-            // A skipped input may have an output: for example, a file that was replaced by a symbolic link.
+            // The output of a skipped input is not a leftover. An input may have an output and be skipped, for example because a
+            // symbolic link has replaced the input since the output was created.
             let encrypted = skipped.iter().filter_map(|path| path.file_name()).map(encrypted);
             let outputs = jobs.iter().map(|job| &*job.output).chain(places.iter().map(|place| &*place.path));
             let names = outputs.chain(skipped.iter().copied()).filter_map(Path::file_name);

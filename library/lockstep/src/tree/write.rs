@@ -30,9 +30,10 @@ pub(super) struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Processes an open input into a new file. `relative` is its path below the output folder. The file gets the permission bits
-    /// and the modification time of the input. `inspect` gets the complete file before it has its name, and the number of plaintext
-    /// bytes. Returns the result of `inspect`, and whether the input changed while it was read.
+    /// Encrypts or decrypts an open input to a new file. `relative` is the path of the new file below the output folder. The file
+    /// gets the permission bits and the modification time of the input. `inspect` is called with the complete file, before the file
+    /// gets its name, and with the number of plaintext bytes. Returns the result of `inspect`, and whether the input changed while
+    /// it was read.
     pub(super) fn write<T>(
         &self,
         input: &File,
@@ -46,18 +47,19 @@ impl Writer<'_> {
         let parent = relative.parent().unwrap_or(Path::new(""));
         let folder = self.output.make_folder(parent, 0o777, self.sync);
         let folder = folder.map_err(Error::file("make the folder of", &path))?;
-        // The metadata of the input are read before its first byte. If the input changes afterwards, its times differ from the times
-        // of the output.
+        // The metadata are read before the content, so that a change of the input during the read is detected. If the input does
+        // not change, the output gets the modification time in these metadata. After a later change of the input, the times of the
+        // two files differ.
         let before = input.metadata().map_err(Error::file("look at", input_path))?;
         let (mode, sync, sparse) = (FileMode::of_input(input)?, self.sync, self.operation.sparse());
         let options = OutputOptions { mode, sync, sparse, regular_only: true, ..Default::default() };
-        // Dropped after `file`, because it is declared before `file`.
+        // The guard is declared before `file`, so that it is dropped after `file`.
         let _guard = self.host.guard();
         let created = OutputFile::create_in(folder, &path, options, existing, &self.trials);
         let mut file = created.map_err(|error| output_error(error, &path))?;
         let plaintext = match self.operation.process(input, &mut file, stream) {
             Err(error) if error.keeps_output() => {
-                // The output does not get the time of the input, so that it never counts as up to date.
+                // The output does not get the modification time of the input, so that it never counts as up to date.
                 file.commit()?;
                 return Err(error);
             }
@@ -66,8 +68,8 @@ impl Writer<'_> {
         let after = input.metadata().map_err(Error::file("look at", input_path))?;
         let has_changed = !existing::is_unchanged(&before, &after);
         if !has_changed {
-            // An error is ignored: on a file system without modification times, the output is created again by
-            // `--resume`.
+            // An error is ignored: on a file system without modification times, a later run with `--resume` creates the output
+            // again.
             let _ = before.modified().map(|modified| file.as_file().set_modified(modified));
         }
         let inspected = inspect(file.as_file(), plaintext)?;
@@ -104,9 +106,9 @@ fn make_path(path: &Path, sync: bool) -> io::Result<Folder> {
     make_path(parent.unwrap_or(Path::new(".")), sync)?.make_folder(Path::new(name), 0o777, sync)
 }
 
-/// Creates the folders of the outputs, also those without files. With `cleans`, removes the temporary files that killed
-/// processes have left in them. Returns the paths of the folders that were not created, also because of their parents, and
-/// calls `failed` with each error. If it returns an error too, no more folders are created.
+/// Creates the folders of the outputs, also those without files. With `cleans`, removes the temporary files that killed processes
+/// have left in them. Calls `failed` with each error; if `failed` returns an error, no more folders are created. Returns the paths
+/// of the folders that were not created, also those whose parents were not created.
 pub(super) fn create_places<'p>(
     output: &Folder,
     output_dir: &Path,
@@ -136,7 +138,7 @@ pub(super) fn create_places<'p>(
 
 fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -> Result<Folder> {
     let path = output_dir.join(&place.path);
-    // The parent may be missing: the error comes below.
+    // If the parent cannot be opened, `make_folder` below returns the error.
     if let (false, Some(parent)) = (place.exists, place.path.parent())
         && let Ok(parent) = output.open_below(parent)
     {
@@ -145,9 +147,9 @@ fn create_place(output: &Folder, output_dir: &Path, place: &Place, sync: bool) -
     output.make_folder(&place.path, place.mode, sync).map_err(Error::file("make the folder", &path))
 }
 
-/// Calls `work` for each item and a number of threads; returns the results in the order of the items. Items of at least [`LONG`] bytes
-/// are processed one after the other, each with `threads`, then the others in parallel with one thread each, at most `parallel` at
-/// the same time.
+/// Calls `work` for each item and a number of threads; returns the results in the order of the items. First, items of at least
+/// [`LONG`] bytes are processed one after the other, each with `threads` threads. Then the shorter items are processed in parallel
+/// with one thread each, at most `parallel` items at the same time.
 pub(super) fn by_length<T: Sync, R: Send>(
     items: &[T],
     len: impl Fn(&T) -> u64,
@@ -157,7 +159,7 @@ pub(super) fn by_length<T: Sync, R: Send>(
     let (long, short): (Vec<_>, Vec<_>) = (0..items.len()).partition(|&index| len(&items[index]) >= LONG);
     let process = |index: usize, threads: usize| (index, work(&items[index], threads));
     let mut results: Vec<_> = long.into_iter().map(|index| process(index, threads)).collect();
-    // A limit on open files can leave no thread (`parallel` is 0): the calling thread works then.
+    // If the limit on open files permits no further thread, `parallel` is 0, and the calling thread processes the items.
     results.extend(in_parallel(parallel, short, |index| process(index, 1)));
     results.sort_unstable_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()

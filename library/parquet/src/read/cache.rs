@@ -1,11 +1,12 @@
-//! Recently decrypted pages that were read in part. Later reads take the other parts from this cache.
+//! A cache of recently decrypted pages of which only a part was read. A later read copies other parts of these pages from the
+//! cache.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use lockstep::hazmat::share::lock;
 
-/// Maximum number of bytes, except that a single page may be longer.
+/// Maximum number of bytes in the cache. If a page is longer, the cache contains only this page.
 const MOST: usize = 64 << 20;
 
 /// The pages with their offsets in the view, the oldest first.

@@ -44,7 +44,7 @@ pub(super) struct Page {
     /// The number of the page in the chunk; the dictionary page counts as a page.
     number: usize,
     start: u64,
-    /// The lengths of the two modules.
+    /// The lengths of the two modules of the page: its header and its body.
     header: usize,
     body: usize,
 }
@@ -63,13 +63,13 @@ impl Page {
 impl Chunk {
     /// The ordinal of a data page; None for the dictionary page.
     fn ordinal(&self, page: &Page) -> Option<i16> {
-        // If there are more pages than ordinals, some writers let the number wrap around, and others refuse to write. `page`
-        // checks this.
+        // The conversion does not wrap around: the function `page` refuses chunks with more pages than there are ordinals. Some
+        // writers let the ordinal wrap around in such chunks.
         page.number.checked_sub(usize::from(self.has_dictionary)).map(|ordinal| ordinal as i16)
     }
 
-    /// The page at the offset `start` of the file. `length` returns the length field at an offset; None if it is not known. The page
-    /// is then None, too.
+    /// Returns the page at the offset `start` of the file. `length` returns the length field at an offset, or None if the field has
+    /// not been read. In that case the result is None, too.
     fn page(
         &self,
         number: usize,
@@ -98,7 +98,7 @@ impl Chunk {
         page(header, body).map(Some)
     }
 
-    /// The pages that the bytes contain completely. The bytes begin with the page `first`.
+    /// Returns the pages that the bytes contain completely. The bytes begin with the page `first`.
     fn pages_in(&self, first: Page, bytes: &[u8]) -> Result<Vec<Page>> {
         let (mut pages, mut last) = (vec![first], first);
         let length = |at: u64| {
@@ -124,7 +124,7 @@ impl Chunk {
     }
 }
 
-/// The part that no thread has taken yet.
+/// The part of a read that no thread has taken yet.
 struct Rest<'a> {
     /// The offset in the view.
     offset: u64,
@@ -132,7 +132,7 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    /// Takes the next `count` bytes, or all if there are fewer.
+    /// Removes the first `count` bytes from `out` and returns them. If `out` has fewer bytes, all are returned.
     fn take(&mut self, count: usize) -> &'a mut [u8] {
         let count = count.min(self.out.len());
         self.offset += count as u64;
@@ -140,11 +140,11 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// Pages that a thread decrypts, and the place for their bytes in the view. They are several whole pages, or a single page whose bytes
-/// are wanted only in part.
+/// Pages that a thread decrypts, and the memory for their plain bytes. A piece has several pages that are read completely, or a single
+/// page of which only a part is read.
 struct Piece<'a> {
     pages: Vec<Page>,
-    /// The wanted part begins after this number of bytes.
+    /// The number of plain bytes before the part that is read.
     skipped: usize,
     out: &'a mut [u8],
 }
@@ -154,7 +154,7 @@ impl<S: ReadAt> PlainView<S> {
     /// them reads at a time.
     pub(super) fn read_chunk(&self, chunk: &Chunk, offset: u64, out: &mut [u8]) -> Result<()> {
         let reader = Arc::clone(&self.readers);
-        // The reads in progress, without the view's own handle. All of them share the processors.
+        // The number of reads in progress: each read has a handle, and the view has one more. All reads share the processors.
         let readers = Arc::strong_count(&reader) - 1;
         let workers = match self.source.is_serial() {
             true => 1,
@@ -171,7 +171,7 @@ impl<S: ReadAt> PlainView<S> {
                 }
                 Ok(())
             };
-            // The first failure is returned.
+            // `failure` keeps only the first error.
             let _ = read().map_err(|error| failure.set(error));
             let mut buffers = lock(&self.buffers);
             if buffer.capacity() <= MAX_BUFFER && buffers.len() < MAX_BUFFERS {
@@ -181,8 +181,8 @@ impl<S: ReadAt> PlainView<S> {
         failure.into_inner().map_or(Ok(()), Err)
     }
 
-    /// Reads the next piece that is to be decrypted: the buffer then starts with its pages. Parts that are in the cache are copied
-    /// from there.
+    /// Reads the next piece that must be decrypted into the buffer, which then begins with the pages of the piece. Pages before the
+    /// piece that are in the cache are copied from the cache to the output.
     fn next_piece<'a>(
         &self,
         chunk: &Chunk,
@@ -199,7 +199,7 @@ impl<S: ReadAt> PlainView<S> {
             }
             let is_partial = skipped > 0 || rest.out.len() < page.len();
             let len = if is_partial { page.len() } else { rest.out.len().min(PIECE).max(page.len()) };
-            // The buffer is longer only if an earlier page was longer.
+            // A buffer that is already longer, because an earlier page was longer, is not shortened.
             if buffer.len() < len {
                 buffer.resize(len, 0);
             }
@@ -211,7 +211,7 @@ impl<S: ReadAt> PlainView<S> {
         Ok(None)
     }
 
-    /// The page that has the byte at an offset of the view.
+    /// Returns the page that contains the byte at an offset of the view.
     fn page_at(&self, chunk: &Chunk, offset: u64) -> Result<Page> {
         let mut found = lock(&chunk.found);
         let index = found.partition_point(|page| page.end() <= offset);
@@ -235,7 +235,7 @@ impl<S: ReadAt> PlainView<S> {
         }
     }
 
-    /// Decrypts a piece. The bytes start with its pages.
+    /// Decrypts a piece. `bytes` begins with the pages of the piece.
     fn open_piece(&self, chunk: &Chunk, piece: Piece<'_>, bytes: &[u8]) -> Result<()> {
         let Piece { pages, skipped, out } = piece;
         match &pages[..] {
@@ -287,11 +287,11 @@ impl<S: ReadAt> PlainView<S> {
         page.body - self.pages.overhead()
     }
 
-    /// Writes the plain header of a page into the room in front of it.
+    /// Writes the plain header of a page to `room`, the memory in front of the plain body of the page.
     fn write_header(&self, chunk: &Chunk, page: &Page, plain: &[u8], room: &mut [u8]) -> Result<()> {
         let mut header = Struct::read_module(plain, "header of a page")?;
         let body = self.body_len(page);
-        // DuckDB states the length of the plain page.
+        // The header states the length of the encrypted page or, as DuckDB writes it, the length of the plain page.
         let is_size_right = [page.body, body].contains(&page::size(&header)?);
         if page::is_dictionary(&header)? != chunk.ordinal(page).is_none() || !is_size_right {
             return Err(malformed(format!("the {} contradicts the page", chunk.describe(page, true))));
@@ -302,7 +302,8 @@ impl<S: ReadAt> PlainView<S> {
         Ok(())
     }
 
-    /// Decrypts modules of a column chunk that follow each other: the plaintexts, followed by zeros up to the length of the modules.
+    /// Decrypts consecutive modules of a column chunk. Returns the plaintexts, followed by zeros up to the total length of the
+    /// modules.
     pub(super) fn open_modules(&self, chunk: &Chunk, modules: &[Module], sealed: &[u8]) -> Result<Vec<u8>> {
         let Chunk { key, place, column, .. } = chunk;
         let (mut plain, mut rest) = (Vec::with_capacity(sealed.len()), sealed);
@@ -312,7 +313,8 @@ impl<S: ReadAt> PlainView<S> {
             let (sealed, after) = rest.split_at_checked(module_len(rest)?).ok_or_else(too_long)?;
             let mut opened = open_one(&self.engine, key, &self.aad.of(*module, *place), sealed, &what)?;
             if *module == Module::BloomFilterHeader {
-                // The bits follow the header, so what parquet-java may have written after the header is removed.
+                // In the plain form, the bits must directly follow the header. The bytes that parquet-java may have written after
+                // the header are therefore removed.
                 let (_, len) = Struct::read(&opened)?.ok_or_else(|| cut_off(&what))?;
                 opened.truncate(len);
             }

@@ -23,7 +23,7 @@ pub(crate) struct End {
     pub(crate) is_encrypted: bool,
     /// The offset of the footer.
     pub(crate) start: u64,
-    /// Everything between the pages and the footer's length.
+    /// The bytes from `start` to the field with the footer's length. They can include a signature.
     pub(crate) footer: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn read_end(source: &impl ReadAt) -> Result<End> {
     Ok(End { is_encrypted, start, footer })
 }
 
-/// A footer that has been checked, as far as the caller demands it.
+/// A footer that was authenticated, unless the caller permits a footer without authentication.
 pub(super) struct Opened {
     pub(super) footer: Struct,
     /// The offset of the footer in the encrypted file.
@@ -60,8 +60,8 @@ pub(super) struct Opened {
     pub(super) key: Option<Arc<Key>>,
 }
 
-/// Reads the footer, and decrypts it or checks its signature. Until this has succeeded, only the fields that state how the file is
-/// encrypted are read from it.
+/// Reads the footer, and decrypts it or checks its signature. Before this has succeeded, only the fields that describe the
+/// encryption of the file are read from the footer.
 pub(super) fn open(
     engine: &Engine,
     source: &impl ReadAt,
@@ -80,7 +80,8 @@ pub(super) fn open(
         None if is_encrypted => return Err(missing("the encryption algorithm")),
         None => return Err(Error::NotEncrypted),
     };
-    // In a file with an encrypted footer nothing authenticates the algorithm, so the caller has to decide.
+    // In a file with an encrypted footer nothing authenticates the algorithm, so the caller decides whether pages without
+    // authentication are permitted.
     let is_permitted = algorithm == Algorithm::GcmV1 || options.allows_unauthenticated_pages;
     ensure(is_permitted, || Error::UnauthenticatedPages)?;
     let aad = file_aad(&fields, options)?;
@@ -108,10 +109,10 @@ pub(super) fn open(
     Ok(Opened { footer, start, pages, aad, key })
 }
 
-/// The associated data of the file, whose algorithm has these fields. The prefix is always the prefix that the caller
-/// gives: the documentation of the module `aad` states why.
+/// Returns the part of the associated data that all modules of the file share. `fields` is the structure of the file's algorithm.
+/// The prefix is always the prefix that the caller gives: the documentation of the module `aad` states why.
 fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
-    // An empty prefix is none.
+    // An empty prefix counts as a missing prefix.
     let stored = fields.binary(algorithm::AAD_PREFIX).filter(|prefix| !prefix.is_empty());
     let needs_prefix = fields.get(algorithm::SUPPLY_AAD_PREFIX) == Some(&Value::TRUE);
     let file_unique = fields.binary(algorithm::AAD_FILE_UNIQUE).map(identifier).transpose()?;
@@ -144,7 +145,7 @@ fn file_aad(fields: &Struct, options: ReadOptions<'_>) -> Result<FileAad> {
     Err(Error::Argument(what))
 }
 
-/// Bytes as they are written in a string of Python or Rust. Long ones are cut off.
+/// Formats bytes as in a byte string of Python or Rust. Long byte strings are cut off.
 fn quoted(bytes: &[u8]) -> String {
     /// Maximum number of bytes that are shown.
     const SHOWN: usize = 64;

@@ -33,14 +33,14 @@ pub(super) enum Content {
     /// The bytes of the file: a column that is not encrypted.
     Plain,
     Chunk(Arc<Chunk>),
-    /// Modules of a column chunk that follow each other: an index or a Bloom filter.
+    /// Consecutive modules of a column chunk: an index or a Bloom filter.
     Modules(Arc<Chunk>, &'static [Module]),
     /// A column for which there is no key: its description for the error.
     Hidden(Box<str>),
 }
 
-/// Number of bytes for each column without a key and without known place, and number of bytes between such columns and the
-/// others. Because of this gap, a reader that merges neighbouring reads does not read such columns.
+/// Number of bytes in the view for each column that has no key and whose place is not known, and number of bytes between these
+/// columns and all other columns. Because of this gap, a reader that merges neighbouring reads does not read these columns as well.
 const HIDDEN: u64 = 64;
 const HIDDEN_GAP: u64 = 64 << 10;
 
@@ -80,7 +80,8 @@ pub(super) fn plan(
     Ok(regions)
 }
 
-/// A column, and the name for which the caller has given a key. If there is one, the column must be encrypted with this key.
+/// A column, and the name for which the caller has given a key. If there is such a name, the column must be encrypted with this
+/// key.
 type Column = (Leaf, Option<Arc<str>>);
 
 /// The key that a column chunk is encrypted with.
@@ -100,7 +101,7 @@ struct Planner<'a, S> {
     opened: &'a Opened,
     /// The keys of columns found so far, by name and key metadata.
     found: BTreeMap<KeyName, Option<Arc<Key>>>,
-    /// The ordinals of the row groups so far.
+    /// The ordinals of the row groups that have been processed so far.
     ordinals: BTreeSet<i64>,
     /// True if the Bloom filters of encrypted columns may be plain.
     has_plain_filters: bool,
@@ -163,7 +164,8 @@ impl<S: ReadAt> Planner<'_, S> {
     fn plain_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf) -> Result<()> {
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
-        // Some readers find columns by this path. A path that nothing authenticates could be the path of a column with a key.
+        // Some readers find columns by this path. Without this check, an attacker could give a plain column the path of a column
+        // with a key.
         let is_named = meta.has(column::PATH_IN_SCHEMA);
         if self.opened.key.is_none() && is_named && !meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names) {
             return Err(Error::NotAuthentic(format!("name of column {}", leaf.path)));
@@ -195,7 +197,7 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(())
     }
 
-    /// Adds the parts of a column chunk, and sets its metadata.
+    /// Adds the regions of an encrypted column chunk to the view, and sets the plain metadata of the chunk.
     fn encrypted_chunk(
         &mut self,
         chunk: &mut Struct,
@@ -207,7 +209,7 @@ impl<S: ReadAt> Planner<'_, S> {
         let what = format!("metadata of column {}", leaf.path);
         let meta = match (chunk.binary(chunk::ENCRYPTED_COLUMN_METADATA), crypto) {
             (Some(sealed), _) => {
-                // DuckDB and arrow store the module with its length.
+                // The field contains the module with its length field, as DuckDB and Arrow write it.
                 let aad = self.opened.aad.of(Module::ColumnMetaData, place);
                 let meta = Struct::read_module(&open_one(self.engine, &key, &aad, sealed, &what)?, &what)?;
                 // If nothing authenticates the schema, the metadata must belong to a column of this name and type.
@@ -230,7 +232,8 @@ impl<S: ReadAt> Planner<'_, S> {
         self.add_parts(chunk, &chunk::INDEXES, Some(&parts))?;
         let (_, offset, len) = column::BLOOM_FILTER;
         if self.has_plain_filters {
-            // The filters are removed, because they are not authenticated and could hide rows. Readers do not need them.
+            // The plain filters are removed from the metadata, because they are not authenticated and could hide rows. Readers do
+            // not need them.
             meta.remove(offset);
             meta.remove(len);
         } else if let (Some(start), None) = (meta.int(offset), meta.int(len)) {
@@ -240,7 +243,7 @@ impl<S: ReadAt> Planner<'_, S> {
         chunk.set_structure(chunk::META_DATA, &meta)
     }
 
-    /// The length of two modules that follow each other.
+    /// Returns the total length of two consecutive modules.
     fn two_modules(&self, start: u64) -> Result<u64> {
         let mut len = 0;
         for _ in 0..2 {
@@ -274,13 +277,13 @@ impl<S: ReadAt> Planner<'_, S> {
         Ok(key)
     }
 
-    /// A column without a key: the footer gets metadata that lead to an error when the column is read.
+    /// Adds a column without a key: writes metadata to the footer with which each read of the column fails.
     fn hidden_chunk(&mut self, chunk: &mut Struct, leaf: &Leaf, crypto: &Crypto, rows: i64) -> Result<()> {
         let mut what = format!("column {}", leaf.path);
         if matches!(crypto, Crypto::FooterKey) {
             what.push_str(", which is encrypted with the footer key");
-            // Without a footer key, the visible metadata must name the column. This limits the size of the new footer: each name that is
-            // written below replaces one of the input.
+            // Without a footer key, the visible metadata must contain the path of the column. This limits the size of the new footer:
+            // each path that is written below replaces a path in the input.
             let visible = chunk.structure(chunk::META_DATA)?;
             let is_same = visible.is_some_and(|meta| meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names));
             let other = || malformed(format!("the metadata of column {} name another column", leaf.path));
@@ -314,7 +317,7 @@ impl<S: ReadAt> Planner<'_, S> {
     }
 }
 
-/// The length of modules without their overhead.
+/// Returns the total length of the plaintexts of modules whose total length is `len`.
 fn shorter(len: u64, modules: &[Module]) -> Result<i32> {
     let plain = len.checked_sub((modules.len() * Kind::Gcm.overhead()) as u64);
     let plain = plain.and_then(|len| i32::try_from(len).ok());

@@ -1,9 +1,9 @@
 //! The plain view of an encrypted file.
 //!
-//! The view has the offsets of the encrypted file: a page takes exactly the bytes that its two modules take. The page header
-//! is longer by the overhead of the modules. The additional bytes are a field that readers skip. Therefore the layout is
-//! known without reading the pages, page locations of an offset index remain valid, and each part is decrypted only when it
-//! is read. The footer is written anew. Bytes that belong to no column, index or filter are zeros.
+//! The view has the same offsets as the encrypted file: each page has exactly the total length of its two modules in the file. To
+//! fill this length, the page header gets an additional field, which readers skip. Therefore the layout is known without reading
+//! the pages, page locations of an offset index remain valid, and each part is decrypted only when it is read. The footer is
+//! written anew. Bytes that belong to no column, index or filter are zeros.
 
 mod cache;
 mod chunk;
@@ -30,42 +30,43 @@ const COPIED: u64 = 16 << 20;
 /// Options for reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReadOptions<'a> {
-    /// The AAD prefix: required if the file was written with one. A prefix that the file stores is not used; if there is one, the two
-    /// must be equal.
+    /// The AAD prefix. It is required if the file was written with a prefix. A prefix that the file stores is not used, but it must
+    /// be equal to this prefix.
     pub aad_prefix: Option<&'a [u8]>,
-    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an
-    /// exchange of pages or columns that are encrypted with the same key is not detected. All columns of such a file are
-    /// taken as encrypted.
+    /// Read files whose modules have no associated data, as DuckDB writes them, against the format. In such a file, an exchange of
+    /// pages or columns that are encrypted with the same key is not detected. All columns of the file are treated as encrypted.
     pub allows_missing_aad: bool,
     /// Read files with [`Algorithm::GcmCtrV1`], whose pages have no authentication: changes in them are not detected. The format does
-    /// not authenticate the algorithm in files with an encrypted footer: this permits pages without authentication in every file, whichever
-    /// algorithm its writer has chosen.
+    /// not authenticate the algorithm in files with an encrypted footer. For such a file, this option therefore permits pages without
+    /// authentication even if the writer chose [`Algorithm::GcmV1`].
     ///
     /// [`Algorithm::GcmCtrV1`]: crate::Algorithm::GcmCtrV1
+    /// [`Algorithm::GcmV1`]: crate::Algorithm::GcmV1
     pub allows_unauthenticated_pages: bool,
     /// Read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes of
-    /// names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in another
-    /// order. Of a column with a given key, the path, the physical type and the bytes of the pages are still authentic. They are bound
-    /// to each other, to the identifier of the file, and to the ordinals of the row group and the column. The schema states how the bytes
-    /// are decoded (repetition, length of a fixed-length type, logical type), and it is not authenticated. So a change of the schema
-    /// can change the values that are read. If the source of keys has no [`KeySource::expected_columns`], every column may have been
-    /// replaced by a plain one. If there is a footer key, the signature is always checked.
+    /// names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in
+    /// another order. For a column with a given key, the path, the physical type and the bytes of the pages are still authentic. They
+    /// are bound to each other, to the identifier of the file, and to the ordinals of the row group and the column. The schema states
+    /// how the bytes are decoded (repetition, length of a fixed-length type, logical type), and it is not authenticated. So a change of
+    /// the schema can change the values that are read. If the source of keys has no [`KeySource::expected_columns`], an attacker may
+    /// have replaced every column by a plain column. If there is a footer key, the signature is always checked.
     pub allows_unauthenticated_footer: bool,
 }
 
-/// An encrypted Parquet file as a plain one. Threads can read it at the same time.
+/// A view that presents an encrypted Parquet file as a plain Parquet file. Several threads can read it at the same time.
 pub struct PlainView<S> {
     source: S,
     engine: Engine,
     aad: FileAad,
     /// The mode of pages.
     pages: Kind,
-    /// The ranges of the view, in the order of their offsets, without overlaps. The last one is the footer. Between them are zeros.
+    /// The ranges of the view, in the order of their offsets, without overlaps. The last range is the footer. The bytes between the
+    /// ranges are zeros.
     regions: Vec<Region>,
     cache: Cache,
     /// Buffers for encrypted bytes.
     buffers: Mutex<Vec<Vec<u8>>>,
-    /// Each read of a chunk has a clone while it is in progress, so that reads are counted.
+    /// Each read of a chunk holds a clone of this value, so that the number of clones is the number of reads in progress.
     readers: Arc<()>,
 }
 
@@ -97,7 +98,7 @@ impl<S: ReadAt> PlainView<S> {
     }
 
     /// Reads from an offset; returns the number of bytes, which is less than the length of the buffer only at the end of the view.
-    /// All modules that the range touches are checked before the call returns. The buffer is zeroed if this fails.
+    /// All modules from which bytes are read are checked before the call returns. The buffer is zeroed if this fails.
     ///
     /// # Errors
     /// [`Error::NotAuthentic`], [`Error::Malformed`]; [`Error::MissingKey`] for a read that starts at a column without a key; errors
@@ -106,8 +107,8 @@ impl<S: ReadAt> PlainView<S> {
         self.read_part(offset, buffer, true)
     }
 
-    /// Like [`PlainView::read_at`]. If `refuses_hidden` is false, a column without a key is read as zeros even if the read
-    /// starts in it.
+    /// Does the same as [`PlainView::read_at`], with one exception: if `refuses_hidden` is false, a column without a key is read as
+    /// zeros even if the read starts in it.
     pub(crate) fn read_part(&self, offset: u64, buffer: &mut [u8], refuses_hidden: bool) -> Result<usize> {
         let count = self.len().saturating_sub(offset).min(buffer.len() as u64) as usize;
         let outcome = self.fill(offset, &mut buffer[..count], refuses_hidden);
@@ -177,7 +178,7 @@ impl<S: ReadAt> PlainView<S> {
                 };
                 copy(&plain, buffer);
             }
-            // This is a larger read that covers a column without a key, such as a copy of the whole view.
+            // A read that starts before a column without a key, such as a copy of the whole view, gets zeros for the column.
             Content::Hidden(_) => buffer.fill(0),
         }
         Ok(())

@@ -85,7 +85,7 @@ impl<S: ReadAt, W: Write> Writer<'_, S, W> {
             return Ok(());
         }
         let Some(mut meta) = chunk.structure(chunk::META_DATA)? else { return Ok(()) };
-        // A reader without the key finds the column by its path.
+        // The path is required, because readers without the key find the column by it.
         let no_path = || missing(&format!("the path in the metadata of column {}", leaf.path));
         ensure(meta.has(column::PATH_IN_SCHEMA), no_path)?;
         let aad = self.aad.of(Module::ColumnMetaData, column.place);

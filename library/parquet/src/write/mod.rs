@@ -34,7 +34,7 @@ pub use policy::{ColumnKey, Policy};
 pub fn encrypt(engine: &Engine, source: &impl ReadAt, output: impl Write, policy: &Policy) -> Result<()> {
     let End { is_encrypted, start, footer: bytes } = read_end(source)?;
     ensure(!is_encrypted, || Error::AlreadyEncrypted)?;
-    // A signature may follow the footer.
+    // A signature may follow the footer in `bytes`, so `read_only` is used, which permits further bytes.
     let signed = Struct::read_only(&bytes, |id| id == file::ENCRYPTION_ALGORITHM)?;
     let is_signed = signed.is_some_and(|(footer, _)| footer.has(file::ENCRYPTION_ALGORITHM));
     ensure(!is_signed, || Error::AlreadyEncrypted)?;
@@ -87,7 +87,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         Ok(())
     }
 
-    /// Writes the pages of all row groups; returns where the pages are, for each column chunk.
+    /// Writes the pages of all row groups; returns the placement of the pages of each column chunk.
     fn row_groups(&mut self, footer: &mut Struct) -> Result<Vec<Placement>> {
         let (plan, mut placements) = (self.plan, Vec::new());
         footer.rewrite(file::ROW_GROUPS, ROW_GROUPS, |index, group| {
@@ -115,7 +115,8 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         ensure(!is_encrypted, || Error::AlreadyEncrypted)?;
         let mut meta =
             chunk.structure(chunk::META_DATA)?.ok_or_else(|| missing("the metadata of a column"))?;
-        // The policy is applied by the position of a column in the schema, but some readers find columns by this path.
+        // The policy is applied by the position of a column in the schema, but some readers find columns by this path. So both must
+        // describe the same column.
         if meta.has(column::PATH_IN_SCHEMA) && !meta.has_strings(column::PATH_IN_SCHEMA, &leaf.names) {
             let what = format!("the column chunk in the place of column {} is of another column", leaf.path);
             return Err(malformed(what));
@@ -126,7 +127,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
         Ok(placement)
     }
 
-    /// Changes the column chunks of all row groups, whose numbers were checked before.
+    /// Changes the column chunks of all row groups. The number of chunks in each row group was checked before.
     fn rewrite_chunks(
         &mut self,
         footer: &mut Struct,

@@ -14,20 +14,20 @@ use crate::modules::{Kind, Protection, seal};
 use crate::page;
 use crate::thrift::{Struct, Value};
 
-/// Bytes that are read and encrypted at once: they stay in a cache of the processor.
+/// Number of bytes that are read and encrypted at once, so that they stay in a cache of the processor.
 const PIECE: usize = 4 << 20;
 /// Maximum number of pages that are encrypted at once. It limits the memory for small pages.
 const MAX_PAGES: usize = 4096;
 
-/// Where the pages of a chunk are in the output.
+/// The positions of the pages of a chunk in the output.
 pub(super) enum Placement {
-    /// The pages have moved by this number of bytes.
+    /// The offset of each page in the output is its offset in the input plus this number.
     Moved(i64),
     /// For each offset in the input, the offset and the length in the output.
     Pages(HashMap<i64, (i64, i32)>),
 }
 
-/// The encrypted pages of a chunk so far.
+/// The state of the encryption of a chunk: the key, and the positions of the pages that have been encrypted so far.
 struct Pages<'a> {
     key: &'a Key,
     by_offset: HashMap<i64, (i64, i32)>,
@@ -151,14 +151,14 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
     pub(super) fn check_range(&mut self, start: u64, len: u64) -> Result<()> {
         let end = start.checked_add(len).filter(|end| *end <= self.limit);
         ensure(len == 0 || end.is_some() && start >= MAGIC.len() as u64, outside)?;
-        // The first bytes of filters are read twice.
+        // The limit is twice the length of the input, because the first bytes of filters are read twice.
         self.used = self.used.saturating_add(len);
         ensure(self.used <= self.limit.saturating_mul(2), || malformed("parts of the file overlap"))
     }
 }
 
-/// The pages that a buffer contains completely, with the headers of the encrypted pages. If there is no such page, the second value
-/// is the number of bytes to read next.
+/// Returns the pages that a buffer contains completely, each with the header that it gets in the encrypted file. If there is no
+/// such page, the second value is the number of bytes to read next.
 fn pages_in(buffer: &[u8], kind: Kind) -> Result<(Vec<Page>, usize)> {
     let (mut pages, mut start) = (Vec::new(), 0);
     loop {

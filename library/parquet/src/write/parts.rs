@@ -15,7 +15,7 @@ use crate::thrift::{Struct, Value};
 const MAX_PART: u64 = 1 << 30;
 
 impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
-    /// Writes the filters and indexes of all column chunks, and updates where they are.
+    /// Writes the filters and indexes of all column chunks, and updates their offsets and lengths in the footer.
     pub(super) fn filters_and_indexes(
         &mut self,
         footer: &mut Struct,
@@ -49,7 +49,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 
     /// The header and the bits of a Bloom filter.
     fn read_bloom_filter(&mut self, start: u64, len: Option<i64>) -> Result<(Vec<u8>, Vec<u8>)> {
-        /// A header takes fewer bytes than this.
+        /// An upper limit of the length of a header in bytes.
         const HEADER: u64 = 256;
         let available = self.limit.saturating_sub(start);
         let first =
@@ -92,7 +92,7 @@ impl<'a, S: ReadAt, W: Write> Writer<'a, S, W> {
 
 /// An offset index with the page locations of the output.
 fn with_page_locations(index: &[u8], placement: &Placement, column: Column<'_>) -> Result<Vec<u8>> {
-    // The plain form of a file of parquet-java has bytes after its indexes.
+    // In the plain form of a file of parquet-java, other bytes follow each index.
     let mut index = Struct::read_module(index, "offset index")?;
     // Some writers omit the list of a column chunk without pages.
     if !index.has(offset_index::PAGE_LOCATIONS) {

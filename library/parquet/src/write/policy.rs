@@ -1,4 +1,4 @@
-//! Which column is encrypted with which key.
+//! The policy of an encryption: the key of each column.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::keys::module_key;
 
 /// The key of a column.
 pub struct ColumnKey {
-    /// The column: its names from the root joined by dots. The name of a group stands for all columns in it.
+    /// The column: its names from the root joined by dots. The name of a group means all columns in the group.
     pub path: String,
     /// The key, of 16, 24 or 32 bytes.
     pub key: Zeroizing<Vec<u8>>,
-    /// What the file states about the key, for readers.
+    /// Data about the key, which the file stores for readers.
     pub key_metadata: Option<Vec<u8>>,
 }
 
@@ -28,15 +28,15 @@ pub struct Policy {
     pub algorithm: Algorithm,
     /// The footer key: 16, 24 or 32 bytes.
     pub footer_key: Zeroizing<Vec<u8>>,
-    /// What the file states about the footer key, for readers.
+    /// Data about the footer key, which the file stores for readers.
     pub footer_key_metadata: Option<Vec<u8>>,
     /// Columns with keys of their own.
     pub columns: Vec<ColumnKey>,
-    /// Columns that are not encrypted. As in `columns`, a group stands for all columns in it.
+    /// Columns that are not encrypted. As in `columns`, the name of a group means all columns in the group.
     pub plain_columns: Vec<String>,
     /// Leave the footer plain, and sign it. Readers without keys then see the schema, and read the plain columns.
     pub plaintext_footer: bool,
-    /// Identifies the file, so that it cannot be exchanged for another one.
+    /// Identifies the file, so that an exchange of the file for another file is detected.
     pub aad_prefix: Option<Vec<u8>>,
     /// Store the AAD prefix in the file. Otherwise readers must know it.
     pub stores_aad_prefix: bool,
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Policy {
     }
 }
 
-/// A policy for the columns of a file.
+/// A policy that was applied to the columns of a file.
 pub(super) struct Plan<'p> {
     pub(super) footer_key: Arc<Key>,
     /// The treatment of each column of the file.
