@@ -17,14 +17,14 @@ pub(crate) struct Answers {
     passphrase: Option<Passphrase>,
     /// Maximum scrypt work factor of an encrypted identity.
     pub(crate) max_work: u8,
-    /// True if questions are asked on the terminal, and messages printed.
+    /// True if this type asks questions on the terminal and prints messages there.
     asks: bool,
     /// The error of the first question that could not be asked.
     problem: Arc<Mutex<Option<Error>>>,
 }
 
 impl Answers {
-    /// `asks` is false if only the passphrase answers questions.
+    /// If `asks` is false, the passphrase is the only answer, and no question is asked on the terminal.
     pub(crate) fn new(passphrase: Option<Passphrase>, max_work: u8, asks: bool) -> Answers {
         Answers { passphrase, max_work, asks, problem: Arc::default() }
     }

@@ -151,7 +151,7 @@ where
     })
 }
 
-/// Parses a name of the table, and returns its value.
+/// A parser for the names in the table. It returns the value of the name.
 pub(crate) fn choice<T: Copy + Send + Sync>(
     table: &'static [(&'static str, T)],
 ) -> impl TypedValueParser<Value = T> {

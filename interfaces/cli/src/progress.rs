@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, lines elsewhere if requested.
+//! Shows the progress on standard error: a bar on a terminal, or lines elsewhere if the user requests them.
 
 use std::io::{self, IsTerminal};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use crate::{terminal, text};
 
 /// No bar is shown for work that takes less time than this.
 const MIN_DURATION: Duration = Duration::from_millis(500);
-/// Time between lines.
+/// Time between two lines of progress.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The progress of the work.
@@ -50,7 +50,7 @@ impl Progress {
         Progress { kind, started: Instant::now(), total, files, files_done, bytes_done, always }
     }
 
-    /// Sets the number of input bytes processed. Called often, by several threads.
+    /// Sets the number of input bytes processed so far. Several threads call this function often.
     pub(crate) fn set(&self, done: u64) {
         let elapsed = self.started.elapsed();
         match &self.kind {
@@ -81,7 +81,7 @@ impl Progress {
         self.started.elapsed()
     }
 
-    /// True if a summary at the end is shown.
+    /// True if the command shows a summary at the end.
     pub(crate) fn shows_summary(&self) -> bool {
         let is_shown = !matches!(self.kind, Kind::Silent);
         is_shown && (self.always || self.started.elapsed() >= MIN_DURATION)

@@ -12,10 +12,10 @@ use zeroize::Zeroizing;
 use crate::error::{Result, failed};
 use crate::{invocation, json, text};
 
-/// Maximum length of a line that is read from a terminal. The line buffer of a terminal is not larger.
+/// Maximum length of a line that is read from a terminal. No longer line fits into the line buffer of a terminal.
 const MAX_LEN: usize = 4096;
 
-/// The terminal whose echo is off, and its previous mode.
+/// The terminal whose echo is off, and the mode to which it must be set back.
 static SILENCED: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
 /// The number of characters in a line of a report: the width of the terminal or, without a terminal, the value of the variable
@@ -32,7 +32,7 @@ pub(crate) fn hang(label: &str, indent: usize, text: &str) -> String {
     lockstep_report::hang(width(), label, indent, text)
 }
 
-/// Prints a message to standard error. Failures are ignored: there is no other place to report them.
+/// Prints a message to standard error. A failure is ignored, because there is no other place to report it.
 pub(crate) fn print_message(message: &str) {
     // Names of files may contain any characters, including control sequences for the terminal.
     let message = invocation::without_keys(message);

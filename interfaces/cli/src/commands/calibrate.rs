@@ -50,8 +50,7 @@ pub(crate) fn run(args: &Calibrate) -> Result<()> {
         }
     });
     drop(note);
-    // The measurements took some time. They are printed before the check of the cache, so that a failure of the check
-    // does not lose them.
+    // The measurements are printed before the check of the cache: if the check fails, the user still gets them.
     if args.json {
         super::print_json(&as_json(&findings))
     } else {

@@ -1,4 +1,4 @@
-//! The time of one small call: median and percentiles.
+//! The suite `latency`, which measures the time of one small call and reports the median and percentiles.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

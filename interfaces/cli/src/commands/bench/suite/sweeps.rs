@@ -1,4 +1,4 @@
-//! The suites that measure rates over the shape of a call: over the size of one message, or over the number of messages.
+//! Suites that measure how the rate depends on the size of a message, or on the number of messages in a call.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 0.97;
 /// The maximum number of bytes of a call with many messages.
 const MAX_BATCH: usize = 256 << 20;
 
-/// Throughput by mode, key length, size, device and kernel.
+/// Measures the throughput of each mode, key length, size, device and kernel.
 pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result<()> {
     const WORKS: &str = "ecb-128 ecb-256 ctr-128 ctr-256 xts-128 xts-256 gcm-128 gcm-256 gcm-256-open cbc-128-decrypt \
                          cbc-256-decrypt cfb-256-decrypt cbc-256";
@@ -42,7 +42,7 @@ pub(super) fn throughput(session: &Session<'_>, section: &mut Section) -> Result
     Ok(())
 }
 
-/// Each device and the planner's choice, by size: the fastest device at each size.
+/// Measures each device and the planner's choice at each size, and reports the fastest device at each size.
 pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let works = session.works("ctr-256")?;
     // 16 bytes to 256 MiB, each four times the previous size.
@@ -66,7 +66,7 @@ pub(super) fn crossover(session: &Session<'_>, section: &mut Section) -> Result<
     Ok(())
 }
 
-/// Calls on many messages, for each combination of number and size of the messages.
+/// Measures calls on many messages, for each combination of the number and the size of the messages.
 pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> {
     let sizes = session.sizes(&[64, 1 << 10, 16 << 10], &[256]);
     let usual = if session.args.quick { &[1, 16][..] } else { &[1, 4, 16, 64, 1024, 16_384] };
@@ -86,7 +86,7 @@ pub(super) fn batch(session: &Session<'_>, section: &mut Section) -> Result<()> 
     Ok(())
 }
 
-/// A function that chooses the marked values on the horizontal axis of a plot, with their labels.
+/// A function that returns the values to be marked on the horizontal axis of a plot, with their labels.
 type Marks = fn(&[Outcome]) -> Vec<(f64, String)>;
 
 /// Measurements of workloads with calls of several shapes.
@@ -94,7 +94,7 @@ struct Sweep<'s> {
     session: &'s Session<'s>,
     setting: Setting<'s>,
     subjects: Vec<Subject>,
-    /// True if the shapes differ in the number of messages, false if they differ in their size.
+    /// True if the calls differ in the number of messages, false if they differ in the size of the message.
     over_messages: bool,
     /// True if the limit of the processor is measured too.
     with_limit: bool,
@@ -192,7 +192,8 @@ fn costs(title: &str, all: &[Vec<Outcome>], cost: impl Fn(&Measured) -> Option<f
     table(title, rows, |one| report::per_gb(cost(one)))
 }
 
-/// A table with a column for each contender. A row has the last result of each contender.
+/// A table with a row for each element of `rows` and a column for each contender. A cell has the last result of the contender in the
+/// outcomes of the row.
 fn table<'o>(
     title: &str,
     rows: impl Iterator<Item = (String, &'o [Outcome])> + Clone,
@@ -225,7 +226,7 @@ fn best_of_limit(outcome: &Outcome) -> Option<(&Measured, f64)> {
     Some((best, outcome.ratio_to_limit(best)?))
 }
 
-/// A sentence with the fastest kernel of the CPU at each size, relative to the limit of the processor.
+/// A sentence that compares the fastest kernel of the CPU at each size with the limit of the processor.
 fn parts_of_limit(outcomes: &[Outcome]) -> Option<String> {
     let parts = outcomes.iter().filter_map(|outcome| {
         let (best, ratio) = best_of_limit(outcome)?;
@@ -249,7 +250,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         if before.name == after.name {
             return None;
         }
-        // The rate of the new fastest device minus the rate of the previous one, on the logarithmic scale of the plot.
+        // The logarithm of the rate of the new fastest device minus that of the previous one, because the plot is logarithmic.
         let lead = |outcome: &Outcome| {
             let rate = |name: &str| outcome.of(name).map(|one| one.rate.median.ln());
             Some(rate(&after.name)? - rate(&before.name)?)
