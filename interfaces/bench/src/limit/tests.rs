@@ -8,7 +8,7 @@ fn times(a: u8, b: u8) -> u8 {
     (0..8).rev().fold(0, |sum: u8, bit| (sum << 1) ^ ((sum >> 7) * 0x1b) ^ (((b >> bit) & 1) * a))
 }
 
-/// SubBytes (FIPS 197, 5.1.1): the inverse, which is the power 254, and the affine transformation.
+/// The table of SubBytes (FIPS 197, 5.1.1): the inverse of the byte, computed as its power 254, and then the affine transformation.
 static SBOX: LazyLock<[u8; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let inverse = (0..254).fold(1, |power, _| times(power, byte as u8));
@@ -27,7 +27,7 @@ fn software_round(block: u128, key: u128) -> u128 {
     u128::from_le_bytes(mixed) ^ key
 }
 
-/// The carry-less product of the low halves.
+/// The carry-less product of the low halves of two values.
 fn product(a: u128, b: u128) -> u128 {
     (0..64).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ ((a & u128::from(u64::MAX)) << bit))
 }
@@ -79,7 +79,7 @@ fn loops_compute_what_they_count() {
     }
 }
 
-/// Parallel modes have a limit if the processor has the instructions; serial modes and batches have none.
+/// Parallel modes have a limit if the processor has the instructions. Serial modes and batches never have one.
 #[test]
 fn parallel_modes_have_a_limit() {
     let has_aes = loops(Part::Both, 10).next().is_some();
