@@ -13,7 +13,7 @@ import pytest
 import lockstep
 from lockstep import tensor
 
-# The generator has a fixed seed, so each run has the same data. These data are not secret.
+# The generator has a fixed seed, so that each run of the tests has the same data. No secret depends on these data.
 RANDOM = random.Random(0x10C57E9)
 
 

@@ -21,8 +21,8 @@ import lockstep.tensor
 from lockstep import aead, hazmat
 
 FOLDER = sys.argv[1] if __name__ == "__main__" else ""
-# The data are not zeros, because the ECB encryption of a block of zeros is H of GCM, which is one of the
-# secrets.
+# The data are not zeros. The ECB encryption of a block of zeros is the hash key H of GCM, which is one of the secrets that no output
+# may contain.
 SMALL, LARGE = bytearray(b"\x05" * 40), bytearray(b"\x05" * 300_000)
 NONCE = b"n" * 12
 
@@ -103,7 +103,7 @@ def key_file(key):
 
 
 def generator(key):
-    # The position is 1, because block 0 of the keystream is H of GCM, which is one of the secrets.
+    # The position is 1, because block 0 of the keystream is the hash key H of GCM, which is one of the secrets.
     made = lockstep.random.Generator(key, 1)
     made.bytes(48)
     made.bytes(8 << 20)
@@ -184,7 +184,7 @@ def main():
         os.read(0, 1)
         run(number, size, use)
         os.write(1, f"{size} {name}\n".encode())
-    # The control: the key of this cipher is still in use, so the search must find it.
+    # This proves that the search works: the key of this cipher is still in use, so the search must find it.
     os.read(0, 1)
     key = bytearray(32)
     for index in range(32):

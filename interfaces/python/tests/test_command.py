@@ -47,10 +47,11 @@ def test_a_signal_ends_the_command(tmp_path, number):
     assert run("keygen", "-o", key).returncode == 0
     command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # A shell that starts tests in the background ignores SIGINT for them. The command would inherit this, so the default action is
-    # set.
+    # If a shell starts the tests in the background, they ignore SIGINT, and the command would ignore it too. The default action is
+    # therefore set for the command.
     with started(command, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL), **pipes) as process:
-        # A pipe holds fewer bytes than this. When `write` returns, the command is reading, so it has installed its signal handlers.
+        # These bytes do not fit into the pipe. When `write` returns, the command has therefore begun to read, and has installed its
+        # signal handlers before that.
         process.stdin.write(bytes(1 << 20))
         process.stdin.flush()
         process.send_signal(number)

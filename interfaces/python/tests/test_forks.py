@@ -15,7 +15,7 @@ SETUP = """
         for index in range(count):
             child = os.fork()
             if child == 0:
-                # SIGALRM ends a child that waits for a lock for ever, and the exit status shows this.
+                # If a child waits for a lock for ever, SIGALRM ends the child, and its exit status shows the signal.
                 signal.alarm(20)
                 try:
                     in_child(index)
@@ -43,8 +43,7 @@ SETUP = """
 """
 
 CASES = {
-    # The state that a fork could copy in the middle of a call: the generator's lock and position, and numpy's
-    # lock.
+    # A fork could copy this state in the middle of a call: the lock and the position of the generator, and the lock of numpy.
     "generators": """
         generator, bits = lockstep.random.Generator(KEY), lockstep.random.BitGenerator(KEY)
         by_numpy = numpy.random.Generator(bits)
@@ -69,7 +68,7 @@ CASES = {
         ]
         during(works, 8, in_child)
     """,
-    # Keys that were made before the fork, the engine of the process, and ciphers that the child makes itself.
+    # The child uses keys that were made before the fork, the engine of the process, and ciphers that the child itself makes.
     "ciphers": """
         ciphers = [kind(KEY) for kind in (aead.AESGCM, aead.AESGCMSIV, aead.AESOCB3, aead.AESCCM, aead.XAES256GCM, aead.AESSIV)]
 

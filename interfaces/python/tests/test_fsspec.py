@@ -204,7 +204,7 @@ def test_patterns_in_urls(url, tmp_path):
     files, folder = fsspec.url_to_fs(url, **options)
     assert folder == str(tmp_path / "root")
     assert [path.removeprefix(folder + "/") for path in files.find(folder)] == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
-    # A path before `::` is a path below the folder that follows `::`.
+    # The path before `::` is relative to the folder after `::`.
     files, path = fsspec.url_to_fs(url.replace("lockstep::", "lockstep://a.csv::"), **options)
     assert path == "a.csv" and files.cat_file(path) == b"0" and files.find("") == ["a.csv", "b.csv", "new-0.csv", "new-1.csv"]
     # The root may be a single file, whose path is empty.

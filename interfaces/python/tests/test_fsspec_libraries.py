@@ -126,7 +126,7 @@ def test_dask(root, key, table):
     parts.to_csv(f"lockstep::{root}/part-*.csv", index=False, storage_options=options)
     files, folder = fsspec.url_to_fs(f"lockstep::{root}", **options)
     assert [path.removeprefix(folder) for path in files.find(folder)] == [f"/part-{index}.csv" for index in range(3)]
-    # dask reads the file in several blocks, each of which begins at the start of a line.
+    # dask reads each file in blocks of about 50,000 bytes, and moves the start of each block to the start of a line.
     read = dataframe.read_csv(f"lockstep::{root}/part-*.csv", storage_options=options, blocksize=50_000)
     assert read.npartitions > 6
     pandas.testing.assert_frame_equal(read.compute().reset_index(drop=True).astype(table.dtypes), table)

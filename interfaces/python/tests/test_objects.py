@@ -332,7 +332,7 @@ def test_a_fifo_without_a_writer_can_be_interrupted(tmp_path):
             "output of a file": lambda fifo: lockstep.encrypt_file("plain", fifo, KEY, overwrite=True),
             "parquet": lambda fifo: lockstep.parquet.open(fifo, {"footer": KEY}),
         }
-        # A shell that starts tests in the background ignores SIGINT for them.
+        # If a shell starts the tests in the background, they ignore SIGINT, so Python's handler is set.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for what, call in calls.items():
             os.mkfifo(what)
@@ -396,7 +396,7 @@ def test_signals_run_while_a_file_object_is_read():
             os.kill(os.getpid(), armed.pop())
         return read(size)
 
-    # A process in the background of a shell starts with SIGINT ignored.
+    # If a shell starts the tests in the background, they ignore SIGINT, so Python's handler is set during the test.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with lockstep.open(Answers(message(bytes(3 << 20)), read=read), key=KEY) as file:

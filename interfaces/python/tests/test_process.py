@@ -71,8 +71,7 @@ def test_other_threads_run_during_a_long_call(key):
     thread = threading.Thread(target=work)
     thread.start()
     started.set()
-    # The buffer cannot be resized while a call uses it. The other thread is refused, unless it runs before or
-    # after the call.
+    # The buffer cannot be resized while a call uses it. The other thread can resize it only before or after a call.
     while not resized and len(output) == len(message) + 16:
         cipher.encrypt_into(bytes(12), message, None, output)
     thread.join()
@@ -110,7 +109,7 @@ def test_selections(key):
             lockstep.use(**bad)
     with lockstep.use(kernel="cpu/soft"):
         assert cipher.encrypt(bytes(12), bytes(100), None) == expected
-        # If a kernel is selected by name, no other kernel replaces it.
+        # If a kernel was selected by name and cannot be used, the call fails, and no other kernel replaces it.
         with pytest.raises(ValueError, match="aws-lc"), lockstep.use(kernel="cpu/aws-lc"):
             aead.AESOCB3(key).encrypt(bytes(12), bytes(100), None)
     device = lockstep.devices()[0]
@@ -229,7 +228,7 @@ def test_the_child_of_a_fork_opens_a_simulated_device_again(device, emulator):
     code = f"""
         expected = work()
         lockstep.use({device!r})
-        # The parent makes an engine, but the emulator has no work yet.
+        # The parent has made an engine, but has not used the emulator for any work.
         assert names() == [{device!r}]
         assert in_child(lambda: (names(), work())) == (([{device!r}], expected), [])
         assert in_child(lambda: in_child(names)) == ((([{device!r}], [])), [])
@@ -265,7 +264,7 @@ def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
         assert (found, first, again) == (["cpu"], expected, expected)
         [text] = caught
         assert text.startswith("the device 'cuda:emu' of the parent process cannot be used in its child"), text
-        # A selection of the child replaces that of the parent.
+        # A selection that the child makes replaces the selection of the parent.
         assert in_child(lambda: (lockstep.use("cpu") and work(), work())) == ((expected, expected), [])
 
         def strict():
@@ -364,7 +363,7 @@ def test_ctrl_c_stops_a_long_call(tmp_path, key, what):
         output, _ = process.communicate(timeout=30)
     words = output.split()
     assert words[0] == "interrupted"
-    # If the command decrypts, the output may already be complete when the signal arrives.
+    # A decryption may already be complete when the signal arrives, and its output then exists.
     names = {"source"} if what == "encrypt" else {"source", "small", "encrypted"}
     assert set(words[1:]) - {"out"} == names
     assert "out" not in words or what == "decrypt" and os.path.getsize(tmp_path / "out") == 3 << 20
@@ -389,7 +388,7 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
 
         def trace(frame, _event, _argument):
             nonlocal starts
-            # Python ignores exceptions that `__del__`, or a function that it calls, raises.
+            # No exception is raised in `__del__` or in a function that it calls, because Python would ignore the exception.
             if "__del__" not in {frame.f_code.co_name, frame.f_back and frame.f_back.f_code.co_name}:
                 starts += 1
                 if starts == number:
@@ -412,8 +411,8 @@ def test_an_exception_of_a_signal_handler_is_not_lost(tmp_path, key):
     assert number > 20
 
 
-# A file under construction has no name. In a debug build, this variable gives it a temporary name, as on file
-# systems without O_TMPFILE.
+# A file that is being written has no name. In a debug build, this variable gives it a temporary name, as on file systems without
+# O_TMPFILE.
 NAMED = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
 
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from residue import byte
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "residue.py")
-# The program gets this text in its environment, which the operating system stores on the stack. The search
-# must find it.
+# The program gets this text in its environment. The operating system stores the environment on the stack, so the search must find the
+# text there.
 ON_STACK = "lockstep residue control 7f3a"
 
 
@@ -82,7 +82,7 @@ def memory(process, names=None):
             except OSError:
                 # Memory that is mapped from a device cannot be read.
                 continue
-            # Pages of zeros are removed, because most pages are zeros and they contain no secret.
+            # Pages of zeros are removed to shorten the search: most pages are zeros, and such a page contains no secret.
             yield name or start, content.replace(bytes(4096), b"")
 
 

@@ -34,8 +34,7 @@ def array(dtype, shape):
 def tensors():
     made = {f"{name}.{shape}": array(name, shape) for name in TYPES for shape in SHAPES}
     made |= {f"{name} é\n\"": array(getattr(ml_dtypes, name), (7, 3)) for name in EXTRA}
-    # The last tensor has 5.2 MB, so that it has many chunks and exceeds the size of a read that runs on a
-    # separate thread.
+    # The last tensor has 5.2 MB. It therefore has many chunks, and a read of it is so long that it runs on a separate thread.
     return made | {"large": array("f4", (1300, 1000))}
 
 
@@ -152,7 +151,7 @@ def test_only_the_chunks_that_are_needed_are_read(tmp_path, key):
     made = {"m": array("f4", (1000, 1024)), "n": array("u1", (50_000,))}
     encrypted.save_file(made, tmp_path / "enc", key=key)
     message = bytearray((tmp_path / "enc").read_bytes())
-    # Byte 2,000,000 of the plaintext is in row 488, and in chunk 122, which has no other rows than 487 to 492.
+    # The changed byte is in chunk 122, which contains parts of the rows 487 to 492 and no other rows.
     message[56 + 122 * 16400 + 1] ^= 1
     with safe_open(io.BytesIO(message), "np", key=key) as file:
         same(file.get_tensor("n"), made["n"])
@@ -173,7 +172,7 @@ def test_what_is_not_authentic_is_refused(tmp_path, key):
     for opens in (lambda: encrypted.load(message, key=None), lambda: safe_open(tmp_path / "enc", "np", key=None)):
         with pytest.raises(TypeError, match="a key is missing"):
             opens()
-    # The salt, the header or a tensor is changed, or the end is missing.
+    # In these files the salt, the header or a tensor is changed.
     for damaged in (b"x" + message[1:], *(message[:at] + bytes([message[at] ^ 1]) + message[at + 1 :] for at in (60, 200_000))):
         with pytest.raises(lockstep.InvalidTag):
             encrypted.load(damaged, key=key)

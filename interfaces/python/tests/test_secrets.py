@@ -62,7 +62,7 @@ FORBIDDEN = {
         repr(MARKED)[2:-1],
         os.fsdecode(MARKED),
         str(int.from_bytes(MARKED)),
-        # The bytes in decimal, as lists and numpy's arrays show them.
+        # These texts are the bytes in decimal, as a list and as a numpy array show them.
         ", ".join(map(str, MARKED)),
         " ".join(f"{byte:3}" for byte in MARKED),
     )
@@ -192,8 +192,8 @@ def leaks(functions, folder, forms):
                     result = function(*positional, **named)
                 except Exception as error:
                     raised += 1
-                    # A traceback repeats these texts and adds lines of source code, so it is searched for one
-                    # form of the key only.
+                    # A traceback contains the same texts and, in addition, lines of source code. It is therefore enough to search it
+                    # for one form of the key.
                     texts = texts_of(error, with_traceback=given is forms[0])
                     found += [f"{where}: {text[:300]}" for text in texts if found_in(text)]
                 else:
@@ -305,8 +305,8 @@ def test_methods_do_not_show_a_key_in_a_wrong_place(folder, capfd, caplog):
     caplog.set_level(logging.DEBUG)
     functions = []
     for name, one in objects(folder):
-        # Methods of these objects come from fsspec and numpy, for which a text is a path or a name that a
-        # message may show.
+        # These objects have methods of fsspec and numpy, which regard a text as a path or a name. Their messages may show
+        # it.
         is_foreign = "file system" in name or name == "numpy.random.Generator"
         if name == "file system with a passphrase" or is_foreign:
             continue

@@ -102,7 +102,7 @@ def test_threads_that_change_arguments(size):
         while not stop.is_set():
             for pattern in patterns:
                 for view in views:
-                    # For a long array, numpy releases the interpreter lock while it copies.
+                    # While numpy copies a long array, it does not hold the interpreter lock, so the call in the other thread can run.
                     numpy.copyto(view, pattern[: view.size])
 
     thread = threading.Thread(target=change)
@@ -162,7 +162,7 @@ def test_short_arguments_are_read_once(key, mode):
     """These modes need the message and its associated data twice. The result must belong to one content of the buffer."""
     message, stop = bytearray(1024), threading.Event()
     contents = numpy.frombuffer(data(2 * len(message)), numpy.uint8).reshape(2, -1)
-    # One call of numpy writes both contents 1000 times in turn, without the interpreter lock.
+    # A single call of numpy writes the two contents alternately, 1000 times each, without the interpreter lock.
     shape = (1000, *contents.shape)
     to = as_strided(numpy.frombuffer(message, numpy.uint8), shape, (0, 0, 1))
     source = as_strided(contents, shape, (0, len(message), 1))

@@ -13,7 +13,7 @@ import lockstep
 from lockstep import _arrays, aead, tensor
 from lockstep.random import Generator
 
-# Mode, and the lengths of its key and its nonce in bytes.
+# Each entry has a mode, and the lengths in bytes of its key and its nonce.
 MODES = [("AESGCM", 32, 12), ("AESGCMSIV", 16, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12)]
 
 
@@ -198,7 +198,7 @@ class TestDevices:
         array = on_device(b"abcdef", (2, 3))
         assert (array.shape, array.nbytes, array.device) == ((2, 3), 6, emulator)
         assert array.tobytes() == b"abcdef"
-        # The type of the device is 12 (kDLExtDev), so that no library treats this memory as memory of a GPU.
+        # The device type is 12 (kDLExtDev), so no library takes this memory for memory of a GPU.
         assert array.__dlpack_device__() == (12, 0)
         assert tensor.DeviceArray(5, emulator).tobytes() == bytes(5)
         for bad in (-1, "x", 1 << 60):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import aead as pyca
 import lockstep
 from lockstep import aead, hazmat, tensor
 
-# Class, and the lengths of its key and its nonce in bytes.
+# Each entry has a class, and the lengths in bytes of its key and its nonce.
 MODES = [("AESGCM", 16, 12), ("AESGCMSIV", 32, 12), ("AESOCB3", 24, 12), ("AESCCM", 32, 12), ("XAES256GCM", 32, 24)]
 COUNT, SIZE = 7, 333
 

@@ -67,7 +67,7 @@ def test_bad_tensors(key):
 
 
 def test_operators(key):
-    # The data are integers: as floats, ciphertext may contain NaN, which does not compare equal to itself.
+    # The data are integers. As floats, the ciphertext could contain NaN, and the comparison would fail because NaN does not equal itself.
     nonces, plain = tensor_of(data(4 * 12), 4, 12), torch.arange(400).reshape(4, 100)
     arguments, checks = (tensor_of(key), nonces, plain), ("test_schema", "test_faketensor")
     library.opcheck(torch.ops.lockstep.gcm_seal.default, arguments, test_utils=checks)

@@ -41,7 +41,7 @@ else:
         try:
             return _importlib.import_module(f"{__name__}.{name}")
         except ImportError as error:
-            # Programs that look at all attributes, such as `inspect.getmembers`, expect this exception.
+            # Programs that read all attributes, such as `inspect.getmembers`, handle only an AttributeError.
             raise AttributeError(f"{__name__}.{name} cannot be imported: {error}") from error
 
 

@@ -60,7 +60,7 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
         address = 0 if address is None else _word(address)
         strides, producer = interface.get("strides"), interface.get("stream")
         strides, producer = strides and tuple(map(operator.index, strides)), None if producer is None else _word(producer)
-        # The second form is that of numpy.
+        # The flag is a bool of Python or a bool of numpy.
         if not isinstance(is_read_only, bool) and str(getattr(is_read_only, "dtype", None)) != "bool":
             raise TypeError
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -72,7 +72,7 @@ def cuda_array(array: Any, stream: Any) -> tuple[tuple[int, ...], int, int, bool
     item = _word(int(typestr[2:]))
     if strides is not None and not _is_compact(shape, strides, item):
         raise BufferError("the array is not contiguous: make a copy, for example by .contiguous()")
-    # The handles 0 and 1 are the default stream.
+    # The handles 0 and 1 both mean the default stream.
     handle = producer if stream is None and producer is not None else stream_of(array, 0, stream)
     if producer is not None and max(producer, 1) != max(handle, 1):
         raise ValueError(

@@ -106,7 +106,7 @@ def _run_on_buffers(
         return output, ends, statuses
     if _is_array(data):
         return output.reshape(count, max(0, width + step)), None, statuses
-    # A memoryview cannot have a dimension of length 0.
+    # The output has no second dimension if the size is 0, because a memoryview cannot have a dimension of length 0.
     return memoryview(output).cast("B", (count, size // count)) if size else output, None, statuses
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Literal, cast, overload
 
-# The extension calls `_file_objects`, also when the interpreter ends, where nothing can be imported.
+# `_file_objects` is imported here because the extension calls it, even when the interpreter ends and imports fail.
 from . import _file_objects, _native  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from ._file_keys import LOGGER, Keys
 from ._shown import shown
@@ -21,7 +21,7 @@ _BUFFER = 4 * 16384
 class _Raw(io.RawIOBase):
     """The base class of raw files."""
 
-    # A buffered object takes these attributes from its raw file.
+    # The attributes `name` and `mode` of a buffered object return those of its raw file.
     name: object
     mode: str
 
@@ -150,7 +150,7 @@ class _RawWriter(_Raw):
 
     def close(self) -> None:
         if not self.closed:
-            # This has no effect after `finish`.
+            # `discard` has no effect after `finish`.
             if hasattr(self, "_native"):
                 self._native.discard()
             self._end(False)
@@ -172,7 +172,8 @@ class Discardable:
             self.discard()
 
     def __del__(self) -> None:
-        # The finalizers of Python's files would complete the file. These exceptions mean that the object was not initialised.
+        # The finalizers of Python's files would close the file, which completes it, so the file is discarded first. The suppressed
+        # exceptions mean that the object was not initialised.
         with contextlib.suppress(AttributeError, ValueError):
             if not cast(Any, self).closed:
                 self.discard()

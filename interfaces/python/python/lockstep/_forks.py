@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-# Functions for the child, by the object that they belong to.
+# For each object, the function that renews the object in a child process after a fork.
 _RENEWALS: weakref.WeakKeyDictionary[Any, Callable[[Any], None]] = weakref.WeakKeyDictionary()
 
 

@@ -184,9 +184,9 @@ def _fill_integers(library: Any, stream: Keystream, low: int, last: int, array: 
     while written < total:
         start = stream.position
         expected = math.ceil(min(total - written, _BATCH) * (mask + 1) / (last + 1) * 1.05) + 64
-        # A batch has whole blocks. Each batch except the last one uses all of its words.
+        # The number of words is rounded down to whole blocks. Each batch except the last one uses all of its words.
         words = _words(library, stream, array, expected // 4 * 4, bits) & _signed(mask)
-        # An unsigned comparison: the highest bits are inverted.
+        # The comparison must be unsigned, but the words are signed, so the highest bits of both operands are inverted.
         is_result = (words ^ -(1 << 63)) <= _signed(last ^ (1 << 63))
         results = words[is_result][: total - written]
         count = int(results.shape[0])

@@ -42,7 +42,7 @@ class BitGenerator(numpy.random.BitGenerator):
 
     def __init__(self, key: Any, position: int = 0) -> None:
         if hasattr(self, "_bits"):
-            # Generators of numpy store the address of the first state.
+            # Generators of numpy store the address of the state, so the state must not be replaced by another one.
             raise TypeError("a BitGenerator is initialised once: make a new one")
         super().__init__(_NO_SEED)
         if not 0 <= position < _POSITIONS:

@@ -42,7 +42,7 @@ from ._native import plaintext_len
 from ._shown import shown, shown_path
 
 
-# A random key of this process. Without it, guessed passphrases could be tested against a token.
+# A random key of this process, with which tokens are computed. Without it, an attacker could test guessed passphrases against a token.
 _TOKEN_KEY = secrets.token_bytes(32)
 
 
@@ -50,7 +50,7 @@ class _Target:
     """A new file of another file system. It appears when it is complete, or not at all."""
 
     def __init__(self, files: Any, path: str, commits: bool, options: dict[str, Any]) -> None:
-        # The file system `memory` shows a file as soon as it is opened, so the content is first collected here.
+        # The file system `memory` shows a file as soon as it is opened, so the content is collected here and put into the file at the end.
         self._content = io.BytesIO() if files.protocol == "memory" else None
         self._put = functools.partial(files.pipe_file, path)
         self._file: Any = self._content
@@ -144,7 +144,7 @@ class _CompressedWriter(Discardable, io.BufferedIOBase):
         return int(self._compressor.write(data))
 
     def flush(self) -> None:
-        # `close` of the base class calls `flush` too, after the end of the compressor.
+        # `close` of the base class calls `flush` too, when the compressor has already ended.
         if not self._is_ended:
             self._compressor.flush()
 
@@ -177,7 +177,7 @@ class _TextWriter(Discardable, io.TextIOWrapper):
 def _without_protocol(path: Any) -> str:
     """The path of a URL `lockstep://path` or `lockstep::path`."""
     if not isinstance(path, (str, os.PathLike)):
-        # The text of other objects can be a key.
+        # Other objects are not converted to text, because the text can be a key.
         raise TypeError(f"the path is {shown(path)}: give a str")
     return os.fspath(path).removeprefix("lockstep::").removeprefix("lockstep://")
 
@@ -243,7 +243,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs = fs
         self._fo = str(fs._strip_protocol(fo)) if fo else ""
         self.root = "" if full_paths else self._fo
-        # fsspec calls `_strip_protocol` on instances too. Their paths depend on the other file system, so an instance has its own function.
+        # fsspec also calls `_strip_protocol` of an instance. The paths of an instance depend on the underlying file system, so each
+        # instance has its own function.
         strip = _below_folder if self.root else functools.partial(_on_target, fs, self._fo)
         setattr(self, "_strip_protocol", strip)
 
@@ -291,8 +292,8 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def _own_info(self, info: dict[str, Any]) -> dict[str, Any]:
         own = {**info, "name": self._own(info["name"]), "stored_size": info.get("size")}
         if info.get("type") == "file" and info.get("size") is not None:
-            # A file that is encrypted with a key has no envelope. The length of an envelope is unknown here, so the size of the
-            # plaintext is unknown too.
+            # A file that is encrypted with a key has no envelope, so the stored size determines the size of the plaintext. Other files
+            # have an envelope of unknown length, so the size of their plaintext is unknown.
             try:
                 own["size"] = plaintext_len(info["size"]) if self._for_reading.key is not None else None
             except ValueError:
@@ -310,7 +311,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
         """As in fsspec. A file whose plaintext has an unknown size counts as many bytes as it takes on the other file system."""
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
-        # `find` has no details of a path that is a file.
+        # If the path is a file and not a folder, `find` returns no details of it.
         infos = [info or self.info(name) for name, info in found.items()]
         sizes = {info["name"]: info["stored_size"] if info["size"] is None else info["size"] for info in infos}
         return sum(sizes.values()) if total else sizes
@@ -375,7 +376,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         self.fs.mkdir(self._target(path), create_parents=create_parents, **kwargs)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
-        # fsspec calls this with the folder of a file before it writes to the file, which may be the root itself.
+        # Before fsspec writes to a file, it calls this function with the folder of the file. Nothing is created if that is the root.
         if self._strip_protocol(path):
             self.fs.makedirs(self._target(path), exist_ok=exist_ok)
 

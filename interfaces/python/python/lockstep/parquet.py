@@ -42,7 +42,7 @@ _Module = Literal[
 # The types of modules. The index of a type is its number in the format (Encryption.md, section 4.4.2).
 _MODULES: tuple[str, ...] = get_args(_Module)
 
-# Bytes of the identifier of a file.
+# The length in bytes of the identifier of a file (`aad_file_unique`).
 _FILE_UNIQUE = 8
 
 
@@ -94,7 +94,7 @@ class _KeyMaterial:
 
     def __init__(self, kms: Kms) -> None:
         self._kms = kms
-        # Keys that encrypt other keys, by their identifiers.
+        # The unwrapped keys that encrypt other keys, by their identifiers.
         self._keks: dict[str, bytes] = {}
 
     def unwrap(self, metadata: bytes | None) -> bytes | None:
@@ -180,7 +180,8 @@ def open(
             return material.unwrap(metadata)
 
     else:
-        # Only a mapping is iterated: the elements of another object can be the bytes of a key, which a message would show.
+        # Other objects than mappings are refused before they are iterated: their elements can be the bytes of a key, which a message
+        # would show.
         if not isinstance(keys, Mapping):
             raise TypeError(f"keys is of the type {type(keys).__name__}: give a mapping with the entries 'footer' and 'columns'")
         unknown = [name for name in keys if name not in ("footer", "columns")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BitGenerator", "Generator"]
 
 _POSITIONS = 1 << 128
-# The distance between the streams of `jumped`, in blocks.
+# The number of blocks between the starts of two consecutive streams of `jumped`.
 _JUMP = 1 << 64
 
 Shape = int | Sequence[int]
@@ -128,7 +128,7 @@ class Generator:
             return _random_arrays.integers(self._stream, low, high, shape, dtype, like, out)
 
     def __repr__(self) -> str:
-        # `position` of this class would wait for a call in another thread.
+        # The stream returns its position at once. `self.position` would wait until calls in other threads have ended.
         return f"<lockstep.random.Generator at position {self._stream.position}>"
 
     def __reduce__(self) -> Any:

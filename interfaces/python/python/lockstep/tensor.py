@@ -123,14 +123,14 @@ def _results(data: Any, *arrays: tuple[Any, Any]) -> list[Any]:
     are."""
     if not _arrays.is_jax(data):
         return [array for array, _ in arrays]
-    # JAX uses its own streams, so its work must be complete before the call.
+    # JAX uses streams of its own and does not wait for the work on this stream, so the work must be complete when this function returns.
     synchronize()
     return [_arrays.result_like(array, data) if given is None else given for array, given in arrays]
 
 
 def _host(status: Any) -> bytes:
     if isinstance(status, DeviceArray):
-        # The array does not state the stream of the work that writes it, so all work must be complete.
+        # The array does not show which stream writes it, so the function waits for all work.
         synchronize()
         return status.tobytes()
     if _arrays.is_jax(status):

@@ -96,7 +96,7 @@ def _check_tensors(**arguments: Any) -> None:
 def _device(given: Any) -> torch.device:
     with contextlib.suppress(RuntimeError, TypeError, ValueError):
         return torch.device(given)
-    # Outside of the handler: the exception of PyTorch contains the argument.
+    # The exception is raised outside of the handler, so that it does not refer to PyTorch's exception, which contains the argument.
     raise ValueError(f"there is no device {shown(given)}: give a device of PyTorch, such as 'cpu'")
 
 

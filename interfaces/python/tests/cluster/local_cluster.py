@@ -101,7 +101,7 @@ def _with_children(pids):
     parents = {}
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            # The name of the program, in brackets, may contain blanks.
+            # The text is split after the name of the program, because the name, which is in brackets, may contain blanks.
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
     found = list(pids)
     for pid in found:

@@ -18,8 +18,8 @@ from .._types import Path
 from . import _keys, _worker
 
 
-# The maximum numbers of files and bytes in a group. A group takes about a tenth of a second, so that Ray's overhead for a task is small, and its
-# arguments and results have less than 100 KB, so that Ray keeps them in the memory of the driver.
+# The maximum numbers of files and bytes in a group. A group takes about a tenth of a second, so Ray's overhead for a task is small in
+# comparison. The arguments and the results of a group have less than 100 KB, so Ray keeps them in the memory of the driver.
 GROUP_FILES = 512
 GROUP_BYTES = 64 << 20
 # The minimum number of groups for each worker, so that the last groups end at about the same time.
@@ -188,7 +188,8 @@ def _run(
     try:
         plan.create_folders()
         _process(run, files, journal, report, options)
-        # Files of workers that died more than an hour ago: on some network file systems, locks do not show which workers live.
+        # This removes temporary files of workers that died more than an hour ago. Newer files are left, because on some network file
+        # systems locks do not show whether a worker is alive.
         plan.remove_abandoned()
         journal.finish(out, {file[2] for file in files})
     finally:
@@ -293,7 +294,7 @@ def _collect(reference: Any, group: list[_worker.File], journal: _manifest.Journ
         node, pickled = cast("tuple[str, bytes]", ray.get(reference))
         results: list[_worker.Result] = pickle.loads(pickled)
     except ray.exceptions.RayTaskError as error:
-        # An error that concerns all groups, such as a missing key. Its message is only that of the exception of this package.
+        # The error, such as a missing key, concerns all groups. Only the exception of this package is raised, without Ray's message.
         raise (error.cause if isinstance(error.cause, BaseException) else error) from None
     except ray.exceptions.RayError as error:
         why = f"the workers have died, and {type(error).__name__} is the last error: look at Ray's logs, and resume"

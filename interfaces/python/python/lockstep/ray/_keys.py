@@ -32,7 +32,7 @@ class _Guard(cloudpickle.CloudPickler):  # type: ignore[misc]
 
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file)
-        # The bytes that are parts of the code of functions. They may have the length of a key.
+        # The byte strings in the code of functions. They are accepted even if they have the length of a key.
         self._code: set[bytes] = set()
 
     def persistent_id(self, part: Any) -> None:
@@ -68,7 +68,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
     try:
         call = pickle.loads(function)
     except Exception as error:
-        # The message is passed on, because `pickled` has checked that the pickled function contains no key.
+        # The exception may contain the original message, because `pickled` has checked that the pickled function contains no key.
         raise KeyUnavailable(f"the function key cannot be loaded on the worker: {type(error).__name__}: {error}") from None
     try:
         key = call()
@@ -84,7 +84,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
             problem = f"has returned {size} bytes: a key has 16 or 32"
         else:
             problem = f"has returned a {type(key).__name__}: it must return bytes, or the path of a key file as pathlib.Path"
-    # This is outside of the handler, so that the exception does not refer to the exception of the function, which can contain the key.
+    # The exception is raised outside of the handler, so that it does not refer to the exception of the function, which can contain the key.
     raise KeyUnavailable(f"the function key {problem}")
 
 

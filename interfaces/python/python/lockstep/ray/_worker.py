@@ -10,10 +10,10 @@ import ray
 from .. import _devices, _native
 from . import _keys
 
-# A file: root, path below it, path of the output, length, and the commitment that it must have.
+# A file: its root, its path below the root, the path of its output, its length, and the commitment that it must have.
 File = tuple[str, str, str, int, bytes | None]
-# The state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted file, the commitment,
-# and an error.
+# The result for a file: its state ("written", "up to date", "not authentic" or "failed"), the lengths of the plain and of the encrypted
+# file, the commitment, and an error message.
 Result = tuple[str, int, int, bytes | None, str | None]
 
 
@@ -32,7 +32,7 @@ class Run(NamedTuple):
     threads: int
 
 
-# The last run of this process. Its engine and its key are kept for its next group.
+# The last run of which this process has processed a group. The engine and the key of the run are kept for its next group.
 _current: tuple[str, _native.NativeGroups] | None = None
 
 

@@ -78,7 +78,7 @@ class TensorFile:
         entry = self.entry(name)
         first, *others = index if isinstance(index, tuple) and index else (index,)
         rows = _rows(first, entry.shape)
-        # The bytes of a row. In a vector of the type F4, a row is half a byte, so `rest` is not 0.
+        # `row` is the number of bytes of a row. It must be a whole number, but a row of a vector of the type F4 is half a byte.
         row, rest = divmod(entry.end - entry.start, max(1, entry.shape[0])) if rows else (0, 0)
         if rows is None or rest:
             return self._framework.compact(self.read([name])[name][index])
@@ -91,7 +91,7 @@ class TensorFile:
     def _fill(self, start: int, buffers: list[Buffer]) -> None:
         if self._reader is None:
             raise ValueError("the file is closed")
-        # The check of the header has shown that the file has these bytes.
+        # The file contains all these bytes, because the header was checked against the length of the file.
         self._reader.readinto(start, buffers)
 
 

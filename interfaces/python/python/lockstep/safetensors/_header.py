@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from .._shown import shown
 
-# The longest header that is read or written, in bytes: the limit of the package safetensors.
+# The maximum length of a header in bytes. The package safetensors has the same limit.
 MAX_HEADER = 100_000_000
 PREFIX = 8
 
-# Bits of an element, in the order of the package safetensors: it writes tensors of later types first.
+# The number of bits of an element of each type. The types have the order of the package safetensors, which writes tensors of later
+# types first.
 BITS = {
     "BOOL": 8,
     "F4": 4,
@@ -55,7 +56,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    # In the order of the file.
+    # The tensors are in the order of their data in the file.
     tensors: dict[str, Entry]
     metadata: dict[str, str] | None
 
@@ -146,7 +147,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) != len(pairs):
         raise ValueError("a name occurs twice")
     for name in content:
-        # Raises a ValueError for half of a surrogate pair.
+        # A name with only one half of a surrogate pair raises a ValueError.
         name.encode("utf-8")
     return content
 
