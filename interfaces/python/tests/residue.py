@@ -1,10 +1,10 @@
-"""A program that uses keys and drops them, for test_residue.py, which searches its memory.
+"""A program that uses keys and drops them. test_residue.py runs it and searches its memory for the keys.
 
-    residue.py FOLDER
+residue.py FOLDER
 
-Reads a line from standard input before each step, and then does the step: it makes a key, uses it by one function or class, drops all
-objects and zeroes the key. Prints the name of the step and the length of the key. Keys are in bytearrays, because Python does not wipe
-bytes. A key is never text or bytes here: its bytes are computed one by one.
+Before each step, the program reads a byte from standard input. In a step it makes a key, uses the key with one function or class, drops
+all objects and zeroes the key. Then it prints the name of the step and the length of the key. Keys are in bytearrays, because Python does
+not wipe objects of the type bytes. For the same reason the program computes a key byte by byte and never stores it as text or bytes.
 """
 
 import gc
@@ -28,7 +28,7 @@ NONCE = b"n" * 12
 
 
 def byte(step, index):
-    """A byte of the key of a step, as in test_residue.py."""
+    """Returns a byte of the key of a step. test_residue.py computes the same keys."""
     value = (step + 1) * 0x9E3779B1 + (index + 1) * 0x85EBCA6B & 0xFFFFFFFF
     for _ in range(3):
         value = (value ^ value >> 15) * 0x2C1B3C6D & 0xFFFFFFFF

@@ -1,4 +1,4 @@
-"""The classes of `lockstep.aead` against those of pyca cryptography."""
+"""Compares the classes of `lockstep.aead` with those of pyca cryptography."""
 
 import inspect
 
@@ -25,7 +25,7 @@ SIZES = [0, 1, 15, 16, 17, 255, 1024, (16 << 10) - 3, (16 << 10) + 1, 100_003, (
 
 
 def arguments(nonce, message, aad):
-    """The arguments of a call: SIV has no nonce, and a list of associated data."""
+    """The arguments of a call. SIV gets no nonce, and gets its associated data as a list."""
     return (message, aad) if nonce is None else (data(nonce), message, aad)
 
 

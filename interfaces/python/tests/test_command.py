@@ -1,4 +1,4 @@
-"""`python -m lockstep` is the command."""
+"""Tests that `python -m lockstep` behaves like the command `lockstep`."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ def test_help_version_and_mistakes():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_command(tmp_path, number):
-    """The exit code is that of the command, and no file remains. So the command's handler runs, not Python's."""
+    """The exit code is that of the command, and no file remains. This shows that the command's signal handler runs, and not Python's."""
     key, file = tmp_path / "key", tmp_path / "file"
     assert run("keygen", "-o", key).returncode == 0
     command = [sys.executable, "-m", "lockstep", "encrypt", "-k", str(key), "-o", str(file)]

@@ -1,4 +1,4 @@
-"""The documentation in the package: examples of docstrings run, and tools that read annotations work."""
+"""Tests of the documentation in the package: the examples in docstrings run, and tools that read annotations work."""
 
 import ast
 import doctest
@@ -27,7 +27,7 @@ MODULES = [
 
 
 def stub_docstrings():
-    """The names and docstrings of the public parts of the stub. The members of `_Aead` are the members of its subclasses."""
+    """The names and docstrings of the public parts of the stub. `_Aead` is included, because its subclasses inherit its members."""
     # These functions are written in Python and call native functions of the same names. They are tested below.
     in_python = {"encrypt_file", "decrypt_file", "devices", "selftest"}
     public = {*lockstep.__all__, *aead.__all__, *hazmat.__all__, *tensor.__all__, "_Aead"} - in_python
@@ -82,7 +82,7 @@ def test_the_stub_has_docstrings():
     ],
 )
 def test_examples_of_modules(name, expected, tmp_path, monkeypatch):
-    """The expected members of a module have examples, which run. No other member has an example."""
+    """The members of a module that must have an example have one, and it runs. No other member has an example."""
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     members = [one for one in vars(module).values() if getattr(one, "__module__", None) in (name, "lockstep") and one.__doc__]

@@ -1,4 +1,4 @@
-"""Encrypted files: `lockstep.open`, `encrypt_file`, `decrypt_file`, fsspec."""
+"""Tests of encrypted files: `lockstep.open`, `encrypt_file`, `decrypt_file`, and the file system for fsspec."""
 
 import gc
 import io
@@ -159,7 +159,7 @@ class Unusable(io.BytesIO):
 
 
 class Short(io.BytesIO):
-    """A file object that reads and writes less than it is asked to."""
+    """A file object that reads and writes fewer bytes than requested."""
 
     def write(self, piece):
         return super().write(piece[:5000])
@@ -312,8 +312,8 @@ def test_a_closed_reader_has_closed_its_file(tmp_path, key):
 
 
 def test_a_refused_file_causes_no_other_error(tmp_path):
-    """In development mode, and in every mode since 3.13, Python reports exceptions that `close` raises during garbage
-    collection."""
+    """If a file is refused, `close` of the unfinished object must not raise an exception. Python reports exceptions that `close`
+    raises during garbage collection, before version 3.13 only in development mode."""
     done = run_python(
         """
         import sys, lockstep

@@ -1,4 +1,4 @@
-"""Forks while other threads work: no lock of the parent stops the child. Every child ends by itself, or the test fails after a time."""
+"""Tests of forks while other threads work. No lock of the parent may stop the child: each test fails if a child does not end in time."""
 
 import pytest
 from conftest import run_python

@@ -1,4 +1,4 @@
-"""The file system `lockstep`: what fsspec specifies beyond its published tests (test_fsspec_suite.py)."""
+"""Tests properties of the file system `lockstep` that the published tests of fsspec do not test (for these see test_fsspec_suite.py)."""
 
 import gc
 import gzip
@@ -19,7 +19,7 @@ PLAIN = data(100_000)
 
 @pytest.fixture(params=["memory", "file"])
 def files(request, tmp_path):
-    """A file system with paths below a folder."""
+    """A file system whose paths are relative to a folder."""
     other = fsspec.filesystem(request.param)
     root = str(tmp_path / "root")
     other.makedirs(root)
@@ -185,7 +185,7 @@ def test_compression(files, compression):
 
 @pytest.fixture(params=["memory://{}", "file://{}"])
 def url(request, tmp_path):
-    """A folder of a chained URL, with two files in it."""
+    """The chained URL of a folder that contains two files."""
     url = "lockstep::" + request.param.format(tmp_path / "root")
     with fsspec.open_files([f"{url}/a.csv", f"{url}/b.csv"], "wb", lockstep={"key": KEY}) as opened:
         for index, file in enumerate(opened):

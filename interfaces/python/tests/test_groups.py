@@ -1,4 +1,5 @@
-"""The parts of lockstep.ray that need no cluster: plans, groups of files and manifests. The command is the other implementation."""
+"""Tests of the parts of lockstep.ray that need no cluster: plans, groups of files and manifests. The results are compared with those of
+the command."""
 
 import os
 import pathlib
@@ -14,7 +15,7 @@ from lockstep._native import NativeGroups, NativePlan
 
 
 def files_below(folder):
-    """The content of a folder: paths and bytes."""
+    """The paths and the contents of the files in a folder."""
     found = pathlib.Path(folder).rglob("*")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
 
@@ -225,7 +226,7 @@ def test_files_that_cannot_be_read_or_written(tree, tmp_path, key):
 
 
 def test_abandoned_temporary_files_are_removed(tree, tmp_path, key):
-    """A process that was killed leaves its temporary file, which is removed. The files of running processes are kept."""
+    """The temporary file of a process that was killed is removed. The temporary files of running processes are kept."""
     code = """
         import os, signal, sys, lockstep
         file = lockstep.open(sys.argv[1], "wb", key=bytes(range(32)))

@@ -1,4 +1,4 @@
-"""`lockstep.hazmat` against pyca cryptography and published vectors."""
+"""Compares `lockstep.hazmat` with pyca cryptography and with published vectors."""
 
 import pytest
 from conftest import data

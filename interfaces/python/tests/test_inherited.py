@@ -1,5 +1,5 @@
-"""All members that the package's classes inherit from numpy, io and fsspec are safe or refused. If a library adds a member, a
-test fails until the member is assigned to one of the two groups."""
+"""The classes of the package inherit members from numpy, io and fsspec. Each inherited member either is safe or raises an exception. If
+a library adds a member, a test fails until the member is added to the list of safe members or to the list of refused ones."""
 
 import copy
 import io
@@ -72,7 +72,7 @@ class TestNumpy:
             self.REFUSED[name](BitGenerator(KEY))
 
     def test_the_seed_in_numpys_own_class(self):
-        """The descriptor of numpy's own class, which C code of numpy uses too, also returns a seed without values."""
+        """The attribute of numpy's own class, which C code of numpy reads, also returns a seed without values."""
         seed = numpy.random.BitGenerator.seed_seq.__get__(BitGenerator(KEY).jumped())
         assert not isinstance(seed, SeedSequence)
         for use in (lambda: seed.spawn(1), lambda: seed.generate_state(4), lambda: numpy.random.PCG64(seed)):
@@ -159,7 +159,7 @@ class TestFiles:
         assert MARK not in path.read_bytes()
 
     def test_writer(self, tmp_path):
-        """Every way to write encrypts, and what the class cannot do is refused."""
+        """Each method that writes encrypts its data. Operations that the class does not support are refused."""
         path = tmp_path / "file"
         with lockstep.open(path, "wb", key=KEY) as file:
             for one in (file, file.raw):

@@ -1,4 +1,4 @@
-"""Files for recipients and with passphrases, against the command."""
+"""Tests of files that are encrypted to recipients or with a passphrase. The command reads and writes the same files."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Batches against the classes, message by message."""
+"""Compares batches with the results of the classes for each message."""
 
 import numpy
 import pytest
@@ -12,7 +12,7 @@ MODES = {"AESGCM": 12, "AESGCMSIV": 12, "AESOCB3": 12, "AESCCM": 11, "XAES256GCM
 
 
 def one(kind, key, nonce, message, aad):
-    """The result of the class for one message."""
+    """The encryption of one message by the class."""
     return kind(key).encrypt(message, [aad] if aad else []) if nonce is None else kind(key).encrypt(nonce, message, aad)
 
 

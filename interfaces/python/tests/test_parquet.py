@@ -1,4 +1,4 @@
-"""lockstep.parquet against pyarrow, DuckDB and polars."""
+"""Compares lockstep.parquet with pyarrow, DuckDB and polars."""
 
 import base64
 import datetime
@@ -57,7 +57,7 @@ TABLE = make_table()
 
 
 class Kms(pe.KmsClient):
-    """Wraps keys by GCM with master keys that are in memory."""
+    """A key management service that wraps keys with GCM. Its master keys are in memory."""
 
     MASTERS = {"footer": data(16), "column": data(16)}
 
@@ -314,7 +314,7 @@ def test_plain_columns_without_a_footer_key(tmp_path):
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_names_of_groups(plaintext_footer, tmp_path):
-    """open takes each name that encrypt takes."""
+    """`open` accepts the same names of columns and groups as `encrypt`."""
     path = tmp_path / "file.parquet"
     for columns in (
         {"list": COLUMN, "point": COLUMN[:16], "map": FOOTER[:24]},
@@ -499,7 +499,7 @@ def test_policies_that_cannot_be_followed_leave_no_file(tmp_path):
 
 
 def test_dots_in_names(tmp_path):
-    """A column whose name starts with that of a plain column and a dot is not plain."""
+    """A name with a dot does not make a column part of a group: column `a.b` is encrypted although column `a` is plain."""
     path, options = tmp_path / "file.parquet", {"compression": "none", "use_dictionary": False}
     table = pa.table({"user": ["ann"] * 10, "user.password": [f"secret {i}" for i in range(10)]})
     plain = write(table, **options)

@@ -1,4 +1,4 @@
-"""lockstep.parquet.decrypt_modules and module_aad: modules in memory of the host and of a device."""
+"""Tests of lockstep.parquet.decrypt_modules and module_aad, with modules in the memory of the host and of a device."""
 
 import io
 
@@ -12,7 +12,7 @@ FOOTER = data(32)
 
 
 def sealed_module(key, plain, aad):
-    """A module of GCM, by its definition."""
+    """A module that is encrypted with GCM, computed as the format defines it."""
     nonce = data(12)
     sealed = nonce + AESGCM(key).encrypt(nonce, plain, aad)
     return len(sealed).to_bytes(4, "little") + sealed
@@ -70,7 +70,7 @@ class TestModules:
         assert lockstep.parquet.decrypt_modules([], self.KEYS[0], []) == []
 
     def test_pages_of_a_file(self):
-        """The first page header and page of a file of pyarrow, by both algorithms."""
+        """Decrypts the first page header and the first page of files that pyarrow encrypted with both algorithms."""
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         pe = pytest.importorskip("pyarrow.parquet.encryption")
         table = pa.table({"a": pa.array(range(100), pa.int64())})
@@ -117,7 +117,7 @@ class TestModules:
             lockstep.parquet.decrypt_modules(modules, bytes(15), self.AADS)
 
     def test_on_a_device(self):
-        """The pages stay in the memory of the emulator, which is processed by the same code as memory of a GPU."""
+        """The pages stay in the memory of the emulator. The same code processes this memory and the memory of a GPU."""
         tensor = pytest.importorskip("lockstep.tensor")
         try:
             selection = lockstep.use("cuda:emu")

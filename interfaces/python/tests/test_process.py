@@ -1,4 +1,4 @@
-"""Threads, forks, signals, and the end of the interpreter."""
+"""Tests with threads, forks and signals, and at the end of the interpreter."""
 
 import os
 import pickle
@@ -140,8 +140,8 @@ def test_the_self_test_of_a_device_that_the_environment_names(emulator):
 
 @pytest.mark.parametrize("device", ["cuda:emu", "wgpu:software"])
 def test_devices_for_tests(key, device):
-    """Devices for tests use the same code as real devices. The extension that the tests use has these devices; a wheel does
-    not."""
+    """Devices for tests use the same code as real devices. The extension in these tests has such devices, but the extension in a
+    wheel does not."""
     message, nonces = data(5000), [data(12) for _ in range(4)]
     expected = [aead.AESGCM(key).encrypt(nonce, message, b"aad") for nonce in nonces]
     try:
@@ -224,7 +224,8 @@ IN_CHILD = """
 
 @pytest.mark.parametrize("device", ["spu", "cuda:emu"])
 def test_the_child_of_a_fork_opens_a_simulated_device_again(device, emulator):
-    """The device is opened again also if the parent has named it by the environment, and in the child of a child."""
+    """The child opens the device again, whether the parent selected it by `use` or by an environment variable. So does a child of the
+    child."""
     code = f"""
         expected = work()
         lockstep.use({device!r})
@@ -255,7 +256,7 @@ def test_a_simulated_device_that_has_worked_is_opened_again_in_the_child(emulato
 
 
 def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
-    """The emulator refuses to work in the child of a process that has used it, as the driver of a GPU does."""
+    """Like the driver of a GPU, the emulator refuses to work in the child of a process that has used it."""
     code = """
         expected = work()
         lockstep.use("cuda:emu")
@@ -281,7 +282,7 @@ def test_the_child_of_a_fork_warns_once_that_it_cannot_use_the_device(emulator):
 
 
 def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
-    """The end of the selection restores the engine of the parent, but the child does not use that engine."""
+    """The end of the parent's selection in the child restores the previous engine of the parent, but the child does not use this engine."""
     code = """
         expected = work()
         lockstep.use("spu")
@@ -300,7 +301,7 @@ def test_a_selection_of_the_parent_that_ends_in_the_child(emulator):
 
 
 def test_a_selection_of_the_parent_that_is_dropped_in_the_child(emulator):
-    """The selection holds the engine of the parent, but the child does not drop that engine."""
+    """The selection refers to the engine of the parent. The child drops the selection, but does not drop this engine."""
     code = """
         expected = work()
         try:
@@ -419,7 +420,7 @@ NAMED = {"LOCKSTEP_TEST_NAMED_FILES": "1"}
 @pytest.mark.parametrize("environment", [{}, NAMED], ids=["unnamed", "named"])
 @pytest.mark.parametrize("what", ["aead", "file", "open", "callback"])
 def test_the_interpreter_ends_during_work(tmp_path, what, environment):
-    """A daemon thread is in a call when the interpreter ends. Nothing crashes, and no file remains."""
+    """The interpreter ends while a daemon thread is in a call. The process does not crash, and no file remains."""
     done = run_python(
         """
         import sys, threading, time, lockstep
@@ -480,7 +481,7 @@ def test_the_child_of_a_fork_does_not_remove_the_file_of_its_parent(tmp_path, en
 
 @pytest.mark.parametrize("kind", ["path", "object", "fsspec"])
 def test_the_child_of_a_fork_cannot_write_the_file_of_its_parent(tmp_path, kind):
-    """Both processes would encrypt with the same nonces, and the child would end or remove the file."""
+    """If the child could write, both processes would encrypt with the same nonces, and the child would complete or remove the file."""
     done = run_python(
         """
         import os, sys, warnings

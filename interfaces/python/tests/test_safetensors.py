@@ -1,4 +1,4 @@
-"""`lockstep.safetensors` with numpy, compared with the package safetensors."""
+"""Compares `lockstep.safetensors` for numpy with the package safetensors."""
 
 import io
 import json
@@ -44,8 +44,8 @@ def same(one, other):
 
 
 def test_the_plain_form_is_that_of_safetensors(tmp_path, key):
-    """A decrypted file equals the file that the package safetensors writes, byte for byte. An encrypted file of that package is
-    read."""
+    """A decrypted file equals the file that the package safetensors writes, byte for byte. If a file of that package is encrypted,
+    this package reads it."""
     made, metadata = tensors(), {"format": "é\x01"}
     encrypted.save_file(made, tmp_path / "a", metadata, key=key, context=b"ctx")
     lockstep.decrypt_file(tmp_path / "a", tmp_path / "plain", key, b"ctx")
@@ -127,7 +127,7 @@ def test_parts_of_tensors(tmp_path, key):
 
 
 def test_parts_of_a_vector_with_elements_of_half_a_byte(key):
-    """An element of the array has two numbers, as in PyTorch's type F4."""
+    """An element of the array contains two numbers, as an element of PyTorch's type for F4 does."""
 
     class Pairs(type(encrypted.FRAMEWORK)):
         def empty(self, dtype, shape):
@@ -271,8 +271,8 @@ def test_the_control_of_malformed_headers(key):
 
 
 def test_changed_headers_raise_value_errors_only(key):
-    """Headers with random changes: Lockstep refuses a header that safetensors refuses, and reads the same tensors from the
-    others."""
+    """Headers are changed at random. Lockstep refuses each header that safetensors refuses, and reads the same tensors as safetensors
+    if the header is accepted."""
     generator, good = random.Random(5), plain_files.save({"a": array("f4", (3, 4)), "b": array("u1", (9,))}, {"k": "v"})
     for _ in range(150):
         changed = bytearray(good)

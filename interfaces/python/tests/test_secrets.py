@@ -1,4 +1,4 @@
-"""No message, representation or serialised form shows a key, wherever a user gives it."""
+"""Tests that no message, representation or serialised form shows a key, even if a user gives the key in a wrong place."""
 
 import base64
 import contextlib
@@ -76,7 +76,7 @@ def found_in(text):
 
 
 def texts_of(error, with_traceback=True):
-    """Everything that a program can print of an exception and of those that led to it."""
+    """All texts that a program can print about an exception and about the exceptions that caused it."""
     seen, left = set(), [error]
     while left:
         one = left.pop()
@@ -91,7 +91,7 @@ def texts_of(error, with_traceback=True):
 
 
 def sample(name, folder):
-    """A value for the parameter of this name, so that the call goes as far as possible."""
+    """A valid value for the parameter with this name, so that a call does not fail because of this parameter."""
     values = {
         "key": OTHER,
         "footer_key": OTHER,
@@ -182,7 +182,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def leaks(functions, folder, forms):
-    """Calls functions with the marked key in every wrong place; returns the leaks, and the number of calls that raised."""
+    """Calls functions with the marked key as each argument. Returns the leaks, and the number of calls that raised an exception."""
     found, raised = [], 0
     for name, function in functions:
         for given in forms:

@@ -1,4 +1,5 @@
-"""Arrays of other libraries: the classes of lockstep.aead and lockstep.tensor against pyca, on the host and on the emulator of GPUs."""
+"""Tests with arrays of other libraries, on the host and on the emulator of GPUs. The classes of lockstep.aead and the functions of
+lockstep.tensor are compared with pyca."""
 
 import gc
 import sys
@@ -18,7 +19,7 @@ MODES = [("AESGCM", 32, 12), ("AESGCMSIV", 16, 12), ("AESOCB3", 24, 12), ("AESCC
 
 
 class Copying(Dlpack):
-    """An array whose library exports a copy."""
+    """An array whose library exports a copy of it instead of its own memory."""
 
     def __dlpack__(self, **arguments):
         return self.array.__dlpack__(**{**arguments, "copy": True})
@@ -84,7 +85,7 @@ class TestClassesOnTheHost:
             cipher.encrypt(nonce, Dlpack(plain, (8, 0)), None)
 
     def test_without_a_gpu(self, key):
-        """A tensor of a GPU that Lockstep does not have is an error."""
+        """A tensor in the memory of a GPU is refused if Lockstep does not have this GPU."""
         with lockstep.use("cpu"), pytest.raises(ValueError, match="cuda:0"):
             aead.AESGCM(key).encrypt(data(12), Dlpack(numpy.zeros(8, numpy.uint8), (2, 0)), None)
 
@@ -192,7 +193,7 @@ class TestBatchesOnTheHost:
 
 
 class TestDevices:
-    """Memory of the emulator, by the same code as memory of a GPU."""
+    """Tests with memory of the emulator. The same code processes the memory of a GPU."""
 
     def test_memory(self, emulator):
         array = on_device(b"abcdef", (2, 3))

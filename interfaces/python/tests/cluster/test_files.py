@@ -1,4 +1,4 @@
-"""lockstep.ray on three nodes on this machine."""
+"""Tests of lockstep.ray with three nodes that run on this machine."""
 
 import base64
 import functools
@@ -110,7 +110,7 @@ def test_files_and_back(cluster, tmp_path, key_file):
 
 def test_no_key_where_ray_can_see_it(cluster, tmp_path, key_file, monkeypatch):
     """Neither the arguments of the tasks nor Ray's files nor the memory of Ray's own processes contain the key. The search
-    finds the key in the memory of the workers, which shows that it works."""
+    does find the key in the memory of the workers, which proves that the search works."""
     key = key_file.read_bytes()
     arguments = []
     remote = ray.remote
@@ -387,8 +387,8 @@ def test_the_examples_of_the_page_run(cluster, tmp_path, monkeypatch):
 
 # This test comes last, because the cluster has only two nodes after it.
 def test_a_node_that_is_killed(cluster, tmp_path, key_file, monkeypatch):
-    """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. All processes of the node
-    are killed when nothing else is left to do.
+    """The workers of a node are stopped in the middle of the work, so that their groups remain unfinished. When only these groups are
+    left to do, all processes of the node are killed.
     """
     monkeypatch.setattr(_files, "GROUP_FILES", 10)
     source = make_files(tmp_path / "in", 2000, 20_000)

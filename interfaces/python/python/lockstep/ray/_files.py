@@ -188,8 +188,8 @@ def _run(
     try:
         plan.create_folders()
         _process(run, files, journal, report, options)
-        # This removes temporary files of workers that died more than an hour ago. Newer files are left, because on some network file
-        # systems locks do not show whether a worker is alive.
+        # This removes temporary files of dead workers that are more than an hour old. Newer files are kept: a worker on another
+        # machine can still use them, and some network file systems do not show its lock.
         plan.remove_abandoned()
         journal.finish(out, {file[2] for file in files})
     finally:
