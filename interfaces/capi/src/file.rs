@@ -1,4 +1,4 @@
-//! The file format from file to file.
+//! Functions that encrypt a file into another file in the file format, and decrypt such a file into another file.
 
 use std::ffi::{c_char, c_int, c_void};
 
