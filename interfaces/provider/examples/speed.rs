@@ -5,10 +5,11 @@
 //! cargo run --release -p lockstep-provider --example speed -- FOLDER [ROUNDS [MILLISECONDS [CIPHER]]]
 //! ```
 //!
-//! FOLDER contains lockstep.so. CIPHER restricts the table to ciphers whose name contains it. The example measures the OpenSSL
-//! library that it was linked with: that of the distribution, unless OPENSSL_DIR has selected another one for the build. The two
-//! providers are measured in turn, ROUNDS (9) times, each for MILLISECONDS (50) after a warm-up of a tenth of that time; the provider
-//! that is measured first alternates too. Before, their outputs are compared. The table shows medians, and the range of the ratio.
+//! FOLDER contains lockstep.so. CIPHER restricts the table to ciphers whose names contain this text. The example measures the OpenSSL
+//! library that it was linked with. This is the library of the distribution, unless OPENSSL_DIR selected another one for the build.
+//! First, the outputs of both providers are compared. Then each provider is measured in ROUNDS rounds (default: 9), in each round for
+//! MILLISECONDS (default: 50) after a warm-up of a tenth of this time. The provider that is measured first changes from round to round.
+//! The table shows medians, and the range of the ratio.
 
 use std::ffi::CString;
 use std::ptr::{null, null_mut};
@@ -46,8 +47,8 @@ const KEY: [u8; 64] = {
 };
 const IV: [u8; 16] = [0x24; 16];
 
-/// The data begin 16 bytes into a page, where malloc puts the large buffer of `openssl speed`: vectors of 64 bytes then
-/// cross cache lines.
+/// The size of a page in bytes. The data begin 16 bytes after the start of a page, because malloc places the large buffer of
+/// `openssl speed` there. Vectors of 64 bytes therefore cross cache lines, as they do in `openssl speed`.
 const PAGE: usize = 4096;
 
 /// A context, used in the same way as by `openssl speed`.
@@ -70,8 +71,8 @@ impl Subject {
         let mut memory = vec![0; size + PAGE + 64];
         let at = (16 + PAGE - memory.as_ptr() as usize % PAGE) % PAGE;
         memory[at..].iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 251) as u8);
-        // SAFETY: the context is new, and takes a reference to the cipher. Key and IV are at least as long as those of
-        // any cipher.
+        // SAFETY: the context is new, and takes a reference to the cipher. The key and the IV are at least as long as any cipher
+        // requires.
         let context = unsafe {
             let context = sys::EVP_CIPHER_CTX_new();
             let cipher = foreign_types_shared::ForeignTypeRef::as_ptr(&*cipher);

@@ -1,4 +1,4 @@
-//! The example `device_speed` of the library on simulated devices, for the rehearsal of the check on a GPU.
+//! Runs the example `device_speed` of the library on simulated devices, to rehearse its run on a GPU.
 
 #[path = "../../../library/lockstep/examples/device_speed/main.rs"]
 mod device_speed;

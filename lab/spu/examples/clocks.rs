@@ -1,4 +1,4 @@
-//! The clocks of every kernel compared with the paper's: `cargo run --release -p lockstep-spu --example clocks
+//! Compares the clock cycles of every kernel with those in the paper: `cargo run --release -p lockstep-spu --example clocks
 //! [KERNEL]`.
 
 use lockstep_spu::kernels::{KERNELS, PUBLISHED, measure};

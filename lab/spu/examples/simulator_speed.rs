@@ -1,4 +1,4 @@
-//! Simulated instructions per second of host time, on one core.
+//! Measures how many instructions per second the simulator executes on one core of the host.
 
 use std::time::{Duration, Instant};
 

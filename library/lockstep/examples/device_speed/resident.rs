@@ -1,4 +1,5 @@
-//! Every kernel and operation on data in device memory. Serial passes have many messages, which one table describes.
+//! Measures every kernel and operation on data in device memory. A call of a serial pass processes many messages, which one table
+//! describes.
 
 use lockstep_core::KeySize;
 use lockstep_core::backend::KernelId;
@@ -11,7 +12,7 @@ use super::message::{Message, key_sizes, parallel};
 use super::messages::Batch;
 use super::rows::{Rows, Subject, Timing, time};
 
-/// Bytes of a message of serial passes.
+/// Number of bytes of each message in the measurements of serial passes.
 const SERIAL: usize = 4096;
 
 pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
@@ -78,7 +79,7 @@ fn write(bench: &Bench, rows: &mut Rows, mut subject: Subject, outcome: Result<T
     if is_slow {
         let (measured, messages) = (subject.bytes, subject.messages);
         for len in bench.sizes().into_iter().filter(|&len| len > measured) {
-            // The number of messages grows with the size, unless there is one.
+            // If there are several messages, their number grows with the size.
             subject.messages = if messages == 1 { 1 } else { messages * (len / measured) };
             subject.bytes = len;
             rows.skip(&subject, "a call would take too long")?;

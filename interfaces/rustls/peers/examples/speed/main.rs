@@ -1,11 +1,12 @@
-//! The speed of TLS and QUIC with Lockstep, beside the other providers of rustls.
+//! Measures the speed of TLS and QUIC with Lockstep, and compares it with other providers of rustls.
 //!
 //!     make bench-rustls [ROUNDS=61]
 //!
-//! All providers do the same work in one thread of one process, in turn, in each of many rounds. Times are those of the thread on the
-//! processor, so other programs lengthen them little. Each round makes new connections at other places in memory, because the time to
-//! copy data depends on their places; the first work of a connection is not measured. The table has the median of the time of Lockstep, and for each other provider
-//! the median of the ratio of its time to that of Lockstep in the same round, with a 95 % interval: above 1, Lockstep is faster.
+//! In each of many rounds, all providers do the same work in turn, on one thread of one process. The measured times are processor times
+//! of the thread, so other programs lengthen them only a little. Each round makes new connections at other addresses, because the time to
+//! copy data depends on their addresses. The first work of a connection is not measured. The table shows the median of the time of
+//! Lockstep. For each other provider it shows the median of the ratio of its time to the time of Lockstep in the same round, with a 95 %
+//! confidence interval. If the ratio is above 1, Lockstep is faster.
 
 mod work;
 
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The time that this thread has used the processor.
+/// The processor time that this thread has used.
 fn thread_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -36,7 +37,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     thread_time() - start
 }
 
-/// The median, and the order statistics between which the median of the population is with a probability of 95 %.
+/// The median, and the ends of its 95 % confidence interval, which are values of the sample.
 fn median(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     let count = values.len() as f64;

@@ -11,16 +11,16 @@ use rustls::{CipherSuite, ClientConfig, ConnectionCommon, ServerConfig, Side, Si
 
 use crate::timed;
 
-/// One kind of work, which each contender does once in a round. The time is that of one operation.
+/// A kind of work, which each contender does once in a round. The measured time is that of one operation of the work.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
-    /// Writes of this number of bytes, encrypted into records.
+    /// Encrypts data into records. Each write has this number of bytes.
     Send(CipherSuite, usize),
-    /// Records of writes of this number of bytes, decrypted and read.
+    /// Decrypts records and reads their data. The sender wrote this number of bytes at once.
     Receive(CipherSuite, usize),
-    /// A handshake, the work of both sides; resumed or not.
+    /// Makes a handshake and measures the work of both sides. The flag is true if the handshake resumes a session.
     Handshake(CipherSuite, bool),
-    /// A packet of QUIC with its header protection: encrypted, or decrypted.
+    /// Encrypts (if the flag is true) or decrypts a packet of QUIC, with its header protection. The payload has this number of bytes.
     Packet(bool, usize),
 }
 
@@ -66,7 +66,7 @@ impl Work {
         }
     }
 
-    /// `None` if the provider cannot do the work.
+    /// Returns a contender for the provider. `None` if the provider cannot do the work.
     pub(crate) fn contender(self, provider: CryptoProvider) -> Option<Contender> {
         match self {
             Work::Send(suite, size) => Some(transfer(provider, suite, size, true)),
@@ -78,7 +78,7 @@ impl Work {
 }
 
 fn transfer(provider: CryptoProvider, suite: CipherSuite, size: usize, sends: bool) -> Contender {
-    // Enough operations for some milliseconds; 64 KiB at once stay in the second-level cache.
+    // A batch has at most 64 KiB, which stay in the second-level cache. All batches together take some milliseconds.
     let batch = (64 << 10) / size.max(1024);
     let (mut client, mut server) =
         connected(client_config(provider.clone(), suite), server_config(provider, suite));
@@ -127,7 +127,8 @@ fn handshake(provider: CryptoProvider, suite: CipherSuite, resumes: bool) -> Con
         connected((**client).clone(), (**server).clone())
     };
     if resumes {
-        // The first handshake, and data, which the tickets of TLS 1.3 follow.
+        // The first handshake gives the client a ticket to resume. In TLS 1.3, the client receives the tickets with the
+        // data after the handshake.
         let (mut client, mut server) = one(&client, &server);
         let (mut wire, mut plain) = (Vec::new(), [0; 100]);
         send(&mut server, b"hello", 1, &mut wire);
@@ -151,7 +152,7 @@ fn packet(provider: &CryptoProvider, encrypts: bool, size: usize) -> Option<Cont
     Some(Box::new(move || {
         let count: u32 = 1000;
         let mut time = Duration::ZERO;
-        // One measurement for several packets, which takes much longer than reading the clock.
+        // Several packets are measured together, because the time for one packet is not much longer than a reading of the clock.
         for _ in 0..count / 20 {
             let mut packets: Vec<_> =
                 (0..20).map(|_| (header.clone(), [&payload[..], &[0; 16]].concat())).collect();
