@@ -493,8 +493,8 @@ typedef struct lockstep_parquet_read_options {
   // without notice.
   int allow_missing_aad;
   // Not 0: read files of LOCKSTEP_PARQUET_AES_GCM_CTR_V1, in whose pages changes are not detected. Nothing authenticates the
-  // algorithm in a file with an encrypted footer: this permits pages without authentication in every file, whichever algorithm its
-  // writer has chosen.
+  // algorithm in a file with an encrypted footer. An attacker can therefore change the algorithm of such a file to
+  // LOCKSTEP_PARQUET_AES_GCM_CTR_V1, even if its writer chose another one, and its pages are then not authenticated.
   int allow_unauthenticated_pages;
   // Not 0: read a file with a plaintext footer if there is no footer key. The signature of the footer is then not checked. Changes
   // of names, types, other metadata, and columns without a key are not detected, and neither are row groups that are missing or in

@@ -1,4 +1,4 @@
-"""The command `lockstep`, also as `python -m lockstep`."""
+"""Runs the command `lockstep`. `python -m lockstep` runs it too."""
 
 import os
 import signal

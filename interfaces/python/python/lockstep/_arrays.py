@@ -1,5 +1,5 @@
-"""Arrays of other libraries: making new arrays, finding the stream of an array, and refusing immutable arrays. The extension
-calls these functions."""
+"""Functions for arrays of other libraries: they make new arrays, find the stream of an array, and refuse immutable arrays. The
+extension calls these functions."""
 
 import contextlib
 import math
@@ -26,7 +26,7 @@ def is_jax(array: Any) -> bool:
 
 
 def _module(name: str) -> Any:
-    """A module that the owner of an array has imported."""
+    """The module of the library that an array belongs to. The program has imported it, because the array exists."""
     return sys.modules[name]
 
 
@@ -185,8 +185,8 @@ def empty_like(array: Any, size: int, zeroed: bool = False, stream: Any = None) 
 
 
 def _torch_stream(torch: Any, array: Any, stream: Any) -> Any:
-    """A context in which PyTorch allocates memory for a stream: memory belongs to the stream that is current at the
-    allocation."""
+    """A context in which PyTorch allocates memory for a stream. The context makes the stream current, because PyTorch assigns memory to
+    the current stream."""
     if stream is None or not array.is_cuda:
         return contextlib.nullcontext()
     handle = stream_of(array, array.device.index, stream)
@@ -205,7 +205,8 @@ def device_name(array: Any) -> str | None:
 
 
 def stream_of(array: Any, ordinal: int, stream: Any) -> int:
-    """The handle of the given stream; without one, of the library's current stream; otherwise 0, the default stream."""
+    """The handle of the given stream. If there is none, the handle of the current stream of the array's library, or 0 (the default
+    stream) if the library has no current stream."""
     if stream is None:
         library = package_of(array)
         if library == "torch" and _module("torch").cuda.is_available():

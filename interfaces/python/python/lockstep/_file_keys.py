@@ -1,4 +1,4 @@
-"""The keys of files: arguments of `lockstep.open`, `encrypt_file` and others."""
+"""The arguments of `lockstep.open`, `encrypt_file` and other functions that give the key of a file."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Keys(NamedTuple):
         return cls(key, b"" if context is None else context, recipients, identities, passphrase)
 
     def checked(self, writes: bool) -> Keys:
-        """These keys, if they can be used together for writing or for reading. Raises TypeError otherwise. Issues a warning if a new file
-        gets a passphrase that is not the given text."""
+        """Returns this object if its arguments can be used together for writing or for reading, and raises TypeError otherwise. Issues a
+        warning if the passphrase of a new file differs from the given text."""
         # Local variables must not contain secrets, because debuggers and error reports print local variables.
         has_key, has_recipients = self.key is not None, self.recipients is not None
         has_identities, has_passphrase = self.identities is not None, self.passphrase is not None
@@ -70,7 +70,7 @@ class Keys(NamedTuple):
         return self
 
     def __repr__(self) -> str:
-        """A text without the secrets, because debuggers and error reports print local variables."""
+        """A text that contains no secret, because debuggers and error reports print local variables."""
         given = [name for name, value in self._asdict().items() if value is not None and value is not self._field_defaults[name]]
         return f"<Keys: {', '.join(given)}>"
 

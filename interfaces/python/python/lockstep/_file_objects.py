@@ -1,5 +1,5 @@
-"""Reading and writing the binary file objects of users: the extension calls these functions, from the thread that made the call. The
-results of the objects' methods are checked as `io.BufferedReader` and `io.BufferedWriter` check them."""
+"""Functions that read and write binary file objects of the program. The extension calls them on the thread of the caller. They check the
+results of the objects' methods in the same way as `io.BufferedReader` and `io.BufferedWriter`."""
 
 import errno
 import operator

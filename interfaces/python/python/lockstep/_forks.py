@@ -1,4 +1,4 @@
-"""Locks of Python objects in the child of a fork, where a thread that held them does not exist."""
+"""Unlocks locks of Python objects in the child of a fork, where the thread that held the lock does not exist."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Manifests: which encrypted files belong together, and what identifies each of them.
+"""Manifests. A manifest lists encrypted files that belong together, with data that identify each file.
 
 A manifest is a text file of JSON lines. The first line has the format and the operation. Each further line is a file: its path below
 the output folder, its state, and for a complete file the lengths in bytes and the commitment, in hexadecimal digits. A manifest
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 def line(path: str, state: str, plaintext: int, encrypted: int, commitment: bytes | None, error: str | None) -> str:
-    """The line of a file. A path that is not UTF-8 has surrogates, as in os.fsdecode."""
+    """The line of a manifest for a file. If the path is not UTF-8, the line contains surrogates, as os.fsdecode makes them."""
     if commitment is None:
         return json.dumps({"path": path, "state": state, "error": error})
     # The line is assembled without `json.dumps` of a dictionary, which would take ten times as long.
@@ -40,7 +40,7 @@ def line(path: str, state: str, plaintext: int, encrypted: int, commitment: byte
 
 
 def read(manifest: str | os.PathLike[str]) -> dict[str, Entry]:
-    """The complete files of a manifest, by path.
+    """Reads a manifest. Returns its complete files, by path.
 
     Raises ValueError for a file that is no manifest, and OSError.
     """
@@ -126,7 +126,7 @@ class Journal:
             raise
 
     def add(self, lines: Iterable[tuple[str, str]]) -> None:
-        """Adds files: paths and lines."""
+        """Adds files. Each is given by its path and its line."""
         added = dict(lines)
         self._is_new = False
         self._lines.update(added)

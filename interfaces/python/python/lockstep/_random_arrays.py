@@ -1,8 +1,8 @@
-"""Numbers of `lockstep.random` in arrays of numpy, PyTorch, CuPy and JAX.
+"""Fills arrays of numpy, PyTorch, CuPy and JAX with the numbers of `lockstep.random`.
 
-On the host the extension makes the numbers. On a GPU the extension writes random words, and operations of PyTorch or CuPy convert them
-to the same numbers. These are integer operations, exact conversions, and single multiplications and additions, whose rounding IEEE 754
-specifies.
+On the host, the extension computes the numbers. On a GPU, the extension writes random words, and array operations of PyTorch or CuPy
+convert the words to the same numbers. The results are the same bit for bit because only such operations are used: integer operations,
+exact conversions, and single multiplications and additions, whose rounding IEEE 754 specifies.
 """
 
 import contextlib
@@ -120,7 +120,8 @@ def _on_device(array: Any) -> Any:
 
 
 def _flat(array: Any) -> Any:
-    """The elements of an array on a GPU, in its own memory: `reshape` makes a copy of an array that is not contiguous."""
+    """The elements of an array on a GPU as a vector that shares the memory of the array. The array must be contiguous, because `reshape`
+    would copy other arrays."""
     _arrays.check(array, True)
     if not (array.is_contiguous() if hasattr(array, "is_contiguous") else array.flags.c_contiguous):
         raise BufferError("the array is not contiguous: give a contiguous one")
@@ -167,7 +168,7 @@ def normal_of_words(library: Any, words: Any) -> Any:
 
 
 def _table(library: Any, like: Any) -> Any:
-    """The coefficients by degree, on the device of an array."""
+    """The coefficients, sorted by degree, on the device of an array."""
     numbers = normal_table()
     values = struct.unpack(f"<{len(numbers) // 8}d", numbers)
     columns = [values[degree::9] for degree in range(9)]

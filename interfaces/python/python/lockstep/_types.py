@@ -1,4 +1,4 @@
-"""Types of arguments, also at run time, so that `typing.get_type_hints` finds them."""
+"""The types of arguments. They also exist at run time, so that `typing.get_type_hints` finds them."""
 
 import os
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Encrypted files for all libraries that open files by fsspec: pandas, dask, pyarrow, zarr.
+"""Encrypted files for all libraries that open files through fsspec, such as pandas, dask, pyarrow and zarr.
 
     pandas.read_parquet("lockstep::s3://bucket/table.parquet", storage_options={"lockstep": {"key": key}})
 
@@ -10,7 +10,7 @@ meaning. File sizes are those of the plaintext, or None if they are unknown; nam
     files = fsspec.filesystem("lockstep", fo="/folder", target_protocol="file", key=key)
     files.cat("name")
 
-has paths below a folder, as has the URL `lockstep://name::file:///folder`.
+In this file system, and in the URL `lockstep://name::file:///folder`, paths are relative to the folder.
 
 A file that is opened for writing by the file system appears complete or not at all, as with `lockstep.open`; in a transaction, all files
 appear at its end, or none if it is aborted. The objects of `fsspec.open` complete the file even after an exception in their `with` block,
@@ -131,7 +131,7 @@ class _Writer(Writer):
 
 
 class _CompressedWriter(Discardable, io.BufferedIOBase):
-    """A compressor and the file that it writes to. The compressors of Python do not close this file."""
+    """A compressor, together with the file that it writes to. This class closes the file, because the compressors of Python do not."""
 
     def __init__(self, compressor: Any, file: _Writer) -> None:
         self._compressor, self._file = compressor, file
@@ -198,11 +198,12 @@ def _on_target(files: Any, default: str, path: Any) -> Any:
 
 
 class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
-    """Encrypted files on another file system of fsspec.
+    """A file system with encrypted files, which are stored on another file system of fsspec.
 
-    fo: a folder or a file on the other file system; paths are below it. Without it, and with full_paths, which a chained URL sets, paths
-    are those of the other file system, and fo is the file of the empty path. key, context and passphrase: as in `lockstep.open`;
-    recipients are used for writing, and identities for reading. fs: the file system, or target_protocol and target_options.
+    fo: a folder or a file on the other file system. Paths are relative to it. Without fo, or with full_paths, paths are those of the other
+    file system. A chained URL sets full_paths; the empty path then means the file fo. key, context and passphrase: as in `lockstep.open`.
+    recipients are used for writing, and identities for reading. The other file system is given as fs, or by target_protocol and
+    target_options.
 
     >>> key = lockstep.generate_key()
     >>> files = LockstepFileSystem("/folder", key=key, target_protocol="memory")
@@ -250,28 +251,28 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
-        """The options that a URL implies. fsspec uses the path after `::` if there is none before it."""
+        """The options that a URL implies. If there is no path before `::`, fsspec uses the path after it."""
         return {} if _without_protocol(path) else {"full_paths": True}
 
     @property
     def _fs_token(self) -> str:
-        """A name of the options, for comparisons in this process. dask shows it in the names of tasks."""
+        """A token that identifies the options in this process. It must not contain secrets, because dask shows it in the names of tasks."""
         return hashlib.blake2b(str(self._fs_token_).encode(), key=_TOKEN_KEY, digest_size=16).hexdigest()
 
     def __repr__(self) -> str:
-        """Equal file systems have equal texts, from which fsspec makes the tokens of file systems around them."""
+        """A text that is the same for equal file systems. If a file system contains this one, fsspec computes its token from this text."""
         return f"<{type(self).__name__} {self._fs_token}>"
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
-        """The options without the secrets and without the options of the other file system, which can have secrets too: a file system
-        is not made from them.
+        """The options without the secrets, and without the options of the other file system, which can contain secrets too. A file system
+        cannot be made from the result.
         """
         options = {"fo": self._fo, "full_paths": not self.root, "target_protocol": self.fs.protocol}
         return {"cls": f"{type(self).__module__}:{type(self).__name__}", "protocol": self.protocol, "args": [], **options}
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """The path of a URL, for calls on the class, when there is no file system yet."""
+        """The path of a URL. fsspec calls this method of the class when there is no file system yet."""
         return [cls._strip_protocol(one) for one in path] if isinstance(path, list) else _without_protocol(path).rstrip("/")
 
     def _parent(self, path: Any) -> str:
@@ -309,7 +310,7 @@ class LockstepFileSystem(ChainedFileSystem):  # type: ignore[misc]
         return found if detail else sorted(info["name"] for info in found)
 
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, withdirs: bool = False, **kwargs: Any) -> Any:
-        """As in fsspec. A file whose plaintext has an unknown size counts as many bytes as it takes on the other file system."""
+        """Does the same as in fsspec. If the size of the plaintext of a file is unknown, the size of the encrypted file is counted."""
         found = self.find(path, maxdepth=maxdepth, withdirs=withdirs, detail=True, **kwargs)
         # If the path is a file and not a folder, `find` returns no details of it.
         infos = [info or self.info(name) for name, info in found.items()]

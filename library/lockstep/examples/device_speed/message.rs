@@ -9,8 +9,8 @@ use lockstep_testkit::suite::random_bytes;
 use super::Result;
 use super::bench::{Bench, fastest};
 
-/// An operation with its keys. If the width of a counter permits it, the counter starts at such a value that it wraps around during
-/// the measurement.
+/// An operation with its keys. If the width of a counter permits it, the counter starts at such a value that it wraps around within
+/// the message.
 pub(crate) struct Message {
     pub(crate) operation: Operation,
     pub(crate) key: Key,

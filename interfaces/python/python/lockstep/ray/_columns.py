@@ -1,4 +1,4 @@
-"""Columns of a data set of Ray: each cell is a message of its own."""
+"""Encrypts and decrypts columns of a data set of Ray. Each cell is a message of its own."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Encrypt(_Columns):
 class Decrypt(_Columns):
     """Decrypts columns that `Encrypt` has encrypted, with the same arguments.
 
-    Raises InvalidTag if a cell is not authentic: no cell of its batch is returned.
+    Raises InvalidTag if a cell is not authentic. In this case no cell of its batch is returned.
     """
 
     def _result(self, column: str, cells: list[bytes], aad: Any) -> list[bytes]:

@@ -1,4 +1,5 @@
-"""Files on a cluster: lists of files become groups, a group is a task of Ray, and a manifest has the results."""
+"""Encrypts and decrypts files on a cluster. The files are divided into groups, each group is a task of Ray, and a manifest lists the
+results."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _LOOK = 5.0
 
 @dataclass
 class Report:
-    """What `encrypt_files` and `decrypt_files` have done."""
+    """The result of `encrypt_files` or `decrypt_files`."""
 
     manifest: str
     """The path of the manifest."""
@@ -208,7 +209,7 @@ def _absolute(path: Path) -> str:
 def _with_commitments(
     files: list[_worker.File], given: list[Path], expected: Path, report: Report
 ) -> list[_worker.File]:
-    """The files with the commitments of a manifest."""
+    """Adds the commitments in a manifest to the files."""
     if len(given) != 1 or not os.path.isdir(given[0]):
         raise ValueError("with expected, give one folder: the output folder of the encryption")
     known = _manifest.read(expected)
@@ -228,7 +229,7 @@ def _with_commitments(
 
 
 def _groups(files: list[_worker.File], workers: int) -> Iterator[list[_worker.File]]:
-    """Groups of files: long files first, since the last groups should be short."""
+    """Divides the files into groups. The first groups have the longest files, so that the last groups take little time."""
     shares = GROUPS_PER_WORKER * max(1, workers)
     most = max(1, min(GROUP_FILES, -(-len(files) // shares)))
     size = max(1, min(GROUP_BYTES, -(-sum(file[3] for file in files) // shares)))
@@ -263,7 +264,7 @@ class _Cluster:
 def _process(
     run: _worker.Run, files: list[_worker.File], journal: _manifest.Journal, report: Report, options: _Options
 ) -> None:
-    """Hands the groups to Ray, and collects the results. It keeps only as many groups waiting as the workers need."""
+    """Submits the groups to Ray, and collects the results. Only as many groups are submitted at a time as the workers need."""
     if not ray.is_initialized():
         ray.init()
     cluster = _Cluster(float(options.task_options.get("num_cpus", 1)) or 1.0)

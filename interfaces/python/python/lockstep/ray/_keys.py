@@ -1,4 +1,4 @@
-"""Keys: functions that workers call. The driver checks that such a function contains no key."""
+"""Functions that return keys. The workers call them, and the driver checks that such a function contains no key."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def fetch(function: bytes) -> bytes | os.PathLike[str]:
 
 
 def _place(error: BaseException) -> str:
-    """Where an exception was raised, without the text of the line."""
+    """The place where an exception was raised, without the source text of the line."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

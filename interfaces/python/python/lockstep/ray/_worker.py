@@ -37,8 +37,8 @@ _current: tuple[str, _native.NativeGroups] | None = None
 
 
 def process(run: Run, group: bytes) -> tuple[str, bytes]:
-    """Processes a list of files; returns the node and a list of results. Both lists are pickled: Ray takes longer for many tuples.
-    If a task is repeated because a node has died, the outputs that earlier attempts have completed are kept.
+    """Processes a list of files, and returns the node and a list of results. Both lists are passed in pickled form, because Ray takes
+    longer for many tuples. If a task is repeated because a node has died, the outputs that earlier attempts have completed are kept.
     """
     global _current
     files: list[File] = pickle.loads(group)

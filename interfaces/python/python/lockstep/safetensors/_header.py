@@ -1,6 +1,6 @@
-"""The header of safetensors files (https://huggingface.co/docs/safetensors, "Format"): read, checked and written.
+"""Reads, checks and writes the header of safetensors files (https://huggingface.co/docs/safetensors, "Format").
 
-A file is the length of the header (8 bytes, little endian), the header (JSON), and the bytes of the tensors without gaps.
+A file consists of the length of the header (8 bytes, little endian), the header (JSON), and the bytes of the tensors without gaps.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 
 
 def size(dtype: str, shape: tuple[int, ...]) -> int:
-    """The bytes of a tensor. Raises ValueError for an unknown type and for a tensor that ends within a byte."""
+    """The number of bytes of a tensor. Raises ValueError for an unknown type, and for a tensor that ends within a byte."""
     if dtype not in BITS:
         raise ValueError(f"the type {shown(dtype)} is unknown")
     bits = math.prod(shape) * BITS[dtype]
@@ -109,9 +109,11 @@ def parse(text: bytes, file_len: int) -> Header:
 
 
 def build(tensors: Mapping[str, tuple[str, tuple[int, ...]]], metadata: Mapping[str, str] | None) -> tuple[bytes, list[str]]:
-    """The start of a file for tensors (type and shape by name), and the names in the order in which their bytes follow.
+    """Returns the start of a file for tensors, whose types and shapes are given by name. Also returns the names in the order in which the
+    bytes of the tensors follow.
 
-    The result is that of the package safetensors: tensors of larger types come first, and the header is a multiple of 8 bytes.
+    The result is the same as that of the package safetensors: tensors of larger types come first, and the length of the header is a
+    multiple of 8 bytes.
     """
     content: dict[str, Any] = {}
     if metadata is not None:

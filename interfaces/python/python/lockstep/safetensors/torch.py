@@ -137,8 +137,8 @@ def load_file(
 ) -> dict[str, torch.Tensor]:
     """Reads all tensors of an encrypted file, by name, in one pass on all cores, directly into the memory of the tensors.
 
-    For another device than the CPU, they are decrypted in host memory and copied. Raises InvalidTag, ValueError and OSError as
-    `lockstep.safetensors.safe_open`; then no tensor is returned.
+    For devices other than the CPU, the tensors are decrypted in host memory and copied to the device. Raises the same exceptions as
+    `lockstep.safetensors.safe_open`: InvalidTag, ValueError and OSError. In this case no tensor is returned.
     """
     return _file.TensorFile(filename, FRAMEWORK, device, key, context).read_all()
 
