@@ -29,8 +29,8 @@ pub(crate) const CHUNK: usize = 64 << 10;
 const ENCRYPTED_CHUNK: usize = CHUNK + 16;
 const NONCE: u64 = 16;
 
-/// True if `first_bytes` match the start of an age file. At least 16 bytes are needed; the magic of the format may be
-/// longer. An armored file may have a byte order mark and may be UTF-16.
+/// True if `first_bytes` match the start of an age file. They must be at least 16 bytes, but may be fewer bytes than the magic of
+/// the format has. An armored file may be in UTF-16, and may have a byte order mark.
 pub(crate) fn is_age_file(first_bytes: &[u8]) -> bool {
     let begins_with = |bytes: &[u8], magic: &[u8]| bytes.iter().zip(magic).all(|(a, b)| a == b);
     first_bytes.len() >= 16 && (begins_with(first_bytes, AGE_MAGIC) || is_armor(first_bytes))
@@ -145,7 +145,7 @@ impl Header {
         Decryptor::new_buffered(AtOnce::new(self.bytes.clone(), rest))?.decrypt(identities)
     }
 
-    /// True if a passphrase, and nothing else, opens the file.
+    /// True if only a passphrase can open the file.
     pub(crate) fn is_passphrase(&self) -> bool {
         self.stanzas.iter().any(|(kind, _)| kind == "scrypt")
     }

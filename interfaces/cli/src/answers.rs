@@ -29,7 +29,7 @@ impl Answers {
         Answers { passphrase, max_work, asks, problem: Arc::default() }
     }
 
-    /// The passphrase that was given or, if there is none, the one that is typed as the answer to `question`.
+    /// Returns the passphrase that was given. If there is none, asks `question` and returns the answer.
     pub(crate) fn passphrase(&self, question: &str) -> Option<Passphrase> {
         match &self.passphrase {
             Some(passphrase) => Some(passphrase.clone()),
@@ -37,7 +37,8 @@ impl Answers {
         }
     }
 
-    /// Asks a question on the terminal if `asks` is true. An error is stored for [`Answers::problem`].
+    /// Asks a question on the terminal if `self.asks` is true. If it is false, or if the question fails, stores an error for
+    /// [`Answers::problem`].
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T>) -> Option<T> {
         let unanswered =
             || Err(failed("the identity or recipient asks a question: use the command `lockstep`"));

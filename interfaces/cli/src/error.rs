@@ -1,4 +1,4 @@
-//! The error type, and the exit codes.
+//! The error type of the command, and its exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -137,7 +137,7 @@ pub(crate) fn other_format(format: Foreign) -> Error {
     if format.is_damaged() { not_authentic(message) } else { failed(message) }
 }
 
-/// The library's message, with advice that names the options of this command.
+/// The message of an error of the library, with advice that names the options of this command.
 fn with_options(error: &lockstep::Error) -> String {
     match error {
         lockstep::Error::Exists { path } => {

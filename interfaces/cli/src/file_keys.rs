@@ -22,7 +22,7 @@ const WORDS: [(&str, &str); 7] = [
     ("give --max-work-factor ", "use the command `lockstep decrypt` with --max-work-factor "),
 ];
 
-/// Converts an error of the command to one whose message is in the words of Python.
+/// Converts an error of the command to an error whose message names the arguments of Python instead of options.
 fn in_python(error: Error) -> lockstep::Error {
     error.with_message(replace_options(&error.to_string()))
 }

@@ -17,9 +17,9 @@ use crate::{signals, standard, terminal};
 pub struct Input {
     /// The file. If `len` is known, the file can be read from any position.
     pub(crate) file: File,
-    /// Number of bytes from the position of the opened file to its end, for regular files.
+    /// Number of bytes from the position of the opened file to its end. `None` if the file is not a regular file.
     pub(crate) len: Option<u64>,
-    /// The size of a regular file when it was opened.
+    /// The size of the file when it was opened. `None` if the file is not a regular file.
     size: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read_full(reader: &mut impl Read, buffer: &mut [u8]) -> Result<usi
     Ok(read::full(reader, buffer).map_err(lockstep::Error::read)?)
 }
 
-/// Reads a small file (or `-`) completely: keys, identities, lists of recipients.
+/// Reads a small file completely, such as a key, identities or a list of recipients. `-` is standard input.
 pub(crate) fn read_small(path: &Path, what: &str, limit: usize) -> Result<zeroize::Zeroizing<Vec<u8>>> {
     let input = Input::open(path)?;
     // Allocates the whole size at once, since a growing buffer would leave copies in freed memory.

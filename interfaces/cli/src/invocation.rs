@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use lockstep::hazmat::shown;
 
-/// The arguments, and the path of the program.
+/// The arguments of the command line, and the path of the program.
 static INVOCATION: OnceLock<(Vec<OsString>, Option<PathBuf>)> = OnceLock::new();
 
 /// Stores the arguments and the path of the program. The first argument is the name of the program.

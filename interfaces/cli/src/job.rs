@@ -1,5 +1,5 @@
-//! The common part of encryption and decryption. It runs the work between input and output, shows the progress, and
-//! stops after a signal.
+//! The common part of encryption and decryption. It runs the work that reads the input and writes the output, shows the progress, and
+//! stops the work after a signal.
 
 use std::time::Duration;
 
@@ -124,8 +124,8 @@ pub(crate) fn summary_json(verb: &str, plaintext: u64, time: Duration, mut field
     fields
 }
 
-/// Prints the decisions of the planner, if they are requested, and a summary: with `--json` as one object, otherwise by
-/// `print_text`. All of this goes to standard error, since standard output may contain the data.
+/// Prints the decisions of the planner, if they are requested, and a summary. With `--json` the summary is one JSON object, otherwise
+/// `print_text` prints it. Both are printed to standard error, because the data may be on standard output.
 pub(crate) fn print_summary(
     planner: &Planner,
     args: &ProgressArgs,

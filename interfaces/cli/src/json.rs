@@ -1,4 +1,4 @@
-//! `--json`: an error is one JSON object on standard error, without other text.
+//! The option `--json`. With this option, an error is printed as one JSON object on standard error, without other text.
 
 use std::ffi::OsStr;
 use std::io::Write;

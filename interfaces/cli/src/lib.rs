@@ -87,7 +87,7 @@ pub fn run_program<C: Parser>(
             warnings.iter().for_each(|warning| terminal::print_message(&format!("warning: {warning}")));
             0
         }
-        // A signal makes reads fail with other errors. The error for the signal replaces them.
+        // After a signal, reads fail with other errors. The error for the signal replaces such an error.
         Err(_) if signals::stopped() => fail(&Error::Stopped),
         Err(error) => fail(&error),
     }

@@ -163,7 +163,7 @@ impl Report<'_> {
             "threads": self.engine.threads(),
         });
         if let Some(worst) = self.worst() {
-            // Every JSON error has these fields.
+            // These are the fields that the JSON object of every error has.
             fields["error"] = format!("{} failed", text::count(self.failed.len(), "file")).into();
             fields["kind"] = worst.kind().into();
         }

@@ -169,7 +169,7 @@ impl Stdout {
         Ok(Stdout { file, sync })
     }
 
-    /// Completes the output: syncs it if that was requested.
+    /// Completes the output. If a sync was requested, puts the data on stable storage.
     pub(crate) fn commit(self) -> Result<()> {
         if self.sync {
             self.file.sync_all().map_err(|error| failed(format!("cannot sync standard output: {error}")))?;

@@ -78,7 +78,7 @@ impl Passphrase {
         self.without_mark().expose_secret().is_empty()
     }
 
-    /// The passphrase without a byte order mark: the passphrase of a new file.
+    /// The passphrase without a byte order mark, with which new files are encrypted.
     pub(crate) fn without_mark(&self) -> SecretString {
         let given = self.given.expose_secret();
         SecretString::from(given.strip_prefix(MARK).unwrap_or(given))

@@ -11,7 +11,7 @@ use crate::options::{ProgressArgs, When};
 use crate::signals::Guard;
 use crate::{terminal, text};
 
-/// No bar is shown for work that takes less time than this.
+/// No bar and no summary are shown for work that takes less time than this.
 const MIN_DURATION: Duration = Duration::from_millis(500);
 /// Time between two lines of progress.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -38,7 +38,8 @@ enum Kind {
 }
 
 impl Progress {
-    /// Starts to show progress over `total` bytes of input, if known, and over a number of files, if there are several.
+    /// Starts to show the progress. `total` is the number of input bytes if it is known, and `files` is the number of files if there are
+    /// several.
     pub(crate) fn start(args: &ProgressArgs, total: Option<u64>, files: Option<usize>) -> Progress {
         let always = args.progress == When::Always;
         let kind = match (args.progress, io::stderr().is_terminal()) {
@@ -129,7 +130,7 @@ fn bar(total: Option<u64>, with_files: bool) -> ProgressBar {
     drawn(total, template)
 }
 
-/// A bar, or another line, on standard error.
+/// A progress bar, or a line of text, that is drawn on standard error.
 fn drawn(total: Option<u64>, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());

@@ -65,7 +65,7 @@ impl Recipients {
             let place = format!("{name}, line {}", number + 1);
             match self.add(line) {
                 Ok(()) => added += 1,
-                // Lists of all keys of a user, such as those of code-hosting services, contain keys of all types.
+                // A key of another type is skipped, because code-hosting services publish lists with keys of all types.
                 Err(UNSUPPORTED) => {
                     skipped += 1;
                     terminal::warn(quiet, &format!("{place}: skipped: {UNSUPPORTED}"));

@@ -147,8 +147,8 @@ impl Drop for Guard {
     }
 }
 
-/// From now on the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this before
-/// the work whose results are to be printed.
+/// After this call, the first signal does not end the program: the command checks [`stopped`] and prints its results. Call this
+/// function before the work whose results are to be printed.
 pub(crate) fn hold_for_results() {
     RESULTS.store(true, Ordering::Release);
 }

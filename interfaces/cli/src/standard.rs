@@ -14,7 +14,8 @@ use crate::error::{Result, fail_if};
 /// The standard streams that were closed: bit 0 is for standard input, bit 1 for standard output, bit 2 for standard error.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
-/// Records that a standard stream was closed when the program started: 0 for the input, 1 for the output, 2 for errors.
+/// Records that a standard stream was closed when the program started. `number` is 0 for standard input, 1 for standard output, and 2
+/// for standard error.
 pub fn set_closed(number: u8) {
     CLOSED.fetch_or(1_u8.checked_shl(number.into()).unwrap_or(0), Ordering::Relaxed);
 }

@@ -19,7 +19,7 @@ extern "C" fn record_closed_streams() {
     }
     const F_GETFD: c_int = 1;
     for number in 0..3_u8 {
-        // SAFETY: this command only reads the flags of a descriptor. It fails if there is no such descriptor.
+        // SAFETY: F_GETFD only reads the flags of a descriptor. The call fails if there is no such descriptor.
         if unsafe { fcntl(number.into(), F_GETFD) } < 0 {
             lockstep_cli::standard::set_closed(number);
         }

@@ -1,4 +1,4 @@
-//! Wrapping and unwrapping the keys of files with age.
+//! Wraps the keys of files in envelopes with age, and unwraps them.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, Write};
@@ -136,7 +136,7 @@ impl Unlock {
     }
 }
 
-/// The error for a passphrase if the file is encrypted to recipients.
+/// The error if the user gives a passphrase for a file that is encrypted to recipients.
 pub(crate) fn no_passphrase(header: &Header) -> Error {
     let recipients_text = header.recipients_text();
     // The cause can also be a damaged header, so the error is not a usage error.

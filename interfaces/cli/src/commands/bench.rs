@@ -9,7 +9,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `workload` in the crate `lockstep-bench` | what is measured |
+//! | `workload` in the crate `lockstep-bench` | the calls that are measured |
 //! | `peers` in the same crate | the other implementations |
 //! | `session` | the engines that are measured, and those that verify them |
 //! | `measure` | rounds, timed stretches, verification |
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &Bench) -> Result<()> {
     }
     errors.extend(signals::stopped().then_some(Error::Stopped));
     let last = errors.pop();
-    // With --json, the object at the end contains these messages.
+    // With --json, `store_warning` stores the messages for the JSON object that is printed at the end.
     let messages = errors.iter().map(Error::to_string).filter(|message| !json::store_warning(message));
     messages.for_each(|message| terminal::print_message(&message));
     last.map_or(Ok(()), Err)

@@ -1,4 +1,4 @@
-//! `lockstep cipher`: the command line of the raw modes, which the module `raw` runs.
+//! `lockstep cipher`: defines and checks the command line of the raw modes. The module `raw` runs the modes.
 
 mod raw;
 
@@ -178,8 +178,8 @@ pub(crate) fn run(args: &Cipher) -> Result<()> {
     })
 }
 
-/// Refuses options that have no effect in the mode. For example, CBC ignores associated data, and a user who gives such
-/// data would believe that they are authenticated.
+/// Refuses options that the mode does not have, and checks that required options are given. For example, CBC has no associated
+/// data: if the command ignored associated data, a user who gives them would believe that they are authenticated.
 fn check(args: &Cipher) -> Result<()> {
     let (name, mode) = (args.mode_name(), args.mode);
     let aead = if let Mode::Aead(aead) = mode { Some(aead.row()) } else { None };

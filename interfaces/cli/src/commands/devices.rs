@@ -134,7 +134,7 @@ fn device_json(device: &dyn Device) -> Value {
     })
 }
 
-/// The kernels that are chosen for an operation, for each of [`SIZES`]; `None` if no kernel supports the operation.
+/// The kernel that the planner chooses for an operation at each of the [`SIZES`]. `None` if no kernel supports the operation.
 fn chosen(engine: &Engine, operation: Operation) -> [Option<Considered>; 2] {
     SIZES.map(|bytes| {
         let considered = engine.planner().consider(operation, operation.largest_key(), bytes, None);

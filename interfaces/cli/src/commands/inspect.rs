@@ -196,7 +196,7 @@ fn recipients(header: &Header) -> (String, Value) {
     (format!("to {}: {}", text::count(kinds.len(), "recipient"), kinds.join(", ")), json)
 }
 
-/// The number of bytes that follow the first `read` bytes.
+/// The number of bytes of the input after the first `read` bytes, which `reader` has already read.
 fn rest_of(input: &Input, read: u64, reader: &mut impl Read) -> Result<u64> {
     match input.len {
         Some(len) => Ok(len.saturating_sub(read)),

@@ -1,5 +1,5 @@
-//! The definition of the command line, for parsing, help, completions and man pages. Each subcommand is a module, which defines its
-//! part of the command line and a function `run`.
+//! Defines the command line, from which the parser, the help, the completions and the manual pages are made. Each subcommand is a
+//! module, which defines its part of the command line and a function `run`.
 
 pub(crate) mod bench;
 pub(crate) mod calibrate;

@@ -106,7 +106,7 @@ fn key(args: &PictureArgs) -> Result<Zeroizing<Vec<u8>>> {
 /// Maximum number of pixels. The limit bounds the memory, which holds all pixels. Pictures for viewing have fewer pixels.
 const MAX_PIXELS: u64 = 1 << 26;
 
-/// Maximum number of bytes that a decoder holds in addition to the pixels, for metadata chunks.
+/// Maximum number of bytes that a decoder allocates for metadata chunks, in addition to the pixels.
 const MAX_METADATA: usize = 16 << 20;
 
 /// Size of a disk sector in bytes.
@@ -120,7 +120,8 @@ struct Picture {
 }
 
 impl Picture {
-    /// Decodes a PNG of any type: palettes are expanded, grey of less than 8 bits is widened, 16 bits are kept.
+    /// Decodes a PNG of any type. Palettes become colours, grey values of less than 8 bits become 8 bits, and values of 16 bits keep
+    /// 16 bits.
     fn decode(png: &[u8]) -> std::result::Result<Picture, String> {
         let mut decoder = Decoder::new_with_limits(Cursor::new(png), Limits { bytes: MAX_METADATA });
         decoder.set_transformations(Transformations::EXPAND);

@@ -385,7 +385,7 @@ def raw_into(
 ) -> int: ...
 def hctr2(encrypts: bool, key: Buffer, tweak: Buffer, data: Buffer) -> bytes: ...
 def cmac(key: Buffer, data: Buffer) -> bytes:
-    """The CMAC (SP 800-38B) of data, which has 16 bytes.
+    """The CMAC (SP 800-38B) of data. It has 16 bytes.
 
     key: 16, 24 or 32 bytes. Raises ValueError for another length.
 
@@ -394,7 +394,7 @@ def cmac(key: Buffer, data: Buffer) -> bytes:
     """
     ...
 def gmac(key: Buffer, nonce: Buffer, data: Buffer) -> bytes:
-    """The GMAC (SP 800-38D) of data, which has 16 bytes.
+    """The GMAC (SP 800-38D) of data. It has 16 bytes.
 
     key: 16, 24 or 32 bytes; nonce: 8 to 128 bytes, which must never be used twice with one key. Raises ValueError for other lengths.
 

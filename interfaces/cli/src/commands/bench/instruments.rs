@@ -78,7 +78,7 @@ pub(super) fn timed<T>(stretch: impl FnOnce() -> T) -> (T, Spent) {
     (returned, Spent { bytes: 0.0, elapsed, cpu: process_time().saturating_sub(before), joules: [None; 2] })
 }
 
-/// The names of the contenders of a run, in the order of their first measurement, and their timed stretches.
+/// The timed stretches of a run, by the name of the contender. The contenders are in the order of their first measurement.
 #[derive(Default)]
 pub(super) struct Samples(RefCell<IndexMap<Arc<str>, Vec<Spent>>>);
 
@@ -130,7 +130,7 @@ pub(super) struct Package {
     range: Option<u64>,
 }
 
-/// Joules of each of the [`METERS`]; `None` where they are not measured.
+/// The energy in joules that each of the [`METERS`] measured. `None` for a meter that did not measure it.
 pub(super) type Joules = [Option<f64>; 2];
 
 /// The meters. Each has a name for titles, a heading for columns, and a name for JSON.
@@ -155,7 +155,7 @@ impl Meter {
             // Only the zones of packages are read, because a package includes its cores and memory controllers, which have
             // zones of their own. The zones have the same names on AMD processors.
             let name = fs::read_to_string(zone.join("name")).unwrap_or_default();
-            // Zones in these folders are second interfaces to the counters of packages.
+            // The zones of `intel-rapl-mmio` are left out: they show the same counters of packages through a second interface.
             name.starts_with("package-") && !zone.to_string_lossy().contains("/intel-rapl-mmio")
         };
         let zones = fs::read_dir(folder).map_err(|_| none())?.flatten().map(|entry| entry.path());
@@ -178,7 +178,7 @@ impl Meter {
         (0..METERS.len()).filter(|&meter| is_present[meter]).collect()
     }
 
-    /// A description of what is measured, for the report.
+    /// A sentence for the report that states which energy is measured.
     pub(super) fn describe(&self) -> String {
         let gpus = self.gpus.as_ref().map(|gpus| format!("{} by NVML", count(gpus.devices(), "GPU")));
         let (measured, missing) = match (&self.packages, gpus) {

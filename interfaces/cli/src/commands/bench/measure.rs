@@ -21,7 +21,7 @@ pub(super) struct Setting<'s> {
     pub(super) meter: &'s Meter,
 }
 
-/// An implementation that is measured, and another one that verifies its results.
+/// An implementation that is measured, together with another implementation that verifies its results.
 pub(super) struct Contender {
     /// The name in tables.
     pub(super) name: Arc<str>,
@@ -48,7 +48,7 @@ pub(super) struct Measured {
     pub(super) rate: Rate,
     /// Seconds of CPU time per byte; `None` for other programs.
     pub(super) cpu: Option<f64>,
-    /// Joules per byte, of each meter.
+    /// Joules per byte, measured by each meter.
     pub(super) joules: Joules,
     /// Seconds of the first call, with self-tests, compilation and allocation. No other figure includes this time.
     pub(super) first: Option<f64>,
@@ -84,8 +84,8 @@ impl Rate {
     }
 }
 
-/// The rounds of every measurement: calls `turn` with each round and each index below `contenders`. Round 0 is the warm-up,
-/// whose results must not be counted. The contender that runs first changes from round to round.
+/// Runs the rounds of a measurement. In each round, calls `turn` with the number of the round and the index of each contender. Round 0
+/// is the warm-up, and its results must not be counted. The contender that runs first changes from round to round.
 pub(super) fn in_turn(
     rounds: usize,
     contenders: usize,

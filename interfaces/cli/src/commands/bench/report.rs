@@ -1,4 +1,4 @@
-//! The results as text, JSON and HTML.
+//! Writes the results as text, JSON or HTML.
 
 mod page;
 
@@ -79,7 +79,7 @@ in host memory, read and written. Each timed call was repeated by another kernel
 bytes. First calls, with self-tests and compilation, are reported separately and not counted.";
 
 impl Report<'_> {
-    /// The lines above the sections, each with a name and a description.
+    /// The lines at the top of the report, each with a name and a description.
     fn about(&self) -> Vec<(&'static str, String)> {
         let mut lines = self.session.machine.lines.clone();
         let devices = self.session.used_devices();

@@ -99,7 +99,8 @@ impl<'a> Session<'a> {
         numbers(&self.args.size, if self.args.quick { quick } else { usual })
     }
 
-    /// The workloads that the options select, or else the workloads with the names in `usual`, which are separated by spaces.
+    /// The workloads that the options select. If the options select none, the workloads with the names in `usual`, which are separated
+    /// by spaces.
     ///
     /// # Errors
     /// If no workload has a name that begins with one of the prefixes in the options.
@@ -184,7 +185,8 @@ impl<'a> Session<'a> {
         Ok(subjects)
     }
 
-    /// For a suite that measures only the first of the names: a sentence that lists the other names.
+    /// A sentence for a suite that measures only the first of the named devices or kernels. It lists the others; `None` if there are no
+    /// others.
     pub(super) fn left_out(&self, named: &[String]) -> Option<String> {
         let (first, rest) = named.split_first()?;
         (!rest.is_empty()).then(|| format!("This suite measures {first} only, not {}.", rest.join(", ")))

@@ -85,9 +85,9 @@ const SUITES: [Suite; 7] = [
     },
 ];
 
-/// The suite that is run by default, and the first one of all suites.
+/// The name of the suite that is run by default.
 const PEERS: &str = "peers";
-/// The name for all suites.
+/// The name on the command line that selects all suites.
 const ALL: &str = "all";
 
 /// The names of suites on the command line.
@@ -184,7 +184,7 @@ const LIMIT_TOLERANCE: f64 = 1.03;
 /// takes up to 10 nanoseconds, which is 3 % of the time of a call with 8 KiB at 25 GB/s.
 const LIMIT_CHECKED_FROM: usize = 16 << 10;
 
-/// The axis of message sizes: its label, and the format of its values.
+/// The label of an axis of message sizes, and the function that formats its values.
 const BYTES: (&str, fn(f64) -> String) = ("bytes of a message", plot::bytes);
 
 /// The bar of a contender in a chart of GB/s.

@@ -94,8 +94,8 @@ impl Raw<'_> {
         Ok(total)
     }
 
-    /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. `is_mac` is for GMAC: the input is associated
-    /// data, and only the tag is written, in hex.
+    /// Encrypts with GCM, piece by piece, and writes the tag after the ciphertext. If `is_mac` is true, computes GMAC: the input is
+    /// the associated data, and only the tag is written, in hex.
     fn gcm(&self, is_mac: bool, output: &mut Writer, report: Report<'_>) -> Result<u64> {
         let (planner, key) = (self.engine.planner().clone(), AeadKey::new(Aead::Gcm, &self.key)?);
         let mut stream = AeadStream::new(planner, Direction::Encrypt, &key, &self.iv, None)?;

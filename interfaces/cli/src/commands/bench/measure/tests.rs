@@ -31,7 +31,7 @@ fn correct_contenders_are_measured() {
     }
 }
 
-/// A single call that gives wrong data or a wrong digest is detected among many correct calls.
+/// If one of many calls returns wrong data or a wrong digest, this is detected.
 #[test]
 fn one_wrong_call_is_found() {
     for wrong_data in [true, false] {

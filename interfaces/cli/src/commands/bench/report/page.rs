@@ -1,4 +1,4 @@
-//! A report as one HTML page that loads no other resource.
+//! Writes a report as one HTML page that loads no other resource.
 
 use std::fmt::Write;
 

@@ -26,7 +26,7 @@ enum Output {
     Message,
     /// The plaintext.
     Plaintext,
-    /// AES-256-CTR of the plaintext under a key and IV.
+    /// The AES-256-CTR ciphertext of the plaintext with this key and this IV.
     Ctr([u8; 32], [u8; 16]),
     /// No output file: the output is written to `/dev/null`.
     Nothing,

@@ -12,7 +12,7 @@ use super::{AUTO, BYTES, METERS, Measured, Outcome, Section, Session, Setting, S
 use crate::commands::bench::session::numbers;
 use crate::error::Result;
 
-/// A size is reported if the rate of `auto`, divided by the rate of the best single device, is below this value.
+/// The report names a size if the rate of `auto` at this size, divided by the rate of the best single device, is below this value.
 const TOLERANCE: f64 = 0.97;
 
 /// The maximum number of bytes of a call with many messages.
@@ -101,7 +101,7 @@ struct Sweep<'s> {
 }
 
 impl<'s> Sweep<'s> {
-    /// Measurements of calls whose size differs, without the limit of the processor.
+    /// A sweep over the size of the message. The limit of the processor is not measured.
     fn new(session: &'s Session<'s>, setting: Setting<'s>, subjects: Vec<Subject>) -> Sweep<'s> {
         Sweep { session, setting, subjects, over_messages: false, with_limit: false }
     }
@@ -126,9 +126,9 @@ impl<'s> Sweep<'s> {
         Ok(all)
     }
 
-    /// Measures one workload at each shape, with the subjects that support it. If a subject exceeds the time limit of a
-    /// call at one shape, it is not measured at the following shapes. Adds a table of GB/s to the section, and a plot if there
-    /// is more than one outcome.
+    /// Measures one workload at each shape, with the subjects that support the workload. If a call of a subject exceeds the time
+    /// limit at one shape, the subject is not measured at the following shapes. Adds a table of GB/s to the section, and a plot if
+    /// there is more than one outcome.
     fn run(
         &self,
         section: &mut Section,
@@ -215,7 +215,7 @@ fn devices(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| &*one.name != AUTO)
 }
 
-/// The results of kernels of the CPU.
+/// The results of the contenders that are kernels of the CPU.
 fn on_cpu(outcome: &Outcome) -> impl Iterator<Item = &Measured> {
     outcome.measured.iter().filter(|one| one.name.starts_with("cpu/"))
 }
@@ -242,8 +242,8 @@ fn best(outcome: &Outcome) -> Option<&Measured> {
     devices(outcome).max_by(|a, b| a.rate.median.total_cmp(&b.rate.median))
 }
 
-/// The sizes at which the fastest device changes. At these sizes the lines of the previous and of the new fastest
-/// device cross in the plot.
+/// The sizes at which the fastest device changes, with the names of the new fastest devices. At such a size, the lines of the
+/// previous and of the new fastest device cross in the plot.
 fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
     let crossing = |pair: &[Outcome]| {
         let (before, after) = (best(&pair[0])?, best(&pair[1])?);
@@ -258,7 +258,7 @@ fn crossings(outcomes: &[Outcome]) -> Vec<(f64, String)> {
         let [from, to] = [&pair[0], &pair[1]].map(|outcome| (outcome.shape.size as f64).ln());
         let at = match (lead(&pair[0]), lead(&pair[1])) {
             (Some(low), Some(high)) if high > low => from + (to - from) * (-low / (high - low)),
-            // One of the two devices was not measured at one of the sizes.
+            // If one of the two devices was not measured at one of the sizes, the middle between the sizes is marked.
             _ => (from + to) / 2.0,
         };
         Some((at.exp(), after.name.to_string()))
