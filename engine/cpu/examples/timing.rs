@@ -134,7 +134,7 @@ fn gcm_siv_seal(kernel: &str, count: usize) {
         let bytes: [u8; 32] = if fixed { [0x5a; 32] } else { random.bytes() };
         let data: [u8; 1040] = if fixed { [0; 1040] } else { random.bytes() };
         let key = Key::new(&bytes).expect("32 bytes");
-        // The schedule is made before the measurement.
+        // The key schedule is computed here, before the measurement.
         let mut tag = [0; 16];
         let mut message = [message(&key, &mut [], Tag::Write(&mut tag))];
         Aead::GcmSiv.run_messages(&planner, Direction::Encrypt, &mut message).expect("valid arguments");
@@ -206,7 +206,8 @@ fn controls(count: usize) {
     });
 }
 
-/// AES with the four tables of 1 KiB of the first Rijndael code. The addresses of the lookups depend on the data.
+/// AES with four tables of 1 KiB, as in the first code of Rijndael. It leaks on purpose: the addresses of the table lookups depend on
+/// the data.
 struct Table {
     tables: Box<[[u32; 256]; 4]>,
     round_keys: Vec<Block>,

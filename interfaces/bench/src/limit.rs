@@ -106,7 +106,7 @@ fn value(index: usize) -> u128 {
     ((index as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) | 1) & !(1 << 64)
 }
 
-/// Defines the loops with the instructions of one width.
+/// Defines a module with the loops for one form of the instructions.
 #[cfg(target_arch = "x86_64")]
 macro_rules! form {
     (
@@ -119,7 +119,7 @@ macro_rules! form {
 
             use super::*;
 
-            /// The values before the first step.
+            /// The values in the registers before the first step.
             struct Start {
                 blocks: [$register; MOST],
                 sums: [$register; 4],

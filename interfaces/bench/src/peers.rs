@@ -229,7 +229,7 @@ pub struct OpenSsl {
 }
 
 impl OpenSsl {
-    /// The program at this path, if it runs and prints its version.
+    /// Runs the program at this path to get its version. `None` if it does not run or does not print a version.
     pub fn find(program: &Path) -> Option<OpenSsl> {
         let output = Command::new(program).arg("version").stdin(Stdio::null()).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);

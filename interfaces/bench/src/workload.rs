@@ -31,7 +31,7 @@ pub struct Workload {
     pub key_len: usize,
 }
 
-/// A mode without or with authentication.
+/// A mode of AES, without or with authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Without authentication.
@@ -45,12 +45,12 @@ pub enum Mode {
 pub struct Shape {
     /// Bytes of a message.
     pub size: usize,
-    /// Messages of a call. If there is more than one, each message has its own key, which is expanded in each call.
+    /// Number of messages of a call. If there are several, each message has its own key, and each call expands the keys.
     pub messages: usize,
 }
 
 impl Shape {
-    /// One message of this size.
+    /// The shape of a call on one message of `size` bytes.
     pub const fn one(size: usize) -> Shape {
         Shape { size, messages: 1 }
     }

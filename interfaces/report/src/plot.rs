@@ -49,8 +49,7 @@ pub struct Plot {
     pub marks: Vec<(f64, String)>,
 }
 
-/// Colour and dash pattern of each series. The patterns distinguish the lines for readers who cannot distinguish the
-/// colours.
+/// The colour and the dash pattern of each series. Readers who cannot distinguish the colours can distinguish the patterns.
 const STYLES: [(&str, &str); 8] = [
     ("#2f74c0", ""),
     ("#d1495b", "7 3"),
@@ -146,7 +145,7 @@ impl Area {
         TOP + HEIGHT - self.place(&self.up, value) * HEIGHT
     }
 
-    /// The position of a value on an axis, from 0 to 1.
+    /// The position of a value on an axis: 0 is the low end of the axis, 1 is its high end.
     fn place(&self, Axis { low, high, .. }: &Axis, value: f64) -> f64 {
         match self.scale {
             Scale::Logarithmic => (value / low).ln() / (high / low).ln(),

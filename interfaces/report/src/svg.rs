@@ -34,7 +34,7 @@ impl Svg {
     }
 }
 
-/// Text with the special characters of XML escaped.
+/// Escapes the special characters of XML in a text.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -93,7 +93,7 @@ impl Table {
         parts
     }
 
-    /// The table in HTML, with its title; the classes `text` and `number` distinguish the cells.
+    /// The table in HTML, with its title. Cells with text have the class `text`, and cells with numbers the class `number`.
     pub fn html(&self) -> String {
         let row = |cells: &[String], tag: &str| {
             let cell = |(column, cell): (usize, &String)| {

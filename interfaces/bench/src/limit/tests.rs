@@ -32,7 +32,7 @@ fn product(a: u128, b: u128) -> u128 {
     (0..64).filter(|bit| b >> bit & 1 == 1).fold(0, |sum, bit| sum ^ ((a & u128::from(u64::MAX)) << bit))
 }
 
-/// The result of a loop of [`super`], computed without AES and carry-less multiplication instructions.
+/// The expected result of a loop, computed without the instructions for AES and carry-less multiplication.
 fn expected(part: Part, rounds: usize, products: usize, lanes: usize, steps: usize) -> u128 {
     let mut blocks: Vec<u128> = (0..lanes).map(value).collect();
     let mut sums: [u128; 4] = std::array::from_fn(|at| value(MOST + at));
@@ -73,7 +73,7 @@ fn loops_compute_what_they_count() {
                 found[usize::from(is[1])] += 1;
                 assert_ne!(run(4), run(5));
             }
-            // Karatsuba's method and schoolbook multiplication give the same result.
+            // The loop with three products (Karatsuba's method) and the loop with four products have the same result.
             assert!(part == Part::Cipher || found[0] == found[1], "{found:?}");
         }
     }

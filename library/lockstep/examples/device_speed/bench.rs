@@ -17,7 +17,7 @@ pub(crate) const SMALLEST: usize = 16 << 10;
 /// If a call is expected to take longer than this number of seconds at the next size, no larger sizes are measured.
 const MAX_CALL: f64 = 1.5;
 
-/// Number of places of the output that are overwritten before a check.
+/// Number of parts of the output that are overwritten before a check.
 const POISONED: usize = 64;
 
 pub(crate) struct Bench {
@@ -37,7 +37,7 @@ pub(crate) struct Bench {
     got: Host,
 }
 
-/// Memory of the host for copies from the device.
+/// Host memory to which data are copied from the device.
 enum Host {
     Pinned(PinnedBuffer),
     Plain(Vec<u8>),
@@ -87,7 +87,7 @@ impl Bench {
         self.sealed.slice().slice(0..len)
     }
 
-    /// 16 KiB, 64 KiB and so on, up to the size of the buffers.
+    /// The sizes to be measured: 16 KiB, 64 KiB and so on, up to the size of the buffers.
     pub(crate) fn sizes(&self) -> Vec<usize> {
         (14..=40).step_by(2).map(|bits| 1 << bits).filter(|&size| size <= self.largest).collect()
     }

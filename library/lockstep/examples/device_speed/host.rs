@@ -100,7 +100,7 @@ fn pinned_pair(memory: &dyn DeviceMemory, input: &[u8]) -> Option<[PinnedBuffer;
     Some([from, to])
 }
 
-/// Measures plain copies to the device, back, and both at the same time.
+/// Measures copies without an operation: to the device, from the device, and in both directions at the same time.
 fn copies(bench: &Bench, rows: &mut Rows, len: usize) -> Result<()> {
     let memory = bench.memory()?;
     let mut output = vec![0; len];

@@ -93,7 +93,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     Ok(rows.end())
 }
 
-// `lab/backends` has an example that calls this function.
+// The function is visible outside this module because an example in `lab/backends` calls it.
 pub(crate) fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     run(&arguments).unwrap_or_else(|error| {

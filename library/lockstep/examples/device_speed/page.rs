@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Result;
 
-/// The kinds of rows, with the titles of their tables and the unit of the cells.
+/// The kinds of rows, each with the title of its table. The flag is true if the cells are times, and false if they are rates.
 const TABLES: [(&str, &str, bool); 9] = [
     ("resident", "One message in device memory", false),
     ("serial", "Messages of 4 KiB in device memory, one key", false),

@@ -29,7 +29,7 @@ pub(crate) fn measure(bench: &mut Bench, rows: &mut Rows) -> Result<()> {
     Ok(())
 }
 
-/// The kernels that support an operation, with the subject of a row for each.
+/// The kernels that support an operation, each with the subject for the rows of its results.
 fn subjects(
     bench: &Bench,
     what: &'static str,
@@ -72,7 +72,7 @@ fn one_message(bench: &mut Bench, rows: &mut Rows, operation: Operation, size: K
     Ok(())
 }
 
-/// Writes the outcome. Returns false if the kernel is not to be measured at larger sizes in this run.
+/// Writes the outcome of a measurement. Returns false if this run must not measure the kernel at larger sizes.
 fn write(bench: &Bench, rows: &mut Rows, mut subject: Subject, outcome: Result<Timing>) -> Result<bool> {
     let (has_failed, is_slow) = (outcome.is_err(), outcome.as_ref().is_ok_and(|it| is_slow(it.median())));
     rows.write(&subject, outcome, json!({"checked": "all"}))?;

@@ -73,7 +73,7 @@ pub(crate) fn time(seconds: f64, least: usize, mut call: impl FnMut() -> Result<
     Ok(Timing { begun, ended, sorted })
 }
 
-/// The rows of the file. A line that is not complete is ignored: the program was interrupted while it wrote the line.
+/// The rows of the file. An incomplete line is ignored, because the program was interrupted while it wrote the line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
@@ -90,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Value>> {
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-/// The file of the results.
+/// The file to which the results are written, and the results that it contained before.
 pub(crate) struct Rows {
     file: File,
     earlier: HashMap<String, Value>,
@@ -123,7 +123,7 @@ impl Rows {
         !is_late
     }
 
-    /// Writes the outcome of a measurement. `more` has further members of the row.
+    /// Writes the outcome of a measurement as a row. `more` has further members of the JSON object.
     pub(crate) fn write(&mut self, subject: &Subject, outcome: Result<Timing>, more: Value) -> Result<()> {
         let mut row = subject.json();
         match outcome {

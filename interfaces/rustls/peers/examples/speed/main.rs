@@ -22,7 +22,7 @@ fn thread_time() -> Duration {
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// A number below a limit.
+/// A pseudorandom number below a limit.
 fn random(limit: u64) -> usize {
     static STATE: AtomicU64 = AtomicU64::new(1);
     let state = STATE.load(Relaxed).wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -30,7 +30,7 @@ fn random(limit: u64) -> usize {
     ((state >> 33) % limit) as usize
 }
 
-/// The time that the work takes.
+/// Does the work and returns the processor time that it took.
 fn timed(work: impl FnOnce()) -> Duration {
     let start = thread_time();
     work();
@@ -46,7 +46,7 @@ fn median(mut values: Vec<f64>) -> [f64; 3] {
     [at((count - 1.0) / 2.0), at((count / 2.0 - half).floor()), at((count / 2.0 + half).ceil() - 1.0)]
 }
 
-/// A row of the table.
+/// Prints a row of the table.
 fn row(name: &str, times: &[Vec<Duration>]) {
     let seconds = |time: &Duration| time.as_secs_f64();
     let [ours, _, _] = median(times[0].iter().map(seconds).collect());
