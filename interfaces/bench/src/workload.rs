@@ -104,7 +104,7 @@ pub fn named(name: &str) -> Workload {
     all().into_iter().find(|work| work.name == name).expect("the name of a workload")
 }
 
-/// Keys of all messages, and the messages to open.
+/// The keys of all messages, and the sealed messages of a workload that opens them.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// The keys of all messages, one after the other.

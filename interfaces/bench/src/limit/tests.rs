@@ -73,7 +73,7 @@ fn loops_compute_what_they_count() {
                 found[usize::from(is[1])] += 1;
                 assert_ne!(run(4), run(5));
             }
-            // The loop with three products (Karatsuba's method) and the loop with four products have the same result.
+            // There are as many loops with three products for each block (Karatsuba's method) as with four (schoolbook method).
             assert!(part == Part::Cipher || found[0] == found[1], "{found:?}");
         }
     }
